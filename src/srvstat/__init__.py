@@ -1,0 +1,59 @@
+"""Exact statistics of game servers from one local file.
+
+    import srvstat
+
+    with srvstat.open_snapshot("snapshot.db") as snapshot:
+        answer = snapshot.compare(["id:srv-1", "cfxId:abc123"], range="7d")
+        print(answer.data[0].medianPlayers)
+        body = answer.to_json()  # the exact bytes of the API
+
+Errors of the API are exceptions (ApiError and its classes), and so is what is wrong with the file
+(SnapshotError).
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from srvstat.api import Snapshot as Snapshot
+    from srvstat.api import open_snapshot as open_snapshot
+    from srvstat.contract.errors import ApiError as ApiError
+    from srvstat.contract.errors import InvalidRequestError as InvalidRequestError
+    from srvstat.contract.errors import ServerNotFoundError as ServerNotFoundError
+    from srvstat.contract.errors import SnapshotError as SnapshotError
+    from srvstat.contract.errors import SrvstatError as SrvstatError
+    from srvstat.contract.responses import CompareResponse as CompareResponse
+    from srvstat.contract.responses import ServerResponse as ServerResponse
+
+__version__ = "0.1.0"
+
+_MODULE_OF = {
+    "Snapshot": "srvstat.api",
+    "open_snapshot": "srvstat.api",
+    "ApiError": "srvstat.contract.errors",
+    "InvalidRequestError": "srvstat.contract.errors",
+    "ServerNotFoundError": "srvstat.contract.errors",
+    "SnapshotError": "srvstat.contract.errors",
+    "SrvstatError": "srvstat.contract.errors",
+    "CompareResponse": "srvstat.contract.responses",
+    "ServerResponse": "srvstat.contract.responses",
+}
+
+__all__ = [  # noqa: PLE0604 - the names above, loaded when they are first asked for
+    *_MODULE_OF,
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used: the command line starts without them."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,41 @@
+"""Start srvstat, as `srvstat` or `python -m srvstat`."""
+
+import os
+import signal
+import sys
+from types import FrameType
+
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run() -> None:
+    """Run the command line of this process and end it."""
+    # Before the imports that take time: an interruption ends the process without a traceback, and
+    # by an exception, so that a build removes its draft.
+    for number in _INTERRUPTIONS:
+        signal.signal(number, _stop)
+    _occupy_standard_descriptors()
+    from srvstat.cli.main import main  # noqa: PLC0415
+
+    sys.exit(main(sys.argv[1:]))
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    # A second signal must not interrupt the clean-up after the first.
+    for other in _INTERRUPTIONS:
+        signal.signal(other, signal.SIG_IGN)
+    raise SystemExit(128 + number)
+
+
+def _occupy_standard_descriptors() -> None:
+    """Put /dev/null where a standard descriptor is closed, so that no file of ours takes its place.
+
+    Opened for reading only: writing to it still fails, and is noticed.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDONLY)) <= 2:  # noqa: PLR2004 - standard error
+        pass
+    os.close(descriptor)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,92 @@
+"""`demo`: a snapshot to play with."""
+
+import os
+import shlex
+from typing import Annotated
+
+import typer
+
+from srvstat import demo as fleet
+from srvstat import operations
+from srvstat.cli.output import Outcome, tell
+from srvstat.contract.errors import OutputError, UsageError
+from srvstat.contract.requests import compare_request
+from srvstat.snapshot.publish import published, writing
+from srvstat.snapshot.read import open_file
+from srvstat.sources.source import Source
+
+
+def demo(
+    directory: Annotated[
+        str, typer.Argument(metavar="DIRECTORY", help="Where to write the demo's three files.")
+    ] = "srvstat-demo",
+) -> Outcome:
+    """Write a small snapshot, compare three of its servers, and say what to try next.
+
+    Example: srvstat demo && export SRVSTAT_SNAPSHOT=srvstat-demo/snapshot.db
+    """
+    # Imported here: rich and sqlite-utils cost more than all else.
+    from srvstat.cli.screen import current_screen  # noqa: PLC0415
+    from srvstat.render import tables  # noqa: PLC0415
+
+    path = _written(directory)
+    with open_file(path) as snapshot:
+        request = compare_request(
+            ["harbor-city", "new-frontier", "night-shift"], by="id", range="7d"
+        )
+        view = operations.view_comparison(snapshot, request)
+    at = shlex.quote(path)
+    text = (
+        f"{tables.comparison(view, current_screen())}\n"
+        "Try next:\n"
+        f"  export SRVSTAT_SNAPSHOT={at}\n"
+        "  srvstat get flaky-arena\n"
+        "  srvstat compare harbor-city old-guard cfxId:nf8q1z --range 90d\n"
+        "  srvstat compare harbor-city new-frontier --json | jq '.data[].medianPlayers'\n"
+    )
+    return Outcome(text.encode("utf-8", "backslashreplace"))
+
+
+def _written(directory: str) -> str:
+    """Write the demo's files unless they stand there already, and return the snapshot's path.
+
+    Raises UsageError where another file has one of their names; nothing is ever replaced.
+    """
+    from srvstat.snapshot.build import build  # noqa: PLC0415
+
+    with writing(directory):
+        os.makedirs(directory, exist_ok=True)
+    servers, observations, snapshot = (
+        os.path.join(directory, name)
+        for name in ("servers.ndjson", "observations.csv", "snapshot.db")
+    )
+    for path, content in (
+        (servers, fleet.servers_ndjson()),
+        (observations, fleet.observations_csv()),
+    ):
+        _write_once(path, content)
+    if not os.path.lexists(snapshot):
+        build(
+            snapshot,
+            servers_source=Source(servers, "ndjson"),
+            observation_sources=[Source(observations, "csv")],
+        )
+        tell(f"wrote {servers}, {observations} and {snapshot}")
+    return snapshot
+
+
+def _write_once(path: str, content: bytes) -> None:
+    if os.path.lexists(path):
+        if _content(path) != content:
+            raise UsageError(f"{path}: exists and is not the demo's; name another directory")
+        return
+    with published(path, overwrite=False) as draft, writing(path), open(draft, "wb") as file:
+        file.write(content)
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror or 'cannot be read'}") from None

@@ -1,0 +1,53 @@
+"""From arguments to an exit code: the only place where an error becomes one."""
+
+import io
+import traceback
+from contextlib import redirect_stdout
+
+import typer
+
+from srvstat.cli.app import app
+from srvstat.cli.output import Outcome, ReaderGoneError, tell, write
+from srvstat.contract.errors import SrvstatError
+
+BUG = 1
+READER_GONE = 141
+
+
+def main(arguments: list[str]) -> int:
+    """Run a command line and return its exit code (docs/errors.md has the table)."""
+    try:
+        outcome = _run(arguments)
+        write(outcome.stdout)
+    except SrvstatError as error:
+        tell(f"error: {error.reason}")
+        return error.exit_code
+    except ReaderGoneError:
+        return READER_GONE
+    except Exception as error:  # noqa: BLE001 - whatever else comes here is a bug, and no user reads a traceback
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        tell(
+            f"error: a bug in srvstat: {type(error).__name__} in {place.name}, {place.filename}"
+            f" line {place.lineno}; please report it"
+        )
+        return BUG
+    return outcome.exit_code
+
+
+def _run(arguments: list[str]) -> Outcome:
+    """Let Typer parse and call. What Typer prints itself, such as help, is collected.
+
+    Typer would end the process with 1 for every closed pipe, so nothing is written in here.
+    """
+    printed = io.StringIO()
+    try:
+        with redirect_stdout(printed):
+            result = app(arguments, prog_name="srvstat", standalone_mode=False)
+    except typer.TyperException as error:
+        tell(
+            f"error: {error.format_message()}\nsrvstat --help shows the commands and their options"
+        )
+        return Outcome(b"", error.exit_code)
+    if isinstance(result, Outcome):
+        return result
+    return Outcome(printed.getvalue().encode("utf-8"), result or 0)

@@ -1,0 +1,127 @@
+"""The options that several commands share, and what their values mean."""
+
+import os
+from collections.abc import Iterable
+from typing import Annotated, get_args
+
+import typer
+
+from srvstat.contract.errors import SnapshotError, SrvstatError, UsageError
+from srvstat.contract.instants import InstantError, parse_instant
+from srvstat.contract.ranges import DEFAULT_RANGE, Range
+from srvstat.contract.requests import NAMESPACES
+from srvstat.snapshot.read import open_file
+
+SNAPSHOT_VARIABLE = "SRVSTAT_SNAPSHOT"
+SNAPSHOT_DEFAULT = "snapshot.db"
+
+RANGES: tuple[str, ...] = get_args(Range)
+
+
+def _complete_range(incomplete: str) -> list[str]:
+    return [name for name in RANGES if name.startswith(incomplete)]
+
+
+def _complete_by(incomplete: str) -> list[str]:
+    return [namespace for namespace in NAMESPACES if namespace.startswith(incomplete)]
+
+
+def _complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
+    try:
+        with open_file(snapshot_path(ctx.params.get("snapshot"))) as snapshot:
+            names = snapshot.identifiers("cfxId" if ctx.params.get("by") == "cfxId" else "id")
+    except SrvstatError:
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+SnapshotOption = Annotated[
+    str | None,
+    typer.Option(
+        "--snapshot",
+        "-s",
+        metavar="PATH",
+        help=f"The snapshot to ask; else ${SNAPSHOT_VARIABLE}, else ./{SNAPSHOT_DEFAULT}.",
+    ),
+]
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join(NAMESPACES),
+        help=f"The namespace of the identifiers [default: {NAMESPACES[0]}]."
+        " One identifier may name its own: cfxId:abc123.",
+        autocompletion=_complete_by,
+    ),
+]
+RangeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join(RANGES),
+        help=f"How far back to look [default: {DEFAULT_RANGE}].",
+        autocompletion=_complete_range,
+    ),
+]
+RequestOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE|-", help="One JSON request body, exactly as a customer sent it."),
+]
+AtOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Answer as of this instant, not the snapshot's: 2026-01-31T12:00Z or Unix"
+        " milliseconds. Later observations are ignored.",
+    ),
+]
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="The API's exact JSON; the default where output is no terminal."),
+]
+TableOption = Annotated[
+    bool, typer.Option("--table", help="A table to read; the default on a terminal.")
+]
+IdentifierArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="IDENTIFIER",
+        help="A server's id, or id:X, or cfxId:X.",
+        autocompletion=_complete_identifier,
+    ),
+]
+IdentifiersArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="IDENTIFIER...",
+        help="2 to 5 servers: id, id:X or cfxId:X.",
+        autocompletion=_complete_identifier,
+    ),
+]
+
+
+def snapshot_path(given: str | None) -> str:
+    """Return the snapshot to open: the one given, the environment's, or the one at hand.
+
+    Raises SnapshotError where there is none of them.
+    """
+    path = given or os.environ.get(SNAPSHOT_VARIABLE)
+    if path:
+        return path
+    if not os.path.lexists(SNAPSHOT_DEFAULT):
+        raise SnapshotError(
+            f"no snapshot: give --snapshot PATH, set {SNAPSHOT_VARIABLE}, or have"
+            f" {SNAPSHOT_DEFAULT} in the current directory"
+        )
+    return SNAPSHOT_DEFAULT
+
+
+def instant_of(option: str, text: str | None) -> int | None:
+    """Return the instant that an option names, in Unix milliseconds.
+
+    Raises UsageError.
+    """
+    if text is None:
+        return None
+    try:
+        return parse_instant(text)
+    except InstantError as error:
+        raise UsageError(f"{option}: {error}") from None

@@ -1,0 +1,202 @@
+"""`snapshot build`, `snapshot info` and `snapshot draft-servers`."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, cast, get_args
+
+import typer
+
+from srvstat.cli.options import (
+    SNAPSHOT_DEFAULT,
+    SNAPSHOT_VARIABLE,
+    JsonOption,
+    TableOption,
+    instant_of,
+    snapshot_path,
+)
+from srvstat.cli.output import Form, Outcome, form_of, json_output, tell
+from srvstat.contract import wire
+from srvstat.contract.errors import UsageError
+from srvstat.contract.instants import format_instant
+from srvstat.contract.views import SnapshotView
+from srvstat.render.text import count_of
+from srvstat.snapshot.read import open_file
+from srvstat.sources.observations import seen_servers
+from srvstat.sources.servers import draft
+from srvstat.sources.source import Format, Source, check_stdin_once
+
+FORMATS: tuple[str, ...] = get_args(Format)
+
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="|".join(FORMATS),
+        help="What standard input or a file with another ending holds."
+        " .csv, .ndjson and .jsonl, each also with .gz, say it themselves.",
+    ),
+]
+ObservationsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--observations",
+        metavar="FILE|-",
+        help="Observations as CSV (serverId,observedAt,players) or NDJSON; repeatable.",
+    ),
+]
+OutputArgument = Annotated[str, typer.Argument(metavar="OUTPUT", help="The snapshot to write.")]
+
+
+def build(
+    output: OutputArgument,
+    servers: Annotated[
+        str, typer.Option(metavar="FILE|-", help="Server records as NDJSON, one a line.")
+    ],
+    observations: ObservationsOption,
+    format: FormatOption = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="The instant the snapshot speaks for [default: the latest observation]."
+            " Later observations are left out.",
+        ),
+    ] = None,
+    rejects: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Keep the rows that are no observation here, as NDJSON."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first row that is no observation.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace OUTPUT where it exists.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Neither a progress bar nor a summary.")
+    ] = False,
+) -> Outcome:
+    """Build a snapshot from files.
+
+    Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
+    """
+    # Imported here: sqlite-utils costs more than all else, and only a build needs it.
+    from srvstat.render.summary import build_summary  # noqa: PLC0415
+    from srvstat.snapshot.build import build as build_snapshot  # noqa: PLC0415
+
+    sources = [_source(name, format) for name in observations]
+    instant = instant_of("--as-of", as_of)
+    started = time.monotonic()
+    with _progress(sources, quiet=quiet) as progress:
+        summary = build_snapshot(
+            output,
+            # Server records have one format only, so their file's name need not say it.
+            servers_source=Source(servers, "ndjson"),
+            observation_sources=sources,
+            as_of=instant,
+            rejects=rejects,
+            strict=strict,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    if not quiet:
+        tell(build_summary(output, summary, time.monotonic() - started))
+    for warning in summary.warnings:
+        tell(f"warning: {warning}")
+    return Outcome(b"")
+
+
+def draft_servers(observations: ObservationsOption, format: FormatOption = None) -> Outcome:
+    """Print a servers file to fill in, from the identifiers seen in observations.
+
+    Example: srvstat snapshot draft-servers --observations week.csv.gz > servers.ndjson
+    """
+    check_stdin_once(observations)
+    seen, rejected = seen_servers([_source(name, format) for name in observations])
+    if rejected:
+        tell(f"note: {count_of(rejected, 'row')} passed over, being no observation")
+    tell(
+        f"{count_of(len(seen), 'server')}: fill in each null, or leave it out where it is optional"
+    )
+    return Outcome(b"".join(draft(seen)))
+
+
+def info(
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PATH]",
+            help=f"The snapshot; else ${SNAPSHOT_VARIABLE}, else ./{SNAPSHOT_DEFAULT}.",
+        ),
+    ] = None,
+    json: JsonOption = False,
+    table: TableOption = False,
+) -> Outcome:
+    """Show what is in a snapshot, and which servers it can be asked about.
+
+    Example: srvstat snapshot info snapshot.db
+    """
+    form = form_of(json=json, table=table)
+    with open_file(snapshot_path(path)) as snapshot:
+        view = snapshot.view()
+    if form is Form.JSON:
+        return Outcome(json_output(wire.encode(_info_body(view))))
+
+    from srvstat.cli.screen import current_screen  # noqa: PLC0415 - rich only for a table
+    from srvstat.render import tables  # noqa: PLC0415
+
+    return Outcome(tables.snapshot_info(view, current_screen()).encode("utf-8"))
+
+
+def _info_body(view: SnapshotView) -> dict[str, Any]:
+    games = Counter(server.game for server in view.servers)
+    return {
+        "asOf": format_instant(view.as_of),
+        "firstObservedAt": _optional_instant(view.first_observed_at),
+        "lastObservedAt": _optional_instant(view.last_observed_at),
+        "servers": len(view.servers),
+        "observations": view.observations,
+        "games": dict(sorted(games.items())),
+        "standIns": view.stand_ins,
+        "sources": view.sources,
+        "repeated": view.repeated,
+        "conflicting": view.conflicting,
+        "rejected": view.rejected,
+        "leftOut": view.left_out,
+        "identifiers": [
+            {
+                "id": server.id,
+                "cfxId": server.cfx_id,
+                "game": server.game,
+                "hostname": server.hostname,
+            }
+            for server in view.servers
+        ],
+    }
+
+
+def _optional_instant(at: int | None) -> str | None:
+    return None if at is None else format_instant(at)
+
+
+def _source(name: str, format: str | None) -> Source:
+    if format is not None and format not in FORMATS:
+        raise UsageError(f"--format: {wire.quoted(format)} is not one of {', '.join(FORMATS)}")
+    return Source.of(name, cast("Format | None", format))
+
+
+@contextmanager
+def _progress(sources: Sequence[Source], *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar to whoever is there to see it."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield lambda _bytes, _rows: None
+        return
+    from srvstat.render.progress import progress_bar  # noqa: PLC0415 - rich only for a person
+
+    sizes = [source.size() for source in sources]
+    known = None if None in sizes else sum(size for size in sizes if size)
+    with progress_bar(known) as progress:
+        yield progress

@@ -1,0 +1,1 @@
+"""The published promise: errors, ranges, instants, requests, answers and their exact bytes."""

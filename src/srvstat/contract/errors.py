@@ -1,0 +1,124 @@
+"""Every way srvstat can fail, one class each.
+
+An edge (the command line, later the HTTP service) maps a class to an exit code or a status in one
+place; nothing below an edge exits or prints.
+"""
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from srvstat.contract.requests import ServerReference
+
+
+class SrvstatError(Exception):
+    """A failure that a person can understand and act on.
+
+    `reason` is one line that names the place and, where there is one, the remedy. It may quote the
+    input, so an edge escapes it before it shows it.
+    """
+
+    exit_code: ClassVar[int]
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class UsageError(SrvstatError):
+    """The command was called in a way that it does not offer."""
+
+    exit_code = 2
+
+
+class SnapshotError(SrvstatError):
+    """The snapshot can't be used: missing, damaged, not one of ours, or newer than this program."""
+
+    exit_code = 3
+
+
+class OutputError(SrvstatError):
+    """Standard output or an output file could not be written."""
+
+    exit_code = 4
+
+
+class SourceError(SrvstatError):
+    """An input file was refused: missing, unreadable, cut, or not what it should be."""
+
+    exit_code = 6
+
+
+class ApiError(SrvstatError):
+    """An answer of the API that is an error (specification, section 7).
+
+    `code`, `http_status` and `message` are the published ones. `reason` is for the person who
+    asked; the answer's body never holds it.
+    """
+
+    code: ClassVar[str]
+    http_status: ClassVar[int]
+    message: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message} ({self.reason})"
+
+
+class InvalidRequestError(ApiError):
+    """The query, path, body, range or a duplicate reference failed validation."""
+
+    code = "INVALID_REQUEST"
+    http_status = 400
+    message = "Invalid request"
+    exit_code = 40
+
+
+class GatewayUnauthorizedError(ApiError):
+    """The gateway's authentication failed."""
+
+    code = "GATEWAY_UNAUTHORIZED"
+    http_status = 401
+    message = "Unauthorized"
+    exit_code = 41
+
+
+class FeatureNotAvailableError(ApiError):
+    """The subscription lacks the feature or the range."""
+
+    code = "FEATURE_NOT_AVAILABLE"
+    http_status = 403
+    message = "Feature not available for this subscription"
+    exit_code = 43
+
+
+class ServerNotFoundError(ApiError):
+    """The server is unknown or not publishable; the two cannot be told apart.
+
+    `reference` is the one that names no server.
+    """
+
+    code = "SERVER_NOT_FOUND"
+    http_status = 404
+    message = "Server not found"
+    exit_code = 44
+
+    def __init__(self, reason: str, reference: "ServerReference") -> None:
+        super().__init__(reason)
+        self.reference = reference
+
+
+class RateLimitedError(ApiError):
+    """A request limit was exceeded."""
+
+    code = "RATE_LIMITED"
+    http_status = 429
+    message = "Rate limit exceeded"
+    exit_code = 49
+
+
+class InternalError(ApiError):
+    """An unexpected error of the service."""
+
+    code = "INTERNAL_ERROR"
+    http_status = 500
+    message = "Internal server error"
+    exit_code = 50

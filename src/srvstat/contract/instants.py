@@ -1,0 +1,83 @@
+"""Instants: Unix milliseconds inside, text outside (D4, D18)."""
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+
+from srvstat.contract.ranges import DAY_MS
+
+LATEST = 253_402_300_799_999
+"""9999-12-31T23:59:59.999Z, the last instant that the text form can say."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_INTEGER = re.compile(r"[0-9]+")
+_TEXT = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})?"
+)
+
+
+class InstantError(ValueError):
+    """A text is not an instant; the message says why without quoting it."""
+
+
+def format_instant(at: int) -> str:
+    """Write Unix milliseconds as UTC with exactly three digits and `Z`."""
+    moment = _EPOCH + timedelta(milliseconds=at)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_instant(text: str) -> int:
+    """Read an instant, as Unix milliseconds.
+
+    Accepted are an integer of Unix milliseconds (ASCII digits, no sign) and
+    `YYYY-MM-DD`, `T` or a space, `HH:MM[:SS[.digits]]`, then `Z` or `±HH:MM`. Digits beyond
+    milliseconds are cut. Nothing is guessed: a time without its zone is refused.
+
+    Raises InstantError.
+    """
+    match = _TEXT.fullmatch(text)
+    at = _of_match(match) if match else _of_integer(text)
+    if not 0 <= at <= LATEST:
+        raise InstantError("outside the years 1970 to 9999")
+    return at
+
+
+def _of_integer(text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise InstantError("not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ")
+    digits = text.lstrip("0")
+    # More digits than any year we can write have no value worth computing.
+    return int(digits or "0") if len(digits) <= len(str(LATEST)) else LATEST + 1
+
+
+def _of_match(match: re.Match[str]) -> int:
+    day, hours, minutes, seconds, fraction, zone = match.groups()
+    if zone is None:
+        raise InstantError("no time zone: end it with Z or an offset such as +02:00")
+    clock = _clock(int(hours), int(minutes), int(seconds or 0))
+    milliseconds = int(((fraction or "") + "000")[:3])
+    return _midnight(day) + (clock - _offset(zone)) * 1000 + milliseconds
+
+
+def _clock(hours: int, minutes: int, seconds: int) -> int:
+    if hours > 23 or minutes > 59 or seconds > 59:  # noqa: PLR2004 - a clock's own numbers
+        raise InstantError("no such time of day (hours 00 to 23, minutes and seconds 00 to 59)")
+    return (hours * 60 + minutes) * 60 + seconds
+
+
+def _offset(zone: str) -> int:
+    if zone == "Z":
+        return 0
+    seconds = _clock(int(zone[1:3]), int(zone[4:6]), 0)
+    return -seconds if zone[0] == "-" else seconds
+
+
+@lru_cache(maxsize=4096)
+def _midnight(day: str) -> int:
+    try:
+        ordinal = date.fromisoformat(day).toordinal()
+    except ValueError:
+        raise InstantError("no such day in the calendar") from None
+    return (ordinal - _EPOCH_ORDINAL) * DAY_MS

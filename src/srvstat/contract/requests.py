@@ -1,0 +1,162 @@
+"""What may be asked: strict, frozen models (specification, sections 2 and 8; D8, D9, D19)."""
+
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+
+from srvstat.contract import wire
+from srvstat.contract.errors import InvalidRequestError
+from srvstat.contract.ranges import DEFAULT_RANGE, Range
+
+MAX_BODY_BYTES = 16_384
+MAX_IDENTIFIER_LENGTH = 128
+MIN_SERVERS, MAX_SERVERS = 2, 5
+
+Namespace = Literal["id", "cfxId"]
+NAMESPACES: tuple[Namespace, ...] = get_args(Namespace)
+
+# pydantic's own engine reads `$` as the end of the text, so a trailing newline does not match.
+Identifier = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=MAX_IDENTIFIER_LENGTH, pattern=r"^[A-Za-z0-9-]+$"),
+]
+
+
+class ContractModel(BaseModel):
+    """A model that coerces nothing, knows all its properties and does not change."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ServerReference(ContractModel):
+    """One server, named in its own namespace; also the whole request of Get Server."""
+
+    identifier: Identifier
+    by: Namespace
+
+
+def _without_duplicates(servers: tuple[ServerReference, ...]) -> tuple[ServerReference, ...]:
+    for position, server in enumerate(servers):
+        first = servers.index(server)
+        if first < position:
+            raise ValueError(f"[{position}]: the same reference as servers[{first}]")
+    return servers
+
+
+class CompareRequest(ContractModel):
+    """Two to five different references and the range to compare them over."""
+
+    # Strictness would refuse the list that JSON gives for a tuple; its members stay strict.
+    servers: Annotated[
+        tuple[ServerReference, ...],
+        Field(min_length=MIN_SERVERS, max_length=MAX_SERVERS, strict=False),
+        AfterValidator(_without_duplicates),
+    ]
+    range: Range = DEFAULT_RANGE
+
+
+def read_compare_request(body: bytes) -> CompareRequest:
+    """Read the body of Compare Servers.
+
+    Raises InvalidRequestError, whose reason names the first property at fault.
+    """
+    if len(body) > MAX_BODY_BYTES:
+        raise InvalidRequestError(f"body: more than {MAX_BODY_BYTES:,} bytes")
+    try:
+        return _validated(CompareRequest, wire.decode(body))
+    except wire.JsonError as error:
+        raise InvalidRequestError(f"body: {error}") from None
+
+
+def compare_request(identifiers: list[str], *, by: str, range: str | None) -> CompareRequest:
+    """Make the request that a command line or a Python call means.
+
+    An identifier may carry its own namespace (`cfxId:abc123`), which beats `by`. Without a range
+    the request leaves it out, as a customer would.
+
+    Raises InvalidRequestError.
+    """
+    namespace = _namespace(by)
+    request: dict[str, Any] = {"servers": [_reference(text, namespace) for text in identifiers]}
+    if range is not None:
+        request["range"] = range
+    return _validated(CompareRequest, request)
+
+
+def server_reference(identifier: str, *, by: str) -> ServerReference:
+    """Make the request of Get Server; identifiers read as in `compare_request`.
+
+    Raises InvalidRequestError.
+    """
+    return _validated(ServerReference, _reference(identifier, _namespace(by)))
+
+
+def _namespace(by: str) -> str:
+    if by not in NAMESPACES:
+        raise InvalidRequestError(f"by: {wire.quoted(by)} is not one of {', '.join(NAMESPACES)}")
+    return by
+
+
+def _reference(text: str, by: str) -> dict[str, str]:
+    for namespace in NAMESPACES:
+        if text.startswith(f"{namespace}:"):
+            return {"identifier": text[len(namespace) + 1 :], "by": namespace}
+    return {"identifier": text, "by": by}
+
+
+_Model = TypeVar("_Model", bound=ContractModel)
+
+
+def _validated(model: type[_Model], value: Any) -> _Model:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InvalidRequestError(_reason(first)) from None
+
+
+def _reason(error: Any) -> str:
+    """Say in one line what pydantic found, in the contract's words and with the place first."""
+    place = _place(error["loc"])
+    given = error["input"]
+    match error["type"]:
+        case "missing":
+            finding = ": missing"
+        case "extra_forbidden":
+            finding = ": not a property of the request"
+        case "too_short" | "too_long":
+            finding = f": {len(given)} given, {MIN_SERVERS} to {MAX_SERVERS} needed"
+        case "literal_error":
+            allowed = error["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+            finding = f": {wire.quoted(given)} is not one of {allowed}"
+        case "string_too_short":
+            finding = ": empty"
+        case "string_too_long":
+            finding = f": {len(given)} characters, at most {MAX_IDENTIFIER_LENGTH} allowed"
+        case "string_pattern_mismatch":
+            finding = f": {wire.quoted(given)} has more than letters, digits and hyphens"
+        case "value_error":
+            finding = str(error["ctx"]["error"])
+        case kind:
+            finding = f": {_NEEDED.get(kind, 'not valid')}"
+    return f"{place}{finding}"
+
+
+_NEEDED = {
+    "model_type": "an object is needed",
+    "tuple_type": "an array is needed",
+    "string_type": "a string is needed",
+    "string_unicode": "text with half a character (a lone surrogate)",
+}
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
+    return "".join(steps).removeprefix(".") or "body"

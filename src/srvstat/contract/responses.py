@@ -1,0 +1,101 @@
+"""The answers, with their fields in the order of the specification's tables (section 2)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from srvstat.contract import wire
+from srvstat.contract.errors import ApiError
+from srvstat.contract.ranges import Range
+from srvstat.contract.requests import ContractModel
+
+Game = Literal["game_a", "game_b"]
+
+
+class Response(ContractModel):
+    """A whole answer: what the body of an HTTP response holds."""
+
+    def to_json(self) -> bytes:
+        """Return the exact bytes of the API's answer, without a newline (D7)."""
+        return wire.encode(self.model_dump())
+
+
+class GrowthFields(ContractModel):
+    """The last observation minus the first (D6); the percentage is of the first."""
+
+    players: int | None
+    percentage: float | None
+
+
+class ServerResult(ContractModel):
+    """The statistics of one server over one range, in players."""
+
+    serverId: str
+    cfxId: str
+    range: Range
+    currentPlayers: int
+    averagePlayers: float | None
+    medianPlayers: float | None
+    peakPlayers: int | None
+    lowestPlayers: int | None
+    growth: GrowthFields
+    uptime: None = None
+    sampleCount: Annotated[int, Field(ge=0)]
+
+
+class CompareResponse(Response):
+    """The answer of Compare Servers: one result a requested server, in the request's order."""
+
+    range: Range
+    data: tuple[ServerResult, ...]
+
+
+class Players(ContractModel):
+    """The current and the greatest possible number of players."""
+
+    current: int
+    max: int
+
+
+class ServerDetail(ContractModel):
+    """The public record of one server; instants are UTC with milliseconds."""
+
+    id: str
+    game: Game
+    cfxId: str
+    hostname: str
+    projectName: str
+    projectDescription: str
+    region: str
+    players: Players
+    tags: tuple[str, ...]
+    flags: tuple[str, ...]
+    chatUrl: str
+    iconUrl: str | None
+    offline: bool
+    firstSeenAt: str
+    updatedAt: str
+
+
+class ServerResponse(Response):
+    """The answer of Get Server."""
+
+    data: ServerDetail
+
+
+class ErrorFields(ContractModel):
+    """What an error says to everybody."""
+
+    code: str
+    message: str
+
+
+class ErrorResponse(Response):
+    """The answer that every error gives (section 7)."""
+
+    error: ErrorFields
+
+    @classmethod
+    def of(cls, error: ApiError) -> "ErrorResponse":
+        """Return the published answer for an error; its reason stays out."""
+        return cls(error=ErrorFields(code=error.code, message=error.message))

@@ -1,0 +1,107 @@
+"""What a person is shown beside an answer. The API never sends it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from srvstat.contract.ranges import Window
+from srvstat.contract.responses import CompareResponse, ServerDetail, ServerResult
+
+
+@dataclass(frozen=True, slots=True)
+class ServerView:
+    """One server of a comparison.
+
+    `averages` cuts the window into equal cells, oldest first: the average of each, None where
+    nothing was observed. `observed_spans` counts the spans (hours of a 24h window, days of any
+    other) that have an observation.
+    """
+
+    result: ServerResult
+    hostname: str
+    averages: tuple[float | None, ...]
+    observed_spans: int
+    last_observed_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonView:
+    """An answer of Compare Servers and what surrounds it; instants are Unix milliseconds."""
+
+    response: CompareResponse
+    servers: tuple[ServerView, ...]
+    window: Window
+    snapshot_as_of: int
+    span_ms: int
+
+    @property
+    def span_count(self) -> int:
+        """How many spans the window has."""
+        return (self.window.end - self.window.start) // self.span_ms
+
+    @property
+    def cell_ms(self) -> int:
+        """The length of a cell of `ServerView.averages`."""
+        return (self.window.end - self.window.start) // len(self.servers[0].averages)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerDetailView:
+    """An answer of Get Server and the instants around it, in Unix milliseconds."""
+
+    server: ServerDetail
+    snapshot_as_of: int
+    first_seen_at: int
+    updated_at: int
+    current_is_stand_in: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListedServer:
+    """A server as a list names it."""
+
+    id: str
+    cfx_id: str
+    game: str
+    hostname: str
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotView:
+    """What is in a snapshot; instants are Unix milliseconds, None without observations."""
+
+    as_of: int
+    first_observed_at: int | None
+    last_observed_at: int | None
+    observations: int
+    servers: tuple[ListedServer, ...]
+    stand_ins: int
+    sources: tuple[str, ...]
+    repeated: int
+    conflicting: int
+    rejected: int
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSummary:
+    """What a build made of its sources.
+
+    `read` counts the rows that hold something; every one of them was kept, repeated, conflicting,
+    rejected or left out. `left_out` gives the count for each reason, `first_reject` the place and
+    the reason of the first row that went to the rejects.
+    """
+
+    read: int
+    kept: int
+    repeated: int
+    conflicting: int
+    rejected: int
+    left_out: Mapping[str, int]
+    first_reject: str | None
+    servers: int
+    withheld: int
+    stand_ins: int
+    as_of: int
+    first_observed_at: int | None
+    last_observed_at: int | None
+    warnings: tuple[str, ...]

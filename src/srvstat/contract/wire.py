@@ -1,0 +1,153 @@
+"""JSON text in, strictly (D9), and JSON text out, as ECMAScript writes it (D7)."""
+
+import json
+import math
+import unicodedata
+from collections.abc import Mapping
+from json.encoder import encode_basestring
+from typing import Any, NoReturn
+
+_DRIVES_A_TERMINAL = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
+
+
+class JsonError(ValueError):
+    """A text is not the JSON we take; the message is one line that says where and why."""
+
+
+def decode(data: bytes) -> Any:
+    """Read one JSON value, with nothing coerced and nothing forgiven.
+
+    Refused, besides what is no JSON at all: a byte order mark, invalid UTF-8, a repeated key at
+    any depth, NaN and Infinity, and anything but JSON white space after the value.
+
+    Raises JsonError.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise JsonError(f"not UTF-8 at byte {error.start + 1}") from None
+    return decode_text(text)
+
+
+def decode_text(text: str) -> Any:
+    """Read one JSON value from text; the rules are those of `decode`."""
+    if text.startswith("\ufeff"):
+        raise JsonError("starts with a byte order mark")
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise JsonError(
+            f"not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    except RecursionError:
+        raise JsonError("nested too deeply") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise JsonError(f"the key {quoted(repeated)} is repeated")
+    return found
+
+
+def _integer(digits: str) -> int | float:
+    if digits == "-0":  # ECMAScript's value, and no integer
+        return -0.0
+    try:
+        return int(digits)
+    except ValueError:  # Python's limit on the digits it converts
+        raise JsonError(f"an integer of {len(digits)} digits") from None
+
+
+def _constant(name: str) -> NoReturn:
+    raise JsonError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_constant=_constant)
+
+
+def encode(value: Any) -> bytes:
+    """Write a value as the bytes of `JSON.stringify`: compact, UTF-8, keys in the given order.
+
+    Takes None, bool, int, float, str and lists, tuples and mappings of them.
+
+    Raises ValueError for a number that JSON cannot say and for text with lone surrogates.
+    """
+    return _text(value).encode("utf-8")
+
+
+def _text(value: Any) -> str:  # noqa: PLR0911 - a return for each kind of JSON value
+    if isinstance(value, str):
+        return encode_basestring(value)
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return number_text(value)
+    if isinstance(value, Mapping):
+        members = (f"{encode_basestring(key)}:{_text(item)}" for key, item in value.items())
+        return f"{{{','.join(members)}}}"
+    return f"[{','.join(map(_text, value))}]"
+
+
+def number_text(value: float) -> str:
+    """Write a double as ECMAScript does.
+
+    The rule is Number::toString of ECMA-262 (also RFC 8785, section 3.2.2.3): the shortest digits
+    that read back as the same double, a decimal point from 1e-6 up to below 1e21, and an exponent
+    beyond. Python finds the same digits; only their layout differs.
+
+    Raises ValueError for NaN and the infinities.
+    """
+    if not math.isfinite(value):
+        raise ValueError("JSON has no such number")
+    text = repr(value)
+    if "e" not in text:
+        text = text.removesuffix(".0")
+        return "0" if text == "-0" else text
+    sign = "-" if value < 0 else ""
+    mantissa, _, exponent = text.removeprefix("-").partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = whole + fraction
+    point = len(whole) + int(exponent)
+    return sign + _placed(digits, point)
+
+
+def _placed(digits: str, point: int) -> str:
+    """Lay out significant digits whose decimal point stands after the first `point` of them."""
+    if len(digits) <= point <= 21:  # noqa: PLR2004 - ECMA-262's limits, here and below
+        return digits.ljust(point, "0")
+    if 0 < point <= 21:  # noqa: PLR2004
+        return f"{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:  # noqa: PLR2004
+        return f"0.{'0' * -point}{digits}"
+    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{digits[0]}{fraction}e{point - 1:+d}"
+
+
+def for_terminal(body: bytes) -> bytes:
+    r"""Rewrite a JSON text so that it cannot drive a terminal; its value stays the same.
+
+    DEL, the C1 controls, bidirectional and other format characters and the separators U+2028 and
+    U+2029 become `\uXXXX`. In a JSON text they stand inside strings only.
+    """
+    return "".join(map(_visible, body.decode("utf-8"))).encode("utf-8")
+
+
+def _visible(character: str) -> str:
+    if unicodedata.category(character) not in _DRIVES_A_TERMINAL:
+        return character
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def quoted(value: Any) -> str:
+    """Write a value of a request for a message: as JSON, and cut where it is long."""
+    text = json.dumps(value, ensure_ascii=False)
+    longest = 60
+    return text if len(text) <= longest else f"{text[:longest]}…"

@@ -1,0 +1,173 @@
+"""A small fleet with character, the same on every machine: for the demo and the fixtures.
+
+All arithmetic is on integers, because the last bit of a float may differ between machines.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from srvstat.contract import wire
+from srvstat.contract.instants import format_instant, parse_instant
+
+AS_OF = parse_instant("2026-03-01T12:00Z")
+HOURS = 75 * 24
+"""How many hours before AS_OF the first observation lies."""
+
+_HOUR_MS = 3_600_000
+# Percent of the busiest hour (UTC) and day (from Thursday, as 1970 began).
+_DAILY = (
+    38,
+    27,
+    19,
+    13,
+    10,
+    9,
+    11,
+    15,
+    21,
+    27,
+    33,
+    38,
+    44,
+    49,
+    55,
+    63,
+    72,
+    82,
+    92,
+    99,
+    100,
+    93,
+    76,
+    56,
+)
+_WEEKLY = (70, 88, 100, 97, 68, 64, 66)
+
+_HOSTILE = (
+    "\x1b[2J\x1b]0;owned\x07[bold red]FREE[/] \u202egnp.exe\u202c\nsecond line \x9b31m"
+     "z" + "\u0301" * 200 + " \u200b:smile: \\"
+)  # fmt: skip
+
+
+class _Noise:
+    """Numbers that look random: the generator of Knuth's MMIX, with the seed of a server."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = seed
+
+    def below(self, bound: int) -> int:
+        """Return the next number from 0 to bound - 1."""
+        self._state = (self._state * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407) % 2**64
+        return (self._state >> 33) % bound
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """A server and its course: the players at an hour, counted from the first; None for a gap."""
+
+    id: str
+    cfx_id: str
+    game: str
+    hostname: str
+    players_at: Callable[[int, int, _Noise], int | None]
+    max_players: int
+    tags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    publishable: bool = True
+
+
+def _cycle(hour: int, busiest: int, noise: _Noise) -> int:
+    """Return the players of a day and a week that have their rhythm."""
+    at = AS_OF // _HOUR_MS - HOURS + hour
+    usual = busiest * _DAILY[at % 24] * _WEEKLY[at // 24 % 7] // 10_000
+    return usual + noise.below(usual // 8 + 3)
+
+
+def _steady(hour: int, busiest: int, noise: _Noise) -> int:
+    return _cycle(hour, busiest, noise)
+
+
+def _growing(hour: int, busiest: int, noise: _Noise) -> int:
+    return _cycle(hour, busiest * (HOURS + 5 * hour) // (6 * HOURS), noise)
+
+
+def _dying(hour: int, busiest: int, noise: _Noise) -> int:
+    left = max(HOURS - hour - 200, 0)
+    return _cycle(hour, busiest * left // HOURS, noise) if left else 0
+
+
+def _restarting(hour: int, busiest: int, noise: _Noise) -> int:
+    restarts = noise.below(19) == 0 or hour % 24 == 6  # noqa: PLR2004 - a nightly restart at hour 6
+    usual = _cycle(hour, busiest, noise)
+    return 0 if restarts else usual
+
+
+def _gappy(hour: int, busiest: int, noise: _Noise) -> int | None:
+    days_before_end = (HOURS - hour) // 24
+    usual = _cycle(hour, busiest, noise)
+    missing = days_before_end in {3, 4, 11, 12, 13, 14, 15, 40} or noise.below(9) == 0
+    return None if missing else usual
+
+
+def _silent(_hour: int, _busiest: int, _noise: _Noise) -> None:
+    return None
+
+
+_FLEET = (
+    _Server("harbor-city", "hc4x2k", "game_a", "Harbor City Roleplay", _steady, 400,
+            ("roleplay", "economy"), ("PREMIUM", "VERIFIED")),
+    _Server("new-frontier", "nf8q1z", "game_a", "New Frontier | open beta", _growing, 250,
+            ("survival",), ("NEW",)),
+    _Server("old-guard", "og3m7p", "game_b", "The Old Guard (since 2017)", _dying, 128,
+            ("classic", "no mods")),
+    _Server("flaky-arena", "fa9t5w", "game_b", "Flaky Arena", _restarting, 64, ("pvp",)),
+    _Server("night-shift", "ns6r0b", "game_a", "Night Shift «夜勤»", _gappy, 96, ("coop",)),
+    _Server("empty-plains", "ep1v8d", "game_a", "Empty Plains", _silent, 32),
+    _Server("hostile-host", "hh7e3y", "game_b", _HOSTILE, _steady, 48, ("[/x]", "\x1b[31mred"),
+            ("\u202eFLAG",)),
+    _Server("hidden-lab", "hl2s6c", "game_a", "Hidden Lab", _steady, 16, publishable=False),
+)  # fmt: skip
+
+
+def servers_ndjson() -> bytes:
+    """Return the servers file of the fleet."""
+    return b"".join(_server_line(server) for server in _FLEET)
+
+
+def observations_csv() -> bytes:
+    """Return the observations file of the fleet, hour by hour as a collector writes it."""
+    return b"serverId,observedAt,players\n" + b"".join(_observation_lines())
+
+
+def _server_line(server: _Server) -> bytes:
+    slug = server.id.replace("-", "")
+    record = {
+        "id": server.id,
+        "game": server.game,
+        "cfxId": server.cfx_id,
+        "hostname": server.hostname,
+        "projectName": server.id.replace("-", " ").title(),
+        "projectDescription": f"An invented server, {server.max_players} slots.",
+        "region": "EU" if server.game == "game_a" else "US",
+        "players": {"max": server.max_players},
+        "tags": server.tags,
+        "flags": server.flags,
+        "chatUrl": f"https://chat.example/{slug}",
+        "iconUrl": None,
+        "offline": server.id in ("old-guard", "empty-plains"),
+        "publishable": server.publishable,
+    }
+    return wire.encode(record) + b"\n"
+
+
+def _observation_lines() -> Iterator[bytes]:
+    noises = [_Noise(seed) for seed in range(len(_FLEET))]
+    for hour in range(HOURS + 1):
+        for server, noise in zip(_FLEET, noises, strict=True):
+            players = server.players_at(hour, server.max_players * 4 // 5, noise)
+            if players is not None:
+                # The last round falls exactly on as_of, every other one up to a minute late.
+                late = noise.below(60) * 1000 if hour < HOURS else 0
+                at = AS_OF - (HOURS - hour) * _HOUR_MS + late
+                line = f"{server.id},{format_instant(at)},{min(players, server.max_players)}\n"
+                yield line.encode("ascii")

@@ -1,0 +1,130 @@
+"""The questions of the contract, answered. Every door to an answer leads through here."""
+
+from srvstat import stats
+from srvstat.contract.errors import ServerNotFoundError
+from srvstat.contract.ranges import DAY_MS, Range, Window, window_of
+from srvstat.contract.requests import NAMESPACES, CompareRequest, ServerReference
+from srvstat.contract.responses import (
+    CompareResponse,
+    GrowthFields,
+    ServerResponse,
+    ServerResult,
+)
+from srvstat.contract.views import ComparisonView, ServerDetailView, ServerView
+from srvstat.snapshot.read import SnapshotFile, StoredServer
+
+_CELLS: dict[Range, int] = {"24h": 24, "7d": 28, "30d": 30, "90d": 30, "1y": 30}
+"""How many cells a row of a table shows of each range."""
+
+
+def get_server(snapshot: SnapshotFile, request: ServerReference) -> ServerResponse:
+    """Answer Get Server (specification, section 4.1).
+
+    Raises ServerNotFoundError, SnapshotError.
+    """
+    return ServerResponse(data=_resolve(snapshot, request).detail)
+
+
+def compare(
+    snapshot: SnapshotFile, request: CompareRequest, *, at: int | None = None
+) -> CompareResponse:
+    """Answer Compare Servers (specification, section 4.2).
+
+    `at`, in Unix milliseconds, takes the place of the snapshot's own as_of (D3).
+
+    Raises ServerNotFoundError, SnapshotError.
+    """
+    window = window_of(request.range, snapshot.as_of if at is None else at)
+    servers = _resolve_all(snapshot, request)
+    results = tuple(_result(snapshot, server, request.range, window) for server in servers)
+    return CompareResponse(range=request.range, data=results)
+
+
+def view_server(snapshot: SnapshotFile, request: ServerReference) -> ServerDetailView:
+    """Answer Get Server with the instants that a table shows beside it."""
+    server = _resolve(snapshot, request)
+    return ServerDetailView(
+        server.detail,
+        snapshot.as_of,
+        server.first_seen_at,
+        server.updated_at,
+        server.current_is_stand_in,
+    )
+
+
+def view_comparison(
+    snapshot: SnapshotFile, request: CompareRequest, *, at: int | None = None
+) -> ComparisonView:
+    """Answer Compare Servers with the names and the course of the range that a table shows."""
+    response = compare(snapshot, request, at=at)
+    window = window_of(request.range, snapshot.as_of if at is None else at)
+    span = DAY_MS // 24 if request.range == "24h" else DAY_MS
+    servers = _resolve_all(snapshot, request)
+    return ComparisonView(
+        response,
+        tuple(
+            ServerView(
+                result,
+                server.detail.hostname,
+                _averages(snapshot, server, window, _CELLS[request.range]),
+                len(snapshot.totals(server.key, window, span)),
+                snapshot.last_observed_at(server.key, window.end),
+            )
+            for result, server in zip(response.data, servers, strict=True)
+        ),
+        window,
+        snapshot.as_of,
+        span,
+    )
+
+
+def suggestion(snapshot: SnapshotFile, missing: ServerReference) -> str | None:
+    """Return what may have been meant by a reference to no server, for a person to read."""
+    for namespace in NAMESPACES:
+        if namespace != missing.by and snapshot.find(namespace, missing.identifier):
+            return f"did you mean {namespace}:{missing.identifier}?"
+    # Imported here: only a failed look-up needs it.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    near = get_close_matches(missing.identifier, snapshot.identifiers(missing.by))
+    return f"the nearest: {', '.join(near)}" if near else None
+
+
+def _resolve_all(snapshot: SnapshotFile, request: CompareRequest) -> list[StoredServer]:
+    return [
+        _resolve(snapshot, reference, f"servers[{position}]: ")
+        for position, reference in enumerate(request.servers)
+    ]
+
+
+def _resolve(snapshot: SnapshotFile, reference: ServerReference, place: str = "") -> StoredServer:
+    server = snapshot.find(reference.by, reference.identifier)
+    if server is None:
+        raise ServerNotFoundError(f"{place}no {reference.by} {reference.identifier}", reference)
+    return server
+
+
+def _result(
+    snapshot: SnapshotFile, server: StoredServer, range: Range, window: Window
+) -> ServerResult:
+    figures = stats.statistics_of(snapshot.players(server.key, window))
+    return ServerResult(
+        serverId=server.detail.id,
+        cfxId=server.detail.cfxId,
+        range=range,
+        currentPlayers=server.detail.players.current,
+        averagePlayers=figures.mean,
+        medianPlayers=figures.median,
+        peakPlayers=figures.peak,
+        lowestPlayers=figures.lowest,
+        growth=GrowthFields(players=figures.growth.players, percentage=figures.growth.percentage),
+        sampleCount=figures.count,
+    )
+
+
+def _averages(
+    snapshot: SnapshotFile, server: StoredServer, window: Window, cells: int
+) -> tuple[float | None, ...]:
+    totals = snapshot.totals(server.key, window, (window.end - window.start) // cells)
+    parts = (totals.get(cell) for cell in range(cells))
+    return tuple(part[1] / part[0] if part else None for part in parts)

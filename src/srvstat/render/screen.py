@@ -1,0 +1,61 @@
+"""Where text goes: how wide, with colours or without, in Unicode or ASCII. Rich starts here."""
+
+import io
+from dataclasses import dataclass
+
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.text import Text
+
+from srvstat.render.text import ascii_text, safe_text
+
+_LONGEST_CELL = 200
+_NATURAL_WIDTH = 100_000
+_ASCII_OF_OURS = str.maketrans("▁▂▃▄▅▆▇█│─–·", "_.:-=+*#|---")  # noqa: RUF001 - what stands for what
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What will show a text. Without a width nothing is wrapped or cut."""
+
+    width: int | None = None
+    color: bool = False
+    ascii_only: bool = False
+
+    def text(self, *parts: RenderableType) -> str:
+        """Lay out parts below one another, without spaces at the ends of lines."""
+        console = self._console()
+        with console.capture() as captured:
+            for part in parts:
+                console.print(part)
+        text = "\n".join(line.rstrip() for line in captured.get().split("\n"))
+        return text.translate(_ASCII_OF_OURS) if self.ascii_only else text
+
+    def width_of(self, part: RenderableType) -> int:
+        """Return the width at which a part need not wrap."""
+        console = self._console()
+        wide = console.options.update(width=_NATURAL_WIDTH)
+        return Measurement.get(console, wide, part).maximum
+
+    def cell(self, text: str, style: str = "") -> Text:
+        """Return foreign text for a cell: visible, harmless, on one line unless it must wrap."""
+        return self._shown(safe_text(text, longest=_LONGEST_CELL), style)
+
+    def identifier(self, text: str, style: str = "") -> Text:
+        """Return an identifier for a cell: wrapped where it must be, never cut."""
+        return self._shown(safe_text(text), style)
+
+    def _console(self) -> Console:
+        return Console(
+            file=io.StringIO(),
+            width=self.width or _NATURAL_WIDTH,
+            force_terminal=self.color,
+            color_system="standard" if self.color else None,
+            no_color=not self.color,
+            markup=False,
+            emoji=False,
+            highlight=False,
+        )
+
+    def _shown(self, text: str, style: str) -> Text:
+        return Text(ascii_text(text) if self.ascii_only else text, style, overflow="fold")

@@ -1,0 +1,41 @@
+"""What a build reports, as plain lines."""
+
+from srvstat.contract.views import BuildSummary
+from srvstat.render.text import count_of, instant_text
+
+
+def build_summary(output: str, summary: BuildSummary, seconds: float) -> str:
+    """Return the lines that say what became of the sources of a build."""
+    rate = f"{summary.read / seconds:,.0f} a second" if seconds else "at once"
+    withheld = f" ({summary.withheld:,} not publishable, left out)" if summary.withheld else ""
+    lines = [
+        f"built {output}",
+        f"  servers      {summary.servers:,}{withheld}",
+        f"  read         {count_of(summary.read, 'row')} in {seconds:.1f} s, {rate}",
+        f"  kept         {summary.kept:,}",
+        f"  repeated     {summary.repeated:,}",
+        f"  conflicting  {summary.conflicting:,}",
+        f"  rejected     {summary.rejected:,}",
+        f"  left out     {_left_out(summary)}",
+        f"  span         {_span(summary)}",
+        f"  as of        {instant_text(summary.as_of)}",
+    ]
+    if summary.stand_ins:
+        what = count_of(summary.stand_ins, "server")
+        lines.append(f"  stand-ins    {what} without players.current: the last observation")
+    if summary.first_reject:
+        lines.append(f"  first of the rejects: {summary.first_reject}")
+    return "\n".join(lines)
+
+
+def _left_out(summary: BuildSummary) -> str:
+    total = sum(summary.left_out.values())
+    reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(summary.left_out.items()))
+    return f"{total:,} ({reasons})" if total else "0"
+
+
+def _span(summary: BuildSummary) -> str:
+    if summary.first_observed_at is None or summary.last_observed_at is None:
+        return "no observation"
+    first, last = summary.first_observed_at, summary.last_observed_at
+    return f"{instant_text(first)} to {instant_text(last)}"

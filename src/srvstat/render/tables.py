@@ -1,0 +1,239 @@
+"""Answers as tables: one function an answer. Figures are rounded for reading; JSON is exact."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from srvstat.contract.responses import GrowthFields, ServerResult
+from srvstat.contract.views import ComparisonView, ServerDetailView, ServerView, SnapshotView
+from srvstat.render.screen import Screen
+from srvstat.render.text import count_of, duration, instant_text
+
+_NOTHING = "–"  # noqa: RUF001 - a dash to read, not to compute with
+_MARKS = "▁▂▃▄▅▆▇█"
+_LEAST_NAME_WIDTH = 20
+_MOST_LISTED = 50
+
+_Fields = Sequence[tuple[str, str | Text] | None]
+
+
+def comparison(view: ComparisonView, screen: Screen) -> str:
+    """Show a comparison: a row a server where that fits, else a block a server."""
+    width = max(_natural_name_width(server, screen) for server in view.servers)
+    if screen.width is not None:
+        longest = max(len(name) for server in view.servers for name in _identifiers(server))
+        least = max(longest, _LEAST_NAME_WIDTH)
+        spare = screen.width - screen.width_of(_comparison_table(view, screen, least))
+        if spare < 0:
+            blocks = (part for server in view.servers for part in _block(server, view, screen))
+            return screen.text(*blocks, _notes(view))
+        width = min(width, least + spare)
+    return screen.text(_comparison_table(view, screen, width), _notes(view))
+
+
+def _comparison_table(view: ComparisonView, screen: Screen, name_width: int) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table.add_column("server", width=name_width)
+    for name in (*_figures(view.servers[0].result), "growth", "samples"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column(view.response.range, no_wrap=True)
+    for server in view.servers:
+        table.add_row(
+            _name(server, screen, name_width),
+            *_figures(server.result).values(),
+            _growth(server.result.growth),
+            f"{server.result.sampleCount:,}",
+            _sparkline(server.averages),
+        )
+    return table
+
+
+def _block(server: ServerView, view: ComparisonView, screen: Screen) -> Iterator[RenderableType]:
+    result = server.result
+    figures = {**_figures(result), "samples": f"{result.sampleCount:,}"}
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(3):
+        grid.add_column(overflow="fold")
+    cells = [Text.assemble((f"{name} ", "dim"), value) for name, value in figures.items()]
+    grid.add_row(*cells[:3])
+    grid.add_row(*cells[3:])
+    yield _name(server, screen, screen.width or 0)
+    yield grid
+    yield Text.assemble(("growth ", "dim"), _growth(result.growth))
+    yield Text.assemble((f"{view.response.range} ", "dim"), _sparkline(server.averages))
+    yield Text()
+
+
+def _identifiers(server: ServerView) -> tuple[str, str]:
+    return f"id {server.result.serverId}", f"cfxId {server.result.cfxId}"
+
+
+def _natural_name_width(server: ServerView, screen: Screen) -> int:
+    return max(cell_len(screen.cell(server.hostname).plain), len("  ".join(_identifiers(server))))
+
+
+def _name(server: ServerView, screen: Screen, width: int) -> Text:
+    identifiers = _identifiers(server)
+    fits = len("  ".join(identifiers)) <= width
+    lines = (
+        screen.cell(server.hostname, "bold"),
+        screen.identifier(("  " if fits else "\n").join(identifiers), "dim"),
+    )
+    return Text("\n", overflow="fold").join(lines)
+
+
+def _figures(result: ServerResult) -> dict[str, str]:
+    return {
+        "current": f"{result.currentPlayers:,}",
+        "average": _rounded(result.averagePlayers, 2),
+        "median": _rounded(result.medianPlayers, 1),
+        "peak": _whole(result.peakPlayers),
+        "lowest": _whole(result.lowestPlayers),
+    }
+
+
+def _rounded(value: float | None, digits: int) -> str:
+    if value is None:
+        return _NOTHING
+    text = f"{value:,.{digits}f}"
+    return text.removesuffix(".0") if digits == 1 else text
+
+
+def _whole(value: int | None) -> str:
+    return _NOTHING if value is None else f"{value:,}"
+
+
+def _growth(growth: GrowthFields) -> Text:
+    if growth.players is None:
+        return Text(_NOTHING)
+    percent = "from 0" if growth.percentage is None else f"{growth.percentage:+,.1f}%"
+    style = "green" if growth.players > 0 else "red" if growth.players < 0 else ""
+    return Text(f"{growth.players:+,} ({percent})", style)
+
+
+def _sparkline(averages: Sequence[float | None]) -> str:
+    """Draw averages from 0 to the highest of them, with blanks where nothing was observed."""
+    top = max((average for average in averages if average is not None), default=0) or 1
+    marks = (
+        # Rounded up, so that only a zero gets the lowest mark.
+        " " if average is None else _MARKS[ceil(average / top * (len(_MARKS) - 1))]
+        for average in averages
+    )
+    return f"│{''.join(marks)}│"
+
+
+def _notes(view: ComparisonView) -> Table:
+    start, end = map(instant_text, view.window)
+    snapshot = instant_text(view.snapshot_as_of)
+    own = view.window.end == view.snapshot_as_of
+    return _grid(
+        [
+            ("window", f"after {start}, up to and including {end}"),
+            ("as of", f"{end}" + ("" if own else f"; the snapshot's own is {snapshot}")),
+            ("observed", _coverage(view)),
+            (
+                view.response.range,
+                (
+                    f"each mark is the average of {duration(view.cell_ms)}, from 0 to the row's"
+                    " highest; blank where nothing was observed"
+                ),
+            ),
+        ]
+    )
+
+
+def _coverage(view: ComparisonView) -> str:
+    unit = "hours" if view.response.range == "24h" else "days"
+    observed = [server.observed_spans for server in view.servers]
+    if len(set(observed)) == 1:
+        return f"on {observed[0]} of {view.span_count} {unit}, each server"
+    each = (f"{server.result.serverId} {server.observed_spans}" for server in view.servers)
+    return f"of {view.span_count} {unit}: {', '.join(each)}"
+
+
+def server_detail(view: ServerDetailView, screen: Screen) -> str:
+    """Show every field of a server, in groups."""
+    server = view.server
+    stand_in = " (the last observation stands in)" if view.current_is_stand_in else ""
+    fields: _Fields = [
+        ("id", screen.identifier(server.id)),
+        ("cfxId", screen.identifier(server.cfxId)),
+        ("game", server.game),
+        None,
+        ("projectName", screen.cell(server.projectName)),
+        ("projectDescription", screen.cell(server.projectDescription)),
+        ("region", screen.cell(server.region)),
+        ("tags", screen.cell(", ".join(server.tags))),
+        ("flags", screen.cell(" ".join(server.flags))),
+        ("chatUrl", screen.cell(server.chatUrl)),
+        ("iconUrl", screen.cell(server.iconUrl or "")),
+        None,
+        ("players", f"{server.players.current:,} of {server.players.max:,}{stand_in}"),
+        ("offline", "yes" if server.offline else "no"),
+        None,
+        ("firstSeenAt", _moment(view.first_seen_at, view.snapshot_as_of)),
+        ("updatedAt", _moment(view.updated_at, view.snapshot_as_of)),
+    ]
+    return screen.text(screen.cell(server.hostname, "bold"), _grid(fields))
+
+
+def _moment(at: int, as_of: int) -> str:
+    if at == as_of:
+        return f"{instant_text(at)} (the snapshot's own as_of)"
+    side = "before" if at < as_of else "after"
+    return f"{instant_text(at)} ({duration(abs(as_of - at))} {side} the snapshot)"
+
+
+def snapshot_info(view: SnapshotView, screen: Screen) -> str:
+    """Show what is in a snapshot, and whom it can be asked about."""
+    games = Counter(server.game for server in view.servers)
+    per_game = ", ".join(f"{game} {count:,}" for game, count in sorted(games.items()))
+    first, last = (
+        instant_text(at) if at is not None else None
+        for at in (view.first_observed_at, view.last_observed_at)
+    )
+    fields: _Fields = [
+        ("as of", instant_text(view.as_of)),
+        ("observed", f"{first} to {last}" if first else "nothing"),
+        ("observations", f"{view.observations:,}"),
+        ("servers", f"{len(view.servers):,}" + (f" ({per_game})" if per_game else "")),
+        ("stand-ins", f"{view.stand_ins:,} of the current counts are the last observation"),
+        ("sources", screen.cell(", ".join(view.sources))),
+        (
+            "not kept",
+            (
+                f"{view.repeated:,} repeated, {view.conflicting:,} conflicting,"
+                f" {view.rejected:,} rejected, {view.left_out:,} left out"
+            ),
+        ),
+    ]
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name in ("id", "cfxId", "game", "hostname"):
+        table.add_column(name, overflow="fold")
+    for server in view.servers[:_MOST_LISTED]:
+        names = (screen.identifier(server.id), screen.identifier(server.cfx_id))
+        table.add_row(*names, server.game, screen.cell(server.hostname))
+    more = len(view.servers) - _MOST_LISTED
+    rest = [Text(f"and {count_of(more, 'more server')}; --json names them all")] if more > 0 else []
+    return screen.text(_grid(fields), table, *rest)
+
+
+def _grid(fields: _Fields) -> Table:
+    """Lay out names and values; None leaves a line free."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for entry in fields:
+        if entry is None:
+            grid.add_row()
+            continue
+        name, value = entry
+        shown = Text(value) if isinstance(value, str) else value
+        grid.add_row(name, shown if shown.plain else Text(_NOTHING, "dim"))
+    return grid

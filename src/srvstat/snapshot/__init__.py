@@ -1,0 +1,1 @@
+"""The snapshot: one SQLite file with the servers and their observations."""

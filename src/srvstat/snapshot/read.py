@@ -1,0 +1,264 @@
+"""Open a snapshot safely and ask it named questions. Reading never creates or changes a file."""
+
+import json
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+from srvstat.contract.errors import SnapshotError
+from srvstat.contract.instants import format_instant
+from srvstat.contract.ranges import Window
+from srvstat.contract.requests import Namespace
+from srvstat.contract.responses import Players, ServerDetail
+from srvstat.contract.views import ListedServer, SnapshotView
+from srvstat.snapshot.schema import APPLICATION_ID, FORMAT_VERSION
+
+_MAGIC = b"SQLite format 3\x00"
+_HEADER_BYTES = 100
+_COLUMN_OF: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
+_BUILD_ONE = "build one with `srvstat snapshot build`"
+_DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredServer:
+    """A row of `servers`: its key in the file, its public record and what surrounds it."""
+
+    key: int
+    detail: ServerDetail
+    first_seen_at: int
+    updated_at: int
+    current_is_stand_in: bool
+
+
+class SnapshotFile:
+    """An open snapshot. Made by `open_file`; every method may raise SnapshotError."""
+
+    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        connection.row_factory = sqlite3.Row
+        (self.as_of,) = self._one("SELECT as_of FROM snapshot")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; the snapshot can't be asked any more."""
+        self._connection.close()
+
+    def find(self, by: Namespace, identifier: str) -> StoredServer | None:
+        """Return the server that an identifier names in its namespace, compared exactly."""
+        rows = self._all(f"SELECT * FROM servers WHERE {_COLUMN_OF[by]} = ?", identifier)  # noqa: S608 - a column of ours
+        with _damage_of(self.path):
+            return _stored_server(rows[0]) if rows else None
+
+    def identifiers(self, by: Namespace) -> list[str]:
+        """Return every identifier of a namespace, sorted."""
+        column = _COLUMN_OF[by]
+        return [name for (name,) in self._all(f"SELECT {column} FROM servers ORDER BY {column}")]  # noqa: S608 - a column of ours
+
+    def players(self, server: int, window: Window) -> list[int]:
+        """Return the players observed in a window, in the order of their instants."""
+        rows = self._all(
+            "SELECT players FROM observations"
+            " WHERE server = ? AND observed_at > ? AND observed_at <= ? ORDER BY observed_at",
+            server,
+            *window,
+        )
+        return [players for (players,) in rows]
+
+    def totals(self, server: int, window: Window, length: int) -> dict[int, tuple[int, int]]:
+        """Return the count and the sum of the players in each part of a window.
+
+        The parts are `length` milliseconds long, numbered from 0 at the window's start, and closed
+        at their end like the window. A part without an observation is missing.
+        """
+        rows = self._all(
+            "SELECT (observed_at - ?2 - 1) / ?4, count(*), sum(players) FROM observations"
+            " WHERE server = ?1 AND observed_at > ?2 AND observed_at <= ?3 GROUP BY 1",
+            server,
+            *window,
+            length,
+        )
+        return {part: (count, total) for part, count, total in rows}
+
+    def last_observed_at(self, server: int, until: int) -> int | None:
+        """Return the instant of a server's last observation up to and including `until`."""
+        (found,) = self._one(
+            "SELECT max(observed_at) FROM observations WHERE server = ? AND observed_at <= ?",
+            server,
+            until,
+        )
+        return found if found is None else int(found)
+
+    def view(self) -> SnapshotView:
+        """Return what is in the file."""
+        row = self._one("SELECT * FROM snapshot")
+        servers = self._all("SELECT id, cfx_id, game, hostname FROM servers ORDER BY id")
+        (stand_ins,) = self._one("SELECT count(*) FROM servers WHERE current_is_stand_in")
+        with _damage_of(self.path):
+            return SnapshotView(
+                as_of=row["as_of"],
+                first_observed_at=row["first_observed_at"],
+                last_observed_at=row["last_observed_at"],
+                observations=row["observation_count"],
+                servers=tuple(ListedServer(*server) for server in servers),
+                stand_ins=stand_ins,
+                sources=tuple(json.loads(row["sources"])),
+                repeated=row["repeated"],
+                conflicting=row["conflicting"],
+                rejected=row["rejected"],
+                left_out=row["left_out"],
+            )
+
+    def is_sound(self) -> bool:
+        """Say whether SQLite finds the file well formed and the counts of its own row right."""
+        (finding,) = self._one("PRAGMA quick_check(1)")
+        counted = self._one(
+            "SELECT (SELECT count(*) FROM servers), (SELECT count(*) FROM observations)"
+        )
+        stated = self._one("SELECT server_count, observation_count FROM snapshot")
+        return finding == "ok" and tuple(counted) == tuple(stated)
+
+    def _all(self, sql: str, *parameters: object) -> list[Any]:
+        with _damage_of(self.path):
+            return self._connection.execute(sql, parameters).fetchall()
+
+    def _one(self, sql: str, *parameters: object) -> Any:
+        rows = self._all(sql, *parameters)
+        if len(rows) != 1:
+            raise _damaged(self.path)
+        return rows[0]
+
+
+def open_file(path: str) -> SnapshotFile:
+    """Open a snapshot for reading.
+
+    Raises SnapshotError, in one line that says what the file is and what to do about it, and that
+    holds nothing of the file's content.
+    """
+    location = os.path.realpath(path)
+    _check_header(path, location)
+    # A path is quoted to become a URI: `#`, `?` and `%` in it would otherwise mean something.
+    # `immutable` alone would create a missing file and ignore a hot journal, so the header check
+    # comes first and `mode=ro` stays.
+    uri = f"file:{quote(os.fsencode(location), safe='/')}?mode=ro&immutable=1"
+    with _damage_of(path):
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    try:
+        return SnapshotFile(path, connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _check_header(path: str, location: str) -> None:
+    header, size = _read_header(path, location)
+    if not size:
+        raise SnapshotError(f"{path}: an empty file, not a snapshot; {_BUILD_ONE}")
+    if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
+        raise SnapshotError(f"{path}: not a snapshot, nor any SQLite file; {_BUILD_ONE}")
+    if int.from_bytes(header[68:72]) != APPLICATION_ID:
+        raise SnapshotError(f"{path}: a SQLite file of another program; {_BUILD_ONE}")
+    version = int.from_bytes(header[60:64])
+    if version != FORMAT_VERSION:
+        remedy = "upgrade srvstat" if version > FORMAT_VERSION else "build it again"
+        raise SnapshotError(
+            f"{path}: a snapshot of format {version}, and this srvstat reads format"
+            f" {FORMAT_VERSION}; {remedy}"
+        )
+    # Bytes 18 and 19 say 2 in write-ahead-log mode, where the newest rows may lie in another file.
+    if header[18:20] != b"\x01\x01":
+        raise SnapshotError(f"{path}: in write-ahead-log mode, changed since it was built")
+    page_size = int.from_bytes(header[16:18])
+    if (65_536 if page_size == 1 else page_size) * int.from_bytes(header[28:32]) != size:
+        raise SnapshotError(f"{path}: cut short or grown since it was built; copy it again")
+
+
+def _read_header(path: str, location: str) -> tuple[bytes, int]:
+    """Return the first bytes and the size of what is, then, a regular file beside no journal."""
+    try:
+        # Without O_NONBLOCK a FIFO would wait for its writer.
+        descriptor = os.open(location, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise SnapshotError(f"{path}: {_kind(status.st_mode)}, not a snapshot")
+            header = os.read(descriptor, _HEADER_BYTES)
+        finally:
+            os.close(descriptor)
+        for journal in (f"{location}-journal", f"{location}-wal"):
+            if os.path.exists(journal) and os.path.getsize(journal):
+                raise SnapshotError(
+                    f"{path}: another program was interrupted writing to it (a journal stands"
+                    " beside it); copy or build it again"
+                )
+    except FileNotFoundError:
+        raise SnapshotError(f"{path}: no such file; {_BUILD_ONE}") from None
+    except OSError as error:
+        raise SnapshotError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    except ValueError:  # a NUL in the path
+        raise SnapshotError(f"{path}: not a file name") from None
+    return header, status.st_size
+
+
+def _kind(mode: int) -> str:
+    return "a directory" if stat.S_ISDIR(mode) else "a pipe, socket or device"
+
+
+@contextmanager
+def _damage_of(path: str) -> Iterator[None]:
+    """Turn what a damaged file makes SQLite and the decoders say into one fixed text.
+
+    Their own messages can carry bytes of the file, so none of them is shown.
+    """
+    try:
+        yield
+    except _DAMAGE:
+        raise _damaged(path) from None
+
+
+def _damaged(path: str) -> SnapshotError:
+    return SnapshotError(f"{path}: damaged; copy it again, or {_BUILD_ONE}")
+
+
+def _stored_server(row: sqlite3.Row) -> StoredServer:
+    detail = ServerDetail(
+        id=row["id"],
+        game=row["game"],
+        cfxId=row["cfx_id"],
+        hostname=row["hostname"],
+        projectName=row["project_name"],
+        projectDescription=row["project_description"],
+        region=row["region"],
+        players=Players(current=row["players_current"], max=row["players_max"]),
+        tags=tuple(json.loads(row["tags"])),
+        flags=tuple(json.loads(row["flags"])),
+        chatUrl=row["chat_url"],
+        iconUrl=row["icon_url"],
+        offline=bool(row["offline"]),
+        firstSeenAt=format_instant(row["first_seen_at"]),
+        updatedAt=format_instant(row["updated_at"]),
+    )
+    return StoredServer(
+        row["server"],
+        detail,
+        row["first_seen_at"],
+        row["updated_at"],
+        bool(row["current_is_stand_in"]),
+    )

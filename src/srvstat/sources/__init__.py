@@ -1,0 +1,1 @@
+"""Readers of the input files: one file each format."""

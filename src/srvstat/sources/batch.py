@@ -1,0 +1,109 @@
+"""What a reader of observations hands on, a block of lines at a time."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from srvstat.contract.instants import InstantError, parse_instant
+from srvstat.contract.requests import MAX_IDENTIFIER_LENGTH
+
+MAX_PLAYERS = 2**53 - 1
+"""The greatest count that a double, and so JSON, holds exactly together with all below it."""
+
+IDENTIFIER = re.compile(rf"[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}}")
+IDENTIFIER_NEEDED = f"1 to {MAX_IDENTIFIER_LENGTH} letters, digits and hyphens are needed"
+COUNT_NEEDED = f"a whole number from 0 to {MAX_PLAYERS} is needed"
+
+_PLAYERS = re.compile(r"0|[1-9][0-9]{0,15}")
+
+
+class Observation(NamedTuple):
+    """One observed player count; the instant is in Unix milliseconds."""
+
+    server_id: str
+    observed_at: int
+    players: int
+
+
+class RowError(ValueError):
+    """A line is no observation; the message says why without quoting it."""
+
+
+class Reject(NamedTuple):
+    """A line that gave no observation."""
+
+    line: int
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The observations of consecutive lines, and the number of the line of each.
+
+    `latest_integer` is the latest instant that was written as an integer, by which seconds are
+    told from milliseconds; None without one.
+    """
+
+    observations: Sequence[tuple[str, int, int]]
+    lines: Sequence[int]
+    rejects: Sequence[Reject]
+    latest_integer: int | None
+    text: str
+    first_line: int
+
+    def text_of(self, line: int) -> str:
+        """Return the text of one of the lines."""
+        return self.text.split("\n")[line - self.first_line].removesuffix("\r")
+
+
+class Row(NamedTuple):
+    """The three fields of a line as they are written."""
+
+    server_id: str
+    observed_at: str
+    players: str
+
+    def observation(self) -> Observation:
+        """Judge the form of the fields.
+
+        Raises RowError.
+        """
+        if not IDENTIFIER.fullmatch(self.server_id):
+            raise RowError(f"serverId: {IDENTIFIER_NEEDED}")
+        try:
+            observed_at = parse_instant(self.observed_at)
+        except InstantError as error:
+            raise RowError(f"observedAt: {error}") from None
+        if not _PLAYERS.fullmatch(self.players) or int(self.players) > MAX_PLAYERS:
+            raise RowError(f"players: {COUNT_NEEDED}, in digits alone")
+        return Observation(self.server_id, observed_at, int(self.players))
+
+
+def judged(
+    records: Iterable[tuple[int, str]], row_of: Callable[[str], Row], text: str, first_line: int
+) -> Batch:
+    """Judge records one by one; `row_of` takes one apart or raises RowError.
+
+    A record comes with the number of its first line. Empty ones are skipped.
+    """
+    observations: list[Observation] = []
+    lines: list[int] = []
+    rejects: list[Reject] = []
+    latest: int | None = None
+    for line, written in records:
+        record = written.removesuffix("\r")
+        if not record:
+            continue
+        try:
+            row = row_of(record)
+            observation = row.observation()
+        except RowError as error:
+            rejects.append(Reject(line, str(error), record))
+            continue
+        observations.append(observation)
+        lines.append(line)
+        if row.observed_at.isdecimal():
+            latest = max(latest or 0, observation.observed_at)
+    return Batch(observations, lines, rejects, latest, text, first_line)

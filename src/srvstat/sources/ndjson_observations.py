@@ -1,0 +1,36 @@
+"""Observations as NDJSON: an object a line with `serverId`, `observedAt` and `players`."""
+
+from collections.abc import Iterator
+
+from srvstat.contract import wire
+from srvstat.sources.batch import COUNT_NEEDED, IDENTIFIER_NEEDED, Batch, Row, RowError, judged
+from srvstat.sources.source import Source
+
+_KEYS = ("serverId", "observedAt", "players")
+
+
+def read(source: Source) -> Iterator[Batch]:
+    """Read the observations of a source, a block at a time.
+
+    Raises SourceError for what `Source.blocks` refuses.
+    """
+    for block in source.blocks():
+        lines = enumerate(block.text.split("\n"), block.first_line)
+        yield judged(lines, _row, block.text, block.first_line)
+
+
+def _row(text: str) -> Row:
+    try:
+        value = wire.decode_text(text)
+    except wire.JsonError as error:
+        raise RowError(str(error)) from None
+    if not isinstance(value, dict) or value.keys() != set(_KEYS):
+        raise RowError("an object with the keys serverId, observedAt and players is needed")
+    server_id, observed_at, players = (value[key] for key in _KEYS)
+    if type(server_id) is not str:
+        raise RowError(f"serverId: {IDENTIFIER_NEEDED}")
+    if type(observed_at) not in (int, str):
+        raise RowError("observedAt: an integer or a text is needed")
+    if type(players) is not int:
+        raise RowError(f"players: {COUNT_NEEDED}, written as an integer")
+    return Row(server_id, str(observed_at), str(players))

@@ -1,0 +1,183 @@
+"""Server records as NDJSON: the fields of the specification's Server detail, and `publishable`.
+
+A bad record refuses the whole source: a server lost here would answer SERVER_NOT_FOUND.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args
+
+from srvstat.contract import wire
+from srvstat.contract.instants import parse_instant
+from srvstat.contract.responses import Game, Players, ServerDetail
+from srvstat.sources.batch import (
+    COUNT_NEEDED,
+    IDENTIFIER,
+    IDENTIFIER_NEEDED,
+    MAX_PLAYERS,
+)
+from srvstat.sources.source import Source
+
+_T = TypeVar("_T")
+
+_GAMES: tuple[str, ...] = get_args(Game)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRecord:
+    """A server as its source tells it; None where that leaves a value to the observations.
+
+    Instants are Unix milliseconds.
+    """
+
+    id: str
+    cfx_id: str
+    game: str
+    hostname: str
+    project_name: str
+    project_description: str
+    region: str
+    players_current: int | None
+    players_max: int
+    tags: tuple[str, ...]
+    flags: tuple[str, ...]
+    chat_url: str
+    icon_url: str | None
+    offline: bool
+    first_seen_at: int | None
+    updated_at: int | None
+    publishable: bool
+
+
+class _FieldError(ValueError):
+    """A field of a record is not what it must be."""
+
+
+def read(source: Source) -> list[ServerRecord]:
+    """Read all server records, publishable or not; identical ones collapse.
+
+    Raises SourceError, with the line and the field, for a bad record and for what
+    `Source.blocks` refuses.
+    """
+    found: dict[ServerRecord, int] = {}
+    line_of: dict[tuple[str, str], int] = {}
+    for line, text in source.lines():
+        try:
+            record = _record(wire.decode_text(text))
+        except (wire.JsonError, _FieldError) as error:
+            raise source.refuse(line, str(error)) from None
+        if record in found:
+            continue
+        for name, identifier in (("id", record.id), ("cfxId", record.cfx_id)):
+            first = line_of.setdefault((name, identifier), line)
+            if first != line:
+                raise source.refuse(line, f"{name}: line {first} has the same one")
+        found[record] = line
+    return list(found)
+
+
+def draft(server_ids: Iterable[str]) -> Iterator[bytes]:
+    """Write the lines of a servers file to fill in: null stands where a value is to come."""
+    for server_id in sorted(server_ids):
+        blank: dict[str, Any] = dict.fromkeys(ServerDetail.model_fields)
+        yield wire.encode(blank | {"id": server_id}) + b"\n"
+
+
+def _record(value: Any) -> ServerRecord:
+    given = _members(value, "the record", (*ServerDetail.model_fields, "publishable"))
+    players = given.get("players")
+    counts = {} if players is None else _members(players, "players", tuple(Players.model_fields))
+    return ServerRecord(
+        id=_required(given, "id", _identifier),
+        cfx_id=_required(given, "cfxId", _identifier),
+        game=_required(given, "game", _game),
+        hostname=_required(given, "hostname", _text),
+        project_name=_optional(given, "projectName", _text) or "",
+        project_description=_optional(given, "projectDescription", _text) or "",
+        region=_optional(given, "region", _text) or "",
+        players_current=_optional(counts, "current", _count, within="players."),
+        players_max=_optional(counts, "max", _count, within="players.") or 0,
+        tags=_optional(given, "tags", _texts) or (),
+        flags=_optional(given, "flags", _texts) or (),
+        chat_url=_optional(given, "chatUrl", _text) or "",
+        icon_url=_optional(given, "iconUrl", _text),
+        offline=_optional(given, "offline", _claim) or False,
+        first_seen_at=_optional(given, "firstSeenAt", _instant),
+        updated_at=_optional(given, "updatedAt", _instant),
+        # A null could mean either, and the wrong guess would publish what must not be.
+        publishable=_required(given, "publishable", _claim) if "publishable" in given else True,
+    )
+
+
+def _members(value: Any, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise _FieldError(f"{what}: an object is needed")
+    for key in value:
+        if key not in known:
+            raise _FieldError(f"{wire.quoted(key)} is not a field of {what}")
+    return value
+
+
+def _required(given: Mapping[str, Any], name: str, read_value: Callable[[Any], _T]) -> _T:
+    found = _optional(given, name, read_value)
+    if found is None:
+        raise _FieldError(f"{name}: missing")
+    return found
+
+
+def _optional(
+    given: Mapping[str, Any], name: str, read_value: Callable[[Any], _T], *, within: str = ""
+) -> _T | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    try:
+        return read_value(value)
+    except ValueError as error:
+        raise _FieldError(f"{within}{name}: {error}") from None
+
+
+def _identifier(value: Any) -> str:
+    if not isinstance(value, str) or not IDENTIFIER.fullmatch(value):
+        raise ValueError(IDENTIFIER_NEEDED)
+    return value
+
+
+def _game(value: Any) -> str:
+    if value not in _GAMES:
+        raise ValueError(f"{' or '.join(_GAMES)} is needed")
+    return str(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a text is needed")
+    if "\x00" in value:
+        raise ValueError("holds the character U+0000")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise ValueError("holds half a character (a lone surrogate)")
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError("a list of texts is needed")
+    return tuple(map(_text, value))
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= MAX_PLAYERS:
+        raise ValueError(COUNT_NEEDED)
+    return value
+
+
+def _claim(value: Any) -> bool:
+    if type(value) is not bool:
+        raise ValueError("true or false is needed")
+    return value
+
+
+def _instant(value: Any) -> int:
+    if type(value) not in (int, str):
+        raise ValueError("an integer or a text is needed")
+    return parse_instant(str(value))

@@ -1,0 +1,178 @@
+"""A named input: opened, unpacked, and cut into blocks of whole lines."""
+
+import gzip
+import io
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from srvstat.contract.errors import SourceError, UsageError
+
+Format = Literal["csv", "ndjson"]
+
+STDIN = "-"
+
+_FORMAT_OF: dict[str, Format] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
+_GZIP_MAGIC = b"\x1f\x8b"
+_BLOCK_BYTES = 1 << 20
+MAX_LINE_BYTES = 1 << 20
+"""A line beyond this is no line of ours; holding it whole would be the input's to decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole lines of a text, joined by newlines; the first one's number counts from 1."""
+
+    first_line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One input file, or standard input, and the format of what it holds.
+
+    `on_bytes` is told how many bytes of the file, as stored, have just been read.
+    """
+
+    name: str
+    format: Format
+    on_bytes: Callable[[int], None] | None = None
+
+    @classmethod
+    def of(cls, name: str, default: Format | None) -> Self:
+        """Return the source that a command line names; `default` serves a name that says nothing.
+
+        Raises UsageError where neither the name nor `default` tells the format.
+        """
+        stem = name.lower().removesuffix(".gz")
+        found = default if name == STDIN else _FORMAT_OF.get(os.path.splitext(stem)[1], default)
+        if found is None:
+            what = "standard input" if name == STDIN else name
+            raise UsageError(
+                f"{what}: its name does not say its format; add --format csv or ndjson"
+            )
+        return cls(name, found)
+
+    @property
+    def title(self) -> str:
+        """The source's name as text that any file can hold, whatever its bytes."""
+        if self.name == STDIN:
+            return "standard input"
+        return os.fsencode(self.name).decode("utf-8", "backslashreplace")
+
+    def size(self) -> int | None:
+        """Return the bytes of the file as stored, or None where that can't be known."""
+        try:
+            status = os.stat(self.name)
+        except (OSError, ValueError):
+            return None
+        return status.st_size if stat.S_ISREG(status.st_mode) and self.name != STDIN else None
+
+    def refuse(self, line: int, reason: str) -> SourceError:
+        """Return the error that refuses the source because of one of its lines."""
+        return SourceError(f"{self.title}, line {line}: {reason}")
+
+    def blocks(self) -> Iterator[Block]:
+        """Read the text, a block of whole lines at a time.
+
+        Gzip is recognised by its first bytes, and one leading byte order mark is skipped.
+
+        Raises SourceError, with the line, for what can't be read, is cut, or is not UTF-8.
+        """
+        line, rest = 1, b""
+        with self._opened() as stream:
+            while chunk := self._read(stream, line):
+                whole, newline, rest = (rest + chunk).rpartition(b"\n")
+                if newline:
+                    yield self._decoded(line, whole)
+                    line += whole.count(b"\n") + 1
+                if len(rest) > MAX_LINE_BYTES:
+                    raise self.refuse(line, f"longer than {MAX_LINE_BYTES:,} bytes")
+        if rest:
+            yield self._decoded(line, rest)
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Read the text line by line, numbered from 1, without line ends and empty lines."""
+        for block in self.blocks():
+            for number, line in enumerate(block.text.split("\n"), block.first_line):
+                if text := line.removesuffix("\r"):
+                    yield number, text
+
+    @contextmanager
+    def _opened(self) -> Iterator[io.BufferedIOBase]:
+        try:
+            raw = open(0 if self.name == STDIN else self.name, "rb", 0, closefd=self.name != STDIN)  # noqa: SIM115 - any path or a descriptor; closed below
+        except OSError as error:
+            raise SourceError(f"{self.title}: {error.strerror or 'cannot be opened'}") from None
+        except ValueError:  # a NUL in the path
+            raise SourceError(f"{self.title}: not a file name") from None
+        with raw:
+            stored = _Input(raw, self.on_bytes)
+            is_gzip = stored.starts_with(_GZIP_MAGIC)
+            buffered = io.BufferedReader(stored, _BLOCK_BYTES)
+            yield gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
+
+    def _read(self, stream: io.BufferedIOBase, line: int) -> bytes:
+        """Read what one call gives at once, so that a cut loses nothing that came before it."""
+        try:
+            return stream.read1(_BLOCK_BYTES)
+        except EOFError:
+            raise self.refuse(line, "the gzip data is cut off here") from None
+        except (zlib.error, gzip.BadGzipFile):
+            raise self.refuse(line, "the gzip data is damaged here") from None
+        except OSError as error:
+            raise self.refuse(line, error.strerror or "cannot be read") from None
+
+    def _decoded(self, line: int, text: bytes) -> Block:
+        try:
+            decoded = text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            at = line + text.count(b"\n", 0, error.start)
+            raise self.refuse(at, "not UTF-8") from None
+        return Block(line, decoded.removeprefix("\ufeff") if line == 1 else decoded)
+
+
+def check_stdin_once(names: Iterable[str]) -> None:
+    """Refuse to read standard input twice.
+
+    Raises UsageError.
+    """
+    if [*names].count(STDIN) > 1:
+        raise UsageError("standard input (-) can be read once only")
+
+
+class _Input(io.RawIOBase):
+    """The bytes of a file as stored, counted as they are read and opened by their first ones."""
+
+    def __init__(self, raw: io.RawIOBase, on_bytes: Callable[[int], None] | None) -> None:
+        self._raw = raw
+        self._on_bytes = on_bytes
+        self._head = b""
+
+    def starts_with(self, magic: bytes) -> bool:
+        """Look at the first bytes; they are read again afterwards, also from a FIFO."""
+        while len(self._head) < len(magic) and (
+            more := self._raw.read(len(magic) - len(self._head))
+        ):
+            self._head += more
+        return self._head == magic
+
+    def readable(self) -> bool:
+        """Say what Python's buffers ask."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # narrower than typeshed's buffer
+        """Fill a buffer, first from the bytes looked at."""
+        if self._head:
+            count = min(len(buffer), len(self._head))
+            buffer[:count] = self._head[:count]
+            self._head = self._head[count:]
+        else:
+            count = self._raw.readinto(buffer) or 0
+        if self._on_bytes:
+            self._on_bytes(count)
+        return count
