@@ -1,0 +1,143 @@
+"""What the tests share: the real command line, the real builder, and small real snapshots."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from srvstat import demo
+from srvstat.cli.main import main
+
+ROOT = Path(__file__).parent.parent
+SHARED_DATA = ROOT.parent / "shared" / "data"
+
+DAY = 86_400_000
+AS_OF = 1_772_366_400_000
+"""2026-03-01T12:00:00Z, the instant that small snapshots speak for."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command line ended with."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output, read as JSON."""
+        return json.loads(self.stdout)
+
+
+Cli = Callable[..., Ran]
+Build = Callable[..., str]
+
+
+@pytest.fixture
+def cli(capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    """Run srvstat in this process; standard output is no terminal."""
+
+    def run(*arguments: str) -> Ran:
+        capfdbinary.readouterr()
+        exit_code = main(list(arguments))
+        captured = capfdbinary.readouterr()
+        return Ran(exit_code, captured.out, captured.err.decode("utf-8"))
+
+    return run
+
+
+def srvstat(
+    *arguments: str | bytes,
+    stdin: bytes = b"",
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Ran:
+    """Run srvstat in a process of its own; `env` is added to the environment."""
+    done = subprocess.run(
+        [sys.executable, "-m", "srvstat", *arguments],
+        input=stdin,
+        capture_output=True,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        timeout=60,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr.decode("utf-8", "surrogateescape"))
+
+
+def server(identifier: str, **fields: Any) -> dict[str, Any]:
+    """Return a server record with its required fields; `cfxId` is `x-` and the id unless given."""
+    required = {
+        "id": identifier,
+        "cfxId": f"x-{identifier}",
+        "game": "game_a",
+        "hostname": identifier,
+    }
+    return {**required, **fields}
+
+
+def ndjson(records: Iterable[Any]) -> bytes:
+    """Return records as NDJSON."""
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def csv(rows: Iterable[tuple[str, int | str, int | str]]) -> bytes:
+    """Return observations as CSV."""
+    lines = (f"{server_id},{at},{players}\n" for server_id, at, players in rows)
+    return ("serverId,observedAt,players\n" + "".join(lines)).encode()
+
+
+@pytest.fixture
+def build(tmp_path: Path, cli: Cli) -> Build:
+    """Build a snapshot from records and observations, through the command line."""
+
+    def run(
+        servers: Iterable[dict[str, Any]],
+        observations: Iterable[tuple[str, int | str, int | str]],
+        *options: str,
+    ) -> str:
+        number = len(list(tmp_path.iterdir()))
+        path = tmp_path / f"built-{number}.db"
+        (tmp_path / f"servers-{number}.ndjson").write_bytes(ndjson(servers))
+        (tmp_path / f"observations-{number}.csv").write_bytes(csv(observations))
+        ran = cli(
+            "snapshot",
+            "build",
+            str(path),
+            "--servers",
+            str(tmp_path / f"servers-{number}.ndjson"),
+            "--observations",
+            str(tmp_path / f"observations-{number}.csv"),
+            *options,
+        )
+        assert ran.exit_code == 0, ran.stderr
+        return str(path)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def demo_snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the snapshot of the demo's fleet."""
+    directory = tmp_path_factory.mktemp("demo")
+    (directory / "servers.ndjson").write_bytes(demo.servers_ndjson())
+    (directory / "observations.csv").write_bytes(demo.observations_csv())
+    ran = srvstat(
+        "snapshot",
+        "build",
+        "snapshot.db",
+        "--servers",
+        "servers.ndjson",
+        "--observations",
+        "observations.csv",
+        cwd=directory,
+    )
+    assert ran.exit_code == 0, ran.stderr
+    return str(directory / "snapshot.db")
