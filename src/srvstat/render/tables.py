@@ -31,8 +31,7 @@ def comparison(view: ComparisonView, screen: Screen) -> str:
         least = max(longest, _LEAST_NAME_WIDTH)
         spare = screen.width - screen.width_of(_comparison_table(view, screen, least))
         if spare < 0:
-            blocks = (part for server in view.servers for part in _block(server, view, screen))
-            return screen.text(*blocks, _notes(view))
+            return screen.text(*_blocks(view, screen), _notes(view))
         width = min(width, least + spare)
     return screen.text(_comparison_table(view, screen, width), _notes(view))
 
@@ -40,34 +39,36 @@ def comparison(view: ComparisonView, screen: Screen) -> str:
 def _comparison_table(view: ComparisonView, screen: Screen, name_width: int) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     table.add_column("server", width=name_width)
-    for name in (*_figures(view.servers[0].result), "growth", "samples"):
+    for name in _row(view.servers[0].result):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column(view.response.range, no_wrap=True)
     for server in view.servers:
         table.add_row(
             _name(server, screen, name_width),
-            *_figures(server.result).values(),
-            _growth(server.result.growth),
-            f"{server.result.sampleCount:,}",
+            *_row(server.result).values(),
             _sparkline(server.averages),
         )
     return table
 
 
-def _block(server: ServerView, view: ComparisonView, screen: Screen) -> Iterator[RenderableType]:
-    result = server.result
-    figures = {**_figures(result), "samples": f"{result.sampleCount:,}"}
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for _ in range(3):
-        grid.add_column(overflow="fold")
-    cells = [Text.assemble((f"{name} ", "dim"), value) for name, value in figures.items()]
-    grid.add_row(*cells[:3])
-    grid.add_row(*cells[3:])
-    yield _name(server, screen, screen.width or 0)
-    yield grid
-    yield Text.assemble(("growth ", "dim"), _growth(result.growth))
-    yield Text.assemble((f"{view.response.range} ", "dim"), _sparkline(server.averages))
-    yield Text()
+def _blocks(view: ComparisonView, screen: Screen) -> Iterator[RenderableType]:
+    figures = [
+        [f"{name} {value}" for name, value in _figures(server.result).items()]
+        for server in view.servers
+    ]
+    # Columns as wide as in the widest block, so that figures stand below one another.
+    widths = [max(len(row[at]) for row in figures) for at in range(len(figures[0]))]
+    for server, row in zip(view.servers, figures, strict=True):
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        for at in range(3):
+            grid.add_column(min_width=max(widths[at], widths[at + 3]), overflow="fold")
+        grid.add_row(*row[:3])
+        grid.add_row(*row[3:])
+        yield _name(server, screen, screen.width or 0)
+        yield grid
+        yield Text.assemble(("growth ", "dim"), _growth(server.result.growth))
+        yield Text.assemble((f"{view.response.range} ", "dim"), _sparkline(server.averages))
+        yield Text()
 
 
 def _identifiers(server: ServerView) -> tuple[str, str]:
@@ -95,7 +96,14 @@ def _figures(result: ServerResult) -> dict[str, str]:
         "median": _rounded(result.medianPlayers, 1),
         "peak": _whole(result.peakPlayers),
         "lowest": _whole(result.lowestPlayers),
+        "samples": f"{result.sampleCount:,}",
     }
+
+
+def _row(result: ServerResult) -> dict[str, str | Text]:
+    figures = _figures(result)
+    samples = figures.pop("samples")
+    return {**figures, "growth": _growth(result.growth), "samples": samples}
 
 
 def _rounded(value: float | None, digits: int) -> str:
