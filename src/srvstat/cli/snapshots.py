@@ -165,7 +165,6 @@ def _info_body(view: SnapshotView) -> dict[str, Any]:
         "repeated": view.repeated,
         "conflicting": view.conflicting,
         "rejected": view.rejected,
-        "leftOut": view.left_out,
         "identifiers": [
             {
                 "id": server.id,

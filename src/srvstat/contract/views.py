@@ -79,7 +79,6 @@ class SnapshotView:
     repeated: int
     conflicting: int
     rejected: int
-    left_out: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,10 +215,7 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
         ("sources", screen.cell(", ".join(view.sources))),
         (
             "not kept",
-            (
-                f"{view.repeated:,} repeated, {view.conflicting:,} conflicting,"
-                f" {view.rejected:,} rejected, {view.left_out:,} left out"
-            ),
+            f"{view.repeated:,} repeated, {view.conflicting:,} conflicting, {view.rejected:,} rejected",
         ),
     ]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")

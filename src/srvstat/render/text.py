@@ -63,9 +63,9 @@ def count_of(number: int, one: str, many: str | None = None) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """Write a length of time in its largest fitting unit: `3 days`, `90 minutes`."""
+    """Write a length of time in its largest fitting unit: `3 days`, `1 hour`, `90 minutes`."""
     for unit, length in _UNITS:
-        if milliseconds >= 2 * length:
+        if milliseconds == length or milliseconds >= 2 * length:
             return count_of(milliseconds // length, unit)
     return "a moment" if milliseconds < 1000 else count_of(milliseconds // 1000, "second")  # noqa: PLR2004 - a second
 

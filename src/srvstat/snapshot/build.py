@@ -217,7 +217,6 @@ def _derive(
             "repeated": summary.repeated,
             "conflicting": summary.conflicting,
             "rejected": summary.rejected,
-            "left_out": intake.left_out.total(),
         }
     )
     return summary

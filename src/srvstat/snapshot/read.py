@@ -123,7 +123,6 @@ class SnapshotFile:
                 repeated=row["repeated"],
                 conflicting=row["conflicting"],
                 rejected=row["rejected"],
-                left_out=row["left_out"],
             )
 
     def is_sound(self) -> bool:

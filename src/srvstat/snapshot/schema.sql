@@ -17,8 +17,7 @@ CREATE TABLE snapshot (
     sources           TEXT    NOT NULL, -- names of the observation files as a JSON array, in the order read
     repeated          INTEGER NOT NULL, -- equal observations of one server and instant that collapsed
     conflicting       INTEGER NOT NULL, -- unequal ones that gave way to the first one read
-    rejected          INTEGER NOT NULL, -- lines that are no observation
-    left_out          INTEGER NOT NULL  -- observations after as_of, or of a server that is not in servers
+    rejected          INTEGER NOT NULL  -- rows that are no observation
 ) STRICT;
 
 -- One row a publishable server: the fields of the specification's Server detail. Servers that are
