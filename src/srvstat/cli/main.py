@@ -48,6 +48,8 @@ def _run(arguments: list[str]) -> Outcome:
             f"error: {error.format_message()}\nsrvstat --help shows the commands and their options"
         )
         return Outcome(b"", error.exit_code)
+    except SystemExit as stop:  # the end of a shell's completion, or of a signal's
+        result = stop.code
     if isinstance(result, Outcome):
         return result
     return Outcome(printed.getvalue().encode("utf-8"), result or 0)

@@ -2,7 +2,7 @@
 
 import os
 import select
-import sys
+from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, UsageError
 from srvstat.render.text import ascii_text, safe_text
 
-STDOUT = 1
+STDOUT, STDERR = 1, 2
 
 
 class Outcome(NamedTuple):
@@ -73,11 +73,9 @@ def tell(text: str) -> None:
     lines = "".join(f"{safe_text(line)}\n" for line in text.split("\n"))
     if shows_ascii_only():
         lines = ascii_text(lines)
-    try:
-        sys.stderr.write(lines)
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        return
+    # Not through sys.stderr, whose buffer would fail once more, and turn the exit code into 120.
+    with suppress(OSError):
+        os.write(STDERR, lines.encode("utf-8"))
 
 
 def shows_ascii_only() -> bool:

@@ -153,7 +153,7 @@ _NEEDED = {
     "model_type": "an object is needed",
     "tuple_type": "an array is needed",
     "string_type": "a string is needed",
-    "string_unicode": "text with half a character (a lone surrogate)",
+    "string_unicode": "not Unicode text (a lone surrogate)",
 }
 
 

@@ -23,7 +23,7 @@ class Screen:
     ascii_only: bool = False
 
     def text(self, *parts: RenderableType) -> str:
-        """Lay out parts below one another, with no blank line at the top nor spaces at line ends."""
+        """Lay out parts below one another, with no blank line on top nor spaces at line ends."""
         console = self._console()
         with console.capture() as captured:
             for part in parts:

@@ -58,12 +58,15 @@ def _blocks(view: ComparisonView, screen: Screen) -> Iterator[RenderableType]:
     ]
     # Columns as wide as in the widest block, so that figures stand below one another.
     widths = [max(len(row[at]) for row in figures) for at in range(len(figures[0]))]
+    columns = list(map(max, widths[:3], widths[3:]))
+    if sum(columns) + 2 * len(columns) > (screen.width or 0):
+        columns = [0]
     for server, row in zip(view.servers, figures, strict=True):
         grid = Table.grid(padding=(0, 2, 0, 0))
-        for at in range(3):
-            grid.add_column(min_width=max(widths[at], widths[at + 3]), overflow="fold")
-        grid.add_row(*row[:3])
-        grid.add_row(*row[3:])
+        for width in columns:
+            grid.add_column(min_width=width, overflow="fold")
+        for start in range(0, len(row), len(columns)):
+            grid.add_row(*row[start : start + len(columns)])
         yield _name(server, screen, screen.width or 0)
         yield grid
         yield Text.assemble(("growth ", "dim"), _growth(server.result.growth))
@@ -206,6 +209,9 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
         instant_text(at) if at is not None else None
         for at in (view.first_observed_at, view.last_observed_at)
     )
+    not_kept = (
+        f"{view.repeated:,} repeated, {view.conflicting:,} conflicting, {view.rejected:,} rejected"
+    )
     fields: _Fields = [
         ("as of", instant_text(view.as_of)),
         ("observed", f"{first} to {last}" if first else "nothing"),
@@ -213,10 +219,7 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
         ("servers", f"{len(view.servers):,}" + (f" ({per_game})" if per_game else "")),
         ("stand-ins", f"{view.stand_ins:,} of the current counts are the last observation"),
         ("sources", screen.cell(", ".join(view.sources))),
-        (
-            "not kept",
-            f"{view.repeated:,} repeated, {view.conflicting:,} conflicting, {view.rejected:,} rejected",
-        ),
+        ("not kept", not_kept),
     ]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for name in ("id", "cfxId", "game", "hostname"):

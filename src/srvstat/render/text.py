@@ -67,10 +67,10 @@ def duration(milliseconds: int) -> str:
     for unit, length in _UNITS:
         if milliseconds == length or milliseconds >= 2 * length:
             return count_of(milliseconds // length, unit)
-    return "a moment" if milliseconds < 1000 else count_of(milliseconds // 1000, "second")  # noqa: PLR2004 - a second
+    return count_of(milliseconds // 1000, "second")
 
 
-_UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000))
+_UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
 
 def instant_text(at: int) -> str:

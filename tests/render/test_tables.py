@@ -1,0 +1,142 @@
+"""Tables in a real terminal and out of one. The expected pictures are in tests/gold."""
+
+import os
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from conftest import AS_OF, ROOT, Build, Cli, server
+from terminal import srvstat_in_terminal
+
+GOLD = ROOT / "tests" / "gold"
+
+HOSTILE = "\x1b[2J\x1b]0;x\x07[red]A[/] [/x]\u202eb\n" + "z" + "\u0301" * 200 + "\x9b1m"
+
+CASES = {
+    "compare": ["compare", "harbor-city", "night-shift", "empty-plains", "--range", "7d"],
+    "compare-90d": ["compare", "hostile-host", "cfxId:og3m7p", "--range", "90d"],
+    "get": ["get", "hostile-host"],
+    "info": ["snapshot", "info"],
+}
+
+
+def same_as_gold(name: str, text: str) -> None:
+    """Compare with a stored picture; GOLD=write stores it anew, for the diff to be read."""
+    path = GOLD / f"{name}.txt"
+    if os.environ.get("GOLD") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+@pytest.mark.parametrize("case", CASES)
+def test_a_table_fits_the_terminal_and_looks_as_it_should(
+    case: str, columns: int, demo_snapshot: str
+) -> None:
+    code, shown = srvstat_in_terminal(
+        *CASES[case], columns=columns, env={"SRVSTAT_SNAPSHOT": demo_snapshot}
+    )
+
+    assert code == 0
+    answer = [line for line in shown.split("\n") if not line.startswith("note: ")]
+    assert max(map(cell_len, answer)) <= columns
+    same_as_gold(f"{case}-{columns}", shown)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_pipe_gets_the_natural_width(
+    case: str, cli: Cli, demo_snapshot: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
+    shown = cli(*CASES[case], "--table").stdout.decode()
+
+    same_as_gold(f"{case}-pipe", shown)
+
+
+def test_the_c_locale_gets_ascii_alone(demo_snapshot: str) -> None:
+    env = {"SRVSTAT_SNAPSHOT": demo_snapshot, "LC_ALL": "C"}
+    code, shown = srvstat_in_terminal(*CASES["compare"], columns=80, env=env)
+
+    assert (code, shown.isascii()) == (0, True)
+    same_as_gold("compare-80-c-locale", shown)
+
+
+@pytest.mark.parametrize("width", ["0", "", "x", "-5"])
+def test_columns_of_nothing_still_show_a_table(width: str, demo_snapshot: str) -> None:
+    env = {"SRVSTAT_SNAPSHOT": demo_snapshot, "COLUMNS": width}
+    code, shown = srvstat_in_terminal(*CASES["compare"], columns=80, env=env)
+
+    assert code == 0
+    same_as_gold("compare-80", shown)
+
+
+@pytest.mark.parametrize("columns", [1, 10, 20, 30])
+def test_the_narrowest_terminal_loses_no_identifier(columns: int, build: Build) -> None:
+    long = "a-" * 64
+    path = build(
+        [server(long, cfxId="x"), server("b", hostname=HOSTILE)], [("b", AS_OF, 2**53 - 1)]
+    )
+    code, shown = srvstat_in_terminal("compare", long, "b", "-s", path, columns=columns)
+
+    assert code == 0
+    assert long in shown.replace("\n", "")
+    assert "9,007,199,254,740,991" in shown.replace("\n", "").replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("env", "is_colored"),
+    [
+        ({"NO_COLOR": ""}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        ({"NO_COLOR": "", "TERM": "dumb"}, False),
+        ({"NO_COLOR": "", "TERM": ""}, False),
+    ],
+)
+def test_colours_follow_the_environment(
+    env: dict[str, str], is_colored: bool, demo_snapshot: str
+) -> None:
+    _, shown = srvstat_in_terminal(
+        *CASES["compare"], env={"SRVSTAT_SNAPSHOT": demo_snapshot, **env}
+    )
+
+    assert ("\x1b[" in shown) is is_colored
+
+
+def test_a_hostile_hostname_is_visible_text_on_one_line(build: Build, cli: Cli) -> None:
+    path = build([server("a", hostname=HOSTILE), server("b")], [("a", AS_OF, 1)])
+    shown = cli("compare", "a", "b", "-s", path, "--table").stdout.decode()
+
+    visible = r"\u001b[2J\u001b]0;x\u0007[red]A[/] [/x]\u202eb\u000az" + "\u0301" * 4
+    assert f"{visible}\\u009b1m" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_pipe_never_cuts_an_identifier(build: Build, cli: Cli) -> None:
+    ids = ["a" * 128, "b" * 128]
+    path = build([server(name, cfxId=f"{name[1:]}c") for name in ids], [(ids[0], AS_OF, 1)])
+    shown = cli("compare", *ids, "-s", path, "--table").stdout.decode()
+
+    assert f"id {ids[0]}  cfxId {ids[0][1:]}c" in shown
+    assert f"id {ids[1]}  cfxId {ids[1][1:]}c" in shown
+
+
+def test_json_on_a_terminal_cannot_drive_it(build: Build, cli: Cli) -> None:
+    path = build([server("a", hostname="\x9b2J\u202e\u2028\x7f\U000e0041é")], [("a", AS_OF, 1)])
+    _, shown = srvstat_in_terminal("get", "a", "-s", path, "--json", columns=200)
+    piped = cli("get", "a", "-s", path, "--json").stdout.decode()
+
+    assert r'"hostname":"\u009b2J\u202e\u2028\u007f\udb40\udc41é"' in shown.replace("\n", "")
+    assert '"hostname":"\x9b2J\u202e\u2028\x7f\U000e0041é"' in piped
+
+
+def test_a_terminal_gets_a_table_and_a_flag_decides_otherwise(
+    demo_snapshot: str, tmp_path: Path
+) -> None:
+    env = {"SRVSTAT_SNAPSHOT": demo_snapshot}
+    _, table = srvstat_in_terminal("get", "harbor-city", env=env, cwd=tmp_path)
+    _, json = srvstat_in_terminal("get", "harbor-city", "--json", env=env, cwd=tmp_path)
+
+    assert table.startswith("Harbor City Roleplay\n")
+    assert json.startswith('{"data":{"id":"harbor-city",')

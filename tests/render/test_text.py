@@ -1,0 +1,72 @@
+"""Foreign text made safe to show."""
+
+import sys
+import unicodedata
+
+import pytest
+
+from srvstat.render.text import ascii_text, count_of, duration, instant_text, safe_text
+
+DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def test_no_code_point_reaches_the_screen_that_could_drive_it() -> None:
+    shown = safe_text("".join(map(chr, range(sys.maxunicode + 1))))
+
+    assert {unicodedata.category(character) for character in shown}.isdisjoint(DANGEROUS)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("\x1b[31mred", r"\u001b[31mred"),
+        ("a\nb\tc\rd", r"a\u000ab\u0009c\u000dd"),
+        ("\x9b2J\x7f", r"\u009b2J\u007f"),
+        ("\u202egpj.exe", r"\u202egpj.exe"),
+        ("\U000e0041", r"\U000e0041"),
+        ("[/x] :smile: \\", "[/x] :smile: \\"),
+        ("a\u3000b\u00a0c", "a b c"),
+        ("\u3164\u2800", "\ufffd\ufffd"),
+        ("z" + "\u0301" * 200 + "!", "z" + "\u0301" * 4 + "!"),
+        ("日本 🎮", "日本 🎮"),
+        ("\udcff", r"\udcff"),
+    ],
+)
+def test_text_shows_what_it_holds_on_one_line(text: str, shown: str) -> None:
+    assert safe_text(text) == shown
+
+
+def test_long_text_is_cut_and_says_so() -> None:
+    assert safe_text("abcdef", longest=6) == "abcdef"
+    assert safe_text("abcdefg", longest=6) == "abcdef…"
+
+
+def test_ascii_text_says_every_character_in_ascii() -> None:
+    assert ascii_text("né… 日🎮") == r"n\u00e9... \u65e5\U0001f3ae"
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [
+        (0, "0 seconds"),
+        (1000, "1 second"),
+        (60_000, "1 minute"),
+        (90_000, "90 seconds"),
+        (3_600_000, "1 hour"),
+        (5_400_000, "90 minutes"),
+        (86_400_000, "1 day"),
+        (100_000_000, "27 hours"),
+        (259_200_000, "3 days"),
+    ],
+)
+def test_a_duration_is_told_in_its_largest_fitting_unit(milliseconds: int, words: str) -> None:
+    assert duration(milliseconds) == words
+
+
+def test_instants_and_counts_read_as_words() -> None:
+    assert instant_text(0) == "1970-01-01 00:00:00 UTC"
+    assert instant_text(1) == "1970-01-01 00:00:00.001 UTC"
+    assert instant_text(-1) == "before 1970"
+    assert count_of(1, "server") == "1 server"
+    assert count_of(1234, "server") == "1,234 servers"
