@@ -21,7 +21,9 @@ def demo(
         str, typer.Argument(metavar="DIRECTORY", help="Where to write the demo's three files.")
     ] = "srvstat-demo",
 ) -> Outcome:
-    """Write a small snapshot, compare three of its servers, and say what to try next.
+    """Make a small snapshot to play with.
+
+    Three of its servers are compared, and what to try next is said. Nothing is replaced.
 
     Example: srvstat demo && export SRVSTAT_SNAPSHOT=srvstat-demo/snapshot.db
     """

@@ -91,7 +91,7 @@ IdentifierArgument = Annotated[
 IdentifiersArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="IDENTIFIER...",
+        metavar="IDENTIFIER",
         help="2 to 5 servers: id, id:X or cfxId:X.",
         autocompletion=_complete_identifier,
     ),

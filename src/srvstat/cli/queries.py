@@ -70,7 +70,7 @@ def compare(
     json: JsonOption = False,
     table: TableOption = False,
 ) -> Outcome:
-    """Compare the statistics of 2 to 5 servers over one range.
+    """Compare 2 to 5 servers over one range.
 
     Example: srvstat compare srv-1 srv-2 cfxId:abc123 --range 7d
     """

@@ -1,6 +1,6 @@
 """`snapshot build`, `snapshot info` and `snapshot draft-servers`."""
 
-import sys
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from srvstat.cli.options import (
     instant_of,
     snapshot_path,
 )
-from srvstat.cli.output import Form, Outcome, form_of, json_output, tell
+from srvstat.cli.output import STDERR, Form, Outcome, form_of, json_output, tell
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import format_instant
@@ -110,7 +110,9 @@ def build(
 
 
 def draft_servers(observations: ObservationsOption, format: FormatOption = None) -> Outcome:
-    """Print a servers file to fill in, from the identifiers seen in observations.
+    """Draft a servers file to fill in.
+
+    It has a line for each identifier seen in the observations.
 
     Example: srvstat snapshot draft-servers --observations week.csv.gz > servers.ndjson
     """
@@ -135,7 +137,9 @@ def info(
     json: JsonOption = False,
     table: TableOption = False,
 ) -> Outcome:
-    """Show what is in a snapshot, and which servers it can be asked about.
+    """Show what is in a snapshot.
+
+    Among it are the servers that it can be asked about.
 
     Example: srvstat snapshot info snapshot.db
     """
@@ -190,7 +194,7 @@ def _source(name: str, format: str | None) -> Source:
 @contextmanager
 def _progress(sources: Sequence[Source], *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar to whoever is there to see it."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
+    if quiet or not os.isatty(STDERR) or os.environ.get("TERM") == "dumb":
         yield lambda _bytes, _rows: None
         return
     from srvstat.render.progress import progress_bar  # noqa: PLC0415 - rich only for a person

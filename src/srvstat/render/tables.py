@@ -217,7 +217,7 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
         ("observed", f"{first} to {last}" if first else "nothing"),
         ("observations", f"{view.observations:,}"),
         ("servers", f"{len(view.servers):,}" + (f" ({per_game})" if per_game else "")),
-        ("stand-ins", f"{view.stand_ins:,} of the current counts are the last observation"),
+        ("stand-ins", _stand_ins(view.stand_ins)),
         ("sources", screen.cell(", ".join(view.sources))),
         ("not kept", not_kept),
     ]
@@ -230,6 +230,14 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
     more = len(view.servers) - _MOST_LISTED
     rest = [Text(f"and {count_of(more, 'more server')}; --json names them all")] if more > 0 else []
     return screen.text(_grid(fields), table, *rest)
+
+
+def _stand_ins(number: int) -> str:
+    if not number:
+        return "none; each server has a current count of its own"
+    return (
+        f"{count_of(number, 'current count')}: the last observation, for want of the server's own"
+    )
 
 
 def _grid(fields: _Fields) -> Table:

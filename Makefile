@@ -1,0 +1,37 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help demo test check fix docs clean
+
+help:  ## Show what there is to make
+	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/'
+
+# The stamp is newer than pyproject.toml once everything it names is installed.
+$(BIN)/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo 'srvstat needs Python 3.11 or newer; name one: make PYTHON=python3.12' >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(BIN)/installed  ## Build a small snapshot and print a comparison
+	@$(BIN)/srvstat demo
+
+test: $(BIN)/installed  ## Run all tests
+	$(BIN)/python -m pytest
+
+check: $(BIN)/installed  ## Format, lint, types and all tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	@$(MAKE) --no-print-directory test
+
+fix: $(BIN)/installed  ## Format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(BIN)/installed  ## Write the generated docs, the README's examples and the fixtures anew
+	$(BIN)/python docs/generate.py
+
+clean:  ## Remove what was set up and made
+	rm -rf .venv srvstat-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

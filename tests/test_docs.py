@@ -1,0 +1,95 @@
+"""The documentation says what is true: it is generated, run, and complete."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import generate
+import srvstat
+from conftest import ROOT, Cli
+from srvstat.contract.errors import SrvstatError
+
+MARKDOWN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+
+def test_generated_files_are_what_the_code_says() -> None:
+    for path, content in generate.generated():
+        assert path.read_bytes() == content, f"{path.name} has drifted: make docs"
+
+
+@pytest.mark.skipif(
+    not all(map(shutil.which, generate.TOOLS)), reason=f"needs {' and '.join(generate.TOOLS)}"
+)
+def test_the_examples_of_the_readme_print_what_it_shows() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    today = generate.with_examples_run(text)
+
+    assert today.count("\n$ ") > 8
+    for shown, printed in zip(text.splitlines(), today.splitlines(), strict=True):
+        assert generate.same_but_for_timing(shown, printed)
+
+
+def test_the_python_example_of_the_readme_runs(
+    demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("srvstat-demo").mkdir()
+    Path("srvstat-demo/snapshot.db").symlink_to(demo_snapshot)
+
+    names: dict[str, object] = {}
+    exec(example, names)  # noqa: S102 - the example is ours
+
+    assert isinstance(names["answer"], srvstat.CompareResponse)
+
+
+@pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (path.parent / target).exists(), target
+
+
+def test_every_exit_code_is_documented_where_people_look(cli: Cli) -> None:
+    codes = {0, 1, 130, 141, 143} | {kind.exit_code for kind in _all_errors()}
+    tables = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/errors.md")]
+
+    for text in tables:
+        assert {code for code in codes if f"\n| {code} |" in text} == codes - {41, 43, 49, 50}
+    help_text = cli("--help").stdout.decode()
+    assert all(str(code) in help_text for code in (2, 3, 4, 6, 40, 44, 130))
+
+
+def _all_errors() -> list[type[SrvstatError]]:
+    direct = SrvstatError.__subclasses__()
+    every = [*direct, *(kind for base in direct for kind in base.__subclasses__())]
+    return [kind for kind in every if "exit_code" in vars(kind)]
+
+
+@pytest.mark.parametrize(
+    "command", ["", "get", "compare", "demo", "snapshot", "snapshot build", "snapshot info"]
+)
+def test_help_fits_80_columns_and_names_every_option(cli: Cli, command: str) -> None:
+    ran = cli(*command.split(), "--help")
+    text = ran.stdout.decode()
+
+    assert ran.exit_code == 0
+    assert max(map(len, text.splitlines())) <= 80
+    reference = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    for option in re.findall(r"^  .*?(--[a-z-]+)", text, re.MULTILINE):
+        assert option in reference
+
+
+@pytest.mark.parametrize("number", range(1, 20))
+def test_every_decision_is_written_down(number: int) -> None:
+    text = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
+
+    assert re.search(rf"^\*\*D{number} ", text, re.MULTILINE)
+
+
+def test_the_changelog_knows_what_is_not_released() -> None:
+    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
