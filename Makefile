@@ -16,6 +16,7 @@ $(BIN)/installed: pyproject.toml
 
 demo: $(BIN)/installed  ## Build a small snapshot and print a comparison
 	@$(BIN)/srvstat demo
+	@echo 'For srvstat on your path: . .venv/bin/activate'
 
 test: $(BIN)/installed  ## Run all tests
 	$(BIN)/python -m pytest

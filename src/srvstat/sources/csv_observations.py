@@ -49,17 +49,15 @@ def _after_header(source: Source) -> Iterator[Block]:
     """Check the first line that is not empty and hand on the blocks that follow it."""
     blocks = source.blocks()
     for block in blocks:
-        for number, line in enumerate(block.text.split("\n")):
-            if text := line.removesuffix("\r"):
-                if _fields(text) != HEADER:
-                    break
-                rest = block.text.split("\n", number + 1)[number + 1 :]
-                yield Block(block.first_line + number + 1, "".join(rest))
-                yield from blocks
-                return
-        else:
+        lines = block.text.split("\n")
+        at = next((at for at, line in enumerate(lines) if line.removesuffix("\r")), None)
+        if at is None:
             continue
-        raise source.refuse(block.first_line + number, _HEADER_NEEDED)
+        if _fields(lines[at].removesuffix("\r")) != HEADER:
+            raise source.refuse(block.first_line + at, _HEADER_NEEDED)
+        yield Block(block.first_line + at + 1, "\n".join(lines[at + 1 :]))
+        yield from blocks
+        return
     raise SourceError(f"{source.title}: empty; {_HEADER_NEEDED}")
 
 

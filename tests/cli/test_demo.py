@@ -1,0 +1,101 @@
+"""The demo: a snapshot to play with, and the make target that shows it."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, Cli, srvstat
+
+FILES = ["observations.csv", "servers.ndjson", "snapshot.db"]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_demo_writes_three_files_and_shows_a_comparison(cli: Cli) -> None:
+    ran = cli("demo")
+    shown = ran.stdout.decode()
+
+    assert ran.exit_code == 0
+    assert sorted(path.name for path in Path("srvstat-demo").iterdir()) == FILES
+    assert "Harbor City Roleplay" in shown
+    assert "▁" in shown or "█" in shown
+
+
+def test_what_the_demo_says_to_try_works(tmp_path: Path) -> None:
+    shown = srvstat("demo", "a place's #1", cwd=tmp_path).stdout.decode()
+    commands = [line.strip() for line in shown.partition("Try next:\n")[2].splitlines()]
+    export, *tries = commands
+
+    assert len(tries) == 3
+    snapshot = shlex.split(export)[1].partition("=")[2]
+    for command in tries:
+        words = shlex.split(command.partition("|")[0])
+        ran = srvstat(*words[1:], env={"SRVSTAT_SNAPSHOT": snapshot}, cwd=tmp_path)
+        assert (words[0], ran.exit_code, ran.stderr) == ("srvstat", 0, "")
+
+
+def test_the_demo_writes_the_same_bytes_everywhere_and_every_time(tmp_path: Path) -> None:
+    other = {"PYTHONHASHSEED": "7", "TZ": "Asia/Kolkata", "LC_ALL": "C"}
+    assert srvstat("demo", "one", cwd=tmp_path).exit_code == 0
+    assert srvstat("demo", "two", cwd=tmp_path, env=other).exit_code == 0
+    before = {name: Path("one", name).read_bytes() for name in FILES}
+    again = srvstat("demo", "one", cwd=tmp_path)
+
+    assert again.exit_code == 0
+    for name in FILES:
+        assert before[name] == Path("one", name).read_bytes() == Path("two", name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["servers.ndjson", "observations.csv"])
+def test_the_demo_never_replaces_a_file_of_somebody_else(cli: Cli, name: str) -> None:
+    Path("mine").mkdir()
+    Path("mine", name).write_text("precious")
+
+    ran = cli("demo", "mine")
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert f"mine/{name}: exists and is not the demo's" in ran.stderr
+    assert Path("mine", name).read_text() == "precious"
+
+
+def test_the_demo_shows_no_other_snapshot_as_its_own(cli: Cli) -> None:
+    Path("mine").mkdir()
+    Path("mine", "snapshot.db").write_text("precious")
+
+    ran = cli("demo", "mine")
+
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+    assert Path("mine", "snapshot.db").read_text() == "precious"
+
+
+def test_a_place_that_cannot_be_written_exits_4(cli: Cli) -> None:
+    Path("file").write_text("")
+
+    ran = cli("demo", "file/below")
+
+    assert (ran.exit_code, ran.stdout) == (4, b"")
+    assert ran.stderr == "error: file/below: Not a directory\n"
+
+
+def test_the_readmes_two_commands_are_made_of_what_they_say(tmp_path: Path) -> None:
+    if not (ROOT / ".venv" / "bin" / "installed").exists():
+        pytest.skip("make has set nothing up here")
+    copy = tmp_path / "copy"
+    ignored = shutil.ignore_patterns(".*", "srvstat-demo")
+    shutil.copytree(ROOT, copy, ignore=ignored)
+    (copy / ".venv").symlink_to(ROOT / ".venv")
+
+    demo = subprocess.run(["make", "demo"], cwd=copy, capture_output=True, text=True, check=True)
+    test = subprocess.run(
+        ["make", "--dry-run", "test"], cwd=copy, capture_output=True, text=True, check=True
+    )
+
+    assert "Harbor City Roleplay" in demo.stdout
+    assert re.search(r"python -m pytest$", test.stdout.strip())
