@@ -1,5 +1,7 @@
 """The questions of the contract, answered. Every door to an answer leads through here."""
 
+from collections.abc import Iterable
+
 from srvstat import stats
 from srvstat.contract.errors import ServerNotFoundError
 from srvstat.contract.ranges import DAY_MS, Range, Window, window_of
@@ -78,8 +80,9 @@ def view_comparison(
     )
 
 
-def suggestion(snapshot: SnapshotFile, missing: ServerReference) -> str | None:
-    """Return what may have been meant by a reference to no server, for a person to read."""
+def suggestion(snapshot: SnapshotFile, references: Iterable[ServerReference]) -> str | None:
+    """Return what may have been meant by the first reference to no server, for a person to read."""
+    missing = next(one for one in references if snapshot.find(one.by, one.identifier) is None)
     for namespace in NAMESPACES:
         if namespace != missing.by and snapshot.find(namespace, missing.identifier):
             return f"did you mean {namespace}:{missing.identifier}?"
@@ -100,7 +103,7 @@ def _resolve_all(snapshot: SnapshotFile, request: CompareRequest) -> list[Stored
 def _resolve(snapshot: SnapshotFile, reference: ServerReference, place: str = "") -> StoredServer:
     server = snapshot.find(reference.by, reference.identifier)
     if server is None:
-        raise ServerNotFoundError(f"{place}no {reference.by} {reference.identifier}", reference)
+        raise ServerNotFoundError(f"{place}no {reference.by} {reference.identifier}")
     return server
 
 

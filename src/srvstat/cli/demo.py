@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -32,7 +33,7 @@ def demo(
     from srvstat.render import tables  # noqa: PLC0415
 
     path = _written(directory)
-    with open_file(path) as snapshot:
+    with closing(open_file(path)) as snapshot:
         request = compare_request(
             ["harbor-city", "new-frontier", "night-shift"], by="id", range="7d"
         )

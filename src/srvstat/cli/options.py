@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Annotated, get_args
 
 import typer
@@ -28,7 +29,7 @@ def _complete_by(incomplete: str) -> list[str]:
 
 def _complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
     try:
-        with open_file(snapshot_path(ctx.params.get("snapshot"))) as snapshot:
+        with closing(open_file(snapshot_path(ctx.params.get("snapshot")))) as snapshot:
             names = snapshot.identifiers("cfxId" if ctx.params.get("by") == "cfxId" else "id")
     except SrvstatError:
         return []

@@ -1,7 +1,7 @@
 """`get` and `compare`: the two questions of the contract."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 
 from srvstat import operations
 from srvstat.cli.options import (
@@ -52,7 +52,7 @@ def get(
 
     def answer() -> bytes:
         request = server_reference(identifier, by=NAMESPACES[0] if by is None else by)
-        with _asked(snapshot, instant) as file:
+        with _asked(snapshot, instant, [request]) as file:
             if form is Form.JSON:
                 return json_output(operations.get_server(file, request).to_json())
             return _server_table(file, request)
@@ -86,7 +86,7 @@ def compare(
             if body is None
             else read_compare_request(body)
         )
-        with _asked(snapshot, instant) as file:
+        with _asked(snapshot, instant, asked.servers) as file:
             if form is Form.JSON:
                 return json_output(operations.compare(file, asked, at=instant).to_json())
             return _comparison_table(file, asked, instant)
@@ -107,18 +107,19 @@ def _outcome(form: Form, answer: Callable[[], bytes]) -> Outcome:
 
 
 @contextmanager
-def _asked(given: str | None, at: int | None) -> Iterator[SnapshotFile]:
+def _asked(
+    given: str | None, at: int | None, references: Sequence[ServerReference]
+) -> Iterator[SnapshotFile]:
     """Open the snapshot to ask, and help whoever asks it beyond what it holds."""
-    with open_file(snapshot_path(given)) as snapshot:
+    with closing(open_file(snapshot_path(given))) as snapshot:
         if at is not None and at > snapshot.as_of:
             end = instant_text(snapshot.as_of)
             tell(f"warning: --at is later than the snapshot, which ends {end}")
         try:
             yield snapshot
         except ServerNotFoundError as error:
-            hint = operations.suggestion(snapshot, error.reference)
-            reason = f"{error.reason}; {hint}" if hint else error.reason
-            raise ServerNotFoundError(reason, error.reference) from None
+            hint = operations.suggestion(snapshot, references)
+            raise ServerNotFoundError(f"{error.reason}; {hint}" if hint else error.reason) from None
 
 
 def _read_body(name: str) -> bytes:

@@ -4,7 +4,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Annotated, Any, cast, get_args
 
 import typer
@@ -144,7 +144,7 @@ def info(
     Example: srvstat snapshot info snapshot.db
     """
     form = form_of(json=json, table=table)
-    with open_file(snapshot_path(path)) as snapshot:
+    with closing(open_file(snapshot_path(path))) as snapshot:
         view = snapshot.view()
     if form is Form.JSON:
         return Outcome(json_output(wire.encode(_info_body(view))))

@@ -4,10 +4,7 @@ An edge (the command line, later the HTTP service) maps a class to an exit code 
 place; nothing below an edge exits or prints.
 """
 
-from typing import TYPE_CHECKING, ClassVar
-
-if TYPE_CHECKING:
-    from srvstat.contract.requests import ServerReference
+from typing import ClassVar
 
 
 class SrvstatError(Exception):
@@ -91,19 +88,12 @@ class FeatureNotAvailableError(ApiError):
 
 
 class ServerNotFoundError(ApiError):
-    """The server is unknown or not publishable; the two cannot be told apart.
-
-    `reference` is the one that names no server.
-    """
+    """The server is unknown or not publishable; the two cannot be told apart."""
 
     code = "SERVER_NOT_FOUND"
     http_status = 404
     message = "Server not found"
     exit_code = 44
-
-    def __init__(self, reason: str, reference: "ServerReference") -> None:
-        super().__init__(reason)
-        self.reference = reference
 
 
 class RateLimitedError(ApiError):

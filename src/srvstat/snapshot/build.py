@@ -306,7 +306,7 @@ def _storing(output: str) -> Iterator[None]:
 def _read_back(output: str, draft: str, summary: BuildSummary) -> None:
     """Open the draft as any reader will, before it gets its name."""
     try:
-        with open_file(draft) as snapshot:
+        with closing(open_file(draft)) as snapshot:
             sound = snapshot.is_sound() and snapshot.view().observations == summary.kept
     except SnapshotError:
         sound = False

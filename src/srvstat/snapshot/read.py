@@ -7,8 +7,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote
 
 from srvstat.contract.errors import SnapshotError
@@ -45,17 +44,6 @@ class SnapshotFile:
         self._connection = connection
         connection.row_factory = sqlite3.Row
         (self.as_of,) = self._one("SELECT as_of FROM snapshot")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file; the snapshot can't be asked any more."""
