@@ -77,11 +77,12 @@ class SnapshotFile:
         at their end like the window. A part without an observation is missing.
         """
         rows = self._all(
-            "SELECT (observed_at - ?2 - 1) / ?4, count(*), sum(players) FROM observations"
-            " WHERE server = ?1 AND observed_at > ?2 AND observed_at <= ?3 GROUP BY 1",
+            "SELECT (observed_at - ? - 1) / ?, count(*), sum(players) FROM observations"
+            " WHERE server = ? AND observed_at > ? AND observed_at <= ? GROUP BY 1",
+            window.start,
+            length,
             server,
             *window,
-            length,
         )
         return {part: (count, total) for part, count, total in rows}
 
