@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from srvstat import demo
 from srvstat.cli.main import main
+
+# A busy machine is no failure.
+settings.register_profile("srvstat", deadline=None)
+settings.load_profile("srvstat")
 
 ROOT = Path(__file__).parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"

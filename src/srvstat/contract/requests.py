@@ -73,6 +73,8 @@ def read_compare_request(body: bytes) -> CompareRequest:
         return _validated(CompareRequest, wire.decode(body))
     except wire.JsonError as error:
         raise InvalidRequestError(f"body: {error}") from None
+    except RecursionError:  # deep enough to be read, and too deep to be shown
+        raise InvalidRequestError("body: nested too deeply") from None
 
 
 def compare_request(identifiers: list[str], *, by: str, range: str | None) -> CompareRequest:
@@ -158,5 +160,10 @@ _NEEDED = {
 
 
 def _place(location: tuple[int | str, ...]) -> str:
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
-    return "".join(steps).removeprefix(".") or "body"
+    return "".join(map(_step, location)).removeprefix(".") or "body"
+
+
+def _step(step: int | str) -> str:
+    """Write a step towards a property; a name of the customer's own is quoted."""
+    plain = isinstance(step, str) and step.isascii() and step.isidentifier() and len(step) <= 30  # noqa: PLR2004 - longer than any of ours
+    return f".{step}" if plain else f"[{wire.quoted(step)}]"

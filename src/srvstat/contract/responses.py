@@ -7,7 +7,7 @@ from pydantic import Field
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError
 from srvstat.contract.ranges import Range
-from srvstat.contract.requests import ContractModel
+from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS, ContractModel
 
 Game = Literal["game_a", "game_b"]
 
@@ -47,7 +47,7 @@ class CompareResponse(Response):
     """The answer of Compare Servers: one result a requested server, in the request's order."""
 
     range: Range
-    data: tuple[ServerResult, ...]
+    data: Annotated[tuple[ServerResult, ...], Field(min_length=MIN_SERVERS, max_length=MAX_SERVERS)]
 
 
 class Players(ContractModel):

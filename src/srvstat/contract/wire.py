@@ -71,7 +71,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse
 def encode(value: Any) -> bytes:
     """Write a value as the bytes of `JSON.stringify`: compact, UTF-8, keys in the given order.
 
-    Takes None, bool, int, float, str and lists, tuples and mappings of them.
+    Takes None, bool, int, float, str and lists, tuples and mappings of them. An int is written as
+    it is; JSON's readers hold it exactly up to 2^53.
 
     Raises ValueError for a number that JSON cannot say and for text with lone surrogates.
     """
@@ -119,11 +120,12 @@ def number_text(value: float) -> str:
 
 
 def _placed(digits: str, point: int) -> str:
-    """Lay out significant digits whose decimal point stands after the first `point` of them."""
+    """Lay out digits whose decimal point stands after the first `point` of them.
+
+    Python writes an exponent from 1e16 on and below 1e-4 only, so the point is never among them.
+    """
     if len(digits) <= point <= 21:  # noqa: PLR2004 - ECMA-262's limits, here and below
         return digits.ljust(point, "0")
-    if 0 < point <= 21:  # noqa: PLR2004
-        return f"{digits[:point]}.{digits[point:]}"
     if -6 < point <= 0:  # noqa: PLR2004
         return f"0.{'0' * -point}{digits}"
     fraction = f".{digits[1:]}" if len(digits) > 1 else ""

@@ -1,0 +1,174 @@
+"""Instants: what is read as one, and how one is written (D4, D18)."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srvstat.contract.instants import LATEST, InstantError, format_instant, parse_instant
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+WRITTEN = [
+    (0, "1970-01-01T00:00:00.000Z"),
+    (1, "1970-01-01T00:00:00.001Z"),
+    (999, "1970-01-01T00:00:00.999Z"),
+    (1000, "1970-01-01T00:00:01.000Z"),
+    (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+    (1_772_366_400_000, "2026-03-01T12:00:00.000Z"),
+    (1_772_366_400_120, "2026-03-01T12:00:00.120Z"),
+    (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+    (-1, "1969-12-31T23:59:59.999Z"),
+]
+
+
+@pytest.mark.parametrize(("at", "text"), WRITTEN)
+def test_an_instant_is_written_in_utc_with_three_digits(at: int, text: str) -> None:
+    assert format_instant(at) == text
+
+
+def test_the_latest_instant_is_the_last_that_can_be_written() -> None:
+    assert format_instant(LATEST) == "9999-12-31T23:59:59.999Z"
+
+
+@given(at=st.integers(0, LATEST))
+def test_what_is_written_reads_back(at: int) -> None:
+    assert parse_instant(format_instant(at)) == at
+    assert parse_instant(str(at)) == at
+
+
+READ = [
+    ("0", 0),
+    ("00", 0),
+    ("007", 7),
+    ("1772366400000", 1_772_366_400_000),
+    ("253402300799999", 253_402_300_799_999),
+    ("0000000000000000000000001", 1),
+    ("1970-01-01T00:00Z", 0),
+    ("2026-03-01T12:00Z", 1_772_366_400_000),
+    ("2026-03-01 12:00Z", 1_772_366_400_000),
+    ("2026-03-01T12:00:00Z", 1_772_366_400_000),
+    ("2026-03-01 12:00:00.000Z", 1_772_366_400_000),
+    ("2026-03-01T12:00:59Z", 1_772_366_459_000),
+    ("2026-03-01T12:00:00.1Z", 1_772_366_400_100),
+    ("2026-03-01T12:00:00.12Z", 1_772_366_400_120),
+    ("2026-03-01T12:00:00.0009Z", 1_772_366_400_000),
+    ("2026-03-01T12:00:00.999999999999Z", 1_772_366_400_999),
+    ("2026-03-01T12:00:00+00:00", 1_772_366_400_000),
+    ("2026-03-01T12:00:00-00:00", 1_772_366_400_000),
+    ("2026-03-01T14:00:00+02:00", 1_772_366_400_000),
+    ("2026-03-01T06:30:00.250-05:30", 1_772_366_400_250),
+    ("2026-03-02T11:59+23:59", 1_772_366_400_000),
+    ("2026-02-28T12:01-23:59", 1_772_366_400_000),
+    ("1970-01-01T01:00+01:00", 0),
+    ("2000-02-29T00:00Z", 951_782_400_000),
+    ("2024-02-29T00:00Z", 1_709_164_800_000),
+    ("9999-12-31T23:59:59.9999Z", 253_402_300_799_999),
+]
+
+
+@pytest.mark.parametrize(("text", "at"), READ)
+def test_an_instant_is_read_to_the_millisecond(text: str, at: int) -> None:
+    assert parse_instant(text) == at
+
+
+NO_INSTANT = "not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"
+NO_ZONE = "no time zone: end it with Z or an offset such as +02:00"
+NO_TIME = "no such time of day (hours 00 to 23, minutes and seconds 00 to 59)"
+NO_DAY = "no such day in the calendar"
+OUTSIDE = "outside the years 1970 to 9999"
+
+REFUSED = [
+    ("", NO_INSTANT),
+    (" ", NO_INSTANT),
+    ("now", NO_INSTANT),
+    ("-1", NO_INSTANT),
+    ("+1", NO_INSTANT),
+    ("1.0", NO_INSTANT),
+    ("1e12", NO_INSTANT),
+    ("1_000", NO_INSTANT),
+    (" 1", NO_INSTANT),
+    ("1\n", NO_INSTANT),
+    ("0x10", NO_INSTANT),
+    ("\u0661", NO_INSTANT),
+    ("\uff11", NO_INSTANT),
+    ("\u00b2", NO_INSTANT),
+    ("2026-03-01", NO_INSTANT),
+    ("2026-03-01Z", NO_INSTANT),
+    ("2026-03-01T12Z", NO_INSTANT),
+    ("2026-03-01t12:00Z", NO_INSTANT),
+    ("2026-03-01T12:00z", NO_INSTANT),
+    ("2026-03-01  12:00Z", NO_INSTANT),
+    ("2026-03-01\u00a012:00Z", NO_INSTANT),
+    ("2026-03-01_12:00Z", NO_INSTANT),
+    ("2026-03-01T12:00 Z", NO_INSTANT),
+    ("2026-03-01T12:00Z\n", NO_INSTANT),
+    ("\n2026-03-01T12:00Z", NO_INSTANT),
+    ("2026-03-01T12:00ZZ", NO_INSTANT),
+    ("2026-03-01T12:00UTC", NO_INSTANT),
+    ("2026-03-01T12:00+02", NO_INSTANT),
+    ("2026-03-01T12:00+0200", NO_INSTANT),
+    ("2026-03-01T12:00+2:00", NO_INSTANT),
+    ("2026-03-01T12:00\u221202:00", NO_INSTANT),
+    ("2026-03-01T12:00+02:00:00", NO_INSTANT),
+    ("2026-03-01T12:00:00,5Z", NO_INSTANT),
+    ("2026-03-01T12:00:00.Z", NO_INSTANT),
+    ("2026-03-01T12:00.5Z", NO_INSTANT),
+    ("2026-03-01T1200Z", NO_INSTANT),
+    ("20260301T120000Z", NO_INSTANT),
+    ("2026-3-1T12:00Z", NO_INSTANT),
+    ("26-03-01T12:00Z", NO_INSTANT),
+    ("02026-03-01T12:00Z", NO_INSTANT),
+    ("+2026-03-01T12:00Z", NO_INSTANT),
+    ("2026-W09-7T12:00Z", NO_INSTANT),
+    ("2026-060T12:00Z", NO_INSTANT),
+    ("\uff12026-03-01T12:00Z", NO_INSTANT),
+    ("2026-03-01T12:0\u0660Z", NO_INSTANT),
+    ("2026-03-01T12:00", NO_ZONE),
+    ("2026-03-01 12:00:00.000", NO_ZONE),
+    ("2026-03-01T24:00Z", NO_TIME),
+    ("2026-03-01T12:60Z", NO_TIME),
+    ("2026-03-01T23:59:60Z", NO_TIME),
+    ("2026-03-01T12:00+24:00", NO_TIME),
+    ("2026-03-01T12:00-02:60", NO_TIME),
+    ("2026-02-29T12:00Z", NO_DAY),
+    ("2100-02-29T12:00Z", NO_DAY),
+    ("2026-04-31T12:00Z", NO_DAY),
+    ("2026-13-01T12:00Z", NO_DAY),
+    ("2026-00-01T12:00Z", NO_DAY),
+    ("2026-01-00T12:00Z", NO_DAY),
+    ("0000-01-01T12:00Z", NO_DAY),
+    ("1969-12-31T23:59:59.999Z", OUTSIDE),
+    ("0001-01-01T00:00Z", OUTSIDE),
+    ("1970-01-01T00:59+01:00", OUTSIDE),
+    ("9999-12-31T23:59-00:01", OUTSIDE),
+    ("253402300800000", OUTSIDE),
+    ("9" * 5000, OUTSIDE),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED)
+def test_nothing_else_is_an_instant_and_the_reason_says_why(text: str, reason: str) -> None:
+    with pytest.raises(InstantError) as refused:
+        parse_instant(text)
+
+    assert str(refused.value) == reason
+
+
+offsets = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+
+
+@given(
+    moment=st.datetimes(datetime(1970, 1, 3), datetime(9999, 12, 29), timezones=offsets),  # noqa: DTZ001 - the offsets are drawn beside them
+    separator=st.sampled_from("T "),
+    precision=st.sampled_from(["minutes", "seconds", "milliseconds", "microseconds"]),
+)
+def test_a_time_with_an_offset_is_the_instant_that_the_calendar_gives(
+    moment: datetime, separator: str, precision: str
+) -> None:
+    text = moment.isoformat(separator, precision)
+
+    # Python cuts what the precision leaves out; flooring the milliseconds cuts the rest.
+    written = datetime.fromisoformat(text)
+    assert parse_instant(text) == (written - EPOCH) // timedelta(milliseconds=1)

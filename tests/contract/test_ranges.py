@@ -1,0 +1,64 @@
+"""Ranges are lengths of whole days; a window ends at as_of (D1, D2)."""
+
+from typing import Any, cast, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srvstat.contract.instants import parse_instant
+from srvstat.contract.ranges import DAY_MS, DAYS, DEFAULT_RANGE, Range, Window, window_of
+
+LENGTHS: list[tuple[Range, int]] = [
+    ("24h", 86_400_000),
+    ("7d", 604_800_000),
+    ("30d", 2_592_000_000),
+    ("90d", 7_776_000_000),
+    ("1y", 31_536_000_000),
+]
+
+
+def test_the_ranges_are_those_of_the_specification_in_its_order() -> None:
+    assert get_args(Range) == ("24h", "7d", "30d", "90d", "1y")
+    assert list(DAYS.items()) == [("24h", 1), ("7d", 7), ("30d", 30), ("90d", 90), ("1y", 365)]
+
+
+def test_30d_is_the_default() -> None:
+    assert DEFAULT_RANGE == "30d"
+
+
+def test_a_day_has_24_hours() -> None:
+    assert DAY_MS == 24 * 60 * 60 * 1000
+
+
+def test_the_lengths_do_not_change() -> None:
+    with pytest.raises(TypeError):
+        cast("Any", DAYS)["24h"] = 2
+
+
+@pytest.mark.parametrize(("range", "length"), LENGTHS)
+@given(as_of=st.integers(0, 253_402_300_799_999))
+def test_a_window_ends_at_as_of_and_starts_a_length_earlier(
+    range: Range, length: int, as_of: int
+) -> None:
+    assert window_of(range, as_of) == Window(start=as_of - length, end=as_of)
+
+
+@pytest.mark.parametrize(
+    ("range", "as_of", "start"),
+    [
+        ("24h", "2026-03-29T12:00:00Z", "2026-03-28T12:00:00Z"),
+        ("24h", "2026-03-29T12:00:00+02:00", "2026-03-28T11:00:00+01:00"),
+        ("7d", "2026-01-03T00:00:00.001Z", "2025-12-27T00:00:00.001Z"),
+        ("30d", "2024-03-15T06:30:00Z", "2024-02-14T06:30:00Z"),
+        ("90d", "2026-03-01T00:00:00Z", "2025-12-01T00:00:00Z"),
+        ("1y", "2026-03-01T00:00:00Z", "2025-03-01T00:00:00Z"),
+        ("1y", "2024-12-31T00:00:00Z", "2024-01-01T00:00:00Z"),
+    ],
+)
+def test_a_window_knows_no_calendar_and_no_time_zone(range: Range, as_of: str, start: str) -> None:
+    assert window_of(range, parse_instant(as_of)).start == parse_instant(start)
+
+
+def test_a_window_may_start_before_1970() -> None:
+    assert window_of("1y", 0) == Window(-31_536_000_000, 0)

@@ -1,0 +1,598 @@
+"""What may be asked, and the reason that each refusal gives (D8, D9, D19)."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from srvstat.contract.errors import InvalidRequestError
+from srvstat.contract.requests import (
+    CompareRequest,
+    ServerReference,
+    compare_request,
+    read_compare_request,
+    server_reference,
+)
+
+T = TypeVar("T")
+
+A = {"identifier": "a", "by": "id"}
+B = {"identifier": "b", "by": "id"}
+AB = b'"servers":[{"identifier":"a","by":"id"},{"identifier":"b","by":"id"}]'
+WHOLE = b"{%b}" % AB
+
+RANGES = ("24h", "7d", "30d", "90d", "1y")
+NOT_A_RANGE = "is not one of 24h, 7d, 30d, 90d, 1y"
+NOT_A_NAMESPACE = "is not one of id, cfxId"
+NOT_IN_THE_ALPHABET = "has more than letters, digits and hyphens"
+
+
+def body(**properties: Any) -> bytes:
+    """Return a request body; lone surrogates leave as escapes."""
+    return json.dumps(properties).encode("ascii")
+
+
+def naming(*identifiers: str) -> bytes:
+    """Return a request body with references by id."""
+    return body(servers=[{"identifier": identifier, "by": "id"} for identifier in identifiers])
+
+
+def asked(request: CompareRequest) -> tuple[list[tuple[str, str]], str]:
+    """Return what a request asks for: its references and its range."""
+    return [(server.by, server.identifier) for server in request.servers], request.range
+
+
+def reason(ask: Callable[[], object]) -> str:
+    """Return the reason for which a request is refused."""
+    with pytest.raises(InvalidRequestError) as refused:
+        ask()
+    return refused.value.reason
+
+
+def reason_of(request_body: bytes) -> str:
+    return reason(lambda: read_compare_request(request_body))
+
+
+def test_two_references_ask_in_their_order_over_30d() -> None:
+    assert asked(read_compare_request(body(servers=[B, A]))) == (
+        [("id", "b"), ("id", "a")],
+        "30d",
+    )
+
+
+def test_five_references_are_the_most() -> None:
+    identifiers = ["e", "d", "c", "b", "a"]
+
+    references, _ = asked(read_compare_request(naming(*identifiers)))
+
+    assert references == [("id", identifier) for identifier in identifiers]
+
+
+@pytest.mark.parametrize("range", RANGES)
+def test_every_range_of_the_specification_is_accepted(range: str) -> None:
+    assert read_compare_request(body(servers=[A, B], range=range)).range == range
+
+
+def test_properties_may_come_in_any_order_and_with_json_white_space() -> None:
+    text = b"""\t\r
+        { "range" : "7d", "servers" : [ { "by":"cfxId", "identifier":"a" },
+        { "by":"id", "identifier":"b" } ] } \r\n\t"""
+
+    assert asked(read_compare_request(text)) == ([("cfxId", "a"), ("id", "b")], "7d")
+
+
+def test_escapes_are_read_before_anything_is_judged() -> None:
+    text = (
+        rb'{"\u0073ervers":[{"identifier":"\u0061","by":"\u0069d"},{"identifier":"b","by":"id"}]}'
+    )
+
+    assert asked(read_compare_request(text)) == ([("id", "a"), ("id", "b")], "30d")
+
+
+@pytest.mark.parametrize(
+    "identifier", ["a", "Z", "0", "-", "--", "-a", "a-", "abcXYZ-0189", "x" * 128]
+)
+def test_an_identifier_is_1_to_128_letters_digits_and_hyphens(identifier: str) -> None:
+    assert server_reference(identifier, by="id").identifier == identifier
+    assert asked(read_compare_request(naming(identifier, "other")))[0][0] == ("id", identifier)
+
+
+REFUSED_IDENTIFIERS = [
+    ("", "empty"),
+    ("x" * 129, "129 characters, at most 128 allowed"),
+    ("x" * 5000, "5000 characters, at most 128 allowed"),
+    ("a\n", f'"a\\n" {NOT_IN_THE_ALPHABET}'),
+    ("\na", f'"\\na" {NOT_IN_THE_ALPHABET}'),
+    ("a\r", f'"a\\r" {NOT_IN_THE_ALPHABET}'),
+    ("a\nb", f'"a\\nb" {NOT_IN_THE_ALPHABET}'),
+    ("a\x00", f'"a\\u0000" {NOT_IN_THE_ALPHABET}'),
+    ("a b", f'"a b" {NOT_IN_THE_ALPHABET}'),
+    (" ", f'" " {NOT_IN_THE_ALPHABET}'),
+    ("a_b", f'"a_b" {NOT_IN_THE_ALPHABET}'),
+    ("a.b", f'"a.b" {NOT_IN_THE_ALPHABET}'),
+    ("a/b", f'"a/b" {NOT_IN_THE_ALPHABET}'),
+    ("%61", f'"%61" {NOT_IN_THE_ALPHABET}'),
+    ("é", f'"é" {NOT_IN_THE_ALPHABET}'),
+    ("\u0661", f'"\u0661" {NOT_IN_THE_ALPHABET}'),
+    ("\uff11", f'"\uff11" {NOT_IN_THE_ALPHABET}'),
+    ("\uff41", f'"\uff41" {NOT_IN_THE_ALPHABET}'),
+    ("\u212a", f'"\u212a" {NOT_IN_THE_ALPHABET}'),
+    ("\u017f", f'"\u017f" {NOT_IN_THE_ALPHABET}'),
+    ("a\u2010b", f'"a\u2010b" {NOT_IN_THE_ALPHABET}'),
+    ("a\u0301", f'"a\u0301" {NOT_IN_THE_ALPHABET}'),
+    ("\U0001f680", f'"\U0001f680" {NOT_IN_THE_ALPHABET}'),
+    ("\ud800", "not Unicode text (a lone surrogate)"),
+    ("a\udcff", "not Unicode text (a lone surrogate)"),
+]
+
+
+@pytest.mark.parametrize(("identifier", "finding"), REFUSED_IDENTIFIERS)
+def test_any_other_identifier_is_refused_wherever_it_stands(identifier: str, finding: str) -> None:
+    assert reason_of(naming("a", identifier)) == f"servers[1].identifier: {finding}"
+    assert reason(lambda: server_reference(identifier, by="id")) == f"identifier: {finding}"
+    assert (
+        reason(lambda: compare_request([identifier, "b"], by="cfxId", range=None))
+        == f"servers[0].identifier: {finding}"
+    )
+
+
+REFUSED_BODIES = [
+    (b"[]", "body: an object is needed"),
+    (b"null", "body: an object is needed"),
+    (b'"servers"', "body: an object is needed"),
+    (b"7", "body: an object is needed"),
+    (b"{}", "servers: missing"),
+    (b'{"range":"7d"}', "servers: missing"),
+    (b'{"Servers":[]}', "servers: missing"),
+    (body(servers=None), "servers: an array is needed"),
+    (body(servers="ab"), "servers: an array is needed"),
+    (body(servers=2), "servers: an array is needed"),
+    (body(servers={"0": A, "1": B}), "servers: an array is needed"),
+    (naming(), "servers: 0 given, 2 to 5 needed"),
+    (naming("a"), "servers: 1 given, 2 to 5 needed"),
+    (naming(*"abcdef"), "servers: 6 given, 2 to 5 needed"),
+    (naming(*map(str, range(300))), "servers: 300 given, 2 to 5 needed"),
+    (body(servers=["a", "b"]), "servers[0]: an object is needed"),
+    (body(servers=[A, None]), "servers[1]: an object is needed"),
+    (body(servers=[A, [B]]), "servers[1]: an object is needed"),
+    (body(servers=[A, {}]), "servers[1].identifier: missing"),
+    (body(servers=[A, {"by": "id"}]), "servers[1].identifier: missing"),
+    (body(servers=[A, {"identifier": "b"}]), "servers[1].by: missing"),
+    (body(servers=[A, {"id": "b", "by": "id"}]), "servers[1].identifier: missing"),
+    (
+        body(servers=[A, B | {"range": "7d"}]),
+        "servers[1].range: not a property of the request",
+    ),
+    (body(servers=[A, B | {"identifier": 1}]), "servers[1].identifier: a string is needed"),
+    (body(servers=[A, B | {"identifier": True}]), "servers[1].identifier: a string is needed"),
+    (body(servers=[A, B | {"identifier": None}]), "servers[1].identifier: a string is needed"),
+    (body(servers=[A, B | {"identifier": ["b"]}]), "servers[1].identifier: a string is needed"),
+    (body(servers=[A, B | {"by": "ID"}]), f'servers[1].by: "ID" {NOT_A_NAMESPACE}'),
+    (body(servers=[A, B | {"by": "cfxid"}]), f'servers[1].by: "cfxid" {NOT_A_NAMESPACE}'),
+    (body(servers=[A, B | {"by": "id\n"}]), f'servers[1].by: "id\\n" {NOT_A_NAMESPACE}'),
+    (body(servers=[A, B | {"by": ""}]), f'servers[1].by: "" {NOT_A_NAMESPACE}'),
+    (body(servers=[A, B | {"by": None}]), f"servers[1].by: null {NOT_A_NAMESPACE}"),
+    (body(servers=[A, B | {"by": 0}]), f"servers[1].by: 0 {NOT_A_NAMESPACE}"),
+    (body(servers=[A, B | {"by": ["id"]}]), f'servers[1].by: ["id"] {NOT_A_NAMESPACE}'),
+    (body(servers=[A, B], range=None), f"range: null {NOT_A_RANGE}"),
+    (body(servers=[A, B], range=""), f'range: "" {NOT_A_RANGE}'),
+    (body(servers=[A, B], range="8d"), f'range: "8d" {NOT_A_RANGE}'),
+    (body(servers=[A, B], range="30D"), f'range: "30D" {NOT_A_RANGE}'),
+    (body(servers=[A, B], range=" 30d"), f'range: " 30d" {NOT_A_RANGE}'),
+    (body(servers=[A, B], range="30d\n"), f'range: "30d\\n" {NOT_A_RANGE}'),
+    (body(servers=[A, B], range="\uff17d"), f'range: "\uff17d" {NOT_A_RANGE}'),
+    (body(servers=[A, B], range=30), f"range: 30 {NOT_A_RANGE}"),
+    (body(servers=[A, B], range=True), f"range: true {NOT_A_RANGE}"),
+    (body(servers=[A, B], range=["7d"]), f'range: ["7d"] {NOT_A_RANGE}'),
+    (body(servers=[A, B], range={"7d": 1}), f'range: {{"7d": 1}} {NOT_A_RANGE}'),
+    (body(servers=[A, B], range="\ud800"), "range: not Unicode text (a lone surrogate)"),
+    (
+        body(servers=[A, B | {"by": "\ud800"}]),
+        "servers[1].by: not Unicode text (a lone surrogate)",
+    ),
+    (body(servers=[A, B], at=1), "at: not a property of the request"),
+    (body(servers=[A, B], Range="7d"), "Range: not a property of the request"),
+    (b'{%b,"servers":[]}' % AB, 'body: the key "servers" is repeated'),
+    (b'{%b,"range":"7d","range":"7d"}' % AB, 'body: the key "range" is repeated'),
+    (rb'{%b,"\u0073ervers":[]}' % AB, 'body: the key "servers" is repeated'),
+    (
+        b'{"servers":[{"identifier":"a","by":"id","by":"id"},{"identifier":"b","by":"id"}]}',
+        'body: the key "by" is repeated',
+    ),
+    (b"\xef\xbb\xbf" + WHOLE, "body: starts with a byte order mark"),
+    (b'{"range":"\xff"}', "body: not UTF-8 at byte 11"),
+    (WHOLE.decode().encode("utf-16"), "body: not UTF-8 at byte 1"),
+    (b'{%b,"range":NaN}' % AB, "body: NaN is not JSON"),
+    (b'{%b,"range":-Infinity}' % AB, "body: -Infinity is not JSON"),
+    (b'{%b,"range":%b}' % (AB, b"7" * 5000), "body: an integer of 5000 digits"),
+    (b"[" * 10_000, "body: nested too deeply"),
+]
+
+
+@pytest.mark.parametrize(
+    ("request_body", "finding"), REFUSED_BODIES, ids=[finding for _, finding in REFUSED_BODIES]
+)
+def test_a_body_is_refused_for_the_first_property_at_fault(
+    request_body: bytes, finding: str
+) -> None:
+    assert reason_of(request_body) == finding
+
+
+@pytest.mark.parametrize(
+    "request_body",
+    [
+        b"",
+        b" ",
+        WHOLE + WHOLE,
+        WHOLE + b"x",
+        WHOLE + b"\x00",
+        WHOLE + b"\x0c",
+        b"\xc2\xa0" + WHOLE,
+        WHOLE + b"//",
+        b"{%b,}" % AB,
+        WHOLE.decode().encode("utf-16-le"),
+    ],
+)
+def test_a_body_that_is_not_one_json_value_is_refused(request_body: bytes) -> None:
+    assert reason_of(request_body).startswith("body: not JSON at line 1, column ")
+
+
+def test_a_body_may_have_16384_bytes_and_no_more() -> None:
+    full = WHOLE.ljust(16_384)
+
+    assert len(full) == 16_384
+    assert asked(read_compare_request(full)) == ([("id", "a"), ("id", "b")], "30d")
+    assert reason_of(full + b" ") == "body: more than 16,384 bytes"
+    assert reason_of(b"\xff" * 16_385) == "body: more than 16,384 bytes"
+
+
+def test_the_limit_is_of_bytes_and_not_of_characters() -> None:
+    assert reason_of('"{}"'.format("é" * 8192).encode()) == "body: more than 16,384 bytes"
+
+
+def test_a_value_nested_however_deeply_is_an_invalid_request() -> None:
+    for depth in range(1, 8000):
+        nested = b"[" * depth + b"]" * depth
+        given = reason_of(b'{%b,"range":%b}' % (AB, nested))
+        assert given == "body: nested too deeply" or given.endswith(NOT_A_RANGE)
+
+
+@pytest.mark.parametrize("key", ["a\nb", "\n", "servers\nerror: SERVER_NOT_FOUND"])
+def test_the_reason_is_one_line_whatever_the_unknown_property_is_called(key: str) -> None:
+    given = reason_of(body(servers=[A, B], **{key: 1}))
+
+    assert given.endswith(": not a property of the request")
+    assert "\n" not in given
+
+
+def test_a_long_value_is_cut_in_the_reason() -> None:
+    assert reason_of(body(servers=[A, B], range="y" * 9000)) == f'range: "{"y" * 59}… {NOT_A_RANGE}'
+
+
+DUPLICATES = [
+    (naming("a", "a"), 1, 0),
+    (naming("a", "b", "a"), 2, 0),
+    (naming("a", "b", "c", "b", "a"), 3, 1),
+    (
+        rb'{"servers":[{"identifier":"s","by":"id"},{"by":"\u0069d","identifier":"\u0073"}]}',
+        1,
+        0,
+    ),
+]
+
+
+@pytest.mark.parametrize(("request_body", "second", "first"), DUPLICATES)
+def test_two_equal_references_are_refused(request_body: bytes, second: int, first: int) -> None:
+    assert reason_of(request_body) == f"servers[{second}]: the same reference as servers[{first}]"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("id", "a"), ("cfxId", "a")),
+        (("id", "a"), ("id", "A")),
+        (("id", "a"), ("id", "a-")),
+        (("id", "1"), ("id", "01")),
+    ],
+)
+def test_references_that_differ_in_anything_are_two(
+    one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    servers = [{"by": by, "identifier": identifier} for by, identifier in (one, other)]
+
+    assert asked(read_compare_request(body(servers=servers)))[0] == [one, other]
+
+
+PREFIXES = [
+    ("x", "id", ("id", "x")),
+    ("x", "cfxId", ("cfxId", "x")),
+    ("id:x", "id", ("id", "x")),
+    ("id:x", "cfxId", ("id", "x")),
+    ("cfxId:x", "id", ("cfxId", "x")),
+    ("cfxId:x", "cfxId", ("cfxId", "x")),
+    ("id", "cfxId", ("cfxId", "id")),
+    ("cfxId", "id", ("id", "cfxId")),
+    ("id:cfxId", "cfxId", ("id", "cfxId")),
+    ("cfxId:-x", "id", ("cfxId", "-x")),
+]
+
+
+@pytest.mark.parametrize(("text", "by", "meant"), PREFIXES)
+def test_an_identifiers_own_namespace_beats_the_one_for_all(
+    text: str, by: str, meant: tuple[str, str]
+) -> None:
+    reference = server_reference(text, by=by)
+    request = compare_request([text, "id:other"], by=by, range=None)
+
+    assert (reference.by, reference.identifier) == meant
+    assert asked(request)[0] == [meant, ("id", "other")]
+
+
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        ("id:", "empty"),
+        ("cfxId:", "empty"),
+        ("id:id:x", f'"id:x" {NOT_IN_THE_ALPHABET}'),
+        ("id:cfxId:x", f'"cfxId:x" {NOT_IN_THE_ALPHABET}'),
+        ("cfxId:id:x", f'"id:x" {NOT_IN_THE_ALPHABET}'),
+        ("id::x", f'":x" {NOT_IN_THE_ALPHABET}'),
+        ("ID:x", f'"ID:x" {NOT_IN_THE_ALPHABET}'),
+        ("cfxid:x", f'"cfxid:x" {NOT_IN_THE_ALPHABET}'),
+        ("CFXID:x", f'"CFXID:x" {NOT_IN_THE_ALPHABET}'),
+        (" id:x", f'" id:x" {NOT_IN_THE_ALPHABET}'),
+        ("id :x", f'"id :x" {NOT_IN_THE_ALPHABET}'),
+        ("id: x", f'" x" {NOT_IN_THE_ALPHABET}'),
+        ("xid:x", f'"xid:x" {NOT_IN_THE_ALPHABET}'),
+        ("by:x", f'"by:x" {NOT_IN_THE_ALPHABET}'),
+        ("x:", f'"x:" {NOT_IN_THE_ALPHABET}'),
+        (":x", f'":x" {NOT_IN_THE_ALPHABET}'),
+        (":", f'":" {NOT_IN_THE_ALPHABET}'),
+        ("id\uff1ax", f'"id\uff1ax" {NOT_IN_THE_ALPHABET}'),
+        (f"cfxId:{'x' * 129}", "129 characters, at most 128 allowed"),
+    ],
+)
+def test_a_namespace_is_stripped_once_and_no_other_colon_is_allowed(
+    text: str, finding: str
+) -> None:
+    assert reason(lambda: server_reference(text, by="cfxId")) == f"identifier: {finding}"
+    assert (
+        reason(lambda: compare_request(["a", text], by="id", range=None))
+        == f"servers[1].identifier: {finding}"
+    )
+
+
+def test_a_namespace_does_not_count_towards_the_length_of_its_identifier() -> None:
+    assert server_reference("cfxId:" + "x" * 128, by="id").identifier == "x" * 128
+
+
+@pytest.mark.parametrize(
+    ("by", "shown"), [("ID", '"ID"'), ("cfxid", '"cfxid"'), ("", '""'), ("id:", '"id:"')]
+)
+@pytest.mark.parametrize("identifiers", [["id:a", "cfxId:b"], ["a", "b"], ["id:", "id:"], []])
+def test_an_unknown_namespace_for_all_is_refused_even_where_nobody_needs_it(
+    by: str, shown: str, identifiers: list[str]
+) -> None:
+    finding = f"by: {shown} {NOT_A_NAMESPACE}"
+
+    assert reason(lambda: compare_request(identifiers, by=by, range="8d")) == finding
+    assert reason(lambda: server_reference("id:a", by=by)) == finding
+
+
+def test_a_request_body_knows_no_prefixes() -> None:
+    assert reason_of(naming("a", "id:b")) == f'servers[1].identifier: "id:b" {NOT_IN_THE_ALPHABET}'
+
+
+def test_equal_references_are_duplicates_with_and_without_their_namespace() -> None:
+    assert (
+        reason(lambda: compare_request(["a", "b", "id:a"], by="id", range=None))
+        == "servers[2]: the same reference as servers[0]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("identifiers", "range", "finding"),
+    [
+        ([], None, "servers: 0 given, 2 to 5 needed"),
+        (["a"], None, "servers: 1 given, 2 to 5 needed"),
+        (list("abcdef"), None, "servers: 6 given, 2 to 5 needed"),
+        (["a", "b"], "8d", f'range: "8d" {NOT_A_RANGE}'),
+        (["a", "b"], "", f'range: "" {NOT_A_RANGE}'),
+        (["a", "b"], "7\udcff", "range: not Unicode text (a lone surrogate)"),
+    ],
+)
+def test_the_contract_judges_what_a_command_line_asks(
+    identifiers: list[str], range: str | None, finding: str
+) -> None:
+    assert reason(lambda: compare_request(identifiers, by="id", range=range)) == finding
+
+
+def test_a_command_line_means_the_same_request_as_a_body() -> None:
+    assert compare_request(["a", "b"], by="id", range=None) == read_compare_request(
+        naming("a", "b")
+    )
+    assert compare_request(["a", "b"], by="id", range="1y") == read_compare_request(
+        body(servers=[A, B], range="1y")
+    )
+
+
+def test_requests_do_not_change() -> None:
+    request = read_compare_request(naming("a", "b"))
+
+    with pytest.raises(ValidationError, match="Instance is frozen"):
+        request.range = "7d"
+    with pytest.raises(ValidationError, match="Instance is frozen"):
+        request.servers[0].identifier = "c"
+    assert type(request.servers) is tuple
+    assert asked(request) == ([("id", "a"), ("id", "b")], "30d")
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"identifier": b"a", "by": "id"},
+        {"identifier": 1, "by": "id"},
+        {"identifier": "a", "by": b"id"},
+        {"identifier": "a", "by": 0},
+        {"identifier": "a", "by": None},
+        {"identifier": "a"},
+        {"identifier": "a", "by": "id", "more": 1},
+    ],
+)
+def test_a_reference_made_in_python_is_judged_as_strictly(properties: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ServerReference(**properties)
+    with pytest.raises(ValidationError):
+        CompareRequest.model_validate({"servers": [properties, B]})
+
+
+GOOD_REFERENCES = [
+    '{"identifier":"a","by":"id"}',
+    '{"by":"id","identifier":"b"}',
+    '{"identifier":"a","by":"cfxId"}',
+    '{"identifier":"A","by":"id"}',
+    r'{"identifier":"\u0061","by":"id"}',
+    '{"identifier":"-","by":"cfxId"}',
+    '{"identifier":"%s","by":"id"}' % ("x" * 128),
+    '{ "identifier" : "c",\r\n\t"by":"id" }',
+]
+BAD_REFERENCES = [
+    "null",
+    "{}",
+    '"a"',
+    "[]",
+    '{"identifier":"a"}',
+    '{"by":"id"}',
+    '{"identifier":1,"by":"id"}',
+    '{"identifier":"","by":"id"}',
+    '{"identifier":"%s","by":"id"}' % ("x" * 129),
+    r'{"identifier":"a\n","by":"id"}',
+    r'{"identifier":"\ud800","by":"id"}',
+    r'{"identifier":"\u212a","by":"id"}',
+    '{"identifier":"a_b","by":"id"}',
+    '{"identifier":"é","by":"id"}',
+    '{"identifier":"a","by":"ID"}',
+    '{"identifier":"a","by":null}',
+    '{"identifier":"a","by":"id","by":"id"}',
+    r'{"identifier":"a","by":"id","b\u0079":"id"}',
+    '{"identifier":"a","by":"id","range":"7d"}',
+]
+GOOD_RANGES = ["", *[f',"range":"{name}"' for name in RANGES], r',"range":"\u0037d"']
+BAD_MEMBERS = [
+    ',"range":"7d"',
+    ',"range":null',
+    ',"range":"8d"',
+    ',"range":"7d "',
+    ',"range":7',
+    ',"range":[]',
+    ',"range":-0',
+    ',"range":1e400',
+    ',"range":NaN',
+    ',"more":1',
+    r',"\u0073ervers":[]',
+    ",",
+]
+EDGES = [b" ", b"\n", b"\r\n\t", b"\x0c", b"\xc2\xa0", b"\xef\xbb\xbf", b",", b"{}", b"\x00", b"//"]
+SCRAPS = [
+    b"",
+    b" ",
+    b'"',
+    b",",
+    b"{",
+    b"]",
+    b"\\",
+    b"0",
+    b"-",
+    b"\xff",
+    b"\xc3",
+    b"\n",
+    b"a",
+    b"\\u0062",
+]
+
+
+def request_body_of(servers: list[str], members: str) -> bytes:
+    return f'{{"servers":[{",".join(servers)}]{members}}}'.encode()
+
+
+def expected(request_body: bytes) -> tuple[list[tuple[str, str]], str] | None:
+    """Judge a body by the specification alone; None means that it is refused."""
+    try:
+        value = json.loads(
+            request_body.decode("utf-8"), object_pairs_hook=members_of, parse_constant=refuse
+        )
+    except ValueError:
+        return None
+    sound = (
+        len(request_body) <= 16_384
+        and isinstance(value, dict)
+        and value.keys() | {"range"} == {"servers", "range"}
+        and value.get("range", "30d") in RANGES
+        and isinstance(value["servers"], list)
+        and 2 <= len(value["servers"]) <= 5
+        and all(map(is_reference, value["servers"]))
+    )
+    if not sound:
+        return None
+    references = [(server["by"], server["identifier"]) for server in value["servers"]]
+    if len(set(references)) < len(references):
+        return None
+    return references, value.get("range", "30d")
+
+
+def members_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a repeated key")
+    return dict(pairs)
+
+
+def refuse(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def is_reference(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"identifier", "by"}
+        and value["by"] in ("id", "cfxId")
+        and isinstance(value["identifier"], str)
+        and re.fullmatch(r"[A-Za-z0-9-]{1,128}", value["identifier"]) is not None
+    )
+
+
+@settings(max_examples=600)
+@given(data=st.data())
+def test_a_body_is_read_as_the_specification_says_or_refused(data: st.DataObject) -> None:
+    def one_of(choices: Sequence[T]) -> T:
+        return data.draw(st.sampled_from(choices))
+
+    servers = data.draw(
+        st.lists(st.sampled_from(GOOD_REFERENCES), min_size=2, max_size=5, unique=True)
+    )
+    members = one_of(GOOD_RANGES)
+    sound = request_body_of(servers, members)
+    place = data.draw(st.integers(0, len(sound)))
+    for request_body in (
+        sound,
+        request_body_of(servers[1:], members),
+        request_body_of([*servers, one_of(GOOD_REFERENCES)], members),
+        request_body_of([*servers[1:], one_of(BAD_REFERENCES)], members),
+        request_body_of(servers, members + one_of(BAD_MEMBERS)),
+        one_of(EDGES) + sound + one_of(EDGES),
+        sound[:place] + one_of(SCRAPS) + sound[place:],
+        sound[:place] + one_of(SCRAPS) + sound[place + 1 :],
+        sound.ljust(data.draw(st.integers(16_383, 16_386))),
+    ):
+        assert verdict(request_body) == expected(request_body)
+
+
+def verdict(request_body: bytes) -> tuple[list[tuple[str, str]], str] | None:
+    try:
+        return asked(read_compare_request(request_body))
+    except InvalidRequestError:
+        return None

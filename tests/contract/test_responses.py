@@ -1,0 +1,299 @@
+"""The answers: the fields of the specification's tables, in their order and with their types."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from srvstat.contract.requests import ContractModel
+from srvstat.contract.responses import (
+    CompareResponse,
+    ErrorFields,
+    ErrorResponse,
+    GrowthFields,
+    Players,
+    ServerDetail,
+    ServerResponse,
+    ServerResult,
+)
+
+RESULT: dict[str, Any] = {
+    "serverId": "srv-1",
+    "cfxId": "abc123",
+    "range": "7d",
+    "currentPlayers": 12,
+    "averagePlayers": 100 / 3,
+    "medianPlayers": 33.5,
+    "peakPlayers": 64,
+    "lowestPlayers": 0,
+    "growth": GrowthFields(players=-4, percentage=-12.5),
+    "sampleCount": 3,
+}
+EMPTY_RESULT: dict[str, Any] = RESULT | {
+    "averagePlayers": None,
+    "medianPlayers": None,
+    "peakPlayers": None,
+    "lowestPlayers": None,
+    "growth": GrowthFields(players=None, percentage=None),
+    "sampleCount": 0,
+}
+DETAIL: dict[str, Any] = {
+    "id": "srv-1",
+    "game": "game_a",
+    "cfxId": "abc123",
+    "hostname": 'Harbor "City" é 🚀',
+    "projectName": "Harbor",
+    "projectDescription": "",
+    "region": "SE",
+    "players": Players(current=12, max=64),
+    "tags": ("roleplay", "swedish"),
+    "flags": (),
+    "chatUrl": "https://chat.example/harbor",
+    "iconUrl": None,
+    "offline": False,
+    "firstSeenAt": "2025-01-01T00:00:00.000Z",
+    "updatedAt": "2026-03-01T12:00:00.000Z",
+}
+
+TABLES: list[tuple[type[ContractModel], list[str]]] = [
+    (CompareResponse, ["range", "data"]),
+    (
+        ServerResult,
+        [
+            "serverId",
+            "cfxId",
+            "range",
+            "currentPlayers",
+            "averagePlayers",
+            "medianPlayers",
+            "peakPlayers",
+            "lowestPlayers",
+            "growth",
+            "uptime",
+            "sampleCount",
+        ],
+    ),
+    (GrowthFields, ["players", "percentage"]),
+    (ServerResponse, ["data"]),
+    (
+        ServerDetail,
+        [
+            "id",
+            "game",
+            "cfxId",
+            "hostname",
+            "projectName",
+            "projectDescription",
+            "region",
+            "players",
+            "tags",
+            "flags",
+            "chatUrl",
+            "iconUrl",
+            "offline",
+            "firstSeenAt",
+            "updatedAt",
+        ],
+    ),
+    (Players, ["current", "max"]),
+    (ErrorResponse, ["error"]),
+    (ErrorFields, ["code", "message"]),
+]
+
+
+@pytest.mark.parametrize(("model", "fields"), TABLES)
+def test_the_fields_are_those_of_the_specification_in_its_order(
+    model: type[ContractModel], fields: list[str]
+) -> None:
+    assert list(model.model_fields) == fields
+
+
+def test_compare_is_answered_with_these_bytes() -> None:
+    response = CompareResponse(
+        range="7d", data=(ServerResult(**RESULT), ServerResult(**EMPTY_RESULT))
+    )
+
+    assert response.to_json() == (
+        b'{"range":"7d","data":['
+        b'{"serverId":"srv-1","cfxId":"abc123","range":"7d","currentPlayers":12,'
+        b'"averagePlayers":33.333333333333336,"medianPlayers":33.5,"peakPlayers":64,'
+        b'"lowestPlayers":0,"growth":{"players":-4,"percentage":-12.5},"uptime":null,'
+        b'"sampleCount":3},'
+        b'{"serverId":"srv-1","cfxId":"abc123","range":"7d","currentPlayers":12,'
+        b'"averagePlayers":null,"medianPlayers":null,"peakPlayers":null,"lowestPlayers":null,'
+        b'"growth":{"players":null,"percentage":null},"uptime":null,"sampleCount":0}]}'
+    )
+
+
+def test_get_server_is_answered_with_these_bytes() -> None:
+    response = ServerResponse(data=ServerDetail(**DETAIL))
+
+    assert (
+        response.to_json()
+        == (
+            '{"data":{"id":"srv-1","game":"game_a","cfxId":"abc123",'
+            '"hostname":"Harbor \\"City\\" é 🚀","projectName":"Harbor","projectDescription":"",'
+            '"region":"SE","players":{"current":12,"max":64},"tags":["roleplay","swedish"],'
+            '"flags":[],"chatUrl":"https://chat.example/harbor","iconUrl":null,"offline":false,'
+            '"firstSeenAt":"2025-01-01T00:00:00.000Z","updatedAt":"2026-03-01T12:00:00.000Z"}}'
+        ).encode()
+    )
+
+
+def test_the_order_of_the_arguments_does_not_move_a_field() -> None:
+    turned = dict(reversed(RESULT.items()))
+
+    assert list(ServerResult(**turned).model_dump()) == [
+        *list(RESULT)[:-1],
+        "uptime",
+        "sampleCount",
+    ]
+
+
+def test_a_whole_number_has_no_decimal_point() -> None:
+    result = ServerResult(**RESULT | {"averagePlayers": 12.0, "medianPlayers": 0.0000095})
+    written = CompareResponse(range="7d", data=(result, result)).to_json()
+
+    assert b'"averagePlayers":12,"medianPlayers":0.0000095,' in written
+
+
+def test_uptime_is_always_there_and_always_null() -> None:
+    assert ServerResult(**RESULT).model_dump()["uptime"] is None
+    assert ServerResult(**RESULT, uptime=None).model_dump()["uptime"] is None
+
+
+@pytest.mark.parametrize("uptime", [0, 1, 99.9, "", "null", False, [], {}])
+def test_uptime_can_be_nothing_else(uptime: Any) -> None:
+    with pytest.raises(ValidationError) as refused:
+        ServerResult(**RESULT, uptime=uptime)
+
+    assert [error["loc"] for error in refused.value.errors()] == [("uptime",)]
+
+
+@pytest.mark.parametrize("field", [name for name in ServerResult.model_fields if name != "uptime"])
+def test_a_result_lacks_no_field(field: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        ServerResult(**{name: value for name, value in RESULT.items() if name != field})
+
+    assert [(error["loc"], error["type"]) for error in refused.value.errors()] == [
+        ((field,), "missing")
+    ]
+
+
+@pytest.mark.parametrize("field", list(ServerDetail.model_fields))
+def test_a_detail_lacks_no_field(field: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        ServerDetail(**{name: value for name, value in DETAIL.items() if name != field})
+
+    assert [(error["loc"], error["type"]) for error in refused.value.errors()] == [
+        ((field,), "missing")
+    ]
+
+
+TEXT = ["serverId", "cfxId"]
+WHOLE = ["currentPlayers", "sampleCount"]
+WHOLE_OR_NULL = ["peakPlayers", "lowestPlayers"]
+NUMBER_OR_NULL = ["averagePlayers", "medianPlayers"]
+
+WRONG_IN_A_RESULT = [
+    *[(field, value) for field in TEXT for value in (None, 1, b"srv-1", True, ["a"])],
+    *[(field, value) for field in WHOLE for value in (None, 1.0, 1.5, "1", True, [1])],
+    *[(field, value) for field in WHOLE_OR_NULL for value in (1.0, 1.5, "1", True, [1])],
+    *[(field, value) for field in NUMBER_OR_NULL for value in ("1.5", True, [1.5])],
+    *[("range", value) for value in (None, "8d", "7D", 7, b"7d")],
+    *[("growth", value) for value in (None, 1, "growth", [1, 2])],
+    ("sampleCount", -1),
+]
+WRONG_IN_A_DETAIL = [
+    *[
+        (field, value)
+        for field in ("id", "cfxId", "hostname", "projectName", "region", "chatUrl", "updatedAt")
+        for value in (None, 1, b"a", ["a"])
+    ],
+    *[("game", value) for value in (None, "game_c", "GAME_A", 1)],
+    *[(field, value) for field in ("tags", "flags") for value in (None, "ab", {"a": 1}, 1)],
+    *[("iconUrl", value) for value in (1, b"a", False)],
+    *[("offline", value) for value in (None, 0, 1, "false")],
+    *[("players", value) for value in (None, 12, [12, 64])],
+]
+
+
+@pytest.mark.parametrize(("field", "value"), WRONG_IN_A_RESULT)
+def test_nothing_in_a_result_is_coerced(field: str, value: Any) -> None:
+    with pytest.raises(ValidationError) as refused:
+        ServerResult(**RESULT | {field: value})
+
+    assert {error["loc"][0] for error in refused.value.errors()} == {field}
+
+
+@pytest.mark.parametrize(("field", "value"), WRONG_IN_A_DETAIL)
+def test_nothing_in_a_detail_is_coerced(field: str, value: Any) -> None:
+    with pytest.raises(ValidationError) as refused:
+        ServerDetail(**DETAIL | {field: value})
+
+    assert {error["loc"][0] for error in refused.value.errors()} == {field}
+
+
+@pytest.mark.parametrize(
+    ("model", "fields"),
+    [
+        (GrowthFields, {"players": 1.0, "percentage": None}),
+        (GrowthFields, {"players": "1", "percentage": None}),
+        (GrowthFields, {"players": True, "percentage": None}),
+        (GrowthFields, {"players": 1, "percentage": "1"}),
+        (GrowthFields, {"players": 1, "percentage": True}),
+        (GrowthFields, {"players": 1}),
+        (GrowthFields, {"percentage": None}),
+        (Players, {"current": 1.0, "max": 64}),
+        (Players, {"current": 1, "max": None}),
+        (Players, {"current": True, "max": 64}),
+        (ErrorFields, {"code": "INVALID_REQUEST"}),
+        (ErrorFields, {"code": "INVALID_REQUEST", "message": None}),
+    ],
+)
+def test_the_parts_of_an_answer_are_as_strict(
+    model: type[ContractModel], fields: dict[str, Any]
+) -> None:
+    with pytest.raises(ValidationError):
+        model(**fields)
+
+
+COMPLETE: list[tuple[type[ContractModel], dict[str, Any]]] = [
+    (ServerResult, RESULT),
+    (ServerDetail, DETAIL),
+    (GrowthFields, {"players": 1, "percentage": 1.5}),
+    (Players, {"current": 1, "max": 64}),
+    (ErrorFields, {"code": "INVALID_REQUEST", "message": "Invalid request"}),
+    (CompareResponse, {"range": "7d", "data": (ServerResult(**RESULT),) * 2}),
+    (ServerResponse, {"data": ServerDetail(**DETAIL)}),
+    (ErrorResponse, {"error": ErrorFields(code="INVALID_REQUEST", message="Invalid request")}),
+]
+
+
+@pytest.mark.parametrize(("model", "fields"), COMPLETE)
+def test_an_answer_has_no_extra_property_and_does_not_change(
+    model: type[ContractModel], fields: dict[str, Any]
+) -> None:
+    answer = model(**fields)
+    first = next(iter(fields))
+
+    with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
+        model(**fields | {"more": 1})
+    with pytest.raises(ValidationError, match="Instance is frozen"):
+        setattr(answer, first, fields[first])
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_that_json_cannot_say_is_never_written(number: float) -> None:
+    result = ServerResult(**RESULT | {"averagePlayers": number})
+
+    with pytest.raises(ValueError, match="JSON has no such number"):
+        CompareResponse(range="7d", data=(result, result)).to_json()
+
+
+def test_an_answer_is_read_by_any_reader_as_what_it_holds() -> None:
+    response = CompareResponse(range="7d", data=(ServerResult(**RESULT),) * 5)
+
+    assert json.loads(response.to_json()) == response.model_dump(mode="json")

@@ -1,0 +1,221 @@
+"""Exact statistics against fractions, which round nothing (D5, D6)."""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srvstat.stats import (
+    Growth,
+    Statistics,
+    growth_between,
+    mean,
+    median,
+    statistics_of,
+    statistics_of_histogram,
+)
+
+LARGEST = 2**53 - 1
+UNKNOWN = Growth(None, None)
+
+CASES = [
+    ([], Statistics(0, None, None, None, None, UNKNOWN)),
+    ([0], Statistics(1, 0.0, 0.0, 0, 0, UNKNOWN)),
+    ([12], Statistics(1, 12.0, 12.0, 12, 12, UNKNOWN)),
+    ([LARGEST], Statistics(1, 9007199254740991.0, 9007199254740991.0, LARGEST, LARGEST, UNKNOWN)),
+    ([0, 0], Statistics(2, 0.0, 0.0, 0, 0, Growth(0, None))),
+    ([0, 5], Statistics(2, 2.5, 2.5, 5, 0, Growth(5, None))),
+    ([5, 0], Statistics(2, 2.5, 2.5, 5, 0, Growth(-5, -100.0))),
+    ([5, 5], Statistics(2, 5.0, 5.0, 5, 5, Growth(0, 0.0))),
+    ([3, 1], Statistics(2, 2.0, 2.0, 3, 1, Growth(-2, -66.66666666666667))),
+    ([3, 4], Statistics(2, 3.5, 3.5, 4, 3, Growth(1, 33.333333333333336))),
+    ([1, 0, 0], Statistics(3, 0.3333333333333333, 0.0, 1, 0, Growth(-1, -100.0))),
+    ([9, 1, 4], Statistics(3, 4.666666666666667, 4.0, 9, 1, Growth(-5, -55.55555555555556))),
+    ([4, 1, 9, 2], Statistics(4, 4.0, 3.0, 9, 1, Growth(-2, -50.0))),
+    ([7, 7, 7, 1, 1], Statistics(5, 4.6, 7.0, 7, 1, Growth(-6, -85.71428571428571))),
+    ([1, 1, 2, 2], Statistics(4, 1.5, 1.5, 2, 1, Growth(1, 100.0))),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), CASES)
+def test_the_statistics_of_values_are_these(values: list[int], expected: Statistics) -> None:
+    assert statistics_of(values) == expected
+
+
+def test_a_sum_beyond_the_doubles_is_divided_exactly() -> None:
+    assert mean(Counter([LARGEST, 1, 1])) == 3002399751580331.0
+    assert mean(Counter([LARGEST, LARGEST - 1])) == 9007199254740990.0
+    assert mean({LARGEST: 10**9}) == 9007199254740991.0
+
+
+def test_the_middle_of_two_large_values_is_the_nearest_double() -> None:
+    assert median(Counter([LARGEST, LARGEST - 1])) == 9007199254740990.0
+    assert median(Counter([LARGEST - 2, LARGEST - 1])) == 9007199254740990.0
+    assert median(Counter([2**52 - 1, 2**52 - 2])) == 4503599627370494.5
+
+
+def test_a_tiny_mean_keeps_all_its_digits() -> None:
+    assert mean({0: 199_999, 1: 1}) == 0.000005
+    assert mean({0: 9_999_999, 1: 1}) == 1e-7
+    assert mean({0: 10**12 - 3, 1: 3}) == 3e-12
+
+
+def test_a_percentage_is_divided_once() -> None:
+    assert growth_between(100, 129) == Growth(29, 29.0)
+    assert growth_between(1, LARGEST) == Growth(LARGEST - 1, 900719925474099000.0)
+    assert growth_between(LARGEST, 1) == Growth(1 - LARGEST, -99.99999999999999)
+    assert growth_between(LARGEST, LARGEST - 1) == Growth(-1, -1.1102230246251567e-14)
+
+
+def test_from_zero_there_is_no_percentage() -> None:
+    assert growth_between(0, 0) == Growth(0, None)
+    assert growth_between(0, 7) == Growth(7, None)
+
+
+def test_what_cannot_be_a_fraction_is_a_whole_number() -> None:
+    found = statistics_of([1, 2])
+
+    assert list(map(type, (found.peak, found.lowest, found.count))) == [int, int, int]
+    assert type(found.growth.players) is int
+
+
+def is_nearest(double: float | None, exact: Fraction) -> bool:
+    """Say whether no other double is nearer; of two equally near ones the even one counts."""
+    if double is None:
+        return False
+    distance = abs(Fraction(double) - exact)
+    for neighbour in (math.nextafter(double, -math.inf), math.nextafter(double, math.inf)):
+        farther = abs(Fraction(neighbour) - exact)
+        if distance > farther or (distance == farther and is_odd(double)):
+            return False
+    return double == float(exact)
+
+
+def is_odd(double: float) -> bool:
+    """Say whether the last bit of a double's significand is set."""
+    return (Fraction(double) / Fraction(math.ulp(double))) % 2 == 1
+
+
+def test_the_reference_knows_a_nearest_double() -> None:
+    third = Fraction(1, 3)
+
+    assert is_nearest(1 / 3, third)
+    assert not is_nearest(math.nextafter(1 / 3, 1), third)
+    assert not is_nearest(math.nextafter(1 / 3, 0), third)
+    assert is_nearest(2.0**53, Fraction(2**53 + 1))
+    assert not is_nearest(2.0**53 + 2, Fraction(2**53 + 1))
+
+
+counts_of_players = st.one_of(
+    st.integers(0, 3),
+    st.integers(0, 2000),
+    st.integers(LARGEST - 3, LARGEST),
+    st.integers(0, LARGEST),
+)
+observed = st.lists(counts_of_players, min_size=1, max_size=40)
+
+
+def fractions_of(values: Sequence[int]) -> list[Fraction]:
+    return [Fraction(value) for value in values]
+
+
+@given(values=observed)
+def test_the_mean_is_the_double_nearest_to_the_sum_over_the_count(values: list[int]) -> None:
+    assert is_nearest(statistics_of(values).mean, Fraction(statistics.mean(fractions_of(values))))
+
+
+@given(values=observed)
+def test_the_median_is_the_double_nearest_to_the_middle(values: list[int]) -> None:
+    assert is_nearest(
+        statistics_of(values).median, Fraction(statistics.median(fractions_of(values)))
+    )
+
+
+@given(values=observed)
+def test_peak_lowest_and_count_are_those_of_the_values(values: list[int]) -> None:
+    found = statistics_of(values)
+
+    assert (found.peak, found.lowest, found.count) == (max(values), min(values), len(values))
+
+
+@given(values=st.lists(counts_of_players, min_size=2, max_size=40))
+def test_growth_is_of_the_first_and_the_last_value_alone(values: list[int]) -> None:
+    first, last = values[0], values[-1]
+
+    growth = statistics_of(values).growth
+
+    assert growth.players == last - first
+    if first == 0:
+        assert growth.percentage is None
+    else:
+        assert is_nearest(growth.percentage, Fraction(100 * (last - first), first))
+
+
+@given(data=st.data(), values=observed)
+def test_the_order_of_the_values_matters_for_growth_alone(
+    data: st.DataObject, values: list[int]
+) -> None:
+    moved = data.draw(st.permutations(values))
+
+    found, other = statistics_of(values), statistics_of(moved)
+
+    assert (other.count, other.mean, other.median, other.peak, other.lowest) == (
+        found.count,
+        found.mean,
+        found.median,
+        found.peak,
+        found.lowest,
+    )
+    if (moved[0], moved[-1]) == (values[0], values[-1]):
+        assert other == found
+
+
+@given(
+    counts=st.lists(st.tuples(counts_of_players, st.integers(1, 10**9)), min_size=1, max_size=20)
+)
+def test_a_histogram_is_what_it_counts_and_not_the_order_of_its_values(
+    counts: list[tuple[int, int]],
+) -> None:
+    histogram = dict(counts)
+    found = statistics_of_histogram(histogram, UNKNOWN)
+
+    assert found == statistics_of_histogram(dict(sorted(histogram.items())), UNKNOWN)
+    assert found.count == sum(histogram.values())
+    total = sum(value * count for value, count in histogram.items())
+    assert is_nearest(found.mean, Fraction(total, found.count))
+    assert is_nearest(found.median, middle_of(histogram))
+    assert (found.peak, found.lowest) == (max(histogram), min(histogram))
+    assert found.growth == UNKNOWN
+
+
+def middle_of(histogram: dict[int, int]) -> Fraction:
+    """Return the median by its definition: as many observations lie below it as above."""
+    size = sum(histogram.values())
+    values = sorted(histogram)
+    for value in values:
+        below = sum(histogram[other] for other in values if other < value)
+        above = sum(histogram[other] for other in values if other > value)
+        if 2 * below < size and 2 * above < size:
+            return Fraction(value)
+    return next(
+        Fraction(lower + upper, 2)
+        for lower, upper in pairwise(values)
+        if 2 * sum(histogram[other] for other in values if other <= lower) == size
+    )
+
+
+@given(values=observed)
+def test_values_and_their_histogram_have_the_same_statistics(values: list[int]) -> None:
+    found = statistics_of(values)
+
+    assert statistics_of_histogram(Counter(values), found.growth) == found
+
+
+def test_an_empty_histogram_keeps_the_growth_that_it_is_given() -> None:
+    assert statistics_of_histogram({}, UNKNOWN) == Statistics(0, None, None, None, None, UNKNOWN)
