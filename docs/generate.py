@@ -36,6 +36,7 @@ _TIMING = re.compile(r"in [\d.]+ s, [\d,]+ a second")
 _OTHER_EXITS = {
     0: "an answer",
     1: "a bug in srvstat; please report it",
+    129: "the terminal was closed",
     130: "interrupted",
     141: "whoever read the output has closed it",
     143: "terminated",

@@ -1,6 +1,7 @@
 """The Python API."""
 
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,14 @@ def test_every_public_name_is_there_and_nothing_else_is() -> None:
     assert all(getattr(srvstat, name) is not None for name in srvstat.__all__)
     with pytest.raises(AttributeError, match="nonsense"):
         srvstat.nonsense  # noqa: B018 - the look-up is the test
+
+
+def test_wrong_use_is_no_damage(demo_snapshot: str) -> None:
+    snapshot = srvstat.open_snapshot(demo_snapshot)
+    with pytest.raises(TypeError, match="a list of texts is needed"):
+        snapshot.compare("ab")
+    snapshot.close()
+    with pytest.raises(sqlite3.ProgrammingError):
+        snapshot.get("harbor-city")
+    with pytest.raises(srvstat.SnapshotError, match="not a file name"):
+        srvstat.open_snapshot("a\0b")

@@ -13,7 +13,9 @@ def run() -> None:
     # Before the imports that take time: an interruption ends the process without a traceback, and
     # by an exception, so that a build removes its draft.
     for number in _INTERRUPTIONS:
-        signal.signal(number, _stop)
+        # What is ignored from the start stays so: nohup, or a shell's background job.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
     _occupy_standard_descriptors()
     from srvstat.cli.main import main  # noqa: PLC0415
 
@@ -30,11 +32,13 @@ def _stop(number: int, _frame: FrameType | None) -> None:
 def _occupy_standard_descriptors() -> None:
     """Put /dev/null where a standard descriptor is closed, so that no file of ours takes its place.
 
-    Opened for reading only: writing to it still fails, and is noticed.
+    It is opened the wrong way round: reading and writing still fail, and are noticed.
     """
-    while (descriptor := os.open(os.devnull, os.O_RDONLY)) <= 2:  # noqa: PLR2004 - standard error
-        pass
-    os.close(descriptor)
+    for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, mode)
 
 
 if __name__ == "__main__":

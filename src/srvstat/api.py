@@ -64,7 +64,9 @@ class Snapshot:
 
         Raises InvalidRequestError, ServerNotFoundError, SnapshotError; ValueError for `at`.
         """
-        request = compare_request(list(identifiers), by=by, range=range)
+        if isinstance(identifiers, str):  # a text is a sequence of texts, too
+            raise TypeError("identifiers: a list of texts is needed, not one text")
+        request = compare_request(identifiers, by=by, range=range)
         instant = None if at is None else parse_instant(at)
         return operations.compare(self._file, request, at=instant)
 

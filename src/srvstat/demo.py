@@ -128,6 +128,9 @@ _FLEET = (
     _Server("hidden-lab", "hl2s6c", "game_a", "Hidden Lab", _steady, 16, publishable=False),
 )  # fmt: skip
 
+IDS = sorted(server.id for server in _FLEET if server.publishable)
+"""The servers that a snapshot of the fleet has."""
+
 
 def servers_ndjson() -> bytes:
     """Return the servers file of the fleet."""

@@ -36,10 +36,7 @@ def compare(
 
     Raises ServerNotFoundError, SnapshotError.
     """
-    window = window_of(request.range, snapshot.as_of if at is None else at)
-    servers = _resolve_all(snapshot, request)
-    results = tuple(_result(snapshot, server, request.range, window) for server in servers)
-    return CompareResponse(range=request.range, data=results)
+    return _comparison(snapshot, request, _window(snapshot, request, at))[0]
 
 
 def view_server(snapshot: SnapshotFile, request: ServerReference) -> ServerDetailView:
@@ -58,10 +55,9 @@ def view_comparison(
     snapshot: SnapshotFile, request: CompareRequest, *, at: int | None = None
 ) -> ComparisonView:
     """Answer Compare Servers with the names and the course of the range that a table shows."""
-    response = compare(snapshot, request, at=at)
-    window = window_of(request.range, snapshot.as_of if at is None else at)
+    window = _window(snapshot, request, at)
+    response, servers = _comparison(snapshot, request, window)
     span = DAY_MS // 24 if request.range == "24h" else DAY_MS
-    servers = _resolve_all(snapshot, request)
     return ComparisonView(
         response,
         tuple(
@@ -69,7 +65,7 @@ def view_comparison(
                 result,
                 server.detail.hostname,
                 _averages(snapshot, server, window, _CELLS[request.range]),
-                len(snapshot.totals(server.key, window, span)),
+                len(snapshot.averages(server.key, window, span)),
                 snapshot.last_observed_at(server.key, window.end),
             )
             for result, server in zip(response.data, servers, strict=True)
@@ -78,6 +74,21 @@ def view_comparison(
         snapshot.as_of,
         span,
     )
+
+
+def _window(snapshot: SnapshotFile, request: CompareRequest, at: int | None) -> Window:
+    return window_of(request.range, snapshot.as_of if at is None else at)
+
+
+def _comparison(
+    snapshot: SnapshotFile, request: CompareRequest, window: Window
+) -> tuple[CompareResponse, list[StoredServer]]:
+    servers = [
+        _resolve(snapshot, reference, f"servers[{position}]: ")
+        for position, reference in enumerate(request.servers)
+    ]
+    results = tuple(_result(snapshot, server, request.range, window) for server in servers)
+    return CompareResponse(range=request.range, data=results), servers
 
 
 def suggestion(snapshot: SnapshotFile, references: Iterable[ServerReference]) -> str | None:
@@ -89,15 +100,9 @@ def suggestion(snapshot: SnapshotFile, references: Iterable[ServerReference]) ->
     # Imported here: only a failed look-up needs it.
     from difflib import get_close_matches  # noqa: PLC0415
 
-    near = get_close_matches(missing.identifier, snapshot.identifiers(missing.by))
-    return f"the nearest: {', '.join(near)}" if near else None
-
-
-def _resolve_all(snapshot: SnapshotFile, request: CompareRequest) -> list[StoredServer]:
-    return [
-        _resolve(snapshot, reference, f"servers[{position}]: ")
-        for position, reference in enumerate(request.servers)
-    ]
+    known = {name.lower(): name for name in snapshot.identifiers(missing.by)}
+    near = get_close_matches(missing.identifier.lower(), known)
+    return f"the nearest: {', '.join(known[name] for name in near)}" if near else None
 
 
 def _resolve(snapshot: SnapshotFile, reference: ServerReference, place: str = "") -> StoredServer:
@@ -128,6 +133,5 @@ def _result(
 def _averages(
     snapshot: SnapshotFile, server: StoredServer, window: Window, cells: int
 ) -> tuple[float | None, ...]:
-    totals = snapshot.totals(server.key, window, (window.end - window.start) // cells)
-    parts = (totals.get(cell) for cell in range(cells))
-    return tuple(part[1] / part[0] if part else None for part in parts)
+    averages = snapshot.averages(server.key, window, (window.end - window.start) // cells)
+    return tuple(averages.get(cell) for cell in range(cells))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, Cli, srvstat
+from conftest import AS_OF, ROOT, Build, Cli, server, srvstat
 
 FILES = ["observations.csv", "servers.ndjson", "snapshot.db"]
 
@@ -53,7 +53,7 @@ def test_the_demo_writes_the_same_bytes_everywhere_and_every_time(tmp_path: Path
         assert before[name] == Path("one", name).read_bytes() == Path("two", name).read_bytes()
 
 
-@pytest.mark.parametrize("name", ["servers.ndjson", "observations.csv"])
+@pytest.mark.parametrize("name", FILES)
 def test_the_demo_never_replaces_a_file_of_somebody_else(cli: Cli, name: str) -> None:
     Path("mine").mkdir()
     Path("mine", name).write_text("precious")
@@ -63,16 +63,17 @@ def test_the_demo_never_replaces_a_file_of_somebody_else(cli: Cli, name: str) ->
     assert (ran.exit_code, ran.stdout) == (2, b"")
     assert f"mine/{name}: exists and is not the demo's" in ran.stderr
     assert Path("mine", name).read_text() == "precious"
+    assert [path.name for path in Path("mine").iterdir()] == [name]
 
 
-def test_the_demo_shows_no_other_snapshot_as_its_own(cli: Cli) -> None:
+def test_the_demo_shows_no_other_snapshot_as_its_own(cli: Cli, build: Build) -> None:
     Path("mine").mkdir()
-    Path("mine", "snapshot.db").write_text("precious")
+    Path(build([server("a")], [("a", AS_OF, 1)])).rename("mine/snapshot.db")
 
     ran = cli("demo", "mine")
 
-    assert (ran.exit_code, ran.stdout) == (3, b"")
-    assert Path("mine", "snapshot.db").read_text() == "precious"
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert "mine/snapshot.db: exists and is not the demo's" in ran.stderr
 
 
 def test_a_place_that_cannot_be_written_exits_4(cli: Cli) -> None:

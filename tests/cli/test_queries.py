@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -170,6 +172,22 @@ def test_no_snapshot_exits_3_and_says_where_one_is_looked_for(
     )
 
 
+def test_an_empty_name_is_no_other_snapshot(cli: Cli, snapshot: str) -> None:
+    assert snapshot
+    for arguments in (["get", "a", "--snapshot", ""], ["snapshot", "info", ""]):
+        ran = cli(*arguments)
+        assert (ran.exit_code, ran.stdout) == (3, b"")
+        assert ran.stderr == "error: the name of the snapshot is empty\n"
+
+
+def test_a_file_name_forges_no_line_on_standard_error(cli: Cli) -> None:
+    ran = cli("get", "a", "--snapshot", "x\nerror: forged")
+
+    assert ran.exit_code == 3
+    assert ran.stderr.startswith("error: x\\u000aerror: forged: no such file")
+    assert ran.stderr.count("\n") == 1
+
+
 def test_an_id_that_is_another_servers_cfx_id_is_never_confused(cli: Cli, snapshot: str) -> None:
     assert snapshot
     assert cli("get", "a").json["data"]["id"] == "a"
@@ -200,13 +218,13 @@ def test_unknown_and_not_publishable_servers_cannot_be_told_apart(cli: Cli, snap
 def test_a_missing_server_is_named_with_what_may_have_been_meant(cli: Cli, snapshot: str) -> None:
     assert snapshot
     other_namespace = cli("compare", "a", "x-a", "--json")
-    near = cli("get", "x-b", "--by", "cfxId", "--table")
+    near = cli("get", "X-b", "--by", "cfxId", "--table")
 
     assert (other_namespace.exit_code, other_namespace.stdout) == (44, NOT_FOUND)
     assert other_namespace.stderr == "servers[1]: no id x-a; did you mean cfxId:x-a?\n"
     assert (near.exit_code, near.stdout) == (44, b"")
     assert near.stderr == (
-        "error: SERVER_NOT_FOUND: Server not found\nno cfxId x-b; the nearest: x-a\n"
+        "error: SERVER_NOT_FOUND: Server not found\nno cfxId X-b; the nearest: x-a\n"
     )
 
 
@@ -391,6 +409,18 @@ def test_a_request_body_is_judged_by_the_contract(
     ran = cli("compare", "--request", str(tmp_path / "request.json"), "--json")
 
     assert (ran.exit_code, ran.stdout, ran.stderr) == (40, INVALID, f"{reason}\n")
+
+
+def test_a_closed_standard_input_is_no_empty_request() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m srvstat compare --request - <&-"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (6, "")
+    assert done.stderr == "error: standard input: Bad file descriptor\n"
 
 
 @pytest.mark.parametrize("name", ["missing.json", "."])

@@ -1,6 +1,7 @@
 """Tables in a real terminal and out of one. The expected pictures are in tests/gold."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from terminal import srvstat_in_terminal
 
 GOLD = ROOT / "tests" / "gold"
 
+SGR = re.compile(r"\x1b\[[0-9;]*m")
 HOSTILE = "\x1b[2J\x1b]0;x\x07[red]A[/] [/x]\u202eb\n" + "z" + "\u0301" * 200 + "\x9b1m"
 
 CASES = {
@@ -120,6 +122,46 @@ def test_a_pipe_never_cuts_an_identifier(build: Build, cli: Cli) -> None:
 
     assert f"id {ids[0]}  cfxId {ids[0][1:]}c" in shown
     assert f"id {ids[1]}  cfxId {ids[1][1:]}c" in shown
+
+
+UUIDS = ["0f8fad5b-d9cb-469f-a165-70867728950e", "7c9e6679-7425-40de-944b-e07fc1f90ae7"]
+
+
+def test_two_long_identifiers_stand_on_two_lines(build: Build) -> None:
+    path = build(
+        [server(UUIDS[0], cfxId=UUIDS[1]), server(UUIDS[1], cfxId=UUIDS[0])], [(UUIDS[0], AS_OF, 1)]
+    )
+    for columns in (60, 160):
+        _, shown = srvstat_in_terminal("compare", *UUIDS, "-s", path, columns=columns)
+        lines = [line[:42].rstrip() for line in shown.split("\n")]
+        assert f"id {UUIDS[0]}" in lines
+        assert f"cfxId {UUIDS[1]}" in lines
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown", "xterm"])
+def test_a_pipe_has_its_natural_width_whatever_the_terminals_name(
+    term: str, demo_snapshot: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
+    plain = cli(*CASES["compare"], "--table").stdout.decode()
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    colored = cli(*CASES["compare"], "--table").stdout.decode()
+
+    assert "\x1b[1m" in colored
+    assert [line.rstrip() for line in SGR.sub("", colored).split("\n")] == plain.split("\n")
+
+
+def test_counts_whose_sum_no_integer_holds_still_have_a_course(build: Build, cli: Cli) -> None:
+    observations = [("a", AS_OF - at, 2**53 - 1) for at in range(2000)]
+    path = build([server("a"), server("b")], observations)
+
+    ran = cli("compare", "a", "b", "-s", path, "--table", "--range", "24h")
+
+    assert ran.exit_code == 0
+    assert "█│" in ran.stdout.decode()
 
 
 def test_json_on_a_terminal_cannot_drive_it(build: Build, cli: Cli) -> None:

@@ -42,7 +42,7 @@ def _version(wanted: bool) -> None:
 def _help_for_nothing(ctx: typer.Context) -> None:
     """Show whoever names no command which ones there are."""
     if ctx.invoked_subcommand is None:
-        tell(ctx.get_help())
+        tell(*ctx.get_help().split("\n"))
         raise typer.Exit(2)
 
 

@@ -10,7 +10,7 @@ import typer
 from srvstat import demo as fleet
 from srvstat import operations
 from srvstat.cli.output import Outcome, tell
-from srvstat.contract.errors import OutputError, UsageError
+from srvstat.contract.errors import OutputError, SnapshotError, UsageError
 from srvstat.contract.requests import compare_request
 from srvstat.snapshot.publish import published, writing
 from srvstat.snapshot.read import open_file
@@ -63,11 +63,13 @@ def _written(directory: str) -> str:
         os.path.join(directory, name)
         for name in ("servers.ndjson", "observations.csv", "snapshot.db")
     )
-    for path, content in (
-        (servers, fleet.servers_ndjson()),
-        (observations, fleet.observations_csv()),
-    ):
-        _write_once(path, content)
+    sources = {servers: fleet.servers_ndjson(), observations: fleet.observations_csv()}
+    missing = [path for path, content in sources.items() if not _stands(path, content)]
+    if os.path.lexists(snapshot):
+        _check_snapshot(snapshot)
+    for path in missing:
+        with published(path, overwrite=False) as draft, writing(path), open(draft, "wb") as file:
+            file.write(sources[path])
     if not os.path.lexists(snapshot):
         build(
             snapshot,
@@ -78,18 +80,29 @@ def _written(directory: str) -> str:
     return snapshot
 
 
-def _write_once(path: str, content: bytes) -> None:
-    if os.path.lexists(path):
-        if _content(path) != content:
-            raise UsageError(f"{path}: exists and is not the demo's; name another directory")
-        return
-    with published(path, overwrite=False) as draft, writing(path), open(draft, "wb") as file:
-        file.write(content)
-
-
-def _content(path: str) -> bytes:
+def _stands(path: str, content: bytes) -> bool:
+    """Say whether a file stands there already; one with other content is refused."""
+    if not os.path.lexists(path):
+        return False
     try:
         with open(path, "rb") as file:
-            return file.read()
+            found = file.read(len(content) + 1)
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    if found != content:
+        raise _foreign(path)
+    return True
+
+
+def _check_snapshot(path: str) -> None:
+    try:
+        with closing(open_file(path)) as snapshot:
+            is_ours = snapshot.as_of == fleet.AS_OF and snapshot.identifiers("id") == fleet.IDS
+    except SnapshotError:
+        is_ours = False
+    if not is_ours:
+        raise _foreign(path)
+
+
+def _foreign(path: str) -> UsageError:
+    return UsageError(f"{path}: exists and is not the demo's; name another directory")

@@ -104,8 +104,9 @@ def snapshot_path(given: str | None) -> str:
 
     Raises SnapshotError where there is none of them.
     """
-    path = given or os.environ.get(SNAPSHOT_VARIABLE)
-    if path:
+    if given is not None:
+        return given
+    if path := os.environ.get(SNAPSHOT_VARIABLE):
         return path
     if not os.path.lexists(SNAPSHOT_DEFAULT):
         raise SnapshotError(

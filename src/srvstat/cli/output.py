@@ -68,14 +68,17 @@ def write(data: bytes) -> None:
             raise OutputError(f"standard output: {error.strerror}") from None
 
 
-def tell(text: str) -> None:
-    """Write lines to standard error, made safe to look at; there is nobody to tell of a failure."""
-    lines = "".join(f"{safe_text(line)}\n" for line in text.split("\n"))
+def tell(*lines: str) -> None:
+    """Write lines to standard error, each of them one line whatever it holds.
+
+    There is nobody to tell of a failure.
+    """
+    text = "".join(f"{safe_text(line)}\n" for line in lines)
     if shows_ascii_only():
-        lines = ascii_text(lines)
+        text = ascii_text(text)
     # Not through sys.stderr, whose buffer would fail once more, and turn the exit code into 120.
     with suppress(OSError):
-        os.write(STDERR, lines.encode("utf-8"))
+        os.write(STDERR, text.encode("utf-8"))
 
 
 def shows_ascii_only() -> bool:

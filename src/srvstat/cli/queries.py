@@ -22,7 +22,6 @@ from srvstat.contract.errors import ApiError, ServerNotFoundError, SourceError, 
 from srvstat.contract.ranges import DAY_MS
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
-    NAMESPACES,
     CompareRequest,
     ServerReference,
     compare_request,
@@ -51,7 +50,7 @@ def get(
     instant = instant_of("--at", at)
 
     def answer() -> bytes:
-        request = server_reference(identifier, by=NAMESPACES[0] if by is None else by)
+        request = server_reference(identifier, by=by)
         with _asked(snapshot, instant, [request]) as file:
             if form is Form.JSON:
                 return json_output(operations.get_server(file, request).to_json())
@@ -82,7 +81,7 @@ def compare(
 
     def answer() -> bytes:
         asked = (
-            compare_request(identifiers or [], by=NAMESPACES[0] if by is None else by, range=range)
+            compare_request(identifiers or [], by=by, range=range)
             if body is None
             else read_compare_request(body)
         )
@@ -102,7 +101,7 @@ def _outcome(form: Form, answer: Callable[[], bytes]) -> Outcome:
         if form is Form.JSON:
             tell(error.reason)
             return Outcome(json_output(ErrorResponse.of(error).to_json()), error.exit_code)
-        tell(f"error: {error.code}: {error.message}\n{error.reason}")
+        tell(f"error: {error.code}: {error.message}", error.reason)
         return Outcome(b"", error.exit_code)
 
 

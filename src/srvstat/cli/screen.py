@@ -24,4 +24,4 @@ def _wants_color(*, is_terminal: bool) -> bool:
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
-    return is_terminal and os.environ.get("TERM") not in (None, "", "dumb")
+    return is_terminal and os.environ.get("TERM") not in (None, "", "dumb", "unknown")

@@ -12,7 +12,6 @@ import typer
 from srvstat.cli.options import (
     SNAPSHOT_DEFAULT,
     SNAPSHOT_VARIABLE,
-    JsonOption,
     TableOption,
     instant_of,
     snapshot_path,
@@ -87,14 +86,14 @@ def build(
     from srvstat.render.summary import build_summary  # noqa: PLC0415
     from srvstat.snapshot.build import build as build_snapshot  # noqa: PLC0415
 
+    servers_source = _servers_source(servers, format)
     sources = [_source(name, format) for name in observations]
     instant = instant_of("--as-of", as_of)
     started = time.monotonic()
     with _progress(sources, quiet=quiet) as progress:
         summary = build_snapshot(
             output,
-            # Server records have one format only, so their file's name need not say it.
-            servers_source=Source(servers, "ndjson"),
+            servers_source=servers_source,
             observation_sources=sources,
             as_of=instant,
             rejects=rejects,
@@ -103,7 +102,7 @@ def build(
             progress=progress,
         )
     if not quiet:
-        tell(build_summary(output, summary, time.monotonic() - started))
+        tell(*build_summary(output, summary, time.monotonic() - started))
     for warning in summary.warnings:
         tell(f"warning: {warning}")
     return Outcome(b"")
@@ -130,11 +129,13 @@ def info(
     path: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PATH]",
+            metavar="PATH",
             help=f"The snapshot; else ${SNAPSHOT_VARIABLE}, else ./{SNAPSHOT_DEFAULT}.",
         ),
     ] = None,
-    json: JsonOption = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="JSON; the default where output is no terminal.")
+    ] = False,
     table: TableOption = False,
 ) -> Outcome:
     """Show what is in a snapshot.
@@ -189,6 +190,14 @@ def _source(name: str, format: str | None) -> Source:
     if format is not None and format not in FORMATS:
         raise UsageError(f"--format: {wire.quoted(format)} is not one of {', '.join(FORMATS)}")
     return Source.of(name, cast("Format | None", format))
+
+
+def _servers_source(name: str, format: str | None) -> Source:
+    """Return the source of server records, which are NDJSON whatever observations may be."""
+    source = _source(name, format and "ndjson")
+    if source.format != "ndjson":
+        raise UsageError(f"{source.title}: server records are NDJSON, not CSV")
+    return source
 
 
 @contextmanager

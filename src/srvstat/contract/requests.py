@@ -1,5 +1,6 @@
 """What may be asked: strict, frozen models (specification, sections 2 and 8; D8, D9, D19)."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
@@ -77,11 +78,14 @@ def read_compare_request(body: bytes) -> CompareRequest:
         raise InvalidRequestError("body: nested too deeply") from None
 
 
-def compare_request(identifiers: list[str], *, by: str, range: str | None) -> CompareRequest:
+def compare_request(
+    identifiers: Sequence[str], *, by: str | None = None, range: str | None = None
+) -> CompareRequest:
     """Make the request that a command line or a Python call means.
 
-    An identifier may carry its own namespace (`cfxId:abc123`), which beats `by`. Without a range
-    the request leaves it out, as a customer would.
+    `by` is `id` where it is not given. An identifier may carry its own namespace
+    (`cfxId:abc123`), which beats `by`. Without a range the request leaves it out, as a customer
+    would.
 
     Raises InvalidRequestError.
     """
@@ -92,7 +96,7 @@ def compare_request(identifiers: list[str], *, by: str, range: str | None) -> Co
     return _validated(CompareRequest, request)
 
 
-def server_reference(identifier: str, *, by: str) -> ServerReference:
+def server_reference(identifier: str, *, by: str | None = None) -> ServerReference:
     """Make the request of Get Server; identifiers read as in `compare_request`.
 
     Raises InvalidRequestError.
@@ -100,7 +104,9 @@ def server_reference(identifier: str, *, by: str) -> ServerReference:
     return _validated(ServerReference, _reference(identifier, _namespace(by)))
 
 
-def _namespace(by: str) -> str:
+def _namespace(by: str | None) -> str:
+    if by is None:
+        return NAMESPACES[0]
     if by not in NAMESPACES:
         raise InvalidRequestError(f"by: {wire.quoted(by)} is not one of {', '.join(NAMESPACES)}")
     return by

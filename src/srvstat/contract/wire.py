@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
-_DRIVES_A_TERMINAL = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
+UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
+"""The Unicode categories of what could drive a terminal, or shows nothing that can be known."""
 
 
 class JsonError(ValueError):
@@ -142,7 +143,7 @@ def for_terminal(body: bytes) -> bytes:
 
 
 def _visible(character: str) -> str:
-    if unicodedata.category(character) not in _DRIVES_A_TERMINAL:
+    if unicodedata.category(character) not in UNSAFE_CATEGORIES:
         return character
     units = character.encode("utf-16-be")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

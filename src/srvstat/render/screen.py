@@ -41,14 +41,16 @@ class Screen:
         """Return foreign text for a cell: visible, harmless, on one line unless it must wrap."""
         return self._shown(safe_text(text, longest=_LONGEST_CELL), style)
 
-    def identifier(self, text: str, style: str = "") -> Text:
-        """Return an identifier for a cell: wrapped where it must be, never cut."""
+    def whole(self, text: str, style: str = "") -> Text:
+        """Return foreign text, such as an identifier, to be wrapped where it must be, never cut."""
         return self._shown(safe_text(text), style)
 
     def _console(self) -> Console:
         return Console(
             file=io.StringIO(),
             width=self.width or _NATURAL_WIDTH,
+            # Without a height Rich would take a dumb terminal to be 80 wide, whatever we say.
+            height=100,
             force_terminal=self.color,
             color_system="standard" if self.color else None,
             no_color=not self.color,

@@ -4,7 +4,7 @@ from srvstat.contract.views import BuildSummary
 from srvstat.render.text import count_of, instant_text
 
 
-def build_summary(output: str, summary: BuildSummary, seconds: float) -> str:
+def build_summary(output: str, summary: BuildSummary, seconds: float) -> list[str]:
     """Return the lines that say what became of the sources of a build."""
     rate = f"{summary.read / seconds:,.0f} a second" if seconds else "at once"
     withheld = f" ({summary.withheld:,} not publishable, left out)" if summary.withheld else ""
@@ -22,10 +22,10 @@ def build_summary(output: str, summary: BuildSummary, seconds: float) -> str:
     ]
     if summary.stand_ins:
         what = count_of(summary.stand_ins, "server")
-        lines.append(f"  stand-ins    {what} without players.current: the last observation")
+        lines.append(f"  stand-ins    {what} without players.current: the last observation, or 0")
     if summary.first_reject:
         lines.append(f"  first of the rejects: {summary.first_reject}")
-    return "\n".join(lines)
+    return lines
 
 
 def _left_out(summary: BuildSummary) -> str:

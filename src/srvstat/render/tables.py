@@ -19,6 +19,7 @@ _NOTHING = "–"  # noqa: RUF001 - a dash to read, not to compute with
 _MARKS = "▁▂▃▄▅▆▇█"
 _LEAST_NAME_WIDTH = 20
 _MOST_LISTED = 50
+_STAND_IN = "the last observation, or 0 without one"
 
 _Fields = Sequence[tuple[str, str | Text] | None]
 
@@ -84,12 +85,10 @@ def _natural_name_width(server: ServerView, screen: Screen) -> int:
 
 def _name(server: ServerView, screen: Screen, width: int) -> Text:
     identifiers = _identifiers(server)
-    fits = len("  ".join(identifiers)) <= width
-    lines = (
-        screen.cell(server.hostname, "bold"),
-        screen.identifier(("  " if fits else "\n").join(identifiers), "dim"),
-    )
-    return Text("\n", overflow="fold").join(lines)
+    on_one_line = "  ".join(identifiers)
+    lines = [on_one_line] if len(on_one_line) <= width else identifiers
+    name = screen.cell(server.hostname, "bold")
+    return Text("\n", overflow="fold").join([name, *(screen.whole(line, "dim") for line in lines)])
 
 
 def _figures(result: ServerResult) -> dict[str, str]:
@@ -171,19 +170,19 @@ def _coverage(view: ComparisonView) -> str:
 def server_detail(view: ServerDetailView, screen: Screen) -> str:
     """Show every field of a server, in groups."""
     server = view.server
-    stand_in = " (the last observation stands in)" if view.current_is_stand_in else ""
+    stand_in = f" (stand-in: {_STAND_IN})" if view.current_is_stand_in else ""
     fields: _Fields = [
-        ("id", screen.identifier(server.id)),
-        ("cfxId", screen.identifier(server.cfxId)),
+        ("id", screen.whole(server.id)),
+        ("cfxId", screen.whole(server.cfxId)),
         ("game", server.game),
         None,
-        ("projectName", screen.cell(server.projectName)),
-        ("projectDescription", screen.cell(server.projectDescription)),
-        ("region", screen.cell(server.region)),
-        ("tags", screen.cell(", ".join(server.tags))),
-        ("flags", screen.cell(" ".join(server.flags))),
-        ("chatUrl", screen.cell(server.chatUrl)),
-        ("iconUrl", screen.cell(server.iconUrl or "")),
+        ("projectName", screen.whole(server.projectName)),
+        ("projectDescription", screen.whole(server.projectDescription)),
+        ("region", screen.whole(server.region)),
+        ("tags", screen.whole(", ".join(server.tags))),
+        ("flags", screen.whole(" ".join(server.flags))),
+        ("chatUrl", screen.whole(server.chatUrl)),
+        ("iconUrl", screen.whole(server.iconUrl or "")),
         None,
         ("players", f"{server.players.current:,} of {server.players.max:,}{stand_in}"),
         ("offline", "yes" if server.offline else "no"),
@@ -191,7 +190,7 @@ def server_detail(view: ServerDetailView, screen: Screen) -> str:
         ("firstSeenAt", _moment(view.first_seen_at, view.snapshot_as_of)),
         ("updatedAt", _moment(view.updated_at, view.snapshot_as_of)),
     ]
-    return screen.text(screen.cell(server.hostname, "bold"), _grid(fields))
+    return screen.text(screen.whole(server.hostname, "bold"), _grid(fields))
 
 
 def _moment(at: int, as_of: int) -> str:
@@ -217,27 +216,19 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
         ("observed", f"{first} to {last}" if first else "nothing"),
         ("observations", f"{view.observations:,}"),
         ("servers", f"{len(view.servers):,}" + (f" ({per_game})" if per_game else "")),
-        ("stand-ins", _stand_ins(view.stand_ins)),
-        ("sources", screen.cell(", ".join(view.sources))),
+        ("stand-ins", f"{count_of(view.stand_ins, 'current count')}: {_STAND_IN}"),
+        ("sources", screen.whole(", ".join(view.sources))),
         ("not kept", not_kept),
     ]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for name in ("id", "cfxId", "game", "hostname"):
         table.add_column(name, overflow="fold")
     for server in view.servers[:_MOST_LISTED]:
-        names = (screen.identifier(server.id), screen.identifier(server.cfx_id))
+        names = (screen.whole(server.id), screen.whole(server.cfx_id))
         table.add_row(*names, server.game, screen.cell(server.hostname))
     more = len(view.servers) - _MOST_LISTED
     rest = [Text(f"and {count_of(more, 'more server')}; --json names them all")] if more > 0 else []
     return screen.text(_grid(fields), table, *rest)
-
-
-def _stand_ins(number: int) -> str:
-    if not number:
-        return "none; each server has a current count of its own"
-    return (
-        f"{count_of(number, 'current count')}: the last observation, for want of the server's own"
-    )
 
 
 def _grid(fields: _Fields) -> Table:

@@ -7,8 +7,8 @@ the clipboard, reverse a line, or hide; Rich passes all of that through.
 import unicodedata
 
 from srvstat.contract.instants import format_instant
+from srvstat.contract.wire import UNSAFE_CATEGORIES
 
-_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _MARKS = frozenset({"Mn", "Me"})
 _MOST_MARKS = 4
 # Letters and symbols by category that show nothing at all.
@@ -37,7 +37,7 @@ def safe_text(text: str, *, longest: int | None = None) -> str:
 
 
 def _shown(character: str, category: str) -> str:
-    if category in _UNSAFE:
+    if category in UNSAFE_CATEGORIES:
         return _escape(character)
     if category == "Zs":
         return " "

@@ -154,12 +154,14 @@ class _Intake:
     ) -> list[Reject]:
         """Return the rows that are not what stands for their server and instant (D16)."""
         stands = "SELECT players FROM observations WHERE server = ? AND observed_at = ?"
+        texts = batch.text.split("\n")
         conflicts = []
         for line, (key, observed_at, players) in zip(lines, rows, strict=True):
             (first,) = self._connection.execute(stands, (key, observed_at)).fetchone()
             if first != players:
                 reason = f"conflicts with {first} players, read before for this server and instant"
-                conflicts.append(Reject(line, reason, batch.text_of(line)))
+                text = texts[line - batch.first_line].removesuffix("\r")
+                conflicts.append(Reject(line, reason, text))
         return conflicts
 
     def _reject(self, source: Source, reject: Reject) -> None:

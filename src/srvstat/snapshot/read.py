@@ -5,22 +5,23 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from srvstat.contract.errors import SnapshotError
-from srvstat.contract.instants import format_instant
+from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import Namespace
 from srvstat.contract.responses import Players, ServerDetail
 from srvstat.contract.views import ListedServer, SnapshotView
-from srvstat.snapshot.schema import APPLICATION_ID, FORMAT_VERSION
+from srvstat.snapshot.schema import APPLICATION_ID, FORMAT_VERSION, schema
 
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 _COLUMN_OF: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
+_SCHEMA_ENTRIES = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 _BUILD_ONE = "build one with `srvstat snapshot build`"
 _DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, RecursionError)
 
@@ -43,7 +44,10 @@ class SnapshotFile:
         self.path = path
         self._connection = connection
         connection.row_factory = sqlite3.Row
-        (self.as_of,) = self._one("SELECT as_of FROM snapshot")
+        self._check_schema()
+        (as_of,) = self._one("SELECT as_of FROM snapshot")
+        with _damage_of(path):
+            self.as_of = _instant(as_of)
 
     def close(self) -> None:
         """Close the file; the snapshot can't be asked any more."""
@@ -68,23 +72,26 @@ class SnapshotFile:
             server,
             *window,
         )
-        return [players for (players,) in rows]
+        found = [players for (players,) in rows]
+        if not set(map(type, found)) <= {int}:
+            raise _damaged(self.path)
+        return found
 
-    def totals(self, server: int, window: Window, length: int) -> dict[int, tuple[int, int]]:
-        """Return the count and the sum of the players in each part of a window.
+    def averages(self, server: int, window: Window, length: int) -> dict[int, float]:
+        """Return the average of the players in each part of a window, nearly exact.
 
         The parts are `length` milliseconds long, numbered from 0 at the window's start, and closed
         at their end like the window. A part without an observation is missing.
         """
         rows = self._all(
-            "SELECT (observed_at - ? - 1) / ?, count(*), sum(players) FROM observations"
+            "SELECT (observed_at - ? - 1) / ?, avg(players) FROM observations"
             " WHERE server = ? AND observed_at > ? AND observed_at <= ? GROUP BY 1",
             window.start,
             length,
             server,
             *window,
         )
-        return {part: (count, total) for part, count, total in rows}
+        return dict(map(tuple, rows))
 
     def last_observed_at(self, server: int, until: int) -> int | None:
         """Return the instant of a server's last observation up to and including `until`."""
@@ -93,7 +100,8 @@ class SnapshotFile:
             server,
             until,
         )
-        return found if found is None else int(found)
+        with _damage_of(self.path):
+            return None if found is None else _instant(found)
 
     def view(self) -> SnapshotView:
         """Return what is in the file."""
@@ -102,9 +110,9 @@ class SnapshotFile:
         (stand_ins,) = self._one("SELECT count(*) FROM servers WHERE current_is_stand_in")
         with _damage_of(self.path):
             return SnapshotView(
-                as_of=row["as_of"],
-                first_observed_at=row["first_observed_at"],
-                last_observed_at=row["last_observed_at"],
+                as_of=self.as_of,
+                first_observed_at=_optional_instant(row["first_observed_at"]),
+                last_observed_at=_optional_instant(row["last_observed_at"]),
                 observations=row["observation_count"],
                 servers=tuple(ListedServer(*server) for server in servers),
                 stand_ins=stand_ins,
@@ -123,6 +131,16 @@ class SnapshotFile:
         stated = self._one("SELECT server_count, observation_count FROM snapshot")
         return finding == "ok" and tuple(counted) == tuple(stated)
 
+    def _check_schema(self) -> None:
+        """Refuse tables that are not to the letter ours: a view could compute without end."""
+        for setting in ("trusted_schema = 0", "cell_size_check = 1", "query_only = 1"):
+            self._all(f"PRAGMA {setting}")
+        found = {tuple(row) for row in self._all(_SCHEMA_ENTRIES)}
+        with closing(sqlite3.connect(":memory:")) as ours:
+            ours.executescript(schema())
+            if found != set(ours.execute(_SCHEMA_ENTRIES)):
+                raise _damaged(self.path)
+
     def _all(self, sql: str, *parameters: object) -> list[Any]:
         with _damage_of(self.path):
             return self._connection.execute(sql, parameters).fetchall()
@@ -140,8 +158,7 @@ def open_file(path: str) -> SnapshotFile:
     Raises SnapshotError, in one line that says what the file is and what to do about it, and that
     holds nothing of the file's content.
     """
-    location = os.path.realpath(path)
-    _check_header(path, location)
+    location = _check_header(path)
     # A path is quoted to become a URI: `#`, `?` and `%` in it would otherwise mean something.
     # `immutable` alone would create a missing file and ignore a hot journal, so the header check
     # comes first and `mode=ro` stays.
@@ -155,8 +172,9 @@ def open_file(path: str) -> SnapshotFile:
         raise
 
 
-def _check_header(path: str, location: str) -> None:
-    header, size = _read_header(path, location)
+def _check_header(path: str) -> str:
+    """Return where the file really lies, once its first bytes are those of a snapshot."""
+    location, header, size = _read_header(path)
     if not size:
         raise SnapshotError(f"{path}: an empty file, not a snapshot; {_BUILD_ONE}")
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
@@ -176,11 +194,15 @@ def _check_header(path: str, location: str) -> None:
     page_size = int.from_bytes(header[16:18])
     if (65_536 if page_size == 1 else page_size) * int.from_bytes(header[28:32]) != size:
         raise SnapshotError(f"{path}: cut short or grown since it was built; copy it again")
+    return location
 
 
-def _read_header(path: str, location: str) -> tuple[bytes, int]:
-    """Return the first bytes and the size of what is, then, a regular file beside no journal."""
+def _read_header(path: str) -> tuple[str, bytes, int]:
+    """Return the place, first bytes and size of what is, then, a regular file beside no journal."""
+    if not path:
+        raise SnapshotError("the name of the snapshot is empty")
     try:
+        location = os.path.realpath(path)
         # Without O_NONBLOCK a FIFO would wait for its writer.
         descriptor = os.open(location, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -202,7 +224,7 @@ def _read_header(path: str, location: str) -> tuple[bytes, int]:
         raise SnapshotError(f"{path}: {error.strerror or 'cannot be read'}") from None
     except ValueError:  # a NUL in the path
         raise SnapshotError(f"{path}: not a file name") from None
-    return header, status.st_size
+    return location, header, status.st_size
 
 
 def _kind(mode: int) -> str:
@@ -217,12 +239,24 @@ def _damage_of(path: str) -> Iterator[None]:
     """
     try:
         yield
+    except sqlite3.ProgrammingError:  # closed, or of another thread: the caller's mistake
+        raise
     except _DAMAGE:
         raise _damaged(path) from None
 
 
 def _damaged(path: str) -> SnapshotError:
     return SnapshotError(f"{path}: damaged; copy it again, or {_BUILD_ONE}")
+
+
+def _instant(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= LATEST:
+        raise ValueError("not an instant")
+    return value
+
+
+def _optional_instant(value: Any) -> int | None:
+    return None if value is None else _instant(value)
 
 
 def _stored_server(row: sqlite3.Row) -> StoredServer:
@@ -246,7 +280,7 @@ def _stored_server(row: sqlite3.Row) -> StoredServer:
     return StoredServer(
         row["server"],
         detail,
-        row["first_seen_at"],
-        row["updated_at"],
+        _instant(row["first_seen_at"]),
+        _instant(row["updated_at"]),
         bool(row["current_is_stand_in"]),
     )

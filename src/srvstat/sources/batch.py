@@ -43,7 +43,8 @@ class Batch:
     """The observations of consecutive lines, and the number of the line of each.
 
     `latest_integer` is the latest instant that was written as an integer, by which seconds are
-    told from milliseconds; None without one.
+    told from milliseconds; None without one. `text` holds the lines, the first of which is
+    `first_line`.
     """
 
     observations: Sequence[tuple[str, int, int]]
@@ -52,10 +53,6 @@ class Batch:
     latest_integer: int | None
     text: str
     first_line: int
-
-    def text_of(self, line: int) -> str:
-        """Return the text of one of the lines."""
-        return self.text.split("\n")[line - self.first_line].removesuffix("\r")
 
 
 class Row(NamedTuple):

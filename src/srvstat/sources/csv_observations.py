@@ -19,6 +19,9 @@ _PLAIN_ROW = re.compile(
     r"^([A-Za-z0-9-]{1,128}),([0-9]{1,14}),(0|[1-9][0-9]{0,14})\r?$", re.MULTILINE
 )
 
+# Whole fields, then one that a quote begins and none ends. Within quotes, two stand for one.
+_LEFT_OPEN = re.compile(r'(?:(?:"(?:[^"]|"")*+"[^,]*+|[^",][^,]*+|),)*+"(?:[^"]|"")*+')
+
 # No valid field holds a line break, so a quote that stays open this far was never closed.
 _LONGEST_RECORD = 65_536
 
@@ -91,13 +94,15 @@ def _record_length(lines: _Lines, start: int) -> int | None:
 
     None means that the lines end before its quote is closed.
     """
-    quotes = size = 0
+    is_open = False
+    size = 0
     for at in range(start, len(lines)):
         text = lines[at][1]
-        quotes += text.count('"')
-        size += len(text)
-        if quotes % 2 == 0:
+        # A line within quotes reads like one that begins with a quote.
+        is_open = _LEFT_OPEN.fullmatch(f'"{text}' if is_open else text) is not None
+        if not is_open:
             return at - start + 1
+        size += len(text)
         if size > _LONGEST_RECORD:
             return 1
     return None
@@ -132,7 +137,7 @@ def _either(quoted: str | None, plain: str | None) -> str:
 
 
 def _misshape(text: str) -> str:
-    if text.count('"') % 2:
+    if _LEFT_OPEN.fullmatch(text):
         return "a quote is opened and not closed"
     if '"' not in text:
         return f"{len(HEADER)} fields are needed, not {text.count(',') + 1}"

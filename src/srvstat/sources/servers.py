@@ -121,7 +121,7 @@ def _members(value: Any, what: str, known: tuple[str, ...]) -> Mapping[str, Any]
 def _required(given: Mapping[str, Any], name: str, read_value: Callable[[Any], _T]) -> _T:
     found = _optional(given, name, read_value)
     if found is None:
-        raise _FieldError(f"{name}: missing")
+        raise _FieldError(f"{name}: {'null' if name in given else 'missing'}, and needed")
     return found
 
 

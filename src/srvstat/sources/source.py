@@ -18,9 +18,9 @@ STDIN = "-"
 
 _FORMAT_OF: dict[str, Format] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
 _GZIP_MAGIC = b"\x1f\x8b"
-_BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 20
 """A line beyond this is no line of ours; holding it whole would be the input's to decide."""
+_BLOCK_BYTES = MAX_LINE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,12 @@ class Source:
         with self._opened() as stream:
             while chunk := self._read(stream, line):
                 whole, newline, rest = (rest + chunk).rpartition(b"\n")
+                # No chunk is longer than a line may be: only its first line can be too long.
+                self._check_length(line, whole.partition(b"\n")[0])
                 if newline:
                     yield self._decoded(line, whole)
                     line += whole.count(b"\n") + 1
-                if len(rest) > MAX_LINE_BYTES:
-                    raise self.refuse(line, f"longer than {MAX_LINE_BYTES:,} bytes")
+                self._check_length(line, rest)
         if rest:
             yield self._decoded(line, rest)
 
@@ -126,6 +127,10 @@ class Source:
             raise self.refuse(line, "the gzip data is damaged here") from None
         except OSError as error:
             raise self.refuse(line, error.strerror or "cannot be read") from None
+
+    def _check_length(self, line: int, text: bytes) -> None:
+        if len(text) > MAX_LINE_BYTES:
+            raise self.refuse(line, f"longer than {MAX_LINE_BYTES:,} bytes")
 
     def _decoded(self, line: int, text: bytes) -> Block:
         try:
