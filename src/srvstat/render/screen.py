@@ -23,12 +23,12 @@ class Screen:
     ascii_only: bool = False
 
     def text(self, *parts: RenderableType) -> str:
-        """Lay out parts below one another, with no blank line on top nor spaces at line ends."""
+        """Lay out parts below one another, without spaces at the ends of lines."""
         console = self._console()
         with console.capture() as captured:
             for part in parts:
                 console.print(part)
-        text = "\n".join(line.rstrip() for line in captured.get().split("\n")).lstrip("\n")
+        text = "\n".join(line.rstrip() for line in captured.get().split("\n"))
         return text.translate(_ASCII_OF_OURS) if self.ascii_only else text
 
     def width_of(self, part: RenderableType) -> int:

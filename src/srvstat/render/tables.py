@@ -34,11 +34,11 @@ def comparison(view: ComparisonView, screen: Screen) -> str:
         if spare < 0:
             return screen.text(*_blocks(view, screen), _notes(view))
         width = min(width, least + spare)
-    return screen.text(_comparison_table(view, screen, width), _notes(view))
+    return screen.text(_comparison_table(view, screen, width), Text(), _notes(view))
 
 
 def _comparison_table(view: ComparisonView, screen: Screen, name_width: int) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     table.add_column("server", width=name_width)
     for name in _row(view.servers[0].result):
         table.add_column(name, justify="right", no_wrap=True)
@@ -220,7 +220,7 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
         ("sources", screen.whole(", ".join(view.sources))),
         ("not kept", not_kept),
     ]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for name in ("id", "cfxId", "game", "hostname"):
         table.add_column(name, overflow="fold")
     for server in view.servers[:_MOST_LISTED]:
@@ -228,7 +228,7 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
         table.add_row(*names, server.game, screen.cell(server.hostname))
     more = len(view.servers) - _MOST_LISTED
     rest = [Text(f"and {count_of(more, 'more server')}; --json names them all")] if more > 0 else []
-    return screen.text(_grid(fields), table, *rest)
+    return screen.text(_grid(fields), Text(), table, *rest)
 
 
 def _grid(fields: _Fields) -> Table:
