@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from srvstat.contract.ranges import Window
+from srvstat.contract.requests import ContractModel
 from srvstat.contract.responses import CompareResponse, ServerDetail, ServerResult
 
 
@@ -55,8 +56,7 @@ class ServerDetailView:
     current_is_stand_in: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ListedServer:
+class ListedServer(ContractModel):
     """A server as a list names it."""
 
     id: str
@@ -65,8 +65,7 @@ class ListedServer:
     hostname: str
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotView:
+class SnapshotView(ContractModel):
     """What is in a snapshot; instants are Unix milliseconds, None without observations."""
 
     as_of: int

@@ -152,5 +152,7 @@ def _visible(character: str) -> str:
 def quoted(value: Any) -> str:
     """Write a value of a request for a message: as JSON, and cut where it is long."""
     text = json.dumps(value, ensure_ascii=False)
+    # A lone surrogate can stand in a value, and in no text that is written anywhere.
+    shown = text.encode("utf-8", "backslashreplace").decode("utf-8")
     longest = 60
-    return text if len(text) <= longest else f"{text[:longest]}…"
+    return shown if len(shown) <= longest else f"{shown[:longest]}…"

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from srvstat.contract.errors import SnapshotError
@@ -37,6 +37,9 @@ class StoredServer:
     current_is_stand_in: bool
 
 
+_Kind = TypeVar("_Kind", int, str)
+
+
 class SnapshotFile:
     """An open snapshot. Made by `open_file`; every method may raise SnapshotError."""
 
@@ -62,7 +65,8 @@ class SnapshotFile:
     def identifiers(self, by: Namespace) -> list[str]:
         """Return every identifier of a namespace, sorted."""
         column = _COLUMN_OF[by]
-        return [name for (name,) in self._all(f"SELECT {column} FROM servers ORDER BY {column}")]  # noqa: S608 - a column of ours
+        rows = self._all(f"SELECT {column} FROM servers ORDER BY {column}")  # noqa: S608 - a column of ours
+        return self._column(rows, str)
 
     def players(self, server: int, window: Window) -> list[int]:
         """Return the players observed in a window, in the order of their instants."""
@@ -72,10 +76,7 @@ class SnapshotFile:
             server,
             *window,
         )
-        found = [players for (players,) in rows]
-        if not set(map(type, found)) <= {int}:
-            raise _damaged(self.path)
-        return found
+        return self._column(rows, int)
 
     def averages(self, server: int, window: Window, length: int) -> dict[int, float]:
         """Return the average of the players in each part of a window, nearly exact.
@@ -114,9 +115,9 @@ class SnapshotFile:
                 first_observed_at=_optional_instant(row["first_observed_at"]),
                 last_observed_at=_optional_instant(row["last_observed_at"]),
                 observations=row["observation_count"],
-                servers=tuple(ListedServer(*server) for server in servers),
+                servers=tuple(ListedServer(**dict(server)) for server in servers),
                 stand_ins=stand_ins,
-                sources=tuple(json.loads(row["sources"])),
+                sources=_texts(row["sources"]),
                 repeated=row["repeated"],
                 conflicting=row["conflicting"],
                 rejected=row["rejected"],
@@ -144,6 +145,13 @@ class SnapshotFile:
     def _all(self, sql: str, *parameters: object) -> list[Any]:
         with _damage_of(self.path):
             return self._connection.execute(sql, parameters).fetchall()
+
+    def _column(self, rows: list[Any], kind: type[_Kind]) -> list[_Kind]:
+        """Return the only column of some rows, all of whose values are of one type."""
+        values = [value for (value,) in rows]
+        if not set(map(type, values)) <= {kind}:
+            raise _damaged(self.path)
+        return values
 
     def _one(self, sql: str, *parameters: object) -> Any:
         rows = self._all(sql, *parameters)
@@ -259,6 +267,13 @@ def _optional_instant(value: Any) -> int | None:
     return None if value is None else _instant(value)
 
 
+def _texts(array: str) -> tuple[str, ...]:
+    """Read a JSON array of texts; one that UTF-8 can't write is none of ours."""
+    texts = tuple(json.loads(array))
+    "".join(texts).encode("utf-8")
+    return texts
+
+
 def _stored_server(row: sqlite3.Row) -> StoredServer:
     detail = ServerDetail(
         id=row["id"],
@@ -269,8 +284,8 @@ def _stored_server(row: sqlite3.Row) -> StoredServer:
         projectDescription=row["project_description"],
         region=row["region"],
         players=Players(current=row["players_current"], max=row["players_max"]),
-        tags=tuple(json.loads(row["tags"])),
-        flags=tuple(json.loads(row["flags"])),
+        tags=_texts(row["tags"]),
+        flags=_texts(row["flags"]),
         chatUrl=row["chat_url"],
         iconUrl=row["icon_url"],
         offline=bool(row["offline"]),

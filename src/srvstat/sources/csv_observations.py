@@ -19,8 +19,10 @@ _PLAIN_ROW = re.compile(
     r"^([A-Za-z0-9-]{1,128}),([0-9]{1,14}),(0|[1-9][0-9]{0,14})\r?$", re.MULTILINE
 )
 
-# Whole fields, then one that a quote begins and none ends. Within quotes, two stand for one.
-_LEFT_OPEN = re.compile(r'(?:(?:"(?:[^"]|"")*+"[^,]*+|[^",][^,]*+|),)*+"(?:[^"]|"")*+')
+# A record as RFC 4180 has it, and one that ends within quotes, where two stand for one.
+_ANY_FIELD = r'(?:"(?:[^"]|"")*+"|[^",]*+)'
+_RECORD = re.compile(f"{_ANY_FIELD}(?:,{_ANY_FIELD})*+")
+_OPEN_RECORD = re.compile(f'(?:{_ANY_FIELD},)*+"(?:[^"]|"")*+')
 
 # No valid field holds a line break, so a quote that stays open this far was never closed.
 _LONGEST_RECORD = 65_536
@@ -90,20 +92,20 @@ def _records(lines: _Lines, *, is_end: bool) -> tuple[list[_Lines], _Lines]:
 
 
 def _record_length(lines: _Lines, start: int) -> int | None:
-    """Return how many lines a record has: 1 where its quote stays open too far.
+    """Return how many lines a record has: 1 unless RFC 4180 lets it have more.
 
     None means that the lines end before its quote is closed.
     """
     is_open = False
     size = 0
     for at in range(start, len(lines)):
-        text = lines[at][1]
         # A line within quotes reads like one that begins with a quote.
-        is_open = _LEFT_OPEN.fullmatch(f'"{text}' if is_open else text) is not None
-        if not is_open:
+        text = f'"{lines[at][1]}' if is_open else lines[at][1]
+        if _RECORD.fullmatch(text.removesuffix("\r")):
             return at - start + 1
+        is_open = _OPEN_RECORD.fullmatch(text) is not None
         size += len(text)
-        if size > _LONGEST_RECORD:
+        if not is_open or size > _LONGEST_RECORD:
             return 1
     return None
 
@@ -137,7 +139,7 @@ def _either(quoted: str | None, plain: str | None) -> str:
 
 
 def _misshape(text: str) -> str:
-    if _LEFT_OPEN.fullmatch(text):
+    if _OPEN_RECORD.fullmatch(text):
         return "a quote is opened and not closed"
     if '"' not in text:
         return f"{len(HEADER)} fields are needed, not {text.count(',') + 1}"

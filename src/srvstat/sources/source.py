@@ -20,7 +20,7 @@ _FORMAT_OF: dict[str, Format] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "
 _GZIP_MAGIC = b"\x1f\x8b"
 MAX_LINE_BYTES = 1 << 20
 """A line beyond this is no line of ours; holding it whole would be the input's to decide."""
-_BLOCK_BYTES = MAX_LINE_BYTES
+_BLOCK_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
