@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -60,9 +61,18 @@ def test_a_closed_standard_output_exits_4_and_says_so(environment: dict[str, str
     assert (done.returncode, done.stderr) == (4, "error: standard output: Bad file descriptor\n")
 
 
-def test_no_file_takes_the_place_of_a_closed_descriptor(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_next_file_gets_none_of_the_standard_descriptors(environment: dict[str, str]) -> None:
+    script = (
+        "import os, sys; from srvstat.__main__ import _occupy_standard_descriptors as occupy;"
+        " occupy(); sys.exit(os.open(os.devnull, os.O_RDONLY))"
+    )
+
+    done = shell(f"{sys.executable} -c '{script}' <&- >&- 2>&-", environment)
+
+    assert done.returncode == 3
+
+
+def test_a_build_needs_no_standard_descriptor(environment: dict[str, str], tmp_path: Path) -> None:
     source = Path(environment["SRVSTAT_SNAPSHOT"]).parent
     arguments = "snapshot build new.db --servers servers.ndjson --observations observations.csv"
     shell(f"cd {tmp_path} && cp {source}/*.ndjson {source}/*.csv .", environment)
@@ -112,6 +122,8 @@ def test_a_pipe_that_does_not_block_loses_nothing(demo_snapshot: str) -> None:
         [sys.executable, "-m", "srvstat", "snapshot", "info", demo_snapshot], stdout=writing
     ) as process:
         os.close(writing)
+        # Long enough for the command to find the pipe full.
+        time.sleep(1)
         with open(reading, "rb") as pipe:
             output = pipe.read()
     ran = srvstat("snapshot", "info", demo_snapshot)
