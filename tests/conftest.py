@@ -146,3 +146,17 @@ def demo_snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
     )
     assert ran.exit_code == 0, ran.stderr
     return str(directory / "snapshot.db")
+
+
+SERVERS = [server("a"), server("b"), server("hidden", hostname="secret", publishable=False)]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a directory that holds a servers file and a week of observations."""
+    directory = tmp_path / "here"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    Path("servers.ndjson").write_bytes(ndjson(SERVERS))
+    Path("week.csv").write_bytes(csv([("a", AS_OF - DAY, 5), ("a", AS_OF, 6), ("b", AS_OF, 7)]))
+    return directory

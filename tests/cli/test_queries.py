@@ -384,7 +384,7 @@ def test_a_request_file_is_answered_like_its_command_line(
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (b"", "body: not JSON at line 1, column 1: Expecting value"),
+        (b"", "body: not JSON at column 1: Expecting value"),
         (b"[]", "body: an object is needed"),
         (
             b'{"servers":[{"identifier":"s","by":"id"},{"identifier":"\\u0073","by":"id"}]}',

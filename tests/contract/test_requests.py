@@ -239,7 +239,7 @@ def test_a_body_is_refused_for_the_first_property_at_fault(
     ],
 )
 def test_a_body_that_is_not_one_json_value_is_refused(request_body: bytes) -> None:
-    assert reason_of(request_body).startswith("body: not JSON at line 1, column ")
+    assert reason_of(request_body).startswith("body: not JSON at column ")
 
 
 def test_a_body_may_have_16384_bytes_and_no_more() -> None:

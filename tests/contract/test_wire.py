@@ -400,7 +400,7 @@ NOT_JSON = [
 
 @pytest.mark.parametrize("body", NOT_JSON)
 def test_what_is_not_one_json_value_is_refused_at_its_place(body: bytes) -> None:
-    with pytest.raises(wire.JsonError, match=r"^not JSON at line \d+, column \d+: [^\n]+$"):
+    with pytest.raises(wire.JsonError, match=r"^not JSON at (line \d+, )?column \d+: [^\n]+$"):
         wire.decode(body)
 
 

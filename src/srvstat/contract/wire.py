@@ -37,9 +37,8 @@ def decode_text(text: str) -> Any:
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise JsonError(
-            f"not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from None
+        line = f"line {error.lineno}, " if "\n" in text else ""
+        raise JsonError(f"not JSON at {line}column {error.colno}: {error.msg}") from None
     except RecursionError:
         raise JsonError("nested too deeply") from None
 

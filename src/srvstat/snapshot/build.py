@@ -57,9 +57,10 @@ def build(  # noqa: PLR0913 - each is an option of the command
     """
     _check_names(output, rejects, [servers_source, *observation_sources])
     with ExitStack() as stack:
+        # What is entered last is published first: the snapshot, and then what it rejected.
+        write_reject = stack.enter_context(_rejects(rejects))
         draft = stack.enter_context(published(output, overwrite=overwrite))
         records = servers.read(servers_source)
-        write_reject = stack.enter_context(_rejects(rejects))
         with _storing(output), closing(sqlite3.connect(draft)) as connection:
             connection.executescript(_BUILDING)
             database = sqlite_utils.Database(connection, execute_plugins=False)
@@ -114,8 +115,8 @@ class _Intake:
             progress(0, len(batch.observations) + len(batch.rejects))
         if latest is not None and latest < _YEAR_2001:
             self.warnings.append(
-                f"{source.title}: every instant lies before 2001; are these seconds?"
-                " Integers are read as milliseconds"
+                f"{source.title}: every integer instant lies before 2001; are these seconds?"
+                " They are read as milliseconds"
             )
 
     def _take(self, source: Source, batch: Batch) -> None:
@@ -267,6 +268,8 @@ def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) ->
     """Refuse to write over what is read, and to write two things to one name."""
     read = {os.path.realpath(source.name) for source in sources if source.name != STDIN}
     check_stdin_once(source.name for source in sources)
+    if STDIN in (output, rejects):
+        raise UsageError("a snapshot and its rejects are files; - is none")
     for path in filter(None, (output, rejects)):
         if os.path.realpath(path) in read:
             raise UsageError(f"{path}: is a source of this build, and would be replaced")

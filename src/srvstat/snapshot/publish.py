@@ -58,6 +58,9 @@ def _link(path: str, draft: str, target: str) -> None:
         os.link(draft, target)
     except FileExistsError:
         raise _exists(path) from None
+    except OSError as error:  # a file system without hard links
+        why = error.strerror or "cannot be linked"
+        raise OutputError(f"{path}: {why}; --overwrite needs no hard link") from None
 
 
 def _exists(path: str) -> UsageError:

@@ -1,0 +1,168 @@
+"""Building: files by any name and of any kind."""
+
+import gzip
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from building import COMMAND, EXISTS, WEEK, conflict, rejects, stored
+from conftest import AS_OF, SERVERS, Cli, Ran, csv, ndjson, srvstat
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+def test_quiet_says_nothing(cli: Cli) -> None:
+    assert cli(*WEEK, "--quiet") == Ran(0, b"", "")
+    assert cli(*WEEK, "--quiet").stderr == EXISTS
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.ndjson", "x.jsonl", "x.ndjson.gz"])
+def test_files_are_read_by_their_names_and_unpacked_by_their_content(
+    name: str, pack: Any, cli: Cli
+) -> None:
+    record = {"serverId": "a", "observedAt": AS_OF, "players": 5}
+    data = csv([("a", AS_OF, 5)]) if ".csv" in name else ndjson([record])
+    Path(name).write_bytes(pack(data))
+    Path("servers.ndjson").write_bytes(pack(ndjson(SERVERS)))
+
+    assert cli(*COMMAND, "--observations", name).exit_code == 0
+    assert stored("out.db") == [("a", AS_OF, 5)]
+
+
+@pytest.mark.parametrize("name", ["week.txt", "week"])
+def test_another_name_needs_its_format(name: str, cli: Cli) -> None:
+    Path("week.csv").rename(name)
+    command = [*COMMAND, "--observations", name]
+
+    assert cli(*command).stderr == (
+        f"error: {name}: its name does not say its format; add --format csv or ndjson\n"
+    )
+    assert cli(*command).exit_code == 2
+    assert cli(*command, "--format", "csv").exit_code == 0
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson"])
+def test_server_records_are_ndjson_whatever_the_format_of_other_files(form: str, cli: Cli) -> None:
+    Path("servers.ndjson").rename("servers")
+    command = ["snapshot", "build", "out.db", "--servers", "servers", "--observations", "week.csv"]
+
+    assert cli(*command).stderr == (
+        "error: servers: its name does not say its format; add --format csv or ndjson\n"
+    )
+    assert cli(*command).exit_code == 2
+    assert cli(*command, "--format", form).exit_code == 0
+
+
+def test_server_records_are_not_read_as_csv(cli: Cli) -> None:
+    sources = ["--servers", "week.csv", "--observations", "week.csv"]
+
+    assert cli("snapshot", "build", "out.db", *sources).exit_code == 2
+
+
+def test_observations_may_come_from_standard_input() -> None:
+    rows = csv([("a", AS_OF, 5)])
+    command = [*COMMAND, "--observations", "-"]
+
+    refused = srvstat(*command, stdin=rows)
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        "error: standard input: its name does not say its format; add --format csv or ndjson\n",
+    )
+
+    odd = csv([("a", AS_OF, 5), ("a", AS_OF, "x")])
+    ran = srvstat(*command, "--format", "csv", "--rejects", "rejects.ndjson", stdin=odd)
+    assert ran.exit_code == 0
+    assert stored("out.db") == [("a", AS_OF, 5)]
+    assert [(reject["file"], reject["line"]) for reject in rejects()] == [("standard input", 3)]
+
+
+def test_servers_may_come_from_standard_input() -> None:
+    sources = ["--servers", "-", "--observations", "week.csv", "--format", "ndjson"]
+    command = ["snapshot", "build", "out.db", *sources]
+
+    assert srvstat(*command, stdin=gzip.compress(ndjson(SERVERS))).exit_code == 0
+    assert srvstat(*command, "--overwrite", stdin=b"{}").stderr == (
+        "error: standard input, line 1: id: missing, and needed\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        ["--servers", "-", "--observations", "-"],
+        ["--servers", "servers.ndjson", "--observations", "-", "--observations", "-"],
+    ],
+)
+def test_standard_input_is_read_once_only(sources: list[str], cli: Cli) -> None:
+    ran = cli("snapshot", "build", "out.db", *sources, "--format", "csv")
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert ran.stderr == "error: standard input (-) can be read once only\n"
+    assert not Path("out.db").exists()
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_fifo_is_as_good_as_a_file(pack: Any, cli: Cli) -> None:
+    rows = [("a", AS_OF + at, 5) for at in range(50_000)]
+    os.mkfifo("fifo.csv")
+    os.mkfifo("fifo.ndjson")
+    data = {"fifo.csv": pack(csv(rows)), "fifo.ndjson": pack(ndjson(SERVERS))}
+    writers = [
+        threading.Thread(target=Path(name).write_bytes, args=(text,), daemon=True)
+        for name, text in data.items()
+    ]
+    for writer in writers:
+        writer.start()
+
+    ran = cli(
+        "snapshot", "build", "out.db", "--servers", "fifo.ndjson", "--observations", "fifo.csv"
+    )
+
+    assert (ran.exit_code, stored("out.db")) == (0, rows)
+
+
+ODD_NAMES = [b"a#b", b"a?b=c&d", b"a%41b", b"a b", b"a\nb", b"-a", "ä夜".encode()]
+NOT_UTF8 = pytest.param(
+    b"\xff\xfe",
+    marks=pytest.mark.skipif(sys.platform == "darwin", reason="its file names are UTF-8"),
+)
+
+
+@pytest.mark.parametrize("name", [*ODD_NAMES, NOT_UTF8])
+def test_any_path_can_be_read_and_written(name: bytes, here: Path, cli: Cli) -> None:
+    odd = os.fsdecode(name)
+    os.mkdir(odd)
+    Path(f"{odd}/{odd}.csv").write_bytes(csv([("a", AS_OF, 5), ("a", AS_OF, 6)]))
+    Path("servers.ndjson").rename(f"{odd}/servers.ndjson")
+    options = [f"--servers={odd}/servers.ndjson", f"--observations={odd}/{odd}.csv"]
+    output = f"{odd}/{odd}.db"
+
+    ran = cli("snapshot", "build", *options, f"--rejects={odd}/rejects", "--", output)
+
+    title = name.decode("utf-8", "backslashreplace")
+    assert ran.exit_code == 0, ran.stderr
+    assert {path.name for path in (here / odd).iterdir()} == {
+        f"{odd}.csv",
+        f"{odd}.db",
+        "rejects",
+        "servers.ndjson",
+    }
+    assert rejects(f"{odd}/rejects") == [conflict(f"{title}/{title}.csv", 3, 5, f"a,{AS_OF},6")]
+    assert cli("snapshot", "info", "--", output).json["sources"] == [f"{title}.csv"]
+
+
+@pytest.mark.parametrize("name", ["gone.csv", "a\nb.csv", "\x1b[2J.csv", os.fsdecode(b"\xff.csv")])
+def test_a_missing_source_is_named_on_one_line(name: str, cli: Cli) -> None:
+    ran = cli(*COMMAND, "--observations", name)
+
+    shown = {
+        "gone.csv": "gone.csv",
+        "a\nb.csv": r"a\u000ab.csv",
+        "\x1b[2J.csv": r"\u001b[2J.csv",
+    }.get(name, r"\xff.csv")
+    assert (ran.exit_code, ran.stderr) == (6, f"error: {shown}: No such file or directory\n")

@@ -1,0 +1,333 @@
+"""A source up to its lines: its name, its bytes, and the text they hold."""
+
+import fcntl
+import gzip
+import os
+import sys
+import termios
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from srvstat.contract.errors import SourceError, UsageError
+from srvstat.sources.source import MAX_LINE_BYTES, Source, check_stdin_once
+
+Lines = list[tuple[int, str]]
+
+MIB = 1 << 20
+
+
+def lines_of(path: Path | str) -> Lines:
+    return list(Source(str(path), "ndjson").lines())
+
+
+def refusal_of(path: Path | str) -> str:
+    with pytest.raises(SourceError) as caught:
+        lines_of(path)
+    return caught.value.reason
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Callable[[bytes], Lines]:
+    """Return the lines of a file that holds some bytes."""
+
+    def read(data: bytes) -> Lines:
+        (tmp_path / "source").write_bytes(data)
+        return lines_of(tmp_path / "source")
+
+    return read
+
+
+@pytest.fixture
+def refusal(tmp_path: Path) -> Callable[[bytes], str]:
+    """Return why a file that holds some bytes is refused, without its name."""
+
+    def read(data: bytes) -> str:
+        (tmp_path / "source").write_bytes(data)
+        return refusal_of(tmp_path / "source").removeprefix(f"{tmp_path / 'source'}, ")
+
+    return read
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("week.csv", "csv"),
+        ("week.csv.gz", "csv"),
+        ("week.ndjson", "ndjson"),
+        ("week.ndjson.gz", "ndjson"),
+        ("week.jsonl", "ndjson"),
+        ("week.jsonl.gz", "ndjson"),
+        ("old.ndjson/week.csv", "csv"),
+    ],
+)
+def test_a_name_tells_its_format(name: str, form: str) -> None:
+    assert Source.of(name, None).format == form
+
+
+NAMELESS = ["week", "week.txt", "week.gz", "week.csv.zst", "csv", "old.csv/week", "-"]
+
+
+@pytest.mark.parametrize("name", NAMELESS)
+def test_any_other_name_needs_its_format_told(name: str) -> None:
+    with pytest.raises(UsageError):
+        Source.of(name, None)
+
+
+@pytest.mark.parametrize("name", NAMELESS)
+def test_a_format_told_serves_a_name_that_says_nothing(name: str) -> None:
+    assert Source.of(name, "csv").format == "csv"
+    assert Source.of(name, "ndjson").format == "ndjson"
+
+
+def test_standard_input_can_be_named_once() -> None:
+    check_stdin_once(["-", "week.csv"])
+
+    with pytest.raises(UsageError):
+        check_stdin_once(["-", "week.csv", "-"])
+
+
+ODD_NAMES = [b"a#b", b"a?b", b"a?mode=rwc", b"a%41b", b"a b", b"a\nb", b"-a", "ä夜".encode()]
+NOT_UTF8 = pytest.param(
+    b"\xff\xfe",
+    marks=pytest.mark.skipif(sys.platform == "darwin", reason="its file names are UTF-8"),
+)
+
+
+@pytest.mark.parametrize("name", [*ODD_NAMES, NOT_UTF8])
+def test_a_file_may_have_any_name(name: bytes, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(name)
+    path.write_bytes(b"text\n")
+
+    assert lines_of(path) == [(1, "text")]
+
+
+def test_a_name_that_is_not_utf8_has_a_title_that_is() -> None:
+    assert Source(os.fsdecode(b"week-\xff.csv"), "csv").title == r"week-\xff.csv"
+
+
+# What can't be read
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    assert refusal_of(tmp_path / "gone") == f"{tmp_path / 'gone'}: No such file or directory"
+
+
+def test_a_directory_is_refused(tmp_path: Path) -> None:
+    assert refusal_of(tmp_path) == f"{tmp_path}: Is a directory"
+
+
+def test_a_name_with_a_nul_is_refused() -> None:
+    assert refusal_of("a\x00b") == "a\x00b: not a file name"
+
+
+# Lines
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", []),
+        (b"\n\r\n\n", []),
+        (b"a\nb\n", [(1, "a"), (2, "b")]),
+        (b"a\nb", [(1, "a"), (2, "b")]),
+        (b"a\r\nb\r\n", [(1, "a"), (2, "b")]),
+        (b"a\nb\r\nc", [(1, "a"), (2, "b"), (3, "c")]),
+        (b"\n\r\na\n\n\nb\n", [(3, "a"), (6, "b")]),
+        (b" \n\t\n", [(1, " "), (2, "\t")]),
+        ("\ufeffa\n".encode(), [(1, "a")]),
+        ("\ufeff".encode(), []),
+        ("\ufeff\ufeffa\n".encode(), [(1, "\ufeffa")]),
+        ("a\n\ufeffb\n".encode(), [(1, "a"), (2, "\ufeffb")]),
+    ],
+)
+def test_lines_are_numbered_as_they_stand_in_the_file(
+    data: bytes, expected: Lines, lines: Callable[[bytes], Lines]
+) -> None:
+    assert lines(data) == expected
+
+
+@pytest.mark.parametrize("character", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_nothing_but_a_newline_ends_a_line(character: str, lines: Callable[[bytes], Lines]) -> None:
+    assert lines(f"a{character}b\nc\n".encode()) == [(1, f"a{character}b"), (2, "c")]
+
+
+def test_lines_are_the_same_whatever_blocks_they_are_read_in(
+    lines: Callable[[bytes], Lines],
+) -> None:
+    expected = [(number, f"line {number} é") for number in range(1, 150_000)]
+    data = "".join(f"{text}\n" for _, text in expected).encode()
+
+    assert len(data) > 2 * MIB
+    assert lines(data) == expected
+
+
+@pytest.mark.parametrize("before", range(5))
+def test_a_character_may_lie_across_two_blocks(
+    before: int, lines: Callable[[bytes], Lines]
+) -> None:
+    line = b"x" * (1024 - before) + "😀".encode()
+    data = (b"y" * 1023 + b"\n") * (MIB // 1024 - 1) + line
+
+    assert lines(data)[-1] == (1024, line.decode())
+
+
+AS_LONG_AS_IT_MAY_BE = b"x" * MAX_LINE_BYTES
+TOO_LONG = AS_LONG_AS_IT_MAY_BE + b"x"
+
+
+@pytest.mark.parametrize("before", [b"", b"\n", b"a\n" * 300_000])
+@pytest.mark.parametrize("after", [b"", b"\n", b"\n" + b"a\n" * 600_000])
+def test_a_line_is_too_long_wherever_it_stands(
+    before: bytes,
+    after: bytes,
+    lines: Callable[[bytes], Lines],
+    refusal: Callable[[bytes], str],
+) -> None:
+    line = before.count(b"\n") + 1
+
+    assert (line, AS_LONG_AS_IT_MAY_BE.decode()) in lines(before + AS_LONG_AS_IT_MAY_BE + after)
+    assert refusal(before + TOO_LONG + after) == f"line {line}: longer than 1,048,576 bytes"
+
+
+def test_a_line_without_end_is_refused() -> None:
+    assert refusal_of("/dev/zero") == "/dev/zero, line 1: longer than 1,048,576 bytes"
+
+
+# UTF-8
+
+
+@pytest.mark.parametrize(
+    "wrong", [b"\xff", b"\xc3", b"\xe2\x82", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"]
+)
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [(b"", 1), (b"a\r\n\n", 3), ("\ufeffé\n".encode(), 2)],
+)
+@pytest.mark.parametrize("after", [b"", b"\n", b"z\nmore\n"])
+def test_text_that_is_not_utf8_is_refused_with_its_line(
+    before: bytes, wrong: bytes, after: bytes, line: int, refusal: Callable[[bytes], str]
+) -> None:
+    assert refusal(before + b"x" + wrong + after) == f"line {line}: not UTF-8"
+
+
+@pytest.mark.parametrize("after", [b"", b"\n", b"\n" + b"text\n" * 300_000])
+def test_text_that_is_not_utf8_is_refused_with_its_line_in_any_block(
+    after: bytes, refusal: Callable[[bytes], str]
+) -> None:
+    assert refusal(b"text\n" * 300_000 + b"\xff" + after) == "line 300001: not UTF-8"
+
+
+def test_utf16_is_refused(refusal: Callable[[bytes], str]) -> None:
+    assert refusal("text\n".encode("utf-16")) == "line 1: not UTF-8"
+
+
+TEXT = b"".join(b"line %d of %d\n" % (number, number * number) for number in range(1, 60_001))
+PACKED = gzip.compress(TEXT, mtime=0)
+
+
+@pytest.mark.parametrize("name", ["week.ndjson", "week.ndjson.gz", "week"])
+@pytest.mark.parametrize("data", [TEXT, PACKED], ids=["plain", "gzip"])
+def test_gzip_is_recognised_by_its_content(name: str, data: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(data)
+
+    assert len(lines_of(tmp_path / name)) == 60_000
+
+
+def test_a_byte_order_mark_inside_gzip_is_skipped(lines: Callable[[bytes], Lines]) -> None:
+    assert lines(gzip.compress("\ufeffa\n".encode())) == [(1, "a")]
+
+
+def test_the_members_of_a_gzip_file_follow_one_another(lines: Callable[[bytes], Lines]) -> None:
+    data = b"".join(gzip.compress(part) for part in (b"one\ntw", b"", b"o\nthree\n"))
+
+    assert lines(data) == [(1, "one"), (2, "two"), (3, "three")]
+
+
+def test_gzip_cut_anywhere_is_refused(refusal: Callable[[bytes], str]) -> None:
+    packed = gzip.compress(b"some text")
+
+    for cut in range(2, len(packed)):
+        assert refusal(packed[:cut]) == "line 1: the gzip data is cut off here"
+
+
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.999])
+def test_gzip_cut_midway_is_refused_with_the_line_reached(
+    part: float, refusal: Callable[[bytes], str]
+) -> None:
+    cut = PACKED[: int(len(PACKED) * part)]
+    line = zlib.decompressobj(wbits=31).decompress(cut).count(b"\n") + 1
+
+    assert line > 1000
+    assert refusal(cut) == f"line {line}: the gzip data is cut off here"
+
+
+def test_a_second_gzip_member_cut_is_refused_with_the_line_reached(
+    refusal: Callable[[bytes], str],
+) -> None:
+    data = gzip.compress(b"one\ntwo\n") + gzip.compress(b"three\n")[:-1]
+
+    assert refusal(data) == "line 4: the gzip data is cut off here"
+
+
+def test_gzip_damaged_anywhere_is_refused(refusal: Callable[[bytes], str]) -> None:
+    packed = gzip.compress(b"some text, some more text\n", mtime=0)
+
+    for at in range(10, len(packed)):  # before lie flags and a date, which change no text
+        damaged = packed[:at] + bytes([packed[at] ^ 0xFF]) + packed[at + 1 :]
+        assert "the gzip data is" in refusal(damaged)
+
+
+def test_gzip_with_a_wrong_checksum_is_refused_with_the_line_reached(
+    refusal: Callable[[bytes], str],
+) -> None:
+    damaged = PACKED[:-8] + bytes([PACKED[-8] ^ 1]) + PACKED[-7:]
+
+    assert refusal(damaged) == "line 60001: the gzip data is damaged here"
+
+
+def test_gzip_followed_by_something_else_is_refused(refusal: Callable[[bytes], str]) -> None:
+    assert refusal(gzip.compress(b"a\n") + b"b\n") == "line 2: the gzip data is damaged here"
+
+
+# Pipes
+
+
+def feed(path: Path, data: bytes) -> None:
+    """Write to a FIFO one byte at a time, each once the one before has been taken."""
+    with path.open("wb", 0) as pipe:
+        for byte in data:
+            pipe.write(bytes([byte]))
+            while any(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))):
+                time.sleep(0)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_fifo_may_give_its_bytes_one_at_a_time(
+    pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    data = pack("\ufeffone\r\n\ntwo é\nthree".encode())
+    os.mkfifo(tmp_path / "fifo")
+    writer = threading.Thread(target=feed, args=(tmp_path / "fifo", data), daemon=True)
+    writer.start()
+
+    assert lines_of(tmp_path / "fifo") == [(1, "one"), (3, "two é"), (4, "three")]
+    writer.join(10)
+
+
+@pytest.mark.parametrize("data", [b"", b"a", b"ab", TEXT, PACKED])
+def test_every_byte_stored_is_told_once(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "source").write_bytes(data)
+    told: list[int] = []
+
+    for _ in Source(str(tmp_path / "source"), "ndjson", on_bytes=told.append).lines():
+        pass
+
+    assert sum(told) == len(data)

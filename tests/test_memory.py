@@ -1,0 +1,58 @@
+"""The memory that a build takes does not grow with what it reads."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import AS_OF, csv, ndjson, server
+
+MOST_MIB = 200
+RSS_UNITS_A_MIB = 1 << 20 if sys.platform == "darwin" else 1 << 10
+
+# A process of its own starts the build: the peak of a child counts what its parent held when it
+# started it, and a test run holds a lot.
+MEASURE = """
+import resource, subprocess, sys
+done = subprocess.run([sys.executable, "-m", "srvstat", *sys.argv[1:]])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(done.returncode)
+"""
+
+
+def shuffled_rows() -> bytes:
+    order = list(range(600_000))
+    random.Random(7).shuffle(order)  # noqa: S311 - it is no secret
+    return csv((f"srv-{at % 100}", AS_OF - at // 100 * 300_000, at % 501) for at in order)
+
+
+def empty_lines() -> bytes:
+    return csv([("srv-1", AS_OF, 5)]) + b"\n" * 1_200_000
+
+
+def rows_that_are_none() -> bytes:
+    return csv([("srv-1", AS_OF, 5)]) + b"x\n" * 600_000
+
+
+@pytest.mark.parametrize("rows", [shuffled_rows, empty_lines, rows_that_are_none])
+def test_a_build_takes_little_memory_whatever_the_rows(
+    rows: Callable[[], bytes], tmp_path: Path
+) -> None:
+    (tmp_path / "servers.ndjson").write_bytes(ndjson(server(f"srv-{at}") for at in range(100)))
+    (tmp_path / "week.csv").write_bytes(rows())
+    sources = ["--servers", "servers.ndjson", "--observations", "week.csv"]
+
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, "snapshot", "build", "out.db", *sources],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) / RSS_UNITS_A_MIB < MOST_MIB
