@@ -48,7 +48,7 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first used: the command line starts without them."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415
+    from importlib import import_module  # noqa: PLC0415 - for the names that are asked for
 
     value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value

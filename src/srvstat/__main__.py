@@ -17,7 +17,7 @@ def run() -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
     _occupy_standard_descriptors()
-    from srvstat.cli.main import main  # noqa: PLC0415
+    from srvstat.cli.main import main  # noqa: PLC0415 - after the signals are taken over
 
     sys.exit(main(sys.argv[1:]))
 

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from srvstat import demo as fleet
-from srvstat import operations
 from srvstat.cli.output import Outcome, tell
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
 from srvstat.contract.requests import compare_request
@@ -28,26 +27,23 @@ def demo(
 
     Example: srvstat demo && export SRVSTAT_SNAPSHOT=srvstat-demo/snapshot.db
     """
-    # Imported here: rich and sqlite-utils cost more than all else.
-    from srvstat.cli.screen import current_screen  # noqa: PLC0415
-    from srvstat.render import tables  # noqa: PLC0415
+    from srvstat.cli.tables import comparison_table  # noqa: PLC0415 - rich only for a table
 
     path = _written(directory)
     with closing(open_file(path)) as snapshot:
         request = compare_request(
             ["harbor-city", "new-frontier", "night-shift"], by="id", range="7d"
         )
-        view = operations.view_comparison(snapshot, request)
+        table = comparison_table(snapshot, request)
     at = shlex.quote(path)
     text = (
-        f"{tables.comparison(view, current_screen())}\n"
-        "Try next:\n"
+        "\nTry next:\n"
         f"  export SRVSTAT_SNAPSHOT={at}\n"
         "  srvstat get flaky-arena\n"
         "  srvstat compare harbor-city old-guard cfxId:nf8q1z --range 90d\n"
         "  srvstat compare harbor-city new-frontier --json | jq '.data[].medianPlayers'\n"
     )
-    return Outcome(text.encode("utf-8", "backslashreplace"))
+    return Outcome(table + text.encode("utf-8", "backslashreplace"))
 
 
 def _written(directory: str) -> str:
@@ -55,7 +51,7 @@ def _written(directory: str) -> str:
 
     Raises UsageError where another file has one of their names; nothing is ever replaced.
     """
-    from srvstat.snapshot.build import build  # noqa: PLC0415
+    from srvstat.snapshot.build import build  # noqa: PLC0415 - sqlite-utils only for a build
 
     with writing(directory):
         os.makedirs(directory, exist_ok=True)

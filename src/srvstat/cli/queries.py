@@ -19,17 +19,15 @@ from srvstat.cli.options import (
 )
 from srvstat.cli.output import Form, Outcome, form_of, json_output, tell
 from srvstat.contract.errors import ApiError, ServerNotFoundError, SourceError, UsageError
-from srvstat.contract.ranges import DAY_MS
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
-    CompareRequest,
     ServerReference,
     compare_request,
     read_compare_request,
     server_reference,
 )
 from srvstat.contract.responses import ErrorResponse
-from srvstat.render.text import duration, instant_text
+from srvstat.render.text import instant_text
 from srvstat.snapshot.read import SnapshotFile, open_file
 from srvstat.sources.source import STDIN
 
@@ -54,7 +52,9 @@ def get(
         with _asked(snapshot, instant, [request]) as file:
             if form is Form.JSON:
                 return json_output(operations.get_server(file, request).to_json())
-            return _server_table(file, request)
+            from srvstat.cli.tables import server_table  # noqa: PLC0415 - rich only for a table
+
+            return server_table(file, request)
 
     return _outcome(form, answer)
 
@@ -88,7 +88,9 @@ def compare(
         with _asked(snapshot, instant, asked.servers) as file:
             if form is Form.JSON:
                 return json_output(operations.compare(file, asked, at=instant).to_json())
-            return _comparison_table(file, asked, instant)
+            from srvstat.cli.tables import comparison_table  # noqa: PLC0415 - rich only for a table
+
+            return comparison_table(file, asked, at=instant)
 
     return _outcome(form, answer)
 
@@ -130,29 +132,3 @@ def _read_body(name: str) -> bytes:
     except OSError as error:
         title = "standard input" if is_stdin else name
         raise SourceError(f"{title}: {error.strerror or 'cannot be read'}") from None
-
-
-def _server_table(snapshot: SnapshotFile, request: ServerReference) -> bytes:
-    from srvstat.cli.screen import current_screen  # noqa: PLC0415 - rich only for a table
-    from srvstat.render import tables  # noqa: PLC0415
-
-    view = operations.view_server(snapshot, request)
-    return tables.server_detail(view, current_screen()).encode("utf-8")
-
-
-def _comparison_table(snapshot: SnapshotFile, request: CompareRequest, at: int | None) -> bytes:
-    from srvstat.cli.screen import current_screen  # noqa: PLC0415 - rich only for a table
-    from srvstat.render import tables  # noqa: PLC0415
-
-    view = operations.view_comparison(snapshot, request, at=at)
-    for server in view.servers:
-        last = server.last_observed_at
-        if last is None:
-            end = instant_text(view.window.end)
-            tell(f"note: {server.result.serverId} has no observation up to {end}")
-        elif view.window.end - last > DAY_MS:
-            ago = duration(view.window.end - last)
-            tell(
-                f"note: the last observation of {server.result.serverId} is {ago} older than as of"
-            )
-    return tables.comparison(view, current_screen()).encode("utf-8")

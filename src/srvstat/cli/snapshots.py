@@ -21,6 +21,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import format_instant
 from srvstat.contract.views import SnapshotView
+from srvstat.render.summary import build_summary
 from srvstat.render.text import count_of
 from srvstat.snapshot.read import open_file
 from srvstat.sources.observations import seen_servers
@@ -82,9 +83,7 @@ def build(
 
     Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
     """
-    # Imported here: sqlite-utils costs more than all else, and only a build needs it.
-    from srvstat.render.summary import build_summary  # noqa: PLC0415
-    from srvstat.snapshot.build import build as build_snapshot  # noqa: PLC0415
+    from srvstat.snapshot.build import build as build_snapshot  # noqa: PLC0415 - sqlite-utils only for a build
 
     servers_source = _servers_source(servers, format)
     sources = [_source(name, format) for name in observations]
@@ -150,10 +149,9 @@ def info(
     if form is Form.JSON:
         return Outcome(json_output(wire.encode(_info_body(view))))
 
-    from srvstat.cli.screen import current_screen  # noqa: PLC0415 - rich only for a table
-    from srvstat.render import tables  # noqa: PLC0415
+    from srvstat.cli.tables import info_table  # noqa: PLC0415 - rich only for a table
 
-    return Outcome(tables.snapshot_info(view, current_screen()).encode("utf-8"))
+    return Outcome(info_table(view))
 
 
 def _info_body(view: SnapshotView) -> dict[str, Any]:
