@@ -182,3 +182,24 @@ def test_a_terminal_gets_a_table_and_a_flag_decides_otherwise(
 
     assert table.startswith("Harbor City Roleplay\n")
     assert json.startswith('{"data":{"id":"harbor-city",')
+
+
+def test_growth_has_a_sign_unless_it_is_none(build: Build, cli: Cli) -> None:
+    observations = [
+        *[("up", AS_OF - 1, 8), ("up", AS_OF, 9)],
+        *[("down", AS_OF - 1, 9), ("down", AS_OF, 8)],
+        *[("same", AS_OF - 1, 9), ("same", AS_OF, 9)],
+        *[("new", AS_OF - 1, 0), ("new", AS_OF, 9)],
+        *[("idle", AS_OF - 1, 0), ("idle", AS_OF, 0)],
+    ]
+    names = ["up", "down", "same", "new", "idle"]
+    path = build([server(name) for name in names], observations)
+    shown = cli("compare", *names, "-s", path, "--table").stdout.decode()
+
+    assert re.findall(r"\S+ \(.*?\)", shown) == [
+        "+1 (+12.5%)",
+        "-1 (-11.1%)",
+        "0 (0.0%)",
+        "+9 (from 0)",
+        "0 (from 0)",
+    ]

@@ -5,7 +5,14 @@ import unicodedata
 
 import pytest
 
-from srvstat.render.text import ascii_text, count_of, duration, instant_text, safe_text
+from srvstat.render.text import (
+    ascii_text,
+    count_of,
+    duration,
+    exact_duration,
+    instant_text,
+    safe_text,
+)
 
 DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
@@ -62,6 +69,12 @@ def test_ascii_text_says_every_character_in_ascii() -> None:
 )
 def test_a_duration_is_told_in_its_largest_fitting_unit(milliseconds: int, words: str) -> None:
     assert duration(milliseconds) == words
+
+
+def test_an_exact_duration_leaves_nothing_over() -> None:
+    assert exact_duration(86_400_000) == "1 day"
+    assert exact_duration(365 * 86_400_000 // 30) == "292 hours"
+    assert exact_duration(90_000) == "90,000 milliseconds"
 
 
 def test_instants_and_counts_read_as_words() -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 from srvstat.contract.responses import GrowthFields, ServerResult
 from srvstat.contract.views import ComparisonView, ServerDetailView, ServerView, SnapshotView
 from srvstat.render.screen import Screen
-from srvstat.render.text import count_of, duration, instant_text
+from srvstat.render.text import count_of, duration, exact_duration, instant_text
 
 _NOTHING = "–"  # noqa: RUF001 - a dash to read, not to compute with
 _MARKS = "▁▂▃▄▅▆▇█"
@@ -123,7 +123,9 @@ def _growth(growth: GrowthFields) -> Text:
     if growth.players is None:
         return Text(_NOTHING)
     percent = "from 0" if growth.percentage is None else f"{growth.percentage:+,.1f}%"
-    style = "green" if growth.players > 0 else "red" if growth.players < 0 else ""
+    if not growth.players:
+        return Text(f"0 ({percent.lstrip('+')})")
+    style = "green" if growth.players > 0 else "red"
     return Text(f"{growth.players:+,} ({percent})", style)
 
 
@@ -150,8 +152,8 @@ def _notes(view: ComparisonView) -> Table:
             (
                 view.response.range,
                 (
-                    f"each mark is the average of {duration(view.cell_ms)}, from 0 to the row's"
-                    " highest; blank where nothing was observed"
+                    f"each mark is the average of {exact_duration(view.cell_ms)}, from 0 to the"
+                    " row's highest; blank where nothing was observed"
                 ),
             ),
         ]

@@ -70,6 +70,14 @@ def duration(milliseconds: int) -> str:
     return count_of(milliseconds // 1000, "second")
 
 
+def exact_duration(milliseconds: int) -> str:
+    """Write a length of time in the largest unit that fits it exactly: `1 day`, `292 hours`."""
+    for unit, length in _UNITS:
+        if milliseconds % length == 0:
+            return count_of(milliseconds // length, unit)
+    return count_of(milliseconds, "millisecond")
+
+
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
 
