@@ -144,6 +144,28 @@ def test_wrong_usage_exits_2_and_leaves_stdout_empty(cli: Cli, arguments: list[s
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "finding"),
+    [
+        (["get"], "Missing argument 'IDENTIFIER'."),
+        (["nonsense"], "No such command 'nonsense'."),
+        (["compare", "--nonsense"], "No such option: --nonsense"),
+        (["snapshot", "build", "x.db"], "Missing option '--servers'."),
+    ],
+)
+def test_wrong_usage_is_told_in_two_lines(cli: Cli, arguments: list[str], finding: str) -> None:
+    remedy = "srvstat --help shows the commands and their options"
+
+    assert cli(*arguments).stderr == f"error: {finding}\n{remedy}\n"
+
+
+def test_no_command_shows_which_there_are(cli: Cli) -> None:
+    for arguments, command in (([], "compare"), (["snapshot"], "draft-servers")):
+        lines = cli(*arguments).stderr.split("\n")
+        assert lines[0].startswith("Usage: srvstat")
+        assert any(line.startswith(f"  {command} ") for line in lines)
+
+
 def test_an_identifier_with_a_leading_hyphen_goes_behind_two_or_its_namespace(
     cli: Cli, build: Build
 ) -> None:

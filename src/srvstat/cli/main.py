@@ -13,6 +13,8 @@ from srvstat.contract.errors import SrvstatError
 BUG = 1
 READER_GONE = 141
 
+_USAGE_REMEDY = "srvstat --help shows the commands and their options"
+
 
 def main(arguments: list[str]) -> int:
     """Run a command line and return its exit code (docs/errors.md has the table)."""
@@ -44,9 +46,7 @@ def _run(arguments: list[str]) -> Outcome:
         with redirect_stdout(printed):
             result = app(arguments, prog_name="srvstat", standalone_mode=False)
     except typer.TyperException as error:
-        tell(
-            f"error: {error.format_message()}\nsrvstat --help shows the commands and their options"
-        )
+        tell(f"error: {error.format_message()}", _USAGE_REMEDY)
         return Outcome(b"", error.exit_code)
     except SystemExit as stop:  # the end of a shell's completion, or of a signal's
         result = stop.code
