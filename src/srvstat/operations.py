@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from srvstat import stats
 from srvstat.contract.errors import ServerNotFoundError
 from srvstat.contract.ranges import DAY_MS, Range, Window, window_of
 from srvstat.contract.requests import NAMESPACES, CompareRequest, ServerReference
@@ -14,6 +13,7 @@ from srvstat.contract.responses import (
 )
 from srvstat.contract.views import ComparisonView, ServerDetailView, ServerView
 from srvstat.snapshot.read import SnapshotFile, StoredServer
+from srvstat.stats import Statistics
 
 _CELLS: dict[Range, int] = {"24h": 24, "7d": 28, "30d": 30, "90d": 30, "1y": 30}
 """How many cells a row of a table shows of each range."""
@@ -24,7 +24,7 @@ def get_server(snapshot: SnapshotFile, request: ServerReference) -> ServerRespon
 
     Raises ServerNotFoundError, SnapshotError.
     """
-    return ServerResponse(data=_resolve(snapshot, request).detail)
+    return ServerResponse(data=snapshot.detail(_resolve(snapshot, request)).server)
 
 
 def compare(
@@ -41,13 +41,13 @@ def compare(
 
 def view_server(snapshot: SnapshotFile, request: ServerReference) -> ServerDetailView:
     """Answer Get Server with the instants that a table shows beside it."""
-    server = _resolve(snapshot, request)
+    detail = snapshot.detail(_resolve(snapshot, request))
     return ServerDetailView(
-        server.detail,
+        detail.server,
         snapshot.as_of,
-        server.first_seen_at,
-        server.updated_at,
-        server.current_is_stand_in,
+        detail.first_seen_at,
+        detail.updated_at,
+        detail.current_is_stand_in,
     )
 
 
@@ -63,7 +63,7 @@ def view_comparison(
         tuple(
             ServerView(
                 result,
-                server.detail.hostname,
+                server.hostname,
                 _averages(snapshot, server, window, _CELLS[request.range]),
                 len(snapshot.averages(server.key, window, span)),
                 snapshot.last_observed_at(server.key, window.end),
@@ -87,7 +87,11 @@ def _comparison(
         _resolve(snapshot, reference, f"servers[{position}]: ")
         for position, reference in enumerate(request.servers)
     ]
-    results = tuple(_result(snapshot, server, request.range, window) for server in servers)
+    figures = snapshot.statistics([server.key for server in servers], window)
+    results = tuple(
+        _result(server, request.range, statistics)
+        for server, statistics in zip(servers, figures, strict=True)
+    )
     return CompareResponse(range=request.range, data=results), servers
 
 
@@ -112,15 +116,12 @@ def _resolve(snapshot: SnapshotFile, reference: ServerReference, place: str = ""
     return server
 
 
-def _result(
-    snapshot: SnapshotFile, server: StoredServer, range: Range, window: Window
-) -> ServerResult:
-    figures = stats.statistics_of(snapshot.players(server.key, window))
+def _result(server: StoredServer, range: Range, figures: Statistics) -> ServerResult:
     return ServerResult(
-        serverId=server.detail.id,
-        cfxId=server.detail.cfxId,
+        serverId=server.id,
+        cfxId=server.cfx_id,
         range=range,
-        currentPlayers=server.detail.players.current,
+        currentPlayers=server.players_current,
         averagePlayers=figures.mean,
         medianPlayers=figures.median,
         peakPlayers=figures.peak,

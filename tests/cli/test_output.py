@@ -144,8 +144,8 @@ def test_a_bug_is_reported_in_one_line_without_a_traceback(
 ) -> None:
     # A copy of the package with a mistake in it, so that the real way out of one is taken.
     shutil.copytree(sys.modules["srvstat"].__path__[0], tmp_path / "srvstat")
-    with (tmp_path / "srvstat" / "stats.py").open("a") as stats:
-        stats.write("def statistics_of(values): raise KeyError('secret')\n")
+    with (tmp_path / "srvstat" / "operations.py").open("a") as operations:
+        operations.write("def _result(*_): raise KeyError('secret')\n")
 
     ran = srvstat(
         *("compare", "harbor-city", "old-guard", "-s", demo_snapshot),
@@ -154,6 +154,6 @@ def test_a_bug_is_reported_in_one_line_without_a_traceback(
     )
 
     assert (ran.exit_code, ran.stdout) == (1, b"")
-    assert ran.stderr.startswith("error: a bug in srvstat: KeyError in statistics_of, ")
+    assert ran.stderr.startswith("error: a bug in srvstat: KeyError in _result, ")
     assert "secret" not in ran.stderr
     assert ran.stderr.count("\n") == 1

@@ -21,6 +21,21 @@ CHANGES = {
         " (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
         " SELECT i AS server, i AS observed_at, i AS players FROM n"
     ),
+    "a day without observations": "UPDATE days SET observation_count = 0",
+    "a day of half its observations": "UPDATE days SET observation_count = observation_count / 2",
+    "a day with players of no width": "UPDATE days SET players = substr(players, 2)",
+    "a day with times of no width": "UPDATE days SET times = substr(times, 2)",
+    "a day with half a histogram": "UPDATE days SET cumulative = substr(cumulative, 2)",
+    "a day with a histogram of nothing": "UPDATE days SET cumulative = x''",
+    "a day without a sum": "UPDATE days SET prefix_sum = NULL",
+    "a day without a lowest": "UPDATE days SET lowest = NULL",
+    "a day that knows no neighbours": (
+        "UPDATE days SET players_before = NULL, players_after = NULL,"
+        " times = zeroblob(length(times))"
+    ),
+}
+
+CHANGED_SERVERS = {
     "a game nobody knows": "UPDATE servers SET game = 'chess'",
     "tags that are no list": "UPDATE servers SET tags = '{'",
     "tags that are nested without end": "UPDATE servers SET tags = printf('%.*c', 100000, '[')",
@@ -38,15 +53,24 @@ def damaged(tmp_path: Path, demo_snapshot: str, request: pytest.FixtureRequest) 
     return path
 
 
-@pytest.mark.parametrize("damaged", CHANGES.values(), ids=CHANGES, indirect=True)
-def test_a_changed_snapshot_is_refused_as_damaged(damaged: str) -> None:
+def refuses(damaged: str, *command: str) -> None:
     for form in ("--json", "--table"):
-        ran = srvstat("compare", "harbor-city", "old-guard", "-s", damaged, form)
+        ran = srvstat(*command, "-s", damaged, form)
         assert (ran.exit_code, ran.stdout) == (3, b"")
         assert ran.stderr == (
             f"error: {damaged}: damaged; copy it again, or build one"
             " with `srvstat snapshot build`\n"
         )
+
+
+@pytest.mark.parametrize("damaged", CHANGES.values(), ids=CHANGES, indirect=True)
+def test_a_comparison_refuses_what_it_needs_and_is_changed(damaged: str) -> None:
+    refuses(damaged, "compare", "harbor-city", "old-guard")
+
+
+@pytest.mark.parametrize("damaged", CHANGED_SERVERS.values(), ids=CHANGED_SERVERS, indirect=True)
+def test_a_server_that_was_changed_is_refused(damaged: str) -> None:
+    refuses(damaged, "get", "harbor-city")
 
 
 @pytest.mark.parametrize(

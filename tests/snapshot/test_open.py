@@ -292,9 +292,12 @@ INFO, GET, COMPARE = COMMANDS[3], COMMANDS[0], COMMANDS[2]
         ("UPDATE servers SET tags = printf('%.*c', 100000, '[')", GET),
         ("UPDATE servers SET first_seen_at = 'secret'", GET),
         ("UPDATE servers SET updated_at = 4611686018427387904", GET),
-        ("UPDATE observations SET players = 'secret'", COMPARE),
-        ("UPDATE observations SET players = 1.5", COMPARE),
-        ("UPDATE observations SET players = NULL", COMPARE),
+        ("UPDATE days SET prefix_count = 'secret'", COMPARE),
+        ("UPDATE days SET prefix_count = 1.5", COMPARE),
+        ("UPDATE days SET prefix_count = NULL", COMPARE),
+        ("UPDATE days SET players = 'secret'", COMPARE),
+        ("UPDATE days SET cumulative = 5", COMPARE),
+        ("UPDATE days SET lowest = 1.5", COMPARE),
     ],
 )
 def test_a_table_that_holds_what_it_may_not_is_damage(

@@ -34,9 +34,10 @@ def reading(path: Path, data: bytes) -> Reading:
     rejects: dict[int, tuple[str, str]] = {}
     latest = None
     for batch in csv_observations.read(Source(str(path), "csv")):
-        found = dict(zip(batch.lines, map(tuple, batch.observations), strict=True))
+        columns = zip(batch.server_ids, batch.instants, batch.players, strict=True)
+        found = dict(zip(batch.lines, columns, strict=True))
         assert not kept.keys() & found.keys()
-        kept.update(found)  # type: ignore[arg-type] # map forgets the length of a tuple
+        kept.update(found)
         rejects.update({reject.line: (reject.reason, reject.text) for reject in batch.rejects})
         latest = max(latest or 0, batch.latest_integer or 0) or None
     return Reading(kept, rejects, latest)

@@ -40,8 +40,8 @@ def read(tmp_path: Path) -> Read:
             {
                 line: (server_id, observed_at, players)
                 for batch in batches
-                for line, (server_id, observed_at, players) in zip(
-                    batch.lines, batch.observations, strict=True
+                for line, server_id, observed_at, players in zip(
+                    batch.lines, batch.server_ids, batch.instants, batch.players, strict=True
                 )
             },
             {

@@ -199,10 +199,12 @@ def _servers_source(name: str, format: str | None) -> Source:
 
 
 @contextmanager
-def _progress(sources: Sequence[Source], *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def _progress(
+    sources: Sequence[Source], *, quiet: bool
+) -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar to whoever is there to see it."""
     if quiet or not os.isatty(STDERR) or os.environ.get("TERM") == "dumb":
-        yield lambda _bytes, _rows: None
+        yield lambda _step, _bytes, _rows: None
         return
     from srvstat.render.progress import progress_bar  # noqa: PLC0415 - rich only for a person
 

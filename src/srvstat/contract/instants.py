@@ -1,6 +1,7 @@
 """Instants: Unix milliseconds inside, text outside (D4, D18)."""
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
@@ -9,8 +10,15 @@ from srvstat.contract.ranges import DAY_MS
 LATEST = 253_402_300_799_999
 """9999-12-31T23:59:59.999Z, the last instant that the text form can say."""
 
+UTC_INSTANT = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]"
+    r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{3,9})?Z"
+)
+"""A pattern of the instants that `parse_utc_instants` reads."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_OUTSIDE = "outside the years 1970 to 9999"
 _INTEGER = re.compile(r"[0-9]+")
 _TEXT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?"
@@ -40,8 +48,25 @@ def parse_instant(text: str) -> int:
     match = _TEXT.fullmatch(text)
     at = _of_match(match) if match else _of_integer(text)
     if not 0 <= at <= LATEST:
-        raise InstantError("outside the years 1970 to 9999")
+        raise InstantError(_OUTSIDE)
     return at
+
+
+def parse_utc_instants(texts: Iterable[str]) -> list[int]:
+    """Read many instants that match UTC_INSTANT, as `parse_instant` reads each, and much faster.
+
+    Raises InstantError where one of them is none.
+    """
+    instants = [
+        _midnight(text[:10])
+        + (int(text[11:13]) * 60 + int(text[14:16])) * 60_000
+        + int(text[17:19]) * 1000
+        + int(text[20:23] or 0)
+        for text in texts
+    ]
+    if min(instants, default=0) < 0:
+        raise InstantError(_OUTSIDE)
+    return instants
 
 
 def _of_integer(text: str) -> int:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.filesize import decimal
 from rich.progress import (
     BarColumn,
-    DownloadColumn,
     Progress,
     ProgressColumn,
     Task,
@@ -14,6 +14,15 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+
+class _Done(ProgressColumn):
+    """How much is done: bytes of files read, or rows stored."""
+
+    def render(self, task: Task) -> Text:
+        if task.fields["unit"] == "rows":
+            return Text(f"{task.completed:,.0f} rows")
+        return Text(decimal(int(task.completed)))
 
 
 class _RowRate(ProgressColumn):
@@ -25,23 +34,32 @@ class _RowRate(ProgressColumn):
 
 
 @contextmanager
-def progress_bar(total_bytes: int | None) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar while the block runs, and hand out what moves it by bytes and rows read.
+def progress_bar(total_bytes: int | None) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar while the block runs, and hand out what moves it.
 
-    Without a total the bar says that work goes on, and how much is done. It is gone at the end.
+    That is told the step under way, reading or storing, and the bytes and rows just done. Without a
+    total the bar of reading says that work goes on, and how much is done. All is gone at the end.
     """
     columns = (
-        TextColumn("reading"),
+        TextColumn("{task.description}"),
         BarColumn(),
-        DownloadColumn(),
+        _Done(),
         _RowRate(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("reading", total=total_bytes, rows=0)
+        reading = progress.add_task("reading", total=total_bytes, rows=0, unit="bytes")
+        storing = progress.add_task("storing", visible=False, total=None, rows=0, unit="rows")
 
-        def advance(count: int, rows: int) -> None:
-            done = progress.tasks[0].fields["rows"] + rows
-            progress.update(task, advance=count, rows=done)
+        def advance(step: str, count: int, rows: int) -> None:
+            if step == "reading":
+                done = progress.tasks[reading].fields["rows"] + rows
+                progress.update(reading, advance=count, rows=done)
+                return
+            if progress.tasks[storing].total is None:
+                progress.stop_task(reading)
+                progress.reset(storing, visible=True, total=progress.tasks[reading].fields["rows"])
+            done = progress.tasks[storing].fields["rows"] + rows
+            progress.update(storing, advance=rows, rows=done)
 
         yield advance

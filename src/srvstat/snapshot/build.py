@@ -2,10 +2,10 @@
 
 import os
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import sqlite_utils
@@ -13,27 +13,29 @@ import sqlite_utils
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, SnapshotError, SourceError, UsageError
 from srvstat.contract.views import BuildSummary
+from srvstat.snapshot.days import Day, days_of
+from srvstat.snapshot.intake import Intake, Progress
 from srvstat.snapshot.publish import published, writing
 from srvstat.snapshot.read import open_file
+from srvstat.snapshot.rejects import Rejects
 from srvstat.snapshot.schema import APPLICATION_ID, FORMAT_VERSION, schema
-from srvstat.sources import observations, servers
-from srvstat.sources.batch import Batch, Reject
+from srvstat.snapshot.staging import Series
+from srvstat.sources import servers
 from srvstat.sources.servers import ServerRecord
 from srvstat.sources.source import STDIN, Source, check_stdin_once
 
-Progress = Callable[[int, int], None]
-"""Told how many bytes of the observation files and how many rows have just been read."""
-
-_YEAR_2001 = 978_307_200_000
-
 # The draft is thrown away on any error and flushed before it gets its name, so SQLite need neither
-# journal nor flush. 64 MiB of cache keep an unsorted input from reading every page again.
+# journal nor flush. Rows of `days` take a few kilobytes each; on larger pages they leave less of
+# the space unused.
 _BUILDING = """
+    PRAGMA page_size = 16384;
     PRAGMA journal_mode = OFF;
     PRAGMA synchronous = OFF;
     PRAGMA locking_mode = EXCLUSIVE;
-    PRAGMA cache_size = -65536;
 """
+
+_ROWS_A_STATEMENT = 100
+"""One statement for many rows takes half the time of as many statements."""
 
 
 def build(  # noqa: PLR0913 - each is an option of the command
@@ -45,7 +47,7 @@ def build(  # noqa: PLR0913 - each is an option of the command
     rejects: str | None = None,
     strict: bool = False,
     overwrite: bool = False,
-    progress: Progress = lambda _bytes, _rows: None,
+    progress: Progress = lambda _step, _bytes, _rows: None,
 ) -> BuildSummary:
     """Build the snapshot of some sources at a path, and return what became of them.
 
@@ -67,140 +69,114 @@ def build(  # noqa: PLR0913 - each is an option of the command
             database.executescript(schema())
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+            intake = Intake(connection, records, observation_sources, as_of)
             with database.atomic():
-                intake = _Intake(connection, records, as_of, write_reject, strict=strict)
-                for source in observation_sources:
-                    intake.read(source, progress)
-                summary = _derive(database, intake, records, observation_sources)
+                intake.read(progress, strict=strict)
+                stored = _store(connection, intake, progress)
+                first_reject = _report(intake.rejects, write_reject, strict=strict)
+                summary = _derive(database, intake, stored, records, first_reject)
         _read_back(output, draft, summary)
     return summary
 
 
-class _Intake:
-    """Stores the observations of one source after another and counts what it does not store."""
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What became of the observations staged: the span of each server with any, and counts."""
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        records: Sequence[ServerRecord],
-        as_of: int | None,
-        write_reject: Callable[[bytes], None],
-        *,
-        strict: bool,
-    ) -> None:
-        self.as_of = as_of
-        self.keys = {
-            server_id: key
-            for key, server_id in enumerate(
-                sorted(record.id for record in records if record.publishable), 1
-            )
-        }
-        self.counts: Counter[str] = Counter()
-        self.left_out: Counter[str] = Counter()
-        self.first_reject: str | None = None
-        self.warnings: list[str] = []
-        self._connection = connection
-        self._withheld = {record.id for record in records if not record.publishable}
-        self._write_reject = write_reject
-        self._strict = strict
+    spans: Mapping[int, "_Span"]
+    kept: int
+    repeated: int
 
-    def read(self, source: Source, progress: Progress) -> None:
-        """Read one source to its end."""
-        counted = replace(source, on_bytes=lambda count: progress(count, 0))
-        latest = None
-        for batch in observations.read(counted):
-            self._take(source, batch)
-            if batch.latest_integer is not None:
-                latest = max(latest or 0, batch.latest_integer)
-            progress(0, len(batch.observations) + len(batch.rejects))
-        if latest is not None and latest < _YEAR_2001:
-            self.warnings.append(
-                f"{source.title}: every integer instant lies before 2001; are these seconds?"
-                " They are read as milliseconds"
-            )
 
-    def _take(self, source: Source, batch: Batch) -> None:
-        rows, lines = self._wanted(batch)
-        before = self._connection.total_changes
-        self._connection.executemany("INSERT OR IGNORE INTO observations VALUES (?, ?, ?)", rows)
-        kept = self._connection.total_changes - before
-        conflicts = [] if kept == len(rows) else self._conflicts(batch, rows, lines)
-        self.counts["read"] += len(batch.observations) + len(batch.rejects)
-        self.counts["kept"] += kept
-        self.counts["conflicting"] += len(conflicts)
-        self.counts["repeated"] += len(rows) - kept - len(conflicts)
-        self.counts["rejected"] += len(batch.rejects)
-        for reject in sorted([*batch.rejects, *conflicts]):
-            self._reject(source, reject)
+class _Span(NamedTuple):
+    """The first and the last observation of a server."""
 
-    def _wanted(self, batch: Batch) -> tuple[list[tuple[int, int, int]], list[int]]:
-        """Return the rows of servers we have up to as_of, by key, and the line of each."""
-        rows, lines = [], []
-        for line, (server_id, observed_at, players) in zip(
-            batch.lines, batch.observations, strict=True
-        ):
-            key = self.keys.get(server_id)
-            if key is None:
-                known = server_id in self._withheld
-                self.left_out["not publishable" if known else "not in the servers file"] += 1
-            elif self.as_of is not None and observed_at > self.as_of:
-                self.left_out["after as_of"] += 1
+    first_at: int
+    last_at: int
+    last_players: int
+
+
+def _store(connection: sqlite3.Connection, intake: Intake, progress: Progress) -> _Stored:
+    """Store all that is staged, in the order of the tables' keys, with the index."""
+    spans: dict[int, _Span] = {}
+    kept = repeated = 0
+    for server_id, key in intake.keys.items():
+        series = intake.staging.series(key)
+        for repeat in series.repeats:
+            if repeat.players == repeat.standing_players:
+                repeated += 1
             else:
-                rows.append((key, observed_at, players))
-                lines.append(line)
-        return rows, lines
+                text = f"{server_id},{repeat.instant},{repeat.players}"
+                intake.rejects.add_conflict(repeat.place, repeat.standing_players, text)
+        if series.instants:
+            _insert(connection, key, series)
+            spans[key] = _Span(series.instants[0], series.instants[-1], series.players[-1])
+            kept += len(series.instants)
+        progress("storing", 0, len(series.instants))
+    return _Stored(spans, kept, repeated)
 
-    def _conflicts(
-        self, batch: Batch, rows: list[tuple[int, int, int]], lines: list[int]
-    ) -> list[Reject]:
-        """Return the rows that are not what stands for their server and instant (D16)."""
-        stands = "SELECT players FROM observations WHERE server = ? AND observed_at = ?"
-        texts = batch.text.split("\n")
-        conflicts = []
-        for line, (key, observed_at, players) in zip(lines, rows, strict=True):
-            (first,) = self._connection.execute(stands, (key, observed_at)).fetchone()
-            if first != players:
-                reason = f"conflicts with {first} players, read before for this server and instant"
-                text = texts[line - batch.first_line].removesuffix("\r")
-                conflicts.append(Reject(line, reason, text))
-        return conflicts
 
-    def _reject(self, source: Source, reject: Reject) -> None:
-        if self._strict:
-            raise source.refuse(reject.line, reject.reason)
-        if self.first_reject is None:
-            self.first_reject = f"{source.title}, line {reject.line}: {reject.reason}"
-        self._write_reject(wire.encode({"file": source.title, **reject._asdict()}) + b"\n")
+def _insert(connection: sqlite3.Connection, key: int, series: Series) -> None:
+    pairs = list(chain.from_iterable(zip(series.instants, series.players, strict=True)))
+    many = len(pairs) - len(pairs) % (2 * _ROWS_A_STATEMENT)
+    for rows, start, end in ((_ROWS_A_STATEMENT, 0, many), (1, many, len(pairs))):
+        values = ", ".join(["(?1, ?, ?)"] * rows)
+        connection.executemany(
+            f"INSERT INTO observations VALUES {values}",  # noqa: S608 - question marks
+            ([key, *pairs[at : at + 2 * rows]] for at in range(start, end, 2 * rows)),
+        )
+    values = ", ".join("?" * len(Day._fields))
+    days = days_of(key, series.instants, series.players)
+    connection.executemany(f"INSERT INTO days VALUES ({values})", days)  # noqa: S608 - question marks
+
+
+def _report(rejects: Rejects, write: Callable[[bytes], None], *, strict: bool) -> str | None:
+    """Write the rejects and return where and why the first one is; `strict` refuses it instead."""
+    first = None
+    for reject in rejects:
+        if strict:
+            raise reject.source.refuse(reject.line, reject.reason)
+        if first is None:
+            first = f"{reject.source.title}, line {reject.line}: {reject.reason}"
+        fields = {
+            "file": reject.source.title,
+            "line": reject.line,
+            "reason": reject.reason,
+            "text": reject.text,
+        }
+        write(wire.encode(fields) + b"\n")
+    return first
 
 
 def _derive(
     database: sqlite_utils.Database,
-    intake: _Intake,
+    intake: Intake,
+    stored: _Stored,
     records: Sequence[ServerRecord],
-    sources: Sequence[Source],
+    first_reject: str | None,
 ) -> BuildSummary:
     """Store the servers, with what only their observations tell, and the file's own row."""
-    spans = {key: _span(database.conn, key) for key in intake.keys.values()}
-    observed = [at for span in spans.values() if span for at in (span.first_at, span.last_at)]
-    as_of = intake.as_of if intake.as_of is not None else max(observed, default=None)
+    spans = stored.spans
+    first = min((span.first_at for span in spans.values()), default=None)
+    last = max((span.last_at for span in spans.values()), default=None)
+    as_of = intake.as_of if intake.as_of is not None else last
     if as_of is None:
         raise SourceError("no observation was kept, so nothing tells the as_of; add --as-of TIME")
     rows = [
-        _server_row(record, intake.keys[record.id], spans[intake.keys[record.id]], as_of)
+        _server_row(record, intake.keys[record.id], spans.get(intake.keys[record.id]), as_of)
         for record in records
         if record.publishable
     ]
     rows.sort(key=lambda row: row["server"])
     database.table("servers").insert_all(rows)
-    first, last = min(observed, default=None), max(observed, default=None)
     summary = BuildSummary(
-        read=intake.counts["read"],
-        kept=intake.counts["kept"],
-        repeated=intake.counts["repeated"],
-        conflicting=intake.counts["conflicting"],
-        rejected=intake.counts["rejected"],
+        read=intake.rows,
+        kept=stored.kept,
+        repeated=stored.repeated,
+        conflicting=intake.rejects.conflicting,
+        rejected=intake.rejects.malformed,
         left_out=intake.left_out,
-        first_reject=intake.first_reject,
+        first_reject=first_reject,
         servers=len(rows),
         withheld=len(records) - len(rows),
         stand_ins=sum(row["current_is_stand_in"] for row in rows),
@@ -216,33 +192,13 @@ def _derive(
             "observation_count": summary.kept,
             "first_observed_at": first,
             "last_observed_at": last,
-            "sources": _json([os.path.basename(source.title) for source in sources]),
+            "sources": _json([os.path.basename(source.title) for source in intake.sources]),
             "repeated": summary.repeated,
             "conflicting": summary.conflicting,
             "rejected": summary.rejected,
         }
     )
     return summary
-
-
-class _Span(NamedTuple):
-    """The first and the last observation of a server."""
-
-    first_at: int
-    last_at: int
-    last_players: int
-
-
-def _span(connection: sqlite3.Connection, key: int) -> _Span | None:
-    ends = [
-        connection.execute(
-            f"SELECT {end}(observed_at), players FROM observations WHERE server = ?",  # noqa: S608 - words of ours
-            (key,),
-        ).fetchone()
-        for end in ("min", "max")
-    ]
-    first, last = ends
-    return None if first[0] is None else _Span(first[0], *last)
 
 
 def _server_row(record: ServerRecord, key: int, span: _Span | None, as_of: int) -> dict[str, Any]:

@@ -4,19 +4,29 @@ import json
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
-from srvstat.contract.ranges import Window
+from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import Namespace
 from srvstat.contract.responses import Players, ServerDetail
 from srvstat.contract.views import ListedServer, SnapshotView
+from srvstat.snapshot.days import (
+    DAYS_A_SERVER,
+    Day,
+    day_of,
+    has_prefix,
+    statistics_from_days,
+    statistics_from_ends,
+)
 from srvstat.snapshot.schema import APPLICATION_ID, FORMAT_VERSION, schema
+from srvstat.stats import Statistics, statistics_of
 
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
@@ -26,12 +36,21 @@ _BUILD_ONE = "build one with `srvstat snapshot build`"
 _DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, RecursionError)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredServer:
-    """A row of `servers`: its key in the file, its public record and what surrounds it."""
+class StoredServer(NamedTuple):
+    """What a comparison needs of a row of `servers`; `key` is the server's number in the file."""
 
     key: int
-    detail: ServerDetail
+    id: str
+    cfx_id: str
+    players_current: int
+    hostname: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDetail:
+    """A server's public record, and what surrounds it; instants are Unix milliseconds."""
+
+    server: ServerDetail
     first_seen_at: int
     updated_at: int
     current_is_stand_in: bool
@@ -58,9 +77,23 @@ class SnapshotFile:
 
     def find(self, by: Namespace, identifier: str) -> StoredServer | None:
         """Return the server that an identifier names in its namespace, compared exactly."""
-        rows = self._all(f"SELECT * FROM servers WHERE {_COLUMN_OF[by]} = ?", identifier)  # noqa: S608 - a column of ours
+        rows = self._all(
+            "SELECT server, id, cfx_id, players_current, hostname FROM servers"  # noqa: S608 - a column of ours
+            f" WHERE {_COLUMN_OF[by]} = ?",
+            identifier,
+        )
+        if not rows:
+            return None
+        server = StoredServer._make(rows[0])
+        if [*map(type, server)] != [int, str, str, int, str]:
+            raise _damaged(self.path)
+        return server
+
+    def detail(self, server: StoredServer) -> StoredDetail:
+        """Return all that is stored of a server."""
+        row = self._one("SELECT * FROM servers WHERE server = ?", server.key)
         with _damage_of(self.path):
-            return _stored_server(rows[0]) if rows else None
+            return _stored_detail(row)
 
     def identifiers(self, by: Namespace) -> list[str]:
         """Return every identifier of a namespace, sorted."""
@@ -68,15 +101,37 @@ class SnapshotFile:
         rows = self._all(f"SELECT {column} FROM servers ORDER BY {column}")  # noqa: S608 - a column of ours
         return self._column(rows, str)
 
-    def players(self, server: int, window: Window) -> list[int]:
-        """Return the players observed in a window, in the order of their instants."""
-        rows = self._all(
-            "SELECT players FROM observations"
-            " WHERE server = ? AND observed_at > ? AND observed_at <= ? ORDER BY observed_at",
-            server,
-            *window,
-        )
-        return self._column(rows, int)
+    def statistics(self, servers: Sequence[int], window: Window) -> list[Statistics]:
+        """Return the statistics of some servers, by their keys, in a window.
+
+        All that is read comes with one statement, except for servers whose days hold no prefix.
+        """
+        first_day, last_day = (max(at // DAY_MS, 0) for at in window)
+        bounds: list[int] = []
+        for server in servers:
+            start = server * DAYS_A_SERVER
+            bounds += (start + first_day, start + DAYS_A_SERVER - 1, start, start + last_day)
+        rows = self._all(_ends(len(servers)), *bounds)
+        with _damage_of(self.path):
+            ends = {end: day_of(row) for end, *row in rows}
+        return [
+            self._statistics(ends.get(2 * position), ends.get(2 * position + 1), window)
+            for position in range(len(servers))
+        ]
+
+    def _statistics(self, first: Day | None, last: Day | None, window: Window) -> Statistics:
+        """Return the statistics of a window from the days at its ends, where there are any."""
+        if first is None or last is None:
+            return statistics_of(())
+        with _damage_of(self.path):
+            if has_prefix(first):
+                return statistics_from_ends(first, last, window)
+            days = self._all(
+                "SELECT * FROM days WHERE server_day BETWEEN ? AND ? ORDER BY server_day",
+                first.server_day,
+                last.server_day,
+            )
+            return statistics_from_days(map(day_of, days), window)
 
     def averages(self, server: int, window: Window, length: int) -> dict[int, float]:
         """Return the average of the players in each part of a window, nearly exact.
@@ -158,6 +213,21 @@ class SnapshotFile:
         if len(rows) != 1:
             raise _damaged(self.path)
         return rows[0]
+
+
+@cache
+def _ends(servers: int) -> str:
+    """Return the statement for the two days between which a window of each server lies.
+
+    An even number leads the first day from the window's start on, the next odd one the last day up
+    to its end; a row that does not exist is missing.
+    """
+    day = "SELECT * FROM days WHERE server_day BETWEEN ? AND ? ORDER BY server_day"
+    return " UNION ALL ".join(
+        f"SELECT {2 * position}, * FROM ({day} LIMIT 1)"  # noqa: S608 - numbers of ours
+        f" UNION ALL SELECT {2 * position + 1}, * FROM ({day} DESC LIMIT 1)"
+        for position in range(servers)
+    )
 
 
 def open_file(path: str) -> SnapshotFile:
@@ -274,8 +344,8 @@ def _texts(array: str) -> tuple[str, ...]:
     return texts
 
 
-def _stored_server(row: sqlite3.Row) -> StoredServer:
-    detail = ServerDetail(
+def _stored_detail(row: sqlite3.Row) -> StoredDetail:
+    server = ServerDetail(
         id=row["id"],
         game=row["game"],
         cfxId=row["cfx_id"],
@@ -292,9 +362,8 @@ def _stored_server(row: sqlite3.Row) -> StoredServer:
         firstSeenAt=format_instant(row["first_seen_at"]),
         updatedAt=format_instant(row["updated_at"]),
     )
-    return StoredServer(
-        row["server"],
-        detail,
+    return StoredDetail(
+        server,
         _instant(row["first_seen_at"]),
         _instant(row["updated_at"]),
         bool(row["current_is_stand_in"]),

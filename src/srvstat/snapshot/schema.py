@@ -3,7 +3,7 @@
 from importlib.resources import files
 
 APPLICATION_ID = 0x73727673
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def schema() -> str:

@@ -1,10 +1,10 @@
--- A snapshot of srvstat: format version 1.
+-- A snapshot of srvstat: format version 2.
 --
 -- One SQLite file in rollback-journal mode. Its header bears application_id 0x73727673 ("srvs")
 -- and, as user_version, the format version. The tables are STRICT, so a column holds its declared
 -- type and no other. Every instant is an integer of Unix milliseconds (UTC).
 --
--- History: 1, the first format.
+-- History: 1, the first format; 2, with days.
 
 -- One row: what the file speaks for, and what it was built from. It holds no clock and no
 -- directory, so that the same sources build the same bytes.
@@ -50,3 +50,25 @@ CREATE TABLE observations (
     players     INTEGER NOT NULL,             -- 0 to 2^53 - 1
     PRIMARY KEY (server, observed_at)
 ) STRICT, WITHOUT ROWID;
+
+-- The index that answers read, derived from observations: a row for each server and UTC day with an
+-- observation. It has the day itself, packed, and a prefix: what the server's observations up to the
+-- day's middle add up to, which are all of its earlier days' and the first half of this day's
+-- (observation_count / 2, rounded down).
+-- A blob holds unsigned little-endian integers, all of one width: 1, 2, 4 or 8 bytes, which is the
+-- blob's length divided by how many there are.
+CREATE TABLE days (
+    server_day        INTEGER PRIMARY KEY, -- servers.server * 10000000 + days since 1970-01-01
+    observation_count INTEGER NOT NULL,    -- how many the day has, at least 1
+    times             BLOB    NOT NULL,    -- of each: milliseconds since the day began, ascending
+    players           BLOB    NOT NULL,    -- of each: the players, in the order of times
+    players_before    INTEGER,             -- the last observation before the day; NULL without one
+    players_after     INTEGER,             -- the first observation after it; NULL without one
+    prefix_count      INTEGER NOT NULL,    -- how many observations the prefix has
+    -- The rest is NULL in all rows of a server that has many values for its few observations.
+    prefix_sum        INTEGER,             -- the sum of their players
+    lowest            INTEGER,             -- the least players the server was ever observed with
+    highest           INTEGER,             -- and the most
+    cumulative        BLOB                 -- for each from lowest to highest: how many observations
+                                           -- of the prefix have at most as many players
+) STRICT;

@@ -18,14 +18,6 @@ COUNT_NEEDED = f"a whole number from 0 to {MAX_PLAYERS} is needed"
 _PLAYERS = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
-class Observation(NamedTuple):
-    """One observed player count; the instant is in Unix milliseconds."""
-
-    server_id: str
-    observed_at: int
-    players: int
-
-
 class RowError(ValueError):
     """A line is no observation; the message says why without quoting it."""
 
@@ -40,18 +32,21 @@ class Reject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The observations of consecutive lines, and the number of the line of each.
+    """The observations of consecutive lines, in columns of one length.
 
-    `latest_integer` is the latest instant that was written as an integer, by which seconds are
-    told from milliseconds; None without one. `text` holds the lines, the first of which is
-    `first_line`.
+    `instants` are Unix milliseconds, and `lines` the numbers of the lines. `latest_integer` is the
+    latest instant that was written as an integer, by which seconds are told from milliseconds; None
+    without one. `text` holds the lines, the first of which is `first_line`; it is None where each
+    of them reads `serverId,observedAt,players`, just as the columns would be written.
     """
 
-    observations: Sequence[tuple[str, int, int]]
+    server_ids: Sequence[str]
+    instants: Sequence[int]
+    players: Sequence[int]
     lines: Sequence[int]
     rejects: Sequence[Reject]
     latest_integer: int | None
-    text: str
+    text: str | None
     first_line: int
 
 
@@ -62,8 +57,8 @@ class Row(NamedTuple):
     observed_at: str
     players: str
 
-    def observation(self) -> Observation:
-        """Judge the form of the fields.
+    def observation(self) -> tuple[str, int, int]:
+        """Judge the form of the fields and return the observation: server id, instant, players.
 
         Raises RowError.
         """
@@ -75,7 +70,7 @@ class Row(NamedTuple):
             raise RowError(f"observedAt: {error}") from None
         if not _PLAYERS.fullmatch(self.players) or int(self.players) > MAX_PLAYERS:
             raise RowError(f"players: {COUNT_NEEDED}, in digits alone")
-        return Observation(self.server_id, observed_at, int(self.players))
+        return self.server_id, observed_at, int(self.players)
 
 
 def judged(
@@ -85,7 +80,9 @@ def judged(
 
     A record comes with the number of its first line. Empty ones are skipped.
     """
-    observations: list[Observation] = []
+    server_ids: list[str] = []
+    instants: list[int] = []
+    players: list[int] = []
     lines: list[int] = []
     rejects: list[Reject] = []
     latest: int | None = None
@@ -95,12 +92,14 @@ def judged(
             continue
         try:
             row = row_of(record)
-            observation = row.observation()
+            server_id, instant, count = row.observation()
         except RowError as error:
             rejects.append(Reject(line, str(error), record))
             continue
-        observations.append(observation)
+        server_ids.append(server_id)
+        instants.append(instant)
+        players.append(count)
         lines.append(line)
         if row.observed_at.isdecimal():
-            latest = max(latest or 0, observation.observed_at)
-    return Batch(observations, lines, rejects, latest, text, first_line)
+            latest = max(latest or 0, instant)
+    return Batch(server_ids, instants, players, lines, rejects, latest, text, first_line)

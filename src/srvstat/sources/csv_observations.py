@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from operator import itemgetter
 
 from srvstat.contract.errors import SourceError
+from srvstat.contract.instants import UTC_INSTANT, InstantError, parse_utc_instants
+from srvstat.contract.requests import MAX_IDENTIFIER_LENGTH
 from srvstat.sources.batch import Batch, Row, RowError, judged
 from srvstat.sources.source import Block, Source
 
@@ -13,10 +14,13 @@ HEADER = ("serverId", "observedAt", "players")
 _FIELD = r'(?:"([^"]*)"|([^",]*))'
 _ROW = re.compile(f"{_FIELD},{_FIELD},{_FIELD}")
 
-# What nearly every line looks like; digits are few enough here to need no second look. Whatever
-# it does not match is judged line by line.
-_PLAIN_ROW = re.compile(
-    r"^([A-Za-z0-9-]{1,128}),([0-9]{1,14}),(0|[1-9][0-9]{0,14})\r?$", re.MULTILINE
+# What nearly every line looks like, whole blocks at a time. Digits are few enough here, and written
+# as they would be written again, to need no second look. Any other block is judged line by line.
+_PLAIN_ROWS, _UTC_ROWS = (
+    re.compile(
+        rf"(?:[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}},{instant},(?:0|[1-9][0-9]{{0,14}})\r?\n)*+"
+    )
+    for instant in (r"(?:0|[1-9][0-9]{0,13})", UTC_INSTANT)
 )
 
 # A record as RFC 4180 has it, and one that ends within quotes, where two stand for one.
@@ -68,13 +72,34 @@ def _after_header(source: Source) -> Iterator[Block]:
 
 def _plain_batch(block: Block) -> Batch | None:
     """Read a block whose every line is plain, or return None."""
-    rows = _PLAIN_ROW.findall(block.text)
-    if len(rows) != block.text.count("\n") + 1:
+    text = f"{block.text}\n"
+    if is_integer := _PLAIN_ROWS.fullmatch(text) is not None:
+        server_ids, written, players = _columns(text)
+        instants = list(map(int, written))
+    elif _UTC_ROWS.fullmatch(text):
+        server_ids, written, players = _columns(text)
+        try:
+            instants = parse_utc_instants(written)
+        except InstantError:
+            return None
+    else:
         return None
-    observations = [(server_id, int(at), int(players)) for server_id, at, players in rows]
-    lines = range(block.first_line, block.first_line + len(rows))
-    latest = max(map(itemgetter(1), observations))
-    return Batch(observations, lines, (), latest, block.text, block.first_line)
+    return Batch(
+        server_ids,
+        instants,
+        list(map(int, players)),
+        range(block.first_line, block.first_line + len(server_ids)),
+        rejects=(),
+        latest_integer=max(instants) if is_integer else None,
+        text=None if is_integer else block.text,
+        first_line=block.first_line,
+    )
+
+
+def _columns(text: str) -> tuple[list[str], list[str], list[str]]:
+    """Take plain lines apart."""
+    fields = text.replace("\r", "").replace("\n", ",").split(",")
+    return fields[:-1:3], fields[1::3], fields[2::3]
 
 
 def _records(lines: _Lines, *, is_end: bool) -> tuple[list[_Lines], _Lines]:

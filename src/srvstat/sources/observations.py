@@ -26,6 +26,6 @@ def seen_servers(sources: Iterable[Source]) -> tuple[set[str], int]:
     rejected = 0
     for source in sources:
         for batch in read(source):
-            seen.update(server_id for server_id, _, _ in batch.observations)
+            seen.update(batch.server_ids)
             rejected += len(batch.rejects)
     return seen, rejected
