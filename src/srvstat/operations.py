@@ -1,6 +1,7 @@
 """The questions of the contract, answered. Every door to an answer leads through here."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from srvstat.contract.errors import ServerNotFoundError
 from srvstat.contract.ranges import DAY_MS, Range, Window, window_of
@@ -11,9 +12,11 @@ from srvstat.contract.responses import (
     ServerResponse,
     ServerResult,
 )
-from srvstat.contract.views import ComparisonView, ServerDetailView, ServerView
 from srvstat.snapshot.read import SnapshotFile, StoredServer
 from srvstat.stats import Statistics
+
+if TYPE_CHECKING:
+    from srvstat.contract.views import ComparisonView, ServerDetailView
 
 _CELLS: dict[Range, int] = {"24h": 24, "7d": 28, "30d": 30, "90d": 30, "1y": 30}
 """How many cells a row of a table shows of each range."""
@@ -39,8 +42,10 @@ def compare(
     return _comparison(snapshot, request, _window(snapshot, request, at))[0]
 
 
-def view_server(snapshot: SnapshotFile, request: ServerReference) -> ServerDetailView:
+def view_server(snapshot: SnapshotFile, request: ServerReference) -> "ServerDetailView":
     """Answer Get Server with the instants that a table shows beside it."""
+    from srvstat.contract.views import ServerDetailView  # noqa: PLC0415 - only for a table
+
     detail = snapshot.detail(_resolve(snapshot, request))
     return ServerDetailView(
         detail.server,
@@ -53,8 +58,10 @@ def view_server(snapshot: SnapshotFile, request: ServerReference) -> ServerDetai
 
 def view_comparison(
     snapshot: SnapshotFile, request: CompareRequest, *, at: int | None = None
-) -> ComparisonView:
+) -> "ComparisonView":
     """Answer Compare Servers with the names and the course of the range that a table shows."""
+    from srvstat.contract.views import ComparisonView, ServerView  # noqa: PLC0415 - only for a table
+
     window = _window(snapshot, request, at)
     response, servers = _comparison(snapshot, request, window)
     span = DAY_MS // 24 if request.range == "24h" else DAY_MS

@@ -1,41 +1,132 @@
-"""A command imports what it uses and nothing more."""
+"""A command imports what it uses and nothing more: that is most of the time it takes."""
 
 import subprocess
 import sys
 
 import pytest
 
-HEAVY = ("click", "rich", "sqlite_utils")
+from conftest import srvstat
 
+# The process ends itself, so it tells what it has imported just before.
 SCRIPT = """
-import sys
-from srvstat.cli.main import main
-code = main(sys.argv[1:])
-print(code, *(name for name in {heavy} if name in sys.modules), file=sys.stderr)
+import os, sys
+import srvstat.__main__
+def tell(exit_code):
+    print(exit_code, *sys.modules, file=sys.stderr)
+    end(exit_code)
+end, os._exit = os._exit, tell
+sys.argv[0] = "srvstat"
+srvstat.__main__.run()
 """
 
+# What Typer and pydantic bring is the floor, and stands here as it is measured.
+FLOOR = "import sys, typer, pydantic.types, pydantic.type_adapter; print(*sys.modules)"
 
-@pytest.mark.parametrize(
-    ("arguments", "imported"),
-    [
-        (["compare", "harbor-city", "old-guard", "--json"], ""),
-        (["get", "harbor-city", "--json"], ""),
-        (["snapshot", "info", "--json"], ""),
-        (["get", "harbor-city", "--table"], " rich"),
-    ],
-)
-def test_a_command_that_reads_imports_neither_sqlite_utils_nor_click(
-    arguments: list[str],
-    imported: str,
-    demo_snapshot: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+OURS_TO_ANSWER = {
+    "srvstat",
+    "srvstat.__main__",
+    "srvstat.cli",
+    "srvstat.cli.app",
+    "srvstat.cli.demo",
+    "srvstat.cli.main",
+    "srvstat.cli.options",
+    "srvstat.cli.output",
+    "srvstat.cli.queries",
+    "srvstat.cli.snapshots",
+    "srvstat.cli.start_up",
+    "srvstat.contract",
+    "srvstat.contract.errors",
+    "srvstat.contract.instants",
+    "srvstat.contract.ranges",
+    "srvstat.contract.requests",
+    "srvstat.contract.responses",
+    "srvstat.contract.wire",
+    "srvstat.operations",
+    "srvstat.render",
+    "srvstat.render.text",
+    "srvstat.snapshot",
+    "srvstat.snapshot.days",
+    "srvstat.snapshot.packing",
+    "srvstat.snapshot.read",
+    "srvstat.snapshot.schema",
+    "srvstat.sources",
+    "srvstat.sources.formats",
+    "srvstat.stats",
+}
+
+# pydantic imports its json_schema whenever it is imported; nothing here asks it for a schema.
+NEVER_TO_ANSWER = {
+    "click",
+    "importlib.metadata",
+    "importlib.resources",
+    "jsonschema",
+    "rich",
+    "sqlite_utils",
+    "starlette",
+}
+
+COMPARE = ["compare", "harbor-city", "old-guard", "--json"]
+GET = ["get", "harbor-city", "--json"]
+INFO = ["snapshot", "info", "--json"]
+
+
+@pytest.fixture(autouse=True)
+def _snapshot(demo_snapshot: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT.format(heavy=HEAVY), *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
 
-    assert done.stderr == f"0{imported}\n"
+
+def imported(*arguments: str, code: str = SCRIPT) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    return set((done.stderr or done.stdout).split())
+
+
+def ours(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.split(".")[0] == "srvstat"}
+
+
+@pytest.mark.parametrize("command", [COMPARE, GET])
+def test_an_answer_imports_these_modules_of_ours_and_no_other(command: list[str]) -> None:
+    assert ours(imported(*command)) == OURS_TO_ANSWER
+
+
+@pytest.mark.parametrize("command", [COMPARE, GET, INFO])
+def test_a_command_that_reads_imports_nothing_heavy(command: list[str]) -> None:
+    modules = imported(*command)
+
+    assert "0" in modules
+    assert not NEVER_TO_ANSWER & modules
+
+
+def test_beyond_typer_and_pydantic_an_answer_imports_little_of_python() -> None:
+    more = {name.split(".")[0] for name in imported(*COMPARE) - imported(code=FLOOR)}
+    standard = {name.removeprefix("_") for name in more & sys.stdlib_module_names}
+
+    # From Python 3.13 on the floor has no urllib of its own.
+    assert standard - {"urllib"} == {"array", "gc", "json", "sqlite3", "unicodedata"}
+
+
+def test_a_table_imports_rich() -> None:
+    table = imported(*COMPARE[:-1], "--table")
+
+    assert NEVER_TO_ANSWER & table == {"rich"}
+
+
+def test_pydantic_is_spared_its_search_for_plugins_and_validates_all_the_same() -> None:
+    assert srvstat("compare", "harbor-city", "--json").exit_code == 40
+    assert srvstat("compare", "harbor-city", "old-guard", "--range", "8d").exit_code == 40
+
+
+def test_what_is_asked_of_the_loader_of_plugins_beyond_that_is_pydantics_own() -> None:
+    code = """
+from srvstat.cli.start_up import start_lean
+start_lean()
+from pydantic.plugin._loader import get_plugins
+from pydantic.plugin._loader import PYDANTIC_ENTRY_POINT_GROUP
+from pydantic.plugin import _loader
+print(get_plugins(), PYDANTIC_ENTRY_POINT_GROUP, _loader.__file__ is not None)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "() pydantic True\n"

@@ -20,7 +20,8 @@ def main(arguments: list[str]) -> int:
     """Run a command line and return its exit code (docs/errors.md has the table)."""
     try:
         outcome = _run(arguments)
-        write(outcome.stdout)
+        for piece in outcome.pieces:
+            write(piece)
     except SrvstatError as error:
         tell(f"error: {error.reason}")
         return error.exit_code
@@ -47,9 +48,9 @@ def _run(arguments: list[str]) -> Outcome:
             result = app(arguments, prog_name="srvstat", standalone_mode=False)
     except typer.TyperException as error:
         tell(f"error: {error.format_message()}", _USAGE_REMEDY)
-        return Outcome(b"", error.exit_code)
+        return Outcome(exit_code=error.exit_code)
     except SystemExit as stop:  # the end of a shell's completion, or of a signal's
         result = stop.code
     if isinstance(result, Outcome):
         return result
-    return Outcome(printed.getvalue().encode("utf-8"), result or 0)
+    return Outcome([printed.getvalue().encode("utf-8")], result or 0)

@@ -66,6 +66,13 @@ RequestOption = Annotated[
     str | None,
     typer.Option(metavar="FILE|-", help="One JSON request body, exactly as a customer sent it."),
 ]
+BatchOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|-",
+        help="One JSON request a line, and one answer a line, an error's body included.",
+    ),
+]
 AtOption = Annotated[
     str | None,
     typer.Option(

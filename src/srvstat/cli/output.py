@@ -2,6 +2,7 @@
 
 import os
 import select
+from collections.abc import Iterable
 from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
@@ -14,9 +15,12 @@ STDOUT, STDERR = 1, 2
 
 
 class Outcome(NamedTuple):
-    """What a command ends with: the bytes of its answer and its exit code."""
+    """What a command ends with: its answer, in as many pieces as it comes in, and its exit code.
 
-    stdout: bytes
+    The pieces may be computed while they are written, and fail like any other work.
+    """
+
+    pieces: Iterable[bytes] = ()
     exit_code: int = 0
 
 

@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from srvstat import operations
 from srvstat.cli.options import (
     AtOption,
+    BatchOption,
     ByOption,
     IdentifierArgument,
     IdentifiersArgument,
@@ -18,9 +19,8 @@ from srvstat.cli.options import (
     snapshot_path,
 )
 from srvstat.cli.output import Form, Outcome, form_of, json_output, tell
-from srvstat.contract.errors import ApiError, ServerNotFoundError, SourceError, UsageError
+from srvstat.contract.errors import ApiError, ServerNotFoundError, UsageError
 from srvstat.contract.requests import (
-    MAX_BODY_BYTES,
     ServerReference,
     compare_request,
     read_compare_request,
@@ -29,7 +29,6 @@ from srvstat.contract.requests import (
 from srvstat.contract.responses import ErrorResponse
 from srvstat.render.text import instant_text
 from srvstat.snapshot.read import SnapshotFile, open_file
-from srvstat.sources.source import STDIN
 
 
 def get(
@@ -52,7 +51,7 @@ def get(
         with _asked(snapshot, instant, [request]) as file:
             if form is Form.JSON:
                 return json_output(operations.get_server(file, request).to_json())
-            from srvstat.cli.tables import server_table  # noqa: PLC0415 - rich only for a table
+            from srvstat.cli.tables import server_table
 
             return server_table(file, request)
 
@@ -64,6 +63,7 @@ def compare(
     by: ByOption = None,
     range: RangeOption = None,
     request: RequestOption = None,
+    batch: BatchOption = None,
     snapshot: SnapshotOption = None,
     at: AtOption = None,
     json: JsonOption = False,
@@ -75,9 +75,14 @@ def compare(
     """
     form = form_of(json=json, table=table)
     instant = instant_of("--at", at)
-    if request is not None and (identifiers or by is not None or range is not None):
-        raise UsageError("--request holds the whole request: no identifiers, --by or --range")
-    body = None if request is None else _read_body(request)
+    for option, given in (("--request", request), ("--batch", batch)):
+        if given is not None and (identifiers or by is not None or range is not None):
+            raise UsageError(f"{option} holds all there is to ask: no identifiers, --by or --range")
+    if batch is not None:
+        if request is not None or table:
+            raise UsageError("--batch answers in JSON, and excludes --request and --table")
+        return Outcome(_answers(batch, snapshot, instant))
+    body = None if request is None else _body(request)
 
     def answer() -> bytes:
         asked = (
@@ -88,7 +93,7 @@ def compare(
         with _asked(snapshot, instant, asked.servers) as file:
             if form is Form.JSON:
                 return json_output(operations.compare(file, asked, at=instant).to_json())
-            from srvstat.cli.tables import comparison_table  # noqa: PLC0415 - rich only for a table
+            from srvstat.cli.tables import comparison_table
 
             return comparison_table(file, asked, at=instant)
 
@@ -98,37 +103,57 @@ def compare(
 def _outcome(form: Form, answer: Callable[[], bytes]) -> Outcome:
     """Answer, or give the API's error in the form that was asked for."""
     try:
-        return Outcome(answer())
+        return Outcome([answer()])
     except ApiError as error:
         if form is Form.JSON:
             tell(error.reason)
-            return Outcome(json_output(ErrorResponse.of(error).to_json()), error.exit_code)
+            return Outcome([json_output(ErrorResponse.of(error).to_json())], error.exit_code)
         tell(f"error: {error.code}: {error.message}", error.reason)
-        return Outcome(b"", error.exit_code)
+        return Outcome(exit_code=error.exit_code)
+
+
+def _answers(batch: str, given: str | None, at: int | None) -> Iterator[bytes]:
+    """Answer each line of a batch with a line, as soon as it is there."""
+    from srvstat.cli.bodies import arriving, bodies
+
+    with arriving(batch) as chunks, _opened(given, at) as snapshot:
+        for line, body in enumerate(bodies(chunks), 1):
+            yield _answer(snapshot, body, at, line)
+
+
+def _answer(snapshot: SnapshotFile, body: bytes, at: int | None, line: int) -> bytes:
+    try:
+        answer = operations.compare(snapshot, read_compare_request(body), at=at).to_json()
+    except ApiError as error:
+        tell(f"line {line}: {error.reason}")
+        answer = ErrorResponse.of(error).to_json()
+    return json_output(answer)
+
+
+def _body(name: str) -> bytes:
+    from srvstat.cli.bodies import read_body
+
+    return read_body(name)
+
+
+@contextmanager
+def _opened(given: str | None, at: int | None) -> Iterator[SnapshotFile]:
+    """Open the snapshot, and warn whoever asks it beyond what it holds."""
+    with closing(open_file(snapshot_path(given))) as snapshot:
+        if at is not None and at > snapshot.as_of:
+            end = instant_text(snapshot.as_of)
+            tell(f"warning: --at is later than the snapshot, which ends {end}")
+        yield snapshot
 
 
 @contextmanager
 def _asked(
     given: str | None, at: int | None, references: Sequence[ServerReference]
 ) -> Iterator[SnapshotFile]:
-    """Open the snapshot to ask, and help whoever asks it beyond what it holds."""
-    with closing(open_file(snapshot_path(given))) as snapshot:
-        if at is not None and at > snapshot.as_of:
-            end = instant_text(snapshot.as_of)
-            tell(f"warning: --at is later than the snapshot, which ends {end}")
+    """Open the snapshot to ask, and help whoever names a server that it does not hold."""
+    with _opened(given, at) as snapshot:
         try:
             yield snapshot
         except ServerNotFoundError as error:
             hint = operations.suggestion(snapshot, references)
             raise ServerNotFoundError(f"{error.reason}; {hint}" if hint else error.reason) from None
-
-
-def _read_body(name: str) -> bytes:
-    """Read a request body, up to one byte more than it may have."""
-    is_stdin = name == STDIN
-    try:
-        with open(0 if is_stdin else name, "rb", closefd=not is_stdin) as file:
-            return file.read(MAX_BODY_BYTES + 1)
-    except OSError as error:
-        title = "standard input" if is_stdin else name
-        raise SourceError(f"{title}: {error.strerror or 'cannot be read'}") from None

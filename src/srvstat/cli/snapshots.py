@@ -1,11 +1,14 @@
-"""`snapshot build`, `snapshot info` and `snapshot draft-servers`."""
+"""`snapshot build`, `snapshot info` and `snapshot draft-servers`.
+
+What reads sources, builds, or draws is imported by the command that does it.
+"""
 
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,17 +21,14 @@ from srvstat.cli.options import (
 )
 from srvstat.cli.output import STDERR, Form, Outcome, form_of, json_output, tell
 from srvstat.contract import wire
-from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import format_instant
-from srvstat.contract.views import SnapshotView
-from srvstat.render.summary import build_summary
 from srvstat.render.text import count_of
 from srvstat.snapshot.read import open_file
-from srvstat.sources.observations import seen_servers
-from srvstat.sources.servers import draft
-from srvstat.sources.source import Format, Source, check_stdin_once
+from srvstat.sources.formats import FORMATS
 
-FORMATS: tuple[str, ...] = get_args(Format)
+if TYPE_CHECKING:
+    from srvstat.contract.views import SnapshotView
+    from srvstat.sources.source import Source
 
 FormatOption = Annotated[
     str | None,
@@ -83,10 +83,12 @@ def build(
 
     Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
     """
-    from srvstat.snapshot.build import build as build_snapshot  # noqa: PLC0415 - sqlite-utils only for a build
+    from srvstat.cli.sources import servers_source_of, source_of
+    from srvstat.render.summary import build_summary
+    from srvstat.snapshot.build import build as build_snapshot
 
-    servers_source = _servers_source(servers, format)
-    sources = [_source(name, format) for name in observations]
+    servers_source = servers_source_of(servers, format)
+    sources = [source_of(name, format) for name in observations]
     instant = instant_of("--as-of", as_of)
     started = time.monotonic()
     with _progress(sources, quiet=quiet) as progress:
@@ -104,7 +106,7 @@ def build(
         tell(*build_summary(output, summary, time.monotonic() - started))
     for warning in summary.warnings:
         tell(f"warning: {warning}")
-    return Outcome(b"")
+    return Outcome()
 
 
 def draft_servers(observations: ObservationsOption, format: FormatOption = None) -> Outcome:
@@ -114,14 +116,19 @@ def draft_servers(observations: ObservationsOption, format: FormatOption = None)
 
     Example: srvstat snapshot draft-servers --observations week.csv.gz > servers.ndjson
     """
+    from srvstat.cli.sources import source_of
+    from srvstat.sources.observations import seen_servers
+    from srvstat.sources.servers import draft
+    from srvstat.sources.source import check_stdin_once
+
     check_stdin_once(observations)
-    seen, rejected = seen_servers([_source(name, format) for name in observations])
+    seen, rejected = seen_servers([source_of(name, format) for name in observations])
     if rejected:
         tell(f"note: {count_of(rejected, 'row')} passed over, being no observation")
     tell(
         f"{count_of(len(seen), 'server')}: fill in each null, or leave it out where it is optional"
     )
-    return Outcome(b"".join(draft(seen)))
+    return Outcome([b"".join(draft(seen))])
 
 
 def info(
@@ -147,14 +154,14 @@ def info(
     with closing(open_file(snapshot_path(path))) as snapshot:
         view = snapshot.view()
     if form is Form.JSON:
-        return Outcome(json_output(wire.encode(_info_body(view))))
+        return Outcome([json_output(wire.encode(_info_body(view)))])
 
-    from srvstat.cli.tables import info_table  # noqa: PLC0415 - rich only for a table
+    from srvstat.cli.tables import info_table
 
-    return Outcome(info_table(view))
+    return Outcome([info_table(view)])
 
 
-def _info_body(view: SnapshotView) -> dict[str, Any]:
+def _info_body(view: "SnapshotView") -> dict[str, Any]:
     games = Counter(server.game for server in view.servers)
     return {
         "asOf": format_instant(view.as_of),
@@ -184,29 +191,15 @@ def _optional_instant(at: int | None) -> str | None:
     return None if at is None else format_instant(at)
 
 
-def _source(name: str, format: str | None) -> Source:
-    if format is not None and format not in FORMATS:
-        raise UsageError(f"--format: {wire.quoted(format)} is not one of {', '.join(FORMATS)}")
-    return Source.of(name, cast("Format | None", format))
-
-
-def _servers_source(name: str, format: str | None) -> Source:
-    """Return the source of server records, which are NDJSON whatever observations may be."""
-    source = _source(name, format and "ndjson")
-    if source.format != "ndjson":
-        raise UsageError(f"{source.title}: server records are NDJSON, not CSV")
-    return source
-
-
 @contextmanager
 def _progress(
-    sources: Sequence[Source], *, quiet: bool
+    sources: "Sequence[Source]", *, quiet: bool
 ) -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar to whoever is there to see it."""
     if quiet or not os.isatty(STDERR) or os.environ.get("TERM") == "dumb":
         yield lambda _step, _bytes, _rows: None
         return
-    from srvstat.render.progress import progress_bar  # noqa: PLC0415 - rich only for a person
+    from srvstat.render.progress import progress_bar
 
     sizes = [source.size() for source in sources]
     known = None if None in sizes else sum(size for size in sizes if size)

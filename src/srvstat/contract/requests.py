@@ -33,7 +33,8 @@ Identifier = Annotated[
 class ContractModel(BaseModel):
     """A model that coerces nothing, knows all its properties and does not change."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    # A command pays for the models it uses: the others are never built.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class ServerReference(ContractModel):

@@ -3,8 +3,9 @@
 import json
 import math
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from json.encoder import encode_basestring
+from types import NoneType
 from typing import Any, NoReturn
 
 UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
@@ -79,21 +80,20 @@ def encode(value: Any) -> bytes:
     return _text(value).encode("utf-8")
 
 
-def _text(value: Any) -> str:  # noqa: PLR0911 - a return for each kind of JSON value
-    if isinstance(value, str):
-        return encode_basestring(value)
-    if value is None:
-        return "null"
-    if value is True or value is False:
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return number_text(value)
-    if isinstance(value, Mapping):
-        members = (f"{encode_basestring(key)}:{_text(item)}" for key, item in value.items())
-        return f"{{{','.join(members)}}}"
-    return f"[{','.join(map(_text, value))}]"
+def _text(value: Any) -> str:
+    write = _WRITERS.get(type(value))
+    if write is not None:
+        return write(value)
+    return _object_text(value) if isinstance(value, Mapping) else _array_text(value)
+
+
+def _object_text(members: Mapping[str, Any]) -> str:
+    texts = [f"{encode_basestring(key)}:{_text(value)}" for key, value in members.items()]
+    return f"{{{','.join(texts)}}}"
+
+
+def _array_text(items: Iterable[Any]) -> str:
+    return f"[{','.join([_text(item) for item in items])}]"
 
 
 def number_text(value: float) -> str:
@@ -130,6 +130,18 @@ def _placed(digits: str, point: int) -> str:
         return f"0.{'0' * -point}{digits}"
     fraction = f".{digits[1:]}" if len(digits) > 1 else ""
     return f"{digits[0]}{fraction}e{point - 1:+d}"
+
+
+_WRITERS: Mapping[type, Callable[[Any], str]] = {
+    str: encode_basestring,
+    int: int.__repr__,
+    float: number_text,
+    bool: lambda value: "true" if value else "false",
+    NoneType: lambda _null: "null",
+    dict: _object_text,
+    list: _array_text,
+    tuple: _array_text,
+}
 
 
 def for_terminal(body: bytes) -> bytes:

@@ -21,8 +21,9 @@ from srvstat.snapshot.rejects import Rejects
 from srvstat.snapshot.schema import APPLICATION_ID, FORMAT_VERSION, schema
 from srvstat.snapshot.staging import Series
 from srvstat.sources import servers
+from srvstat.sources.formats import STDIN
 from srvstat.sources.servers import ServerRecord
-from srvstat.sources.source import STDIN, Source, check_stdin_once
+from srvstat.sources.source import Source, check_stdin_once
 
 # The draft is thrown away on any error and flushed before it gets its name, so SQLite need neither
 # journal nor flush. Rows of `days` take a few kilobytes each; on larger pages they leave less of

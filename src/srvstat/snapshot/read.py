@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from srvstat.contract.errors import SnapshotError
@@ -16,7 +16,6 @@ from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import Namespace
 from srvstat.contract.responses import Players, ServerDetail
-from srvstat.contract.views import ListedServer, SnapshotView
 from srvstat.snapshot.days import (
     DAYS_A_SERVER,
     Day,
@@ -27,6 +26,9 @@ from srvstat.snapshot.days import (
 )
 from srvstat.snapshot.schema import APPLICATION_ID, FORMAT_VERSION, schema
 from srvstat.stats import Statistics, statistics_of
+
+if TYPE_CHECKING:
+    from srvstat.contract.views import SnapshotView
 
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
@@ -159,8 +161,10 @@ class SnapshotFile:
         with _damage_of(self.path):
             return None if found is None else _instant(found)
 
-    def view(self) -> SnapshotView:
+    def view(self) -> "SnapshotView":
         """Return what is in the file."""
+        from srvstat.contract.views import ListedServer, SnapshotView  # noqa: PLC0415 - only for info
+
         row = self._one("SELECT * FROM snapshot")
         servers = self._all("SELECT id, cfx_id, game, hostname FROM servers ORDER BY id")
         (stand_ins,) = self._one("SELECT count(*) FROM servers WHERE current_is_stand_in")

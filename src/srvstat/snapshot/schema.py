@@ -1,6 +1,6 @@
 """What makes a SQLite file a snapshot of ours. The tables are explained in schema.sql."""
 
-from importlib.resources import files
+import os
 
 APPLICATION_ID = 0x73727673
 FORMAT_VERSION = 2
@@ -8,4 +8,6 @@ FORMAT_VERSION = 2
 
 def schema() -> str:
     """Return the SQL text that creates the tables of a snapshot."""
-    return files("srvstat.snapshot").joinpath("schema.sql").read_text(encoding="utf-8")
+    # importlib.resources would take longer to import than all else here.
+    with open(os.path.join(os.path.dirname(__file__), "schema.sql"), encoding="utf-8") as file:
+        return file.read()

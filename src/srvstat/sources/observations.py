@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from srvstat.sources import csv_observations, ndjson_observations
 from srvstat.sources.batch import Batch
-from srvstat.sources.source import Format, Source
+from srvstat.sources.formats import Format
+from srvstat.sources.source import Source
 
 _READERS: Mapping[Format, Callable[[Source], Iterator[Batch]]] = {
     "csv": csv_observations.read,

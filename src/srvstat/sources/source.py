@@ -8,19 +8,16 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Self
 
 from srvstat.contract.errors import SourceError, UsageError
-
-Format = Literal["csv", "ndjson"]
-
-STDIN = "-"
+from srvstat.sources.formats import STDIN, Format
 
 _FORMAT_OF: dict[str, Format] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
 _GZIP_MAGIC = b"\x1f\x8b"
 MAX_LINE_BYTES = 1 << 20
 """A line beyond this is no line of ours; holding it whole would be the input's to decide."""
-_BLOCK_BYTES = 1 << 18
+_BLOCK_BYTES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,71 @@
+"""The files of the demo, written where none of theirs stands yet."""
+
+import os
+from contextlib import closing
+
+from srvstat import demo as fleet
+from srvstat.cli.output import tell
+from srvstat.contract.errors import OutputError, SnapshotError, UsageError
+from srvstat.snapshot.build import build
+from srvstat.snapshot.publish import published, writing
+from srvstat.snapshot.read import open_file
+from srvstat.sources.source import Source
+
+
+def write_demo(directory: str) -> str:
+    """Write the demo's files unless they stand there already, and return the snapshot's path.
+
+    Raises UsageError where another file has one of their names; nothing is ever replaced.
+    """
+    with writing(directory):
+        os.makedirs(directory, exist_ok=True)
+    servers, observations, snapshot = (
+        os.path.join(directory, name)
+        for name in ("servers.ndjson", "observations.csv", "snapshot.db")
+    )
+    sources = {servers: fleet.servers_ndjson(), observations: fleet.observations_csv()}
+    missing = [path for path, content in sources.items() if not _stands(path, content)]
+    if os.path.lexists(snapshot):
+        _check_snapshot(snapshot)
+    for path in missing:
+        with published(path, overwrite=False) as draft, writing(path), open(draft, "wb") as file:
+            file.write(sources[path])
+    if not os.path.lexists(snapshot):
+        build(
+            snapshot,
+            servers_source=Source(servers, "ndjson"),
+            observation_sources=[Source(observations, "csv")],
+        )
+        tell(f"wrote {servers}, {observations} and {snapshot}")
+    return snapshot
+
+
+def _stands(path: str, content: bytes) -> bool:
+    """Say whether a file stands there already; one with other content is refused."""
+    if not os.path.lexists(path):
+        return False
+    try:
+        with open(path, "rb") as file:
+            found = file.read(len(content) + 1)
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    if found != content:
+        raise _foreign(path)
+    return True
+
+
+def _check_snapshot(path: str) -> None:
+    try:
+        with closing(open_file(path)) as snapshot:
+            is_ours = snapshot.as_of == fleet.AS_OF and snapshot.identifiers("id") == fleet.IDS
+    except SnapshotError:
+        is_ours = False
+    if not is_ours:
+        raise _foreign(path)
+
+
+def _foreign(path: str) -> UsageError:
+    return UsageError(
+        f"{path}: exists and is not the demo's, or not this version's;"
+        " remove it, or name another directory"
+    )

@@ -1,0 +1,239 @@
+"""`compare --batch`: a request a line in, an answer a line out."""
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli, srvstat
+
+INVALID = b'{"error":{"code":"INVALID_REQUEST","message":"Invalid request"}}\n'
+NOT_FOUND = b'{"error":{"code":"SERVER_NOT_FOUND","message":"Server not found"}}\n'
+MOST = 16_384
+
+
+def request(*identifiers: str, by: str = "id", **fields: str) -> bytes:
+    servers = [{"identifier": identifier, "by": by} for identifier in identifiers]
+    return json.dumps({"servers": servers, **fields}).encode()
+
+
+GOOD = request("harbor-city", "night-shift")
+OTHER = request("hc4x2k", "fa9t5w", by="cfxId", range="90d")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, demo_snapshot: str) -> Path:
+    """Work in an empty directory, with the demo's snapshot at hand."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
+    return tmp_path
+
+
+def alone(cli: Cli, body: bytes, *options: str) -> bytes:
+    """Return what `--request` answers to a body."""
+    Path("alone.json").write_bytes(body)
+    return cli("compare", "--request", "alone.json", "--json", *options).stdout
+
+
+@pytest.mark.usefixtures("here")
+def test_each_line_is_answered_in_order_as_it_would_be_alone(cli: Cli) -> None:
+    bodies = [GOOD, b"nonsense", OTHER, request("harbor-city", "nobody"), GOOD]
+    Path("batch.ndjson").write_bytes(b"\n".join(bodies) + b"\n")
+
+    ran = cli("compare", "--batch", "batch.ndjson")
+
+    assert ran.exit_code == 0
+    assert ran.stdout == b"".join(alone(cli, body) for body in bodies)
+    assert ran.stderr == (
+        "line 2: body: not JSON at column 1: Expecting value\nline 4: servers[1]: no id nobody\n"
+    )
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("batch", "answers"),
+    [
+        (b"", []),
+        (b"\n", [INVALID]),
+        (b"\n\n" + GOOD, [INVALID, INVALID, None]),
+        (GOOD, [None]),
+        (GOOD + b"\n", [None]),
+        (GOOD + b"\r\n" + GOOD + b"\r\n", [None, None]),
+        (GOOD + b"\n\n", [None, INVALID]),
+        (b"\xff\n" + GOOD, [INVALID, None]),
+        (b"\xef\xbb\xbf" + GOOD + b"\n" + GOOD, [INVALID, None]),
+        (GOOD + GOOD, [INVALID]),
+        (GOOD.ljust(MOST) + b"\n" + GOOD.ljust(MOST + 1) + b"\n" + GOOD, [None, INVALID, None]),
+        (b"[" * 3_000_000 + b"\n" + GOOD, [INVALID, None]),
+        (GOOD + b" " * 3_000_000, [INVALID]),
+        (request("a", "nobody"), [NOT_FOUND]),
+    ],
+    ids=[
+        "nothing",
+        "an empty line",
+        "empty lines before a request",
+        "no newline at the end",
+        "a newline at the end",
+        "lines that end as on Windows",
+        "an empty line at the end",
+        "a line that is not UTF-8",
+        "a byte order mark",
+        "two requests on a line",
+        "a line as long as may be, and one longer",
+        "a line of megabytes",
+        "a request before megabytes of nothing",
+        "unknown servers",
+    ],
+)
+def test_a_bad_line_is_an_answer_like_any_other(
+    batch: bytes, answers: Sequence[bytes | None], cli: Cli
+) -> None:
+    Path("batch.ndjson").write_bytes(batch)
+    good = alone(cli, GOOD)
+
+    ran = cli("compare", "--batch", "batch.ndjson")
+
+    assert ran.exit_code == 0
+    assert ran.stdout == b"".join(good if answer is None else answer for answer in answers)
+
+
+@pytest.mark.usefixtures("here")
+def test_standard_input_is_a_batch_too_however_it_is_cut(cli: Cli) -> None:
+    bodies = [GOOD, OTHER, b"x" * 70_000, GOOD] * 50
+    ran = srvstat("compare", "--batch", "-", stdin=b"\n".join(bodies))
+
+    assert (
+        ran.stdout
+        == b"".join([alone(cli, GOOD), alone(cli, OTHER), INVALID, alone(cli, GOOD)]) * 50
+    )
+
+
+@pytest.mark.usefixtures("here")
+def test_an_answer_does_not_wait_for_the_next_request(cli: Cli) -> None:
+    good, other = alone(cli, GOOD), alone(cli, OTHER)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "srvstat", "compare", "--batch", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+    )
+    with process as running:
+        assert running.stdin
+        assert running.stdout
+        for body, answer in [(GOOD, good), (OTHER, other), (b"", INVALID), (GOOD, good)]:
+            running.stdin.write(body + b"\n")
+            assert running.stdout.readline() == answer
+        running.stdin.write(GOOD[:10])
+        running.stdin.write(GOOD[10:])
+        running.stdin.close()
+        assert running.stdout.read() == good
+        assert running.wait(timeout=30) == 0
+
+
+@pytest.mark.usefixtures("here")
+def test_at_moves_every_answer_and_warns_once(cli: Cli) -> None:
+    Path("batch.ndjson").write_bytes(GOOD + b"\n" + OTHER)
+    before = ("--at", "2026-02-01T00:00Z")
+    after = ("--at", "2026-04-01T00:00Z")
+
+    ran = cli("compare", "--batch", "batch.ndjson", *before)
+    assert ran.stdout == alone(cli, GOOD, *before) + alone(cli, OTHER, *before)
+    assert ran.stderr == ""
+
+    ran = cli("compare", "--batch", "batch.ndjson", *after)
+    assert ran.stdout == alone(cli, GOOD, *after) + alone(cli, OTHER, *after)
+    assert ran.stderr.count("\n") == 1
+    assert ran.stderr.startswith("warning: --at is later than the snapshot")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["a"],
+        ["--by", "id"],
+        ["--range", "7d"],
+        ["--request", "-"],
+        ["--table"],
+        ["--at", "noon"],
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_a_batch_says_all_there_is_to_ask(more: list[str], cli: Cli) -> None:
+    Path("batch.ndjson").write_bytes(GOOD)
+    ran = cli("compare", "--batch", "batch.ndjson", *more)
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert ran.stderr.startswith("error: ")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("name", "reason"), [("none.ndjson", "No such file or directory"), (".", "Is a directory")]
+)
+def test_a_batch_that_cannot_be_read_exits_6(name: str, reason: str, cli: Cli) -> None:
+    ran = cli("compare", "--batch", name)
+
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (6, b"", f"error: {name}: {reason}\n")
+
+
+def test_a_missing_batch_is_told_before_a_missing_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SRVSTAT_SNAPSHOT", raising=False)
+    assert cli("compare", "--batch", "none.ndjson").exit_code == 6
+
+    Path("batch.ndjson").write_bytes(b"nonsense\n")
+    ran = cli("compare", "--batch", "batch.ndjson")
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_closed_standard_input_exits_6() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m srvstat compare --batch - <&-"],
+        capture_output=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (6, b"")
+
+
+def test_damage_midway_stops_after_the_answers_so_far(
+    here: Path, demo_snapshot: str, cli: Cli
+) -> None:
+    good = alone(cli, GOOD)
+    damaged = str(here / "damaged.db")
+    shutil.copy(demo_snapshot, damaged)
+    with closing(sqlite3.connect(damaged)) as connection, connection:
+        connection.execute(
+            "UPDATE days SET players = x'0001' WHERE server_day / 10000000 ="
+            " (SELECT server FROM servers WHERE id = 'old-guard')"
+        )
+    Path("batch.ndjson").write_bytes(
+        b"\n".join([GOOD, GOOD, request("harbor-city", "old-guard"), GOOD])
+    )
+
+    ran = cli("compare", "--batch", "batch.ndjson", "-s", damaged)
+
+    assert (ran.exit_code, ran.stdout) == (3, good * 2)
+    assert ran.stderr.startswith(f"error: {damaged}: damaged; ")
+
+
+@pytest.mark.usefixtures("here")
+def test_whoever_reads_may_stop(demo_snapshot: str) -> None:
+    Path("batch.ndjson").write_bytes((GOOD + b"\n") * 5000)
+    command = f"{sys.executable} -m srvstat compare --batch batch.ndjson -s {demo_snapshot}"
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | head -n 1 > /dev/null; echo ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        check=True,
+    )
+
+    assert (done.stdout, done.stderr) == (b"141\n", b"")
