@@ -118,16 +118,20 @@ def _store(connection: sqlite3.Connection, intake: Intake, progress: Progress) -
 
 
 def _insert(connection: sqlite3.Connection, key: int, series: Series) -> None:
-    pairs = list(chain.from_iterable(zip(series.instants, series.players, strict=True)))
-    many = len(pairs) - len(pairs) % (2 * _ROWS_A_STATEMENT)
-    for rows, start, end in ((_ROWS_A_STATEMENT, 0, many), (1, many, len(pairs))):
+    instants, players = series.instants, series.players
+    many = len(instants) - len(instants) % _ROWS_A_STATEMENT
+    for rows, start, end in ((_ROWS_A_STATEMENT, 0, many), (1, many, len(instants))):
         values = ", ".join(["(?1, ?, ?)"] * rows)
+        pairs = (
+            zip(instants[at : at + rows], players[at : at + rows], strict=True)
+            for at in range(start, end, rows)
+        )
         connection.executemany(
             f"INSERT INTO observations VALUES {values}",  # noqa: S608 - question marks
-            ([key, *pairs[at : at + 2 * rows]] for at in range(start, end, 2 * rows)),
+            ([key, *chain.from_iterable(some)] for some in pairs),
         )
     values = ", ".join("?" * len(Day._fields))
-    days = days_of(key, series.instants, series.players)
+    days = days_of(key, instants, players)
     connection.executemany(f"INSERT INTO days VALUES ({values})", days)  # noqa: S608 - question marks
 
 

@@ -26,6 +26,7 @@ DAYS_A_SERVER = 10_000_000
 
 _MOST_VALUES = 4_096
 _MOST_VALUES_AN_OBSERVATION = 16
+_SUM_LIMIT = 1 << 63
 
 
 class Day(NamedTuple):
@@ -68,7 +69,7 @@ def days_of(server: int, instants: Sequence[int], players: Sequence[int]) -> Ite
     """Return the days of a server, from all its observations in the order of their instants."""
     starts = list(_day_starts(instants))
     lowest, highest = min(players, default=0), max(players, default=0)
-    is_worth_it = _is_worth_prefixes(highest - lowest + 1, len(players), len(starts))
+    is_worth_it = _is_worth_prefixes(lowest, highest, len(players), len(starts))
     histogram = [0] * (highest - lowest + 1 if is_worth_it else 0)
     total = 0
     for start, end in zip(starts, [*starts[1:], len(instants)], strict=True):
@@ -108,14 +109,14 @@ def _day_starts(instants: Sequence[int]) -> Iterator[int]:
         start = bisect_left(instants, (instants[start] // DAY_MS + 1) * DAY_MS, start)
 
 
-def _is_worth_prefixes(values: int, observations: int, days: int) -> bool:
+def _is_worth_prefixes(lowest: int, highest: int, observations: int, days: int) -> bool:
     """Say whether a server's days keep cumulative histograms with a place for each of its values.
 
     Every day has one. Where few observations share many values, it would take far more space than
-    they do, and merging the days of a window is quick.
+    they do, and merging the days of a window is quick. The sum has to be an integer of SQLite.
     """
     most = min(_MOST_VALUES, _MOST_VALUES_AN_OBSERVATION * observations // max(days, 1))
-    return values <= most
+    return highest - lowest < most and highest * observations < _SUM_LIMIT
 
 
 def has_prefix(day: Day) -> bool:

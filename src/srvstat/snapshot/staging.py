@@ -131,7 +131,8 @@ def _ordered(columns: _Columns) -> Series:
         return Series(columns.instants, columns.players, ())
     # Sorting is stable: of one instant, what was read first comes first.
     order = sorted(range(len(columns.instants)), key=columns.instants.__getitem__)
-    instants, players, places = map(itemgetter(*order), columns)
+    in_order = itemgetter(*order)
+    instants, players, places = (array("q", in_order(column)) for column in columns)
     if _is_ascending(instants):
         return Series(instants, players, ())
     return _without_repeats(instants, players, places)
