@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test check fix docs clean
+.PHONY: help demo test check fix docs bench clean
 
 help:  ## Show what there is to make
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -33,6 +33,15 @@ fix: $(BIN)/installed  ## Format and mend what can be mended
 
 docs: $(BIN)/installed  ## Write the generated docs, the README's examples and the fixtures anew
 	$(BIN)/python docs/generate.py
+
+# The peers come on top of what is installed. SIZE=20 takes two minutes, the full size up to 40.
+SIZE ?= 200
+$(BIN)/installed-bench: $(BIN)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	@touch $@
+
+bench: $(BIN)/installed-bench  ## Compare with other tools, on SIZE=20 or SIZE=200 servers
+	$(BIN)/python -m benchmarks --size $(SIZE)
 
 clean:  ## Remove what was set up and made
 	rm -rf .venv srvstat-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

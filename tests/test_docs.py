@@ -2,14 +2,17 @@
 
 import re
 import shutil
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import generate
 import srvstat
-from conftest import ROOT, Cli
+from conftest import DAY, ROOT, Cli
 from srvstat.contract.errors import SrvstatError
+from srvstat.contract.ranges import DAYS
 
 MARKDOWN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
@@ -45,6 +48,41 @@ def test_the_python_example_of_the_readme_runs(
     exec(example, names)  # noqa: S102 - the example is ours
 
     assert isinstance(names["answer"], srvstat.CompareResponse)
+
+
+def test_the_reader_written_down_for_days_gives_the_figures_of_compare(
+    demo_snapshot: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = (ROOT / "docs" / "snapshot.md").read_text(encoding="utf-8")
+    (reader,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("srvstat-demo").mkdir()
+    Path("srvstat-demo/snapshot.db").symlink_to(demo_snapshot)
+
+    names: dict[str, Any] = {}
+    exec(reader, names)  # noqa: S102 - the reader is ours
+
+    assert capsys.readouterr().out.startswith("(129.83079056865463, 114.0, 361, 20, 123, 147, 721)")
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        for at, (name, days) in product((0, DAY // 3, 20 * DAY), DAYS.items()):
+            end = names["as_of"] - at
+            (answer, _) = snapshot.compare(
+                ["harbor-city", "old-guard"], range=name, at=str(end)
+            ).data
+            read = names["figures"](names["connection"], names["server"], end - days * DAY, end)
+            mean, median, peak, lowest, first, last, count = read
+            assert (mean, median, peak, lowest, count) == (
+                answer.averagePlayers,
+                answer.medianPlayers,
+                answer.peakPlayers,
+                answer.lowestPlayers,
+                answer.sampleCount,
+            )
+            assert last - first == answer.growth.players
+    names["connection"].close()
 
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)

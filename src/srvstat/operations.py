@@ -134,7 +134,7 @@ def _result(server: StoredServer, range: Range, figures: Statistics) -> ServerRe
         peakPlayers=figures.peak,
         lowestPlayers=figures.lowest,
         growth=GrowthFields(players=figures.growth.players, percentage=figures.growth.percentage),
-        sampleCount=figures.count,
+        sampleCount=figures.observations,
     )
 
 

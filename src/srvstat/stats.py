@@ -7,7 +7,6 @@ integers rounds correctly whatever their size.
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -15,19 +14,17 @@ Histogram = Mapping[int, int]
 """How often each value was observed: value to count, every count at least 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(NamedTuple):
     """The last observation minus the first, and that in percent of the first."""
 
     players: int | None
     percentage: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """The figures of one window. Without an observation all but the count are None."""
+class Statistics(NamedTuple):
+    """The figures of one window. Without an observation all but their number are None."""
 
-    count: int
+    observations: int
     mean: float | None
     median: float | None
     peak: int | None
@@ -46,7 +43,7 @@ def statistics_of_histogram(histogram: Histogram, growth: Growth) -> Statistics:
     if not histogram:
         return Statistics(0, None, None, None, None, growth)
     return Statistics(
-        count=sum(histogram.values()),
+        observations=sum(histogram.values()),
         mean=mean(histogram),
         median=median(histogram),
         peak=max(histogram),
@@ -85,7 +82,7 @@ def statistics_between(start: Prefix, end: Prefix, growth: Growth) -> Statistics
     lower, upper = (count - 1) // 2, count // 2
     middle = select(lower)
     return Statistics(
-        count=count,
+        observations=count,
         mean=(end.total - start.total) / count,
         median=(middle + (middle if upper == lower else select(upper))) / 2,
         peak=select(count - 1),

@@ -1,12 +1,14 @@
 """JSON text in, strictly (D9), and JSON text out, as ECMAScript writes it (D7)."""
 
-import json
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from json.encoder import encode_basestring
+from functools import cache
 from types import NoneType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from json import JSONDecoder
 
 UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
 """The Unicode categories of what could drive a terminal, or shows nothing that can be known."""
@@ -35,9 +37,11 @@ def decode_text(text: str) -> Any:
     """Read one JSON value from text; the rules are those of `decode`."""
     if text.startswith("\ufeff"):
         raise JsonError("starts with a byte order mark")
+    from json import JSONDecodeError  # noqa: PLC0415 - see _decoder
+
     try:
-        return _DECODER.decode(text)
-    except json.JSONDecodeError as error:
+        return _decoder().decode(text)
+    except JSONDecodeError as error:
         line = f"line {error.lineno}, " if "\n" in text else ""
         raise JsonError(f"not JSON at {line}column {error.colno}: {error.msg}") from None
     except RecursionError:
@@ -66,7 +70,19 @@ def _constant(name: str) -> NoReturn:
     raise JsonError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_constant=_constant)
+@cache
+def _decoder() -> "JSONDecoder":
+    # A comparison named on the command line reads no JSON, and need not wait for the import.
+    from json import JSONDecoder  # noqa: PLC0415
+
+    return JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_constant=_constant)
+
+
+_ESCAPES = str.maketrans(
+    {chr(code): f"\\u{code:04x}" for code in range(0x20)}
+    | {"\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r", '"': r"\"", "\\": r"\\"}
+)
+"""QuoteJSONString of ECMA-262; what else is to be escaped, a lone surrogate, has no UTF-8."""
 
 
 def encode(value: Any) -> bytes:
@@ -88,8 +104,15 @@ def _text(value: Any) -> str:
 
 
 def _object_text(members: Mapping[str, Any]) -> str:
-    texts = [f"{encode_basestring(key)}:{_text(value)}" for key, value in members.items()]
+    texts = [f"{_string_text(key)}:{_text(value)}" for key, value in members.items()]
     return f"{{{','.join(texts)}}}"
+
+
+def _string_text(text: str) -> str:
+    # Printable is nearly every text, and asking is faster than looking up each character.
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return f'"{text.translate(_ESCAPES)}"'
 
 
 def _array_text(items: Iterable[Any]) -> str:
@@ -133,7 +156,7 @@ def _placed(digits: str, point: int) -> str:
 
 
 _WRITERS: Mapping[type, Callable[[Any], str]] = {
-    str: encode_basestring,
+    str: _string_text,
     int: int.__repr__,
     float: number_text,
     bool: lambda value: "true" if value else "false",
@@ -162,7 +185,9 @@ def _visible(character: str) -> str:
 
 def quoted(value: Any) -> str:
     """Write a value of a request for a message: as JSON, and cut where it is long."""
-    text = json.dumps(value, ensure_ascii=False)
+    from json import dumps  # noqa: PLC0415 - see _decoder
+
+    text = dumps(value, ensure_ascii=False)
     # A lone surrogate can stand in a value, and in no text that is written anywhere.
     shown = text.encode("utf-8", "backslashreplace").decode("utf-8")
     longest = 60

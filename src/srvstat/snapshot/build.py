@@ -38,6 +38,9 @@ _BUILDING = """
 _ROWS_A_STATEMENT = 100
 """One statement for many rows takes half the time of as many statements."""
 
+_ROWS_A_REPORT = 10_000
+"""Servers can be many and small, and drawing takes longer than storing one."""
+
 
 def build(  # noqa: PLR0913 - each is an option of the command
     output: str,
@@ -100,7 +103,7 @@ class _Span(NamedTuple):
 def _store(connection: sqlite3.Connection, intake: Intake, progress: Progress) -> _Stored:
     """Store all that is staged, in the order of the tables' keys, with the index."""
     spans: dict[int, _Span] = {}
-    kept = repeated = 0
+    kept = repeated = told = 0
     for server_id, key in intake.keys.items():
         series = intake.staging.series(key)
         for repeat in series.repeats:
@@ -113,7 +116,9 @@ def _store(connection: sqlite3.Connection, intake: Intake, progress: Progress) -
             _insert(connection, key, series)
             spans[key] = _Span(series.instants[0], series.instants[-1], series.players[-1])
             kept += len(series.instants)
-        progress("storing", 0, len(series.instants))
+        if kept - told >= _ROWS_A_REPORT:
+            progress("storing", 0, kept - told)
+            told = kept
     return _Stored(spans, kept, repeated)
 
 
@@ -266,7 +271,7 @@ def _storing(output: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise OutputError(f"{output}: {error}") from None
+        raise OutputError(f"{output}: {error}, here or in SQLite's temporary files") from None
 
 
 def _read_back(output: str, draft: str, summary: BuildSummary) -> None:

@@ -6,7 +6,7 @@ observations up to it add up to, so the rows at a window's two ends answer for a
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, product
+from itertools import accumulate, pairwise, product
 from types import NoneType
 from typing import Any, NamedTuple
 
@@ -72,7 +72,7 @@ def days_of(server: int, instants: Sequence[int], players: Sequence[int]) -> Ite
     is_worth_it = _is_worth_prefixes(lowest, highest, len(players), len(starts))
     histogram = [0] * (highest - lowest + 1 if is_worth_it else 0)
     total = 0
-    for start, end in zip(starts, [*starts[1:], len(instants)], strict=True):
+    for start, end in pairwise([*starts, len(instants)]):
         day = instants[start] // DAY_MS
         middle = start + (end - start) // 2
         if is_worth_it:

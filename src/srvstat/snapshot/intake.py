@@ -45,6 +45,8 @@ class Intake:
         """Read all sources, or up to a row that `strict` refuses."""
         for number, source in enumerate(self.sources):
             latest = self._read(number, source, progress, strict=strict)
+            if strict and self.rejects.malformed:
+                return
             if latest is not None and latest < _YEAR_2001:
                 self.warnings.append(
                     f"{source.title}: every integer instant lies before 2001; are these seconds?"
@@ -56,8 +58,6 @@ class Intake:
         counted = replace(source, on_bytes=lambda count: progress("reading", count, 0))
         latest = None
         for batch in observations.read(counted):
-            if strict and self.rejects.malformed:
-                break
             self.rejects.add_malformed(number, batch)
             self._take(batch, self.rejects.places(number, batch))
             if batch.latest_integer is not None:
@@ -65,6 +65,8 @@ class Intake:
             rows = len(batch.server_ids) + len(batch.rejects)
             self.rows += rows
             progress("reading", 0, rows)
+            if strict and batch.rejects:
+                break
         return latest
 
     def _take(self, batch: Batch, places: Sequence[int]) -> None:

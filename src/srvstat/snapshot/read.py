@@ -1,16 +1,15 @@
 """Open a snapshot safely and ask it named questions. Reading never creates or changes a file."""
 
-import json
 import os
 import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
+from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import DAY_MS, Window
@@ -48,8 +47,7 @@ class StoredServer(NamedTuple):
     hostname: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDetail:
+class StoredDetail(NamedTuple):
     """A server's public record, and what surrounds it; instants are Unix milliseconds."""
 
     server: ServerDetail
@@ -343,7 +341,7 @@ def _optional_instant(value: Any) -> int | None:
 
 def _texts(array: str) -> tuple[str, ...]:
     """Read a JSON array of texts; one that UTF-8 can't write is none of ours."""
-    texts = tuple(json.loads(array))
+    texts = tuple(wire.decode_text(array))
     "".join(texts).encode("utf-8")
     return texts
 

@@ -1,0 +1,1 @@
+"""srvstat beside other tools, on one fleet, in one run: `make bench`."""

@@ -1,0 +1,238 @@
+"""What answers in this process: srvstat, and the peers on the same observations.
+
+Each engine is warm: open, with its statement prepared or parsed, and its part of the file cached.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+from datasette.app import Datasette
+
+from benchmarks import queries
+from benchmarks.data import FleetFiles
+from benchmarks.questions import (
+    Answer,
+    Request,
+    Row,
+    answers_of_body,
+    answers_of_objects,
+    answers_of_rows,
+)
+from srvstat import operations
+from srvstat.contract.requests import read_compare_request
+from srvstat.snapshot.read import open_file
+from srvstat.stats import Statistics
+
+SRVSTAT = "srvstat, request to bytes"
+STATISTICS = "srvstat, statistics alone"
+DUCKDB = ("DuckDB, its own median", "DuckDB, a histogram")
+"""Both forms, because neither is the faster one for all ranges."""
+
+GIVEN = {
+    SRVSTAT: "A snapshot. In go the bytes of a request body, out come the bytes of the answer:"
+    " decoded, validated, resolved, computed and encoded.",
+    STATISTICS: "The same snapshot and `statistics` with keys and window: no request, no JSON.",
+    DUCKDB[0]: "A native table with 16-bit servers and players, sorted by server and instant; two"
+    " threads; one prepared statement for all five servers, with `median`, `arg_min` and"
+    " `arg_max`. It is called with literals, which is faster here than binding them.",
+    DUCKDB[1]: "The same, counting each value and ranking the counts: slower for short ranges,"
+    " faster for long ones. Figures take whichever form is faster for the range.",
+    "sqlite3, histogram": "The module, on the snapshot's own `observations`, which is a B-tree by"
+    " server and instant; 64 MiB of cache, memory-mapped. A `GROUP BY players` for each server,"
+    " joined by `UNION ALL`: twice as fast as `server IN (…)`.",
+    "sqlite3, window function": "The same with `row_number() OVER (ORDER BY players)`.",
+    "polars, in memory": "All observations in memory, a sorted series of each server found by its"
+    " key; binary search for the window, which is then a slice without a copy. Faster than a"
+    " filter with `group_by`.",
+    "polars, Parquet": "`scan_parquet` of a file sorted by server and instant with a row group for"
+    " about each server, then filter, `group_by` and aggregates in one lazy query.",
+    "pandas.read_sql": "The snapshot's `observations` through the same connection settings, one"
+    " query for each server: faster than one query with `groupby`.",
+    "Datasette, in process": "`Datasette.client` without a network, SQL in the calling thread, the"
+    " snapshot as an immutable file, the histogram SQL as a canned query, 64 MiB of cache.",
+}
+"""What each engine was given, for the report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Something that answers requests."""
+
+    name: str
+    files: FleetFiles
+    """The fleet that it answers for."""
+    ask: Callable[[Request], Any]
+    """Answers as the engine does; this is what is timed."""
+    read: Callable[[Any, Request], list[Answer]]
+    """Reads what `ask` returned; this is not."""
+
+
+@contextmanager
+def opened(files: FleetFiles) -> Iterator[list[Engine]]:
+    """Open srvstat and every peer on one fleet."""
+    families = (srvstat, _duckdb, _sqlite3, _polars, _pandas, _datasette)
+    with ExitStack() as stack:
+        yield [engine for family in families for engine in stack.enter_context(family(files))]
+
+
+@contextmanager
+def srvstat(files: FleetFiles) -> Iterator[list[Engine]]:
+    """Open srvstat: from request to bytes, and its statistics alone."""
+    with closing(open_file(files.snapshot)) as snapshot:
+
+        def ask(request: Request) -> bytes:
+            return operations.compare(snapshot, read_compare_request(request.body)).to_json()
+
+        def ask_statistics(request: Request) -> list[Statistics]:
+            return snapshot.statistics(request.keys, request.window)
+
+        yield [
+            Engine(SRVSTAT, files, ask, answers_of_body),
+            Engine(STATISTICS, files, ask_statistics, _answers_of_statistics),
+        ]
+
+
+def _answers_of_statistics(found: list[Statistics], _request: Request) -> list[Answer]:
+    return [
+        Answer(
+            one.observations,
+            one.mean,
+            one.median,
+            one.peak,
+            one.lowest,
+            one.growth.players,
+            one.growth.percentage,
+        )
+        for one in found
+    ]
+
+
+@contextmanager
+def _duckdb(files: FleetFiles) -> Iterator[list[Engine]]:
+    parameters = [f"${place}" for place in range(1, len(queries.PARAMETERS) + 1)]
+    forms = (queries.duckdb_median, queries.duckdb_histogram)
+    with duckdb.connect(files.duckdb(), read_only=True, config={"threads": 2}) as connection:
+
+        def engine(name: str, statement: str, query: str) -> Engine:
+            connection.execute(f"PREPARE {statement} AS {query}")
+
+            def ask(request: Request) -> list[Row]:
+                literals = ", ".join(map(str, (*request.keys, *request.window)))
+                return list(connection.execute(f"EXECUTE {statement}({literals})").fetchall())
+
+            return Engine(name, files, ask, answers_of_rows)
+
+        yield [
+            engine(name, f"form_{place}", form(parameters[:5], *parameters[5:]))
+            for place, (name, form) in enumerate(zip(DUCKDB, forms, strict=True))
+        ]
+
+
+@contextmanager
+def _sqlite3(files: FleetFiles) -> Iterator[list[Engine]]:
+    with _connected(files) as connection:
+
+        def engine(name: str, query: str) -> Engine:
+            def ask(request: Request) -> list[Row]:
+                return connection.execute(query, queries.parameters(request)).fetchall()
+
+            return Engine(name, files, ask, answers_of_rows)
+
+        yield [
+            engine("sqlite3, histogram", queries.sqlite_histogram(*queries.NAMED)),
+            engine("sqlite3, window function", queries.sqlite_window_function(*queries.NAMED)),
+        ]
+
+
+@contextmanager
+def _polars(files: FleetFiles) -> Iterator[list[Engine]]:
+    whole, lazy = pl.read_parquet(files.parquet()), pl.scan_parquet(files.parquet())
+    parts = {key: part for (key,), part in whole.partition_by("server", as_dict=True).items()}
+    columns = {key: (part["observed_at"], part["players"]) for key, part in parts.items()}
+    players = pl.col("players")
+    figures = {
+        "count": pl.len(),
+        "mean": players.mean(),
+        "median": players.median(),
+        "peak": players.max(),
+        "lowest": players.min(),
+        "first": players.first(),
+        "last": players.last(),
+    }
+
+    def ask_memory(request: Request) -> list[Row]:
+        rows: list[Row] = []
+        for key in request.keys:
+            instants, values = columns[key]
+            start, end = (instants.search_sorted(at, "right") for at in request.window)
+            part = values.slice(start, end - start)
+            if len(part):
+                mean, median, peak, lowest = part.mean(), part.median(), part.max(), part.min()
+                rows.append((key, len(part), mean, median, peak, lowest, part[0], part[-1]))
+        return rows
+
+    def ask_parquet(request: Request) -> list[Row]:
+        inside = lazy.filter(
+            pl.col("server").is_in(request.keys),
+            pl.col("observed_at") > request.window.start,
+            pl.col("observed_at") <= request.window.end,
+        )
+        return list(inside.group_by("server").agg(**figures).collect().rows())
+
+    yield [
+        Engine("polars, in memory", files, ask_memory, answers_of_rows),
+        Engine("polars, Parquet", files, ask_parquet, answers_of_rows),
+    ]
+
+
+@contextmanager
+def _pandas(files: FleetFiles) -> Iterator[list[Engine]]:
+    query = (
+        "SELECT players FROM observations"
+        " WHERE server = ? AND observed_at > ? AND observed_at <= ? ORDER BY observed_at"
+    )
+    with _connected(files) as connection:
+
+        def ask(request: Request) -> list[Row]:
+            rows: list[Row] = []
+            for key in request.keys:
+                part = pd.read_sql(query, connection, params=(key, *request.window))["players"]
+                if len(part):
+                    mean, median, peak, lowest = part.mean(), part.median(), part.max(), part.min()
+                    ends = part.iloc[0], part.iloc[-1]
+                    rows.append((key, len(part), mean, median, peak, lowest, *ends))
+            return rows
+
+        yield [Engine("pandas.read_sql", files, ask, answers_of_rows)]
+
+
+@contextmanager
+def _datasette(files: FleetFiles) -> Iterator[list[Engine]]:
+    with closing(asyncio.new_event_loop()) as loop:
+        service = Datasette(
+            immutables=[files.snapshot],
+            metadata=queries.DATASETTE,
+            settings=queries.DATASETTE_SETTINGS,
+        )
+
+        def ask(request: Request) -> bytes:
+            got = loop.run_until_complete(service.client.get(queries.datasette_path(request)))
+            return bytes(got.raise_for_status().content)
+
+        yield [Engine("Datasette, in process", files, ask, answers_of_objects)]
+
+
+@contextmanager
+def _connected(files: FleetFiles) -> Iterator[sqlite3.Connection]:
+    location = f"file:{files.snapshot}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(location, uri=True)) as connection:
+        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute(f"PRAGMA mmap_size = {1 << 36}")
+        yield connection

@@ -1,0 +1,95 @@
+"""The figures that srvstat is held to: what must be reached, and what is aimed for."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from benchmarks import commands, engines
+from benchmarks.results import FULL, Results
+
+
+class Figure(NamedTuple):
+    """One figure: how it is measured and what it is held to."""
+
+    what: str
+    limit: Literal["≥", "≤"]
+    must: float | None
+    """None where it is only reported."""
+    aim: float
+    form: str
+    """How a value is written."""
+    measure: Callable[[Results], float | None]
+    absent: str = f"needs SIZE={FULL}"
+    """Why nothing may be measured."""
+
+    def holds(self, value: float, limit: float) -> bool:
+        """Say whether a value is as good as a limit."""
+        return value >= limit if self.limit == "≥" else value <= limit
+
+
+FIGURES: Sequence[Figure] = (
+    Figure("in process, request to bytes, 24h: times as fast as DuckDB", "≥", 5, 12, "{:,.1f}×",
+           lambda results: results.over_duckdb(engines.SRVSTAT, "24h")),
+    Figure("the same, 30d", "≥", 6, 15, "{:,.1f}×",
+           lambda results: results.over_duckdb(engines.SRVSTAT, "30d")),
+    Figure("the same, 1y", "≥", 20, 60, "{:,.1f}×",
+           lambda results: results.over_duckdb(engines.SRVSTAT, "1y")),
+    Figure("statistics alone, 24h: times as fast as DuckDB", "≥", 8, 16, "{:,.1f}×",
+           lambda results: results.over_duckdb(engines.STATISTICS, "24h")),
+    Figure("the same, 30d", "≥", 9, 20, "{:,.1f}×",
+           lambda results: results.over_duckdb(engines.STATISTICS, "30d")),
+    Figure("the same, 1y", "≥", 30, 80, "{:,.1f}×",
+           lambda results: results.over_duckdb(engines.STATISTICS, "1y")),
+    Figure("in process, request to bytes: 1y over 24h", "≤", 1.3, 1.0, "{:.2f}×",
+           Results.more_days),
+    Figure("the same: 1,000 servers over 20, for the worst range", "≤", 1.6, 1.2, "{:.2f}×",
+           Results.more_servers),
+    Figure("whole process, 1y: its time over that of two imports", "≤", 1.3, 1.1, "{:.2f}×",
+           lambda results: 1 / results.over_command(commands.START_UP)),
+    Figure("whole process, 1y: times as fast as sqlite-utils query", "≥", 2.5, 3, "{:.1f}×",
+           lambda results: results.over_command(commands.SQLITE_UTILS)),
+    Figure("the same, with SQL tuned to SQLite", "≥", None, 3, "{:.1f}×",
+           lambda results: results.over_command(commands.SQLITE_UTILS_TUNED)),
+    Figure("whole process, 1y: times as fast as DuckDB's CLI", "≥", None, 1, "{:.2f}×",
+           lambda results: results.over_command(*commands.DUCKDB)),
+    Figure("batch on one core: answers a second", "≥", 2_000, 5_000, "{:,.0f}",
+           lambda results: results.answers_a_second),
+    Figure("build of 2.1 million rows: times as fast as sqlite-utils insert", "≥", 6, 12,
+           "{:,.1f}×", Results.over_insert),
+    Figure("build of 21 million shuffled rows: peak memory", "≤", 250, 150, "{:,.0f} MiB",
+           Results.build_memory),
+    Figure("snapshot: bytes an observation", "≤", 34, 24, "{:.1f}",
+           Results.bytes_an_observation),
+    Figure("the same, one server with counts to 216,762, exact", "≤", 60, 40, "{:.1f}",
+           lambda results: results.hypixel, "skipped: no data"),
+)  # fmt: skip
+"""In the order of the report."""
+
+
+class Finding(NamedTuple):
+    """What a run says of a figure, as text."""
+
+    what: str
+    measured: str
+    must: str
+    aim: str
+    verdict: str
+    is_missed: bool
+
+
+def find(figure: Figure, results: Results) -> Finding:
+    """Hold a run's results against a figure."""
+    value = figure.measure(results)
+    must, aim = (
+        "-" if limit is None else f"{figure.limit} {figure.form.format(limit)}"
+        for limit in (figure.must, figure.aim)
+    )
+    if value is None:
+        return Finding(figure.what, "-", must, aim, figure.absent, is_missed=False)
+    is_missed = figure.must is not None and not figure.holds(value, figure.must)
+    if is_missed:
+        verdict = "MISSED"
+    elif figure.holds(value, figure.aim):
+        verdict = "aim reached"
+    else:
+        verdict = "reported" if figure.must is None else "held"
+    return Finding(figure.what, figure.form.format(value), must, aim, verdict, is_missed=is_missed)

@@ -1,0 +1,88 @@
+"""A real server with large counts: the hourly peaks of Hypixel from 2017 to 2026.
+
+The data (github.com/ehan03/Hypixel-Player-Counts, CC0) is no part of the repository. It is used
+where a directory `shared/data` lies beside the repository.
+"""
+
+import csv
+import gzip
+import json
+import os
+import random
+from bisect import bisect_right
+from contextlib import closing
+from datetime import UTC, datetime
+
+from benchmarks.measure import program, run, tell
+from benchmarks.questions import RANGES, UnequalError, answer_to, answers_of_body
+from srvstat import operations
+from srvstat.contract.ranges import window_of
+from srvstat.contract.requests import compare_request
+from srvstat.snapshot.read import open_file
+
+_SOURCE = ("shared", "data", "hypixel-hourly", "player_counts.csv.gz")
+_INSTANTS = 50
+"""How many instants are asked as of, each over every range."""
+
+
+def bytes_an_observation(repository: str, directory: str) -> float | None:
+    """Build a snapshot of Hypixel alone and return its size; None where there is no data.
+
+    It answers exactly over every range, as of its end and of random hours before.
+
+    Raises UnequalError.
+    """
+    source = os.path.join(os.path.dirname(repository), *_SOURCE)
+    if not os.path.exists(source):
+        return None
+    tell("building and checking the snapshot of Hypixel")
+    observations = _read(source)
+    snapshot = _build(observations, directory)
+    _check(snapshot, observations)
+    return os.path.getsize(snapshot) / len(observations)
+
+
+def _read(source: str) -> list[tuple[int, int]]:
+    """Return instant and players of every hour that has a count, in order."""
+    with gzip.open(source, "rt", encoding="ascii", newline="") as file:
+        return sorted(
+            (_milliseconds(row["Timestamp"]), int(row["Peak Player Count"]))
+            for row in csv.DictReader(file)
+            if row["Peak Player Count"]
+        )
+
+
+def _milliseconds(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * 1_000
+
+
+def _build(observations: list[tuple[int, int]], directory: str) -> str:
+    names = ("hypixel.ndjson", "hypixel.csv", "hypixel.db")
+    servers, rows, snapshot = (os.path.join(directory, name) for name in names)
+    record = {"id": "hypixel", "cfxId": "hypixel", "game": "game_a", "hostname": "Hypixel"}
+    with open(servers, "w", encoding="ascii") as file:
+        json.dump(record, file)
+    with open(rows, "w", encoding="ascii") as file:
+        file.write("serverId,observedAt,players\n")
+        file.writelines(f"hypixel,{at},{players}\n" for at, players in observations)
+    build = [program("srvstat"), "snapshot", "build", snapshot, "--overwrite", "--quiet"]
+    run([*build, "--servers", servers, "--observations", rows])
+    return snapshot
+
+
+def _check(path: str, observations: list[tuple[int, int]]) -> None:
+    instants, values = map(list, zip(*observations, strict=True))
+    hours = random.Random("hypixel").sample(instants, _INSTANTS)
+    with closing(open_file(path)) as snapshot:
+        for at in (instants[-1], *hours):
+            for range in RANGES:
+                # One server by each of its names is two references.
+                asked = compare_request(["id:hypixel", "cfxId:hypixel"], range=range)
+                body = operations.compare(snapshot, asked, at=at).to_json()
+                start, end = (bisect_right(instants, edge) for edge in window_of(range, at))
+                right = answer_to(values[start:end])
+                for answer in answers_of_body(body):
+                    if answer != right:
+                        raise UnequalError(
+                            f"Hypixel, {range}, {at}: {answer}, and right is {right}"
+                        )

@@ -1,0 +1,126 @@
+"""Draw latency against range, of all that answered. The same results give the same bytes."""
+
+import math
+from collections.abc import Mapping
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks import commands, engines
+from benchmarks.questions import RANGES
+from benchmarks.results import Results
+from benchmarks.rounds import Latencies
+from srvstat.contract.ranges import DAYS
+
+_OURS = "#c2410c"
+_COLOR_OF = {
+    "srvstat": _OURS,
+    "DuckDB": "#a16207",
+    "sqlite3": "#0369a1",
+    "polars": "#4d7c0f",
+    "pandas": "#7e22ce",
+    "Datasette": "#be185d",
+    "datasette": "#be185d",
+    "sqlite-utils": "#0f766e",
+    "python": "#57534e",
+}
+"""By how a name begins."""
+
+_SECOND = {engines.STATISTICS, *engines.DUCKDB[1:], *commands.DUCKDB[1:]}
+_STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "srvstat",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#e7e5e4",
+}
+_LABEL_STEP = 0.05
+"""How far labels are kept apart, as a part of the height."""
+
+
+def draw(path: str, results: Results) -> None:
+    """Draw two panels, in process and whole processes, as SVG."""
+    in_process = {
+        name: latencies
+        for (name, size), latencies in results.latencies.items()
+        if size == results.size
+    }
+    whole = {
+        name: {range: timed[range].seconds for range in RANGES}
+        for name, timed in results.processes.items()
+    }
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(11, 5), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _panel(left, "In process, ms", in_process)
+        _panel(right, "Whole process, ms", whole)
+        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+
+
+def _panel(axes: Axes, title: str, lines: Mapping[str, Latencies]) -> None:
+    """Draw one line for each name, both axes logarithmic, with its name at its end."""
+    days = [DAYS[range] for range in RANGES]
+    for name, latencies in lines.items():
+        ours = _color(name) == _OURS
+        axes.plot(
+            days,
+            [latencies[range] * 1_000 for range in RANGES],
+            color=_color(name),
+            linestyle="dashed" if name in _SECOND or name.endswith(_DASHED) else "solid",
+            linewidth=2.5 if ours else 1.2,
+            marker="o",
+            markersize=3,
+            zorder=3 if ours else 2,
+        )
+    axes.set_title(title, fontweight="bold")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(days, labels=RANGES)
+    axes.minorticks_off()
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    bottom, top = map(math.log, axes.get_ylim())
+    ends = {
+        name: (math.log(latencies["1y"] * 1_000) - bottom) / (top - bottom)
+        for name, latencies in lines.items()
+    }
+    for name, height in _apart(ends).items():
+        axes.text(
+            1.02,
+            height,
+            name,
+            color=_color(name),
+            fontweight="bold" if _color(name) == _OURS else "normal",
+            transform=axes.transAxes,
+            verticalalignment="center",
+        )
+
+
+_DASHED = ("window function", "Parquet")
+
+
+def _color(name: str) -> str:
+    return next(color for start, color in _COLOR_OF.items() if name.startswith(start))
+
+
+def _apart(heights: Mapping[str, float]) -> dict[str, float]:
+    """Return the heights, moved up where one stands too close to the one below it.
+
+    None is moved beyond the top; what stands there makes those below it give way.
+    """
+    names = sorted(heights, key=heights.__getitem__)
+    placed: dict[str, float] = {}
+    floor = -math.inf
+    for name in names:
+        placed[name] = max(heights[name], floor)
+        floor = placed[name] + _LABEL_STEP
+    ceiling = 1.0
+    for name in reversed(names):
+        placed[name] = min(placed[name], ceiling)
+        ceiling = placed[name] - _LABEL_STEP
+    return placed
