@@ -5,18 +5,20 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from srvstat.stats import (
     Growth,
+    Prefix,
     Statistics,
     growth_between,
     mean,
     median,
+    statistics_between,
     statistics_of,
     statistics_of_histogram,
 )
@@ -81,7 +83,7 @@ def test_from_zero_there_is_no_percentage() -> None:
 def test_what_cannot_be_a_fraction_is_a_whole_number() -> None:
     found = statistics_of([1, 2])
 
-    assert list(map(type, (found.peak, found.lowest, found.count))) == [int, int, int]
+    assert list(map(type, (found.peak, found.lowest, found.observations))) == [int, int, int]
     assert type(found.growth.players) is int
 
 
@@ -141,7 +143,7 @@ def test_the_median_is_the_double_nearest_to_the_middle(values: list[int]) -> No
 def test_peak_lowest_and_count_are_those_of_the_values(values: list[int]) -> None:
     found = statistics_of(values)
 
-    assert (found.peak, found.lowest, found.count) == (max(values), min(values), len(values))
+    assert (found.peak, found.lowest, found.observations) == (max(values), min(values), len(values))
 
 
 @given(values=st.lists(counts_of_players, min_size=2, max_size=40))
@@ -165,8 +167,8 @@ def test_the_order_of_the_values_matters_for_growth_alone(
 
     found, other = statistics_of(values), statistics_of(moved)
 
-    assert (other.count, other.mean, other.median, other.peak, other.lowest) == (
-        found.count,
+    assert (other.observations, other.mean, other.median, other.peak, other.lowest) == (
+        found.observations,
         found.mean,
         found.median,
         found.peak,
@@ -186,9 +188,9 @@ def test_a_histogram_is_what_it_counts_and_not_the_order_of_its_values(
     found = statistics_of_histogram(histogram, UNKNOWN)
 
     assert found == statistics_of_histogram(dict(sorted(histogram.items())), UNKNOWN)
-    assert found.count == sum(histogram.values())
+    assert found.observations == sum(histogram.values())
     total = sum(value * count for value, count in histogram.items())
-    assert is_nearest(found.mean, Fraction(total, found.count))
+    assert is_nearest(found.mean, Fraction(total, found.observations))
     assert is_nearest(found.median, middle_of(histogram))
     assert (found.peak, found.lowest) == (max(histogram), min(histogram))
     assert found.growth == UNKNOWN
@@ -219,3 +221,69 @@ def test_values_and_their_histogram_have_the_same_statistics(values: list[int]) 
 
 def test_an_empty_histogram_keeps_the_growth_that_it_is_given() -> None:
     assert statistics_of_histogram({}, UNKNOWN) == Statistics(0, None, None, None, None, UNKNOWN)
+
+
+@st.composite
+def values_and_cuts(draw: st.DrawFn) -> tuple[list[int], list[int], list[int]]:
+    """Draw the values of a server, a start and an end among them, and a place near each."""
+    lowest = draw(st.sampled_from([0, 1, 7, LARGEST - 60]))
+    values = draw(
+        st.lists(st.integers(lowest, lowest + draw(st.sampled_from([0, 1, 3, 60]))), max_size=60)
+    )
+    places = st.integers(0, len(values))
+    return values, sorted(draw(st.tuples(places, places))), [draw(places), draw(places)]
+
+
+def prefix(values: Sequence[int], length: int, nearby: int) -> Prefix:
+    """Return the prefix of a length, whose histogram is of a place anywhere nearby."""
+    histogram = Counter(values[:nearby])
+    possible = range(min(values, default=0), max(values, default=0) + 1)
+    return Prefix(
+        observations=length,
+        total=sum(values[:length]),
+        lowest=possible[0],
+        cumulative=list(accumulate(histogram[value] for value in possible)),
+        added=values[nearby:length],
+        removed=values[length:nearby],
+    )
+
+
+@settings(max_examples=500)
+@given(case=values_and_cuts())
+@example(case=([], [0, 0], [0, 0]))
+@example(case=([4], [0, 1], [0, 0]))
+@example(case=([4], [0, 1], [1, 0]))
+@example(case=([5, 9, 2], [0, 3], [3, 0]))
+@example(case=([5, 9, 2, 2], [1, 3], [1, 3]))
+@example(case=([5, 9, 2, 2], [2, 2], [4, 0]))
+def test_two_prefixes_have_the_statistics_of_what_lies_between_them(
+    case: tuple[list[int], list[int], list[int]],
+) -> None:
+    values, (start, end), (near_start, near_end) = case
+    expected = statistics_of(values[start:end])
+
+    prefixes = prefix(values, start, near_start), prefix(values, end, near_end)
+
+    assert statistics_between(*prefixes, expected.growth) == expected
+
+
+def test_two_prefixes_have_these_statistics_and_keep_the_growth_they_are_given() -> None:
+    growth = Growth(-7, -12.5)
+    start = Prefix(3, 18, 4, [1, 1, 2, 2, 2], [8], [])
+    end = Prefix(7, 40, 4, [2, 4, 6, 6, 8], [], [6])
+
+    # After 4, 6 and 8 come 4, 5, 5, 8 and 6; the last is not of the window, and in a histogram.
+    assert statistics_between(start, end, growth) == Statistics(4, 5.5, 5.0, 8, 4, growth)
+    assert statistics_between(start, start, UNKNOWN) == Statistics(
+        0, None, None, None, None, UNKNOWN
+    )
+
+
+def test_a_sum_between_two_prefixes_is_divided_exactly() -> None:
+    start = Prefix(1, LARGEST, LARGEST - 1, [0, 1], [], [])
+    end = Prefix(3, 3 * LARGEST - 1, LARGEST - 1, [1, 3], [], [])
+
+    found = statistics_between(start, end, UNKNOWN)
+
+    assert (found.mean, found.median) == (9007199254740990.0, 9007199254740990.0)
+    assert (found.peak, found.lowest) == (LARGEST, LARGEST - 1)

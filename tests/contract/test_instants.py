@@ -1,12 +1,21 @@
 """Instants: what is read as one, and how one is written (D4, D18)."""
 
-from datetime import UTC, datetime, timedelta, timezone
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from srvstat.contract.instants import LATEST, InstantError, format_instant, parse_instant
+from srvstat.contract.instants import (
+    LATEST,
+    UTC_INSTANT,
+    InstantError,
+    format_instant,
+    parse_instant,
+    parse_utc_instants,
+)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -172,3 +181,78 @@ def test_a_time_with_an_offset_is_the_instant_that_the_calendar_gives(
     # Python cuts what the precision leaves out; flooring the milliseconds cuts the rest.
     written = datetime.fromisoformat(text)
     assert parse_instant(text) == (written - EPOCH) // timedelta(milliseconds=1)
+
+
+UTC_READ = [(text, at) for text, at in READ if re.fullmatch(UTC_INSTANT, text)]
+UTC_REFUSED = [(text, reason) for text, reason in REFUSED if re.fullmatch(UTC_INSTANT, text)]
+
+
+def test_the_instants_in_utc_are_these() -> None:
+    assert [text for text, _ in UTC_READ] == [
+        "2026-03-01T12:00:00Z",
+        "2026-03-01 12:00:00.000Z",
+        "2026-03-01T12:00:59Z",
+        "2026-03-01T12:00:00.0009Z",
+        "9999-12-31T23:59:59.9999Z",
+    ]
+    assert [text for text, _ in UTC_REFUSED] == ["1969-12-31T23:59:59.999Z"]
+
+
+def test_many_instants_are_read_in_their_order() -> None:
+    assert parse_utc_instants(text for text, _ in UTC_READ) == [at for _, at in UTC_READ]
+    assert parse_utc_instants([]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [*UTC_REFUSED, ("2026-02-29 12:00:00Z", NO_DAY), ("0000-01-01T12:00:00.000Z", NO_DAY)],
+)
+def test_one_that_is_none_refuses_all(text: str, reason: str) -> None:
+    for texts in ([text], [text, UTC_READ[0][0]], [*(text for text, _ in UTC_READ), text]):
+        with pytest.raises(InstantError) as refused:
+            parse_utc_instants(texts)
+
+        assert str(refused.value) == reason
+
+
+def read_or_refused(read: Callable[[str], int], text: str) -> int | str:
+    try:
+        return read(text)
+    except InstantError as error:
+        return str(error)
+
+
+# Half of the texts that the pattern lets pass name no day of the calendar.
+utc_texts = st.from_regex(UTC_INSTANT, fullmatch=True) | st.builds(
+    "{:%Y-%m-%d}{}".format,
+    st.dates(date(1960, 1, 1)),
+    st.from_regex(UTC_INSTANT[UTC_INSTANT.index("[T ]") :], fullmatch=True),
+)
+
+
+@settings(max_examples=500)
+@given(text=utc_texts)
+@example(text="1970-01-01T00:00:00Z")
+@example(text="1969-12-31T23:59:59.999999999Z")
+@example(text="9999-12-31T23:59:59.999999999Z")
+@example(text="2000-02-29 23:59:59.001Z")
+@example(text="2100-02-29T00:00:00.000Z")
+@example(text="0000-01-01T00:00:00Z")
+def test_an_instant_in_utc_is_read_among_many_as_it_is_alone(text: str) -> None:
+    alone = read_or_refused(parse_instant, text)
+    event("read" if isinstance(alone, int) else alone)
+
+    assert read_or_refused(lambda one: parse_utc_instants([one])[0], text) == alone
+
+
+@given(texts=st.lists(utc_texts, max_size=5))
+def test_many_instants_are_read_where_each_of_them_can_be_and_else_refused(
+    texts: list[str],
+) -> None:
+    alone = [read_or_refused(parse_instant, text) for text in texts]
+
+    if all(isinstance(one, int) for one in alone):
+        assert parse_utc_instants(texts) == alone
+    else:
+        with pytest.raises(InstantError):
+            parse_utc_instants(texts)

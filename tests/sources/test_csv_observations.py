@@ -452,35 +452,25 @@ def test_the_latest_integer_looks_at_integers_alone(read: Read) -> None:
     assert read(HEADER + b"a,2026-03-01T12:00Z,1").latest_integer is None
 
 
-PLAIN = st.builds(
-    "{},{},{}".format,
-    st.sampled_from(["a", "b", "srv-1"]),
-    st.integers(0, 10**13),
-    st.integers(0, 500),
-)
+IDS = st.sampled_from(["a", "b", "srv-1"])
+PLAIN = st.builds("{},{},{}".format, IDS, st.integers(0, 10**13), st.integers(0, 500))
+CLOCK = st.from_regex(r"[T ](0[09]|23):[05]9:[05]0(\.[0-9]{3,9})?Z,[1-9]\r?", fullmatch=True)
+DATES = st.sampled_from(["1970-01-01", "2024-02-29", "9999-12-31"])
+IN_UTC = st.builds("{},{}{}".format, IDS, DATES, CLOCK)
 ODD = st.sampled_from(
+    ["", "\r", "a,5,7\r", '"a",5,"7"', "a,5", "a,5,7,9", "a_b,5,7", "nothing of the kind"]
+) | st.sampled_from(
     [
-        "",
-        "\r",
-        "a,5,7\r",
-        "a,2026-03-01T12:00Z,7",
-        '"a",5,"7"',
-        "a,000000000000000000005,7",
-        "a,253402300799999,7",
-        "a,5,1000000000000000",
-        "a,5,9007199254740992",
-        "a,5,07",
-        "a,5",
-        "a,5,7,9",
-        "a_b,5,7",
-        "nothing of the kind",
-        "a,٣,7",
+        *("a,2026-03-01T12:00Z,7", "a,2026-03-01T12:00:00.1Z,7", "a,2026-03-01T12:00:60Z,7"),
+        *("a,2026-02-29T12:00:00Z,7", "a,1969-12-31T23:59:59Z,7", "a,000000000000000000005,7"),
+        *("a,253402300799999,7", "a,5,1000000000000000", "a,5,9007199254740992", "a,5,07"),
+        *("a,٣,7", "a,202\uff16-03-01T12:00:00Z,7", "a,2026-03-01T12:00:00Z,07"),
     ]
 )
 
 
-@settings(max_examples=50)
-@given(rows=st.lists(PLAIN | ODD, min_size=1, max_size=12))
+@settings(max_examples=100)
+@given(rows=st.lists(PLAIN | ODD, min_size=1, max_size=12) | st.lists(IN_UTC | ODD, min_size=1))
 def test_a_row_is_read_in_company_as_it_is_read_alone(
     rows: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -493,3 +483,16 @@ def test_a_row_is_read_in_company_as_it_is_read_alone(
         {line: one.rejects[2] for line, one in enumerate(alone, 2) if one.rejects},
         max(latest, default=None),
     )
+
+
+@given(rows=st.lists(PLAIN, min_size=1) | st.lists(IN_UTC, min_size=1))
+def test_a_block_of_one_form_is_read_as_its_quoted_rows_are(
+    rows: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "rows.csv"
+    quoted = "\n".join('"' + row.replace(",", '",', 1) for row in rows)
+    judged = reading(path, HEADER + quoted.encode())
+
+    assert reading(path, HEADER + "\n".join([*rows, ""]).encode()) == judged
+    (batch,) = csv_observations.read(Source(str(path), "csv"))
+    assert (batch.text, batch.first_line) == ("\n".join(rows) if "Z" in rows[0] else None, 2)

@@ -106,7 +106,8 @@ class SnapshotFile:
 
         All that is read comes with one statement, except for servers whose days hold no prefix.
         """
-        first_day, last_day = (max(at // DAY_MS, 0) for at in window)
+        # A window can begin before 1970, but not by so many days that another server's come first.
+        first_day, last_day = (at // DAY_MS for at in window)
         bounds: list[int] = []
         for server in servers:
             start = server * DAYS_A_SERVER

@@ -1,0 +1,103 @@
+"""Whole numbers as bytes: the fewest of 1, 2, 4 or 8 each, the least significant one first."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srvstat.snapshot.packing import pack, unpack
+
+BYTES = [
+    ([0], 0, "00"),
+    ([1, 0, 255], 255, "0100ff"),
+    ([1, 0, 255], 256, "01000000ff00"),
+    ([256], 256, "0001"),
+    ([258, 65_535], 65_535, "0201ffff"),
+    ([258, 65_535], 65_536, "02010000ffff0000"),
+    ([65_536], 65_536, "00000100"),
+    ([16_909_060, 2**32 - 1], 2**32 - 1, "04030201ffffffff"),
+    ([16_909_060], 2**32, "0403020100000000"),
+    ([2**32], 2**32, "0000000001000000"),
+    ([2**53 - 1, 1], 2**53 - 1, "ffffffffffff1f000100000000000000"),
+    ([2**64 - 1], 2**64 - 1, "ffffffffffffffff"),
+]
+
+
+@pytest.mark.parametrize(("numbers", "greatest", "packed"), BYTES)
+def test_numbers_are_little_endian_in_the_width_of_the_greatest(
+    numbers: list[int], greatest: int, packed: str
+) -> None:
+    assert pack(numbers, greatest).hex() == packed
+    assert list(unpack(bytes.fromhex(packed), len(numbers))) == numbers
+
+
+def test_no_numbers_are_no_bytes() -> None:
+    assert pack([], 0) == pack([], 2**53) == b""
+
+
+@st.composite
+def numbers_with_a_bound(draw: st.DrawFn) -> tuple[list[int], int]:
+    borders = [2**bits + step for bits in (8, 16, 32, 53, 63) for step in (-1, 0, 1)]
+    greatest = draw(st.sampled_from([0, 1, *borders, 2**64 - 1]) | st.integers(0, 2**64 - 1))
+    below = st.integers(0, greatest) | st.sampled_from([0, greatest])
+    return draw(st.lists(below, min_size=1, max_size=50)), greatest
+
+
+@given(case=numbers_with_a_bound())
+def test_what_is_packed_is_unpacked_and_takes_the_fewest_bytes(case: tuple[list[int], int]) -> None:
+    numbers, greatest = case
+
+    packed = pack(numbers, greatest)
+
+    width = next(width for width in (1, 2, 4, 8) if greatest < 256**width)
+    assert packed == b"".join(number.to_bytes(width, "little") for number in numbers)
+    assert list(unpack(packed, len(numbers))) == numbers
+
+
+@pytest.mark.parametrize(
+    ("numbers", "greatest"), [([256], 255), ([0, 65_536], 65_535), ([2**32], 2**32 - 1), ([-1], 9)]
+)
+def test_a_number_beyond_the_width_is_never_cut(numbers: Sequence[int], greatest: int) -> None:
+    with pytest.raises(OverflowError):
+        pack(numbers, greatest)
+
+
+NO_NUMBERS = [
+    (b"", 1),
+    (b"", 0),
+    (b"", -1),
+    (b"\1", 0),
+    (b"\1", -1),
+    (b"\1\2", -2),
+    (b"\1\2\3", 1),
+    (b"\1\2\3", 2),
+    (b"\1\2\3\4\5", 4),
+    (b"\1\2\3\4\5\6", 2),
+    (b"\1\2\3\4\5\6", 1),
+    (b"\1\2\3\4\5\6\7", 1),
+    (b"\1\2\3", 4),
+    (bytes(9), 1),
+    (bytes(16), 1),
+    (bytes(32), 2),
+]
+
+
+@pytest.mark.parametrize(("packed", "count"), NO_NUMBERS)
+def test_bytes_that_are_not_as_many_numbers_of_one_width_are_refused(
+    packed: bytes, count: int
+) -> None:
+    with pytest.raises(ValueError, match=r"^not numbers of one width$"):
+        unpack(packed, count)
+
+
+@given(packed=st.binary(max_size=40), count=st.integers(-3, 45))
+def test_bytes_are_as_many_numbers_as_asked_for_or_refused(packed: bytes, count: int) -> None:
+    fits = [width for width in (1, 2, 4, 8) if count > 0 and width * count == len(packed)]
+
+    if fits:
+        assert unpack(packed, count).itemsize == fits[0]
+        assert pack(unpack(packed, count), 256 ** fits[0] - 1) == packed
+    else:
+        with pytest.raises(ValueError, match=r"^not numbers of one width$"):
+            unpack(packed, count)

@@ -1,0 +1,318 @@
+"""Staging: the first one read stands, whatever the order, and memory and blocks are no matter."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, event, example, given, settings
+from hypothesis import strategies as st
+
+from building import COMMAND, conflict, rejects, stored, told
+from conftest import AS_OF, Cli
+from srvstat.contract.instants import format_instant
+from srvstat.snapshot import staging
+from srvstat.snapshot.staging import Repeat, Series, Staging
+from srvstat.sources import source
+
+LARGEST = 2**53 - 1
+
+Observation = tuple[int, int, int]
+"""A server, an instant and its players."""
+
+OBSERVATIONS = st.tuples(
+    st.integers(1, 3),
+    st.integers(0, 9) | st.sampled_from([AS_OF, 253_402_300_799_999]),
+    st.integers(0, 2) | st.sampled_from([2**32, LARGEST]),
+)
+
+
+def first_come(read: Sequence[tuple[int, Observation]], server: int) -> Series:
+    """Return what is staged of a server, as a dict would have it; repeats in reading order."""
+    stands: dict[int, int] = {}
+    repeats = []
+    for place, (of, instant, players) in read:
+        if of == server and instant in stands:
+            repeats.append(Repeat(place, instant, players, stands[instant]))
+        elif of == server:
+            stands[instant] = players
+    ordered = sorted(stands)
+    return Series(ordered, [stands[instant] for instant in ordered], repeats)
+
+
+def as_lists(series: Series) -> Series:
+    """Return a series that can be compared, with its repeats in reading order."""
+    return Series(list(series.instants), list(series.players), sorted(series.repeats))
+
+
+@settings(max_examples=300)
+@given(
+    batches=st.lists(st.lists(OBSERVATIONS, max_size=8), max_size=8),
+    most=st.sampled_from([1, 2, 3, 5, 8, 13, 1_000_000]),
+    start=st.sampled_from([0, 1, 3 << 40]),
+    step=st.integers(1, 3),
+)
+@example(batches=[], most=1, start=0, step=1)
+@example(batches=[[(1, 5, 0), (1, 5, 1), (1, 5, 0)]], most=1, start=0, step=1)
+@example(batches=[[(1, 5, 0)], [(1, 5, 1)], [(1, 5, 0)], [(2, 5, 1)]], most=1, start=0, step=1)
+@example(batches=[[(1, 5, 0)], [(1, 5, 1)], [(1, 5, 0)], [(2, 5, 1)]], most=2, start=0, step=1)
+@example(batches=[[(1, at, at) for at in range(9)]], most=4, start=0, step=1)
+def test_the_first_of_an_instant_stands_and_the_others_are_told_whatever_was_moved(
+    batches: list[list[Observation]], most: int, start: int, step: int
+) -> None:
+    read: list[tuple[int, Observation]] = []
+    with pytest.MonkeyPatch.context() as patch, closing(sqlite3.connect(":memory:")) as connection:
+        patch.setattr(staging, "_MOST_IN_MEMORY", most)
+        staged = Staging(connection)
+        for batch in batches:
+            places = range(start + step * len(read), start + step * (len(read) + len(batch)), step)
+            read += zip(places, batch, strict=True)
+            servers, instants, players = zip(*batch, strict=True) if batch else ((), (), ())
+            staged.add(servers, instants, players, places)
+        found = {server: staged.series(server) for server in (3, 1, 2, 4)}
+
+    for server, series in found.items():
+        assert as_lists(series) == first_come(read, server)
+
+
+def test_the_repeats_of_an_instant_come_in_the_order_they_were_read() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        staged = Staging(connection)
+        staged.add([1, 1, 1], [9, 5, 9], [1, 2, 3], [10, 11, 12])
+        staged.add([2, 1, 1], [9, 9, 9], [4, 5, 1], [20, 21, 22])
+
+        series = staged.series(1)
+
+    repeats = [Repeat(12, 9, 3, 1), Repeat(21, 9, 5, 1), Repeat(22, 9, 1, 1)]
+    assert list(series.repeats) == repeats
+    assert as_lists(series) == Series([5, 9], [2, 1], repeats)
+
+
+class Line(NamedTuple):
+    """A record of a source: the observation it holds, or why it holds none."""
+
+    text: str
+    observation: tuple[str, int, int] | None
+    reason: str
+
+
+IDS = ("a", "b", "hidden", "unknown")
+ISO = {
+    AS_OF: "2026-03-01T12:00:00.000Z",
+    AS_OF + 999: "2026-03-01 12:00:00.999999Z",
+    AS_OF + 1000: "2026-03-01T12:00:01Z",
+    0: "1970-01-01T00:00:00Z",
+}
+COUNT = "players: a whole number from 0 to 9007199254740991 is needed"
+NEITHER = "not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"
+FORMS = {
+    "plain.csv": "{id},{at},{players}",
+    "iso.csv": "{id},{iso},{players}",
+    "quoted.csv": '"{id}","{at}","{players}"',
+    "some.ndjson": '{{"players": {players}, "serverId": "{id}", "observedAt": {at}}}',
+    "iso.ndjson": '{{"serverId":"{id}","observedAt":"{iso}","players":{players}}}',
+}
+MALFORMED = {
+    "csv": [
+        ("nonsense", "3 fields are needed, not 1"),
+        ("a,1,07", f"{COUNT}, in digits alone"),
+        ("a,soon,7", f"observedAt: {NEITHER}"),
+        ("a,2026-02-29T12:00:00Z,7", "observedAt: no such day in the calendar"),
+        ("a,1969-12-31T23:59:59Z,7", "observedAt: outside the years 1970 to 9999"),
+        ('"a,1,7', "a quote is opened and not closed"),
+        ('"a\nb",1,7', "serverId: 1 to 128 letters, digits and hyphens are needed"),
+    ],
+    "ndjson": [
+        ('{"serverId":"a","observedAt":1,"players":7.0}', f"{COUNT}, written as an integer"),
+        ('{"serverId":"a","observedAt":"soon","players":7}', f"observedAt: {NEITHER}"),
+        ("[]", "an object with the keys serverId, observedAt and players is needed"),
+    ],
+}
+END = {name: "\r\n" if name in ("quoted.csv", "iso.ndjson") else "\n" for name in FORMS}
+
+
+def lines(name: str) -> st.SearchStrategy[list[Line]]:
+    """Draw the records of a source: observations, often of one instant, and what is none."""
+
+    def line(server_id: str, at: int, players: int) -> Line:
+        text = FORMS[name].format(id=server_id, at=at, iso=ISO[at], players=players)
+        return Line(text, (server_id, at, players), "")
+
+    observed = st.builds(line, st.sampled_from(IDS), st.sampled_from([*ISO]), st.integers(0, 2))
+    others = [("", ""), *MALFORMED[name.partition(".")[2]]]
+    other = st.sampled_from(others).map(lambda one: Line(one[0], None, one[1]))
+    return st.lists(observed, max_size=9) | st.lists(observed | other, max_size=9)
+
+
+File = tuple[str, list[Line]]
+
+FILES = st.permutations(list(FORMS)).flatmap(
+    lambda names: st.tuples(*(st.tuples(st.just(name), lines(name)) for name in names))
+)
+
+
+def write(files: Sequence[File]) -> list[str]:
+    """Write sources, and return the command that builds from them."""
+    command = [*COMMAND, "--as-of", str(AS_OF + 1000), "--overwrite"]
+    for name, records in files:
+        header = ["serverId,observedAt,players"] if name.endswith(".csv") else []
+        texts = [*header, *(record.text.replace("\n", END[name]) for record in records)]
+        # One file lacks its last line end, and so has a block of its last line alone.
+        last = [] if name == "iso.csv" else [""]
+        Path(name).write_bytes(END[name].join([*texts, *last]).encode())
+        command += ["--observations", name]
+    return command
+
+
+def judged(files: Sequence[File]) -> tuple[list[tuple[str, int, int]], list[dict[str, Any]]]:
+    """Return what is kept of sources, and the rejects, reading line by line with a dict."""
+    stands: dict[tuple[str, int], int] = {}
+    turned_away: list[dict[str, Any]] = []
+    for name, records in files:
+        number = 2 if name.endswith(".csv") else 1
+        for record in records:
+            text = record.text.replace("\n", END[name])
+            if record.reason:
+                turned_away.append(
+                    {"file": name, "line": number, "reason": record.reason, "text": text}
+                )
+            elif record.observation and record.observation[0] in ("a", "b"):
+                server_id, at, players = record.observation
+                first = stands.setdefault((server_id, at), players)
+                if first != players:
+                    turned_away.append(conflict(name, number, first, text))
+            number += 1 + record.text.count("\n")
+    return sorted((*key, players) for key, players in stands.items()), turned_away
+
+
+def small_steps(patch: pytest.MonkeyPatch) -> None:
+    """Have a build read a line or two at a time, and move what it read again and again."""
+    patch.setattr(source, "_BLOCK_BYTES", 50)
+    patch.setattr(staging, "_MOST_IN_MEMORY", 3)
+
+
+@pytest.mark.usefixtures("here")
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(files=FILES)
+def test_the_rejects_are_exact_and_in_the_order_of_reading_in_any_steps(
+    cli: Cli, files: Sequence[File]
+) -> None:
+    command = write(files)
+    kept, turned_away = judged(files)
+
+    assert cli(*command, "--rejects", "rejects.ndjson").exit_code == 0
+    assert stored("out.db") == kept
+    assert rejects() == turned_away
+    written = Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()
+
+    with pytest.MonkeyPatch.context() as patch:
+        small_steps(patch)
+        assert cli(*command, "--rejects", "rejects.ndjson").exit_code == 0
+    assert (Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()) == written
+
+
+@pytest.mark.usefixtures("here")
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(files=FILES)
+def test_strict_names_the_first_reject_in_the_order_of_reading_in_any_steps(
+    cli: Cli, files: Sequence[File]
+) -> None:
+    command = write(files)
+    _, turned_away = judged(files)
+    event(turned_away[0]["reason"].partition(" ")[0] if turned_away else "no reject")
+    first = (
+        "error: {file}, line {line}: {reason}\n".format_map(turned_away[0]) if turned_away else ""
+    )
+
+    strict = cli(*command, "--strict")
+    with pytest.MonkeyPatch.context() as patch:
+        small_steps(patch)
+        in_small_steps = cli(*command, "--strict")
+
+    for ran in (strict, in_small_steps):
+        assert ran.exit_code == (6 if first else 0)
+        assert ran.stderr.startswith(first or "built out.db\n")
+
+
+CONFLICT = "conflicts with 1 players, read before for this server and instant"
+SHAPE = "3 fields are needed, not 1"
+
+
+@pytest.mark.parametrize(
+    ("rows", "first"),
+    [
+        ([["a,5,1", "a,5,2", "nonsense"]], f"0.csv, line 3: {CONFLICT}"),
+        ([["a,5,1", "nonsense", "a,5,2"]], f"0.csv, line 3: {SHAPE}"),
+        ([["a,5,1"], ["b,1,1", "a,5,2", "nonsense"]], f"1.csv, line 3: {CONFLICT}"),
+        ([["a,5,1"], ["nonsense", "a,5,2"]], f"1.csv, line 2: {SHAPE}"),
+        ([["a,5,1", "a,5,2"], ["nonsense"]], f"0.csv, line 3: {CONFLICT}"),
+        ([["a,5,1", "nonsense"], ["a,5,2"]], f"0.csv, line 3: {SHAPE}"),
+        ([["b,5,1", "a,5,1"], ["b,5,2"], ["a,5,2"]], f"1.csv, line 2: {CONFLICT}"),
+        ([["b,9,1", "b,5,1"], ["b,9,2"], ["b,5,2"]], f"1.csv, line 2: {CONFLICT}"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_strict_tells_a_conflict_and_a_malformed_row_in_their_order(
+    rows: list[list[str]], first: str, cli: Cli
+) -> None:
+    command = COMMAND
+    for number, of_file in enumerate(rows):
+        text = "\n".join(["serverId,observedAt,players", *of_file, ""])
+        Path(f"{number}.csv").write_text(text)
+        command = [*command, "--observations", f"{number}.csv"]
+
+    ran = cli(*command, "--strict")
+
+    assert (ran.exit_code, ran.stderr) == (6, f"error: {first}\n")
+
+
+@pytest.mark.parametrize("later", ["missing.csv", "wrong.csv"])
+@pytest.mark.usefixtures("here")
+def test_strict_stops_at_a_malformed_row_and_opens_no_later_file(later: str, cli: Cli) -> None:
+    Path("odd.csv").write_text("serverId,observedAt,players\nnonsense\n")
+    Path("wrong.csv").write_text("server,time,players\n")
+
+    ran = cli(*COMMAND, "--observations", "odd.csv", "--observations", later, "--strict")
+
+    assert (ran.exit_code, ran.stderr) == (6, f"error: odd.csv, line 2: {SHAPE}\n")
+
+
+@pytest.mark.parametrize("most", [1000, 7000, 20_000])
+@pytest.mark.usefixtures("here")
+def test_a_shuffled_build_is_byte_for_byte_the_same_whatever_memory_it_takes(
+    most: int, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = Random(7)  # noqa: S311 - it is no secret
+    files = [(name, shuffled(name, 10_000, order)) for name in FORMS]
+    command = [*write(files), "--rejects", "rejects.ndjson"]
+    ran = cli(*command)
+    written = Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()
+    kept, turned_away = judged(files)
+
+    monkeypatch.setattr(staging, "_MOST_IN_MEMORY", most)
+    again = cli(*command)
+
+    assert (ran.exit_code, again.exit_code) == (0, 0)
+    assert (Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()) == written
+    assert told(again) | {"read": ""} == told(ran) | {"read": ""}
+    assert stored("out.db") == kept
+    assert rejects() == turned_away
+    assert min(len(kept), len(turned_away)) > 5000
+
+
+def shuffled(name: str, count: int, order: Random) -> list[Line]:
+    """Return many records in no order: observations, some twice, and lines that are none."""
+    records = []
+    for number in range(count):
+        at = AS_OF - order.randrange(12_000) * 1000
+        observation = (IDS[number % 3], at, order.randrange(3))
+        iso = format_instant(at)
+        text = FORMS[name].format(id=observation[0], at=at, iso=iso, players=observation[2])
+        records.append(Line(text, observation, ""))
+    for number in range(0, 0 if name == "plain.csv" else 3000, 250):
+        text, reason = order.choice(MALFORMED[name.partition(".")[2]])
+        records[number] = Line(text, None, reason)
+    return records
