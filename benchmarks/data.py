@@ -92,6 +92,15 @@ class FleetFiles:
             lambda path: subprocess.run([program("duckdb"), path, "-c", load], check=True),
         )
 
+    def read_through(self) -> None:
+        """Read what engines read, so that the system holds it in memory, as far as it can."""
+        for name in os.listdir(self.directory):
+            if not name.endswith((".db", ".parquet")):
+                continue
+            with open(os.path.join(self.directory, name), "rb", buffering=0) as file:
+                while file.read(1 << 24):
+                    pass
+
     def _write_parquet(self, path: str) -> None:
         course = fleet.fleet_of(self.size)
         columns = {

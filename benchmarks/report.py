@@ -85,6 +85,7 @@ On disk, in bytes an observation: {files}.
 - **Equal answers first.** Before anything is timed, each engine answers 10 random requests a
   range, each command one. Number, mean, median, peak, lowest and growth of each server must equal
   what plain Python computes from the generated data; floats are compared with `==`.
+- **Warm.** Files are read once before each round, so that none waits for the disk.
 - **Alternated.** A round goes over the ranges and, for each, over all engines, beginning with
   another one each time. All get the same random requests. Figures are medians of all rounds.
 - **No peer has rollups of its own**, as srvstat's `days` are; each computes from the rows of the

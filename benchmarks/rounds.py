@@ -80,6 +80,9 @@ def time_engines(
     times: dict[tuple[Engine, Range], list[float]] = defaultdict(list)
     for number, turn in enumerate(_turns(engines, rounds), 1):
         tell(f"timing {len(engines)} engines, round {number} of {rounds}")
+        # In the course of a long run the system lets go of what was not read for a while.
+        for files in {engine.files for engine in engines}:
+            files.read_through()
         for range in RANGES:
             for engine in turn:
                 asked = drawn(f"round {number}", engine.files, range, calls[engine, range])

@@ -280,6 +280,20 @@ def test_strict_stops_at_a_malformed_row_and_opens_no_later_file(later: str, cli
     assert (ran.exit_code, ran.stderr) == (6, f"error: odd.csv, line 2: {SHAPE}\n")
 
 
+@pytest.mark.parametrize("later", ["missing.csv", "wrong.csv"])
+@pytest.mark.usefixtures("here")
+def test_strict_names_a_conflict_rather_than_a_later_file_that_is_refused(
+    later: str, cli: Cli
+) -> None:
+    Path("odd.csv").write_text(f"serverId,observedAt,players\na,{AS_OF},1\na,{AS_OF},2\n")
+    Path("wrong.csv").write_text("server,time,players\n")
+    command = [*COMMAND, "--observations", "odd.csv", "--observations", later]
+
+    reason = "conflicts with 1 players, read before for this server and instant"
+    assert cli(*command, "--strict").stderr == f"error: odd.csv, line 3: {reason}\n"
+    assert cli(*command).stderr.startswith(f"error: {later}")
+
+
 @pytest.mark.parametrize("most", [1000, 7000, 20_000])
 @pytest.mark.usefixtures("here")
 def test_a_shuffled_build_is_byte_for_byte_the_same_whatever_memory_it_takes(

@@ -75,12 +75,28 @@ def build(  # noqa: PLR0913 - each is an option of the command
             connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
             intake = Intake(connection, records, observation_sources, as_of)
             with database.atomic():
-                intake.read(progress, strict=strict)
+                unread = _read(intake, progress, strict=strict)
                 stored = _store(connection, intake, progress)
                 first_reject = _report(intake.rejects, write_reject, strict=strict)
+                if unread:
+                    raise unread
                 summary = _derive(database, intake, stored, records, first_reject)
         _read_back(output, draft, summary)
     return summary
+
+
+def _read(intake: Intake, progress: Progress, *, strict: bool) -> SourceError | None:
+    """Read all sources, and return what refused one where `strict` may have to name an earlier row.
+
+    Conflicts are found once all that was read is in order.
+    """
+    try:
+        intake.read(progress, strict=strict)
+    except SourceError as error:
+        if not strict:
+            raise
+        return error
+    return None
 
 
 @dataclass(frozen=True, slots=True)

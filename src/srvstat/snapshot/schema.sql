@@ -65,7 +65,7 @@ CREATE TABLE days (
     players_before    INTEGER,             -- the last observation before the day; NULL without one
     players_after     INTEGER,             -- the first observation after it; NULL without one
     prefix_count      INTEGER NOT NULL,    -- how many observations the prefix has
-    -- The rest is NULL in all rows of a server that has many values for its few observations.
+    -- The rest is NULL in all rows of a server whose values are too many or too high for it.
     prefix_sum        INTEGER,             -- the sum of their players
     lowest            INTEGER,             -- the least players the server was ever observed with
     highest           INTEGER,             -- and the most
