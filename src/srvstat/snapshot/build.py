@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import sqlite_utils
@@ -122,12 +122,12 @@ def _store(connection: sqlite3.Connection, intake: Intake, progress: Progress) -
     kept = repeated = told = 0
     for server_id, key in intake.keys.items():
         series = intake.staging.series(key)
-        for repeat in series.repeats:
-            if repeat.players == repeat.standing_players:
+        for place, instant, players, standing_players in series.repeats:
+            if players == standing_players:
                 repeated += 1
             else:
-                text = f"{server_id},{repeat.instant},{repeat.players}"
-                intake.rejects.add_conflict(repeat.place, repeat.standing_players, text)
+                text = f"{server_id},{instant},{players}"
+                intake.rejects.add_conflict(place, standing_players, text)
         if series.instants:
             _insert(connection, key, series)
             spans[key] = _Span(series.instants[0], series.instants[-1], series.players[-1])
@@ -142,14 +142,14 @@ def _insert(connection: sqlite3.Connection, key: int, series: Series) -> None:
     instants, players = series.instants, series.players
     many = len(instants) - len(instants) % _ROWS_A_STATEMENT
     for rows, start, end in ((_ROWS_A_STATEMENT, 0, many), (1, many, len(instants))):
-        values = ", ".join(["(?1, ?, ?)"] * rows)
-        pairs = (
-            zip(instants[at : at + rows], players[at : at + rows], strict=True)
+        values = ", ".join(["(?, ?, ?)"] * rows)
+        parts = (
+            zip(repeat(key, rows), instants[at : at + rows], players[at : at + rows], strict=True)
             for at in range(start, end, rows)
         )
         connection.executemany(
             f"INSERT INTO observations VALUES {values}",  # noqa: S608 - question marks
-            ([key, *chain.from_iterable(some)] for some in pairs),
+            (list(chain.from_iterable(part)) for part in parts),
         )
     values = ", ".join("?" * len(Day._fields))
     days = days_of(key, instants, players)
