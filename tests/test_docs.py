@@ -35,14 +35,18 @@ def test_the_examples_of_the_readme_print_what_it_shows() -> None:
         assert generate.same_but_for_timing(shown, printed)
 
 
-def test_the_python_example_of_the_readme_runs(
-    demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+@pytest.fixture
+def _demo(demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work where `srvstat demo` has been run."""
     monkeypatch.chdir(tmp_path)
     Path("srvstat-demo").mkdir()
     Path("srvstat-demo/snapshot.db").symlink_to(demo_snapshot)
+
+
+@pytest.mark.usefixtures("_demo")
+def test_the_python_example_of_the_readme_runs() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
     names: dict[str, object] = {}
     exec(example, names)  # noqa: S102 - the example is ours
@@ -50,17 +54,12 @@ def test_the_python_example_of_the_readme_runs(
     assert isinstance(names["answer"], srvstat.CompareResponse)
 
 
+@pytest.mark.usefixtures("_demo")
 def test_the_reader_written_down_for_days_gives_the_figures_of_compare(
-    demo_snapshot: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    demo_snapshot: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (ROOT / "docs" / "snapshot.md").read_text(encoding="utf-8")
     (reader,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    Path("srvstat-demo").mkdir()
-    Path("srvstat-demo/snapshot.db").symlink_to(demo_snapshot)
 
     names: dict[str, Any] = {}
     exec(reader, names)  # noqa: S102 - the reader is ours
