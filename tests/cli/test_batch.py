@@ -1,10 +1,12 @@
 """`compare --batch`: a request a line in, an answer a line out."""
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -137,6 +139,27 @@ def test_an_answer_does_not_wait_for_the_next_request(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("here")
+def test_a_pipe_that_does_not_block_is_waited_for(cli: Cli) -> None:
+    good = alone(cli, GOOD)
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "srvstat", "compare", "--batch", "-"],
+        stdin=reader,
+        stdout=subprocess.PIPE,
+    )
+    os.close(reader)
+    with process as running:
+        assert running.stdout
+        for _ in range(3):
+            time.sleep(0.3)  # long enough for a read that finds nothing
+            os.write(writer, GOOD + b"\n")
+            assert running.stdout.readline() == good
+        os.close(writer)
+        assert running.wait(timeout=30) == 0
+
+
+@pytest.mark.usefixtures("here")
 def test_at_moves_every_answer_and_warns_once(cli: Cli) -> None:
     Path("batch.ndjson").write_bytes(GOOD + b"\n" + OTHER)
     before = ("--at", "2026-02-01T00:00Z")
@@ -188,6 +211,7 @@ def test_a_missing_batch_is_told_before_a_missing_snapshot(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SRVSTAT_SNAPSHOT", raising=False)
     assert cli("compare", "--batch", "none.ndjson").exit_code == 6
+    assert cli("compare", "--batch", ".").exit_code == 6
 
     Path("batch.ndjson").write_bytes(b"nonsense\n")
     ran = cli("compare", "--batch", "batch.ndjson")

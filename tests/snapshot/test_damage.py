@@ -21,6 +21,11 @@ CHANGES = {
         " (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
         " SELECT i AS server, i AS observed_at, i AS players FROM n"
     ),
+    "fewer observations before a later day": (
+        "UPDATE days SET prefix_count = -prefix_count"
+        " WHERE server_day = (SELECT max(server_day) FROM days WHERE server_day / 10000000 ="
+        " (SELECT server FROM servers WHERE id = 'harbor-city'))"
+    ),
     "a day without observations": "UPDATE days SET observation_count = 0",
     "a day of half its observations": "UPDATE days SET observation_count = observation_count / 2",
     "a day with players of no width": "UPDATE days SET players = substr(players, 2)",

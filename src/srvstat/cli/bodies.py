@@ -1,6 +1,9 @@
 """Request bodies from a file or standard input: one, or one a line."""
 
+import errno
 import os
+import select
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -35,6 +38,10 @@ def arriving(name: str) -> Iterator[Iterator[bytes]]:
     with _reading(title):
         descriptor = 0 if name == STDIN else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     try:
+        with _reading(title):
+            # A directory opens like a file, and would be told of by the first read alone.
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         yield _chunks(descriptor, title)
     finally:
         if name != STDIN:
@@ -57,7 +64,14 @@ def bodies(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 def _chunks(descriptor: int, title: str) -> Iterator[bytes]:
     with _reading(title):
-        while chunk := os.read(descriptor, _CHUNK_BYTES):
+        while True:
+            try:
+                chunk = os.read(descriptor, _CHUNK_BYTES)
+            except BlockingIOError:  # whoever writes has set the pipe so
+                select.select([descriptor], [], [])
+                continue
+            if not chunk:
+                return
             yield chunk
 
 

@@ -70,7 +70,8 @@ BatchOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|-",
-        help="One JSON request a line, and one answer a line, an error's body included.",
+        help="One JSON request a line, and one answer a line, an error's body included;"
+        " exit code 0 once every line has its answer.",
     ),
 ]
 AtOption = Annotated[

@@ -133,8 +133,11 @@ def statistics_from_ends(first: Day, last: Day, window: Window) -> Statistics:
     Raises ValueError, TypeError and LookupError for rows that no build made.
     """
     start, end = _state(first, window.start), _state(last, window.end)
+    count = end.prefix.observations - start.prefix.observations
+    if count < 0:
+        raise ValueError("fewer observations at the end of a window than at its start")
     growth = Growth(None, None)
-    if end.prefix.observations - start.prefix.observations > 1:
+    if count > 1:
         if start.players_after is None or end.players_before is None:
             raise ValueError("a day that does not know its neighbours")
         growth = growth_between(start.players_after, end.players_before)

@@ -58,7 +58,7 @@ class Intake:
         counted = replace(source, on_bytes=lambda count: progress("reading", count, 0))
         latest = None
         for batch in observations.read(counted):
-            self.rejects.add_malformed(number, batch)
+            self.rejects.add_batch(number, batch)
             self._take(batch, self.rejects.places(number, batch))
             if batch.latest_integer is not None:
                 latest = max(latest or 0, batch.latest_integer)
@@ -80,14 +80,15 @@ class Intake:
             places,
         ]
         if None in columns[0] or (self.as_of is not None and max(batch.instants) > self.as_of):
-            is_kept = [*map(self._is_kept, batch.server_ids, batch.instants)]
+            is_kept = [*map(self._keep_or_count, batch.server_ids, batch.instants)]
             columns = [list(compress(column, is_kept)) for column in columns]
         self.staging.add(*columns)
 
-    def _is_kept(self, server_id: str, instant: int) -> bool:
+    def _keep_or_count(self, server_id: str, instant: int) -> bool:
+        """Say whether an observation is to be kept, and count it among those left out if not."""
         if server_id not in self.keys:
-            known = server_id in self._withheld
-            self.left_out["not publishable" if known else "not in the servers file"] += 1
+            is_withheld = server_id in self._withheld
+            self.left_out["not publishable" if is_withheld else "not in the servers file"] += 1
             return False
         if self.as_of is not None and instant > self.as_of:
             self.left_out["after as_of"] += 1

@@ -1,6 +1,7 @@
 """The rows of a build's sources that were not kept as they are, in the order they were read."""
 
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ _SCHEMA = """
         lines TEXT NOT NULL
     );
 """
+_STARTS = "SELECT place FROM texts ORDER BY place"
 _LINES_A_SOURCE = 1 << 40
 
 
@@ -54,8 +56,11 @@ class Rejects:
             return range(start + lines.start, start + lines.stop)
         return [start + line for line in lines]
 
-    def add_malformed(self, source: int, batch: Batch) -> None:
-        """Add the lines of a batch that are no observations, and keep what text may be needed."""
+    def add_batch(self, source: int, batch: Batch) -> None:
+        """Add the lines of a batch that are no observations, and keep the text of the others.
+
+        A conflict may be found among them later. Text that can be written again is not kept.
+        """
         start = source * _LINES_A_SOURCE
         self.malformed += len(batch.rejects)
         self._connection.executemany(
@@ -80,19 +85,22 @@ class Rejects:
 
     def __iter__(self) -> Iterator[PlacedReject]:
         """Return all rejects in the order they were read."""
-        first, lines = 0, list[str]()
+        starts = [place for (place,) in self._connection.execute(_STARTS)]
+        block, lines = 0, list[str]()
         found = self._connection.execute("SELECT * FROM rejects ORDER BY place")
         for place, reason, text, is_conflict in found:
-            if is_conflict and not first <= place < first + len(lines):
-                first, lines = self._lines_before(place)
-            is_kept = is_conflict and place < first + len(lines)
-            written = lines[place - first].removesuffix("\r") if is_kept else text
             source, line = divmod(place, _LINES_A_SOURCE)
+            written = text
+            if is_conflict and (now := bisect_right(starts, place)):
+                if now != block:
+                    block, lines = now, self._lines(starts[now - 1])
+                # Beyond the last line kept there, lines are as they would be written.
+                if place - starts[now - 1] < len(lines):
+                    written = lines[place - starts[now - 1]].removesuffix("\r")
             yield PlacedReject(self._sources[source], line, reason, written)
 
-    def _lines_before(self, place: int) -> tuple[int, list[str]]:
-        """Return the last lines kept that begin no later than a place, and where they begin."""
-        row = self._connection.execute(
-            "SELECT place, lines FROM texts WHERE place <= ? ORDER BY place DESC LIMIT 1", (place,)
-        ).fetchone()
-        return (row[0], row[1].split("\n")) if row else (0, [])
+    def _lines(self, start: int) -> list[str]:
+        """Return the lines kept that begin at a place."""
+        query = "SELECT lines FROM texts WHERE place = ?"
+        (lines,) = self._connection.execute(query, (start,)).fetchone()
+        return str(lines).split("\n")
