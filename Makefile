@@ -44,4 +44,4 @@ bench: $(BIN)/installed-bench  ## Compare with other tools, on SIZE=20 or SIZE=2
 	$(BIN)/python -m benchmarks --size $(SIZE)
 
 clean:  ## Remove what was set up and made
-	rm -rf .venv srvstat-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv srvstat-demo benchmarks/data .mypy_cache .ruff_cache .pytest_cache .hypothesis

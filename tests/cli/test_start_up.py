@@ -113,7 +113,7 @@ def test_a_table_imports_rich() -> None:
     assert NEVER_TO_ANSWER & table == {"rich"}
 
 
-def test_pydantic_is_spared_its_search_for_plugins_and_validates_all_the_same() -> None:
+def test_requests_are_judged_without_the_search_for_plugins() -> None:
     assert srvstat("compare", "harbor-city", "--json").exit_code == 40
     assert srvstat("compare", "harbor-city", "old-guard", "--range", "8d").exit_code == 40
 

@@ -82,7 +82,11 @@ def compare(
         if request is not None or table:
             raise UsageError("--batch answers in JSON, and excludes --request and --table")
         return Outcome(_answers(batch, snapshot, instant))
-    body = None if request is None else _body(request)
+    body = None
+    if request is not None:
+        from srvstat.cli.bodies import read_body
+
+        body = read_body(request)
 
     def answer() -> bytes:
         asked = (
@@ -128,12 +132,6 @@ def _answer(snapshot: SnapshotFile, body: bytes, at: int | None, line: int) -> b
         tell(f"line {line}: {error.reason}")
         answer = ErrorResponse.of(error).to_json()
     return json_output(answer)
-
-
-def _body(name: str) -> bytes:
-    from srvstat.cli.bodies import read_body
-
-    return read_body(name)
 
 
 @contextmanager
