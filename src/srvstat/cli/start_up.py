@@ -11,7 +11,7 @@ _PLUGIN_LOADER = "pydantic.plugin._loader"
 
 def start_lean() -> None:
     """Leave out, before anything large is imported, what takes time and serves no command."""
-    # Starting makes many objects and no garbage, and looking for some takes a twentieth of the time.
+    # Starting makes many objects and no garbage; looking for some takes a twentieth of the time.
     gc.disable()
     _leave_out_plugins()
 
@@ -19,9 +19,9 @@ def start_lean() -> None:
 def _leave_out_plugins() -> None:
     """Spare pydantic the search for plugins, which reads the metadata of every package installed.
 
-    It takes a tenth of the time, most of it for an import that no setting leaves out. A plugin could
-    change how requests are judged, too. Whatever else is asked of pydantic's loader, now or in a
-    later version, is the real one's.
+    It takes a tenth of the time, most of it for an import that no setting leaves out. A plugin
+    could change how requests are judged, too. Whatever else is asked of pydantic's loader, now or
+    in a later version, is the real one's.
     """
     stand_in = ModuleType(_PLUGIN_LOADER)
 
