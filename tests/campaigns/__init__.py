@@ -1,0 +1,6 @@
+"""Campaigns: promises of srvstat tried many times over, each with a short and a long form."""
+
+from campaigns.campaign import Campaign
+
+_ALL: tuple[Campaign, ...] = ()
+CAMPAIGNS = {campaign.name: campaign for campaign in _ALL}

@@ -1,0 +1,22 @@
+"""The short form of every campaign; `make soak` runs the long ones."""
+
+import pytest
+
+from campaigns import CAMPAIGNS
+from campaigns.campaign import Campaign
+
+SEED = 1
+WITH_SHORT_FORM = [campaign for campaign in CAMPAIGNS.values() if campaign.short]
+
+
+@pytest.mark.parametrize(
+    "campaign", WITH_SHORT_FORM, ids=[campaign.name for campaign in WITH_SHORT_FORM]
+)
+def test_no_case_breaks_the_promise(campaign: Campaign) -> None:
+    if missing := campaign.missing():
+        pytest.skip(f"needs {', '.join(missing)}")
+
+    result = campaign.run(SEED, campaign.short)
+
+    assert result.failures == ()
+    assert result.cases >= campaign.short
