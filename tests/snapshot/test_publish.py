@@ -23,7 +23,8 @@ LEFT = "0123456789abcdef.tmp"
 
 def publish(target: str, text: str = "new", *, overwrite: bool = True) -> None:
     with published(target, overwrite=overwrite) as draft:
-        Path(draft).write_text(text, encoding="utf-8")
+        with open(draft, "r+", encoding="utf-8") as file:  # which makes no other
+            file.write(text)
 
 
 def test_what_dead_builds_of_a_target_left_is_removed_before_the_next_begins(here: Path) -> None:
@@ -155,30 +156,34 @@ def test_a_file_system_without_locks_is_built_on_and_never_swept(
     assert content(here) == {**before, "out.db": b"new"}
 
 
-@pytest.mark.parametrize("moment", ["holds", "has removed"])
+@pytest.mark.parametrize("holds_it", [True, False])
 def test_a_draft_that_another_build_sweeps_before_it_is_locked_is_made_anew(
-    moment: str, here: Path, monkeypatch: pytest.MonkeyPatch
+    holds_it: bool, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = content(here)
     lock = fcntl.flock
-    sweeping: list[int] = []
+    swept: list[str] = []
 
     def late(descriptor: int, operation: int) -> None:
-        """Lock, but only after the other build has come to the first draft."""
-        if not sweeping:
-            (path,) = content(here).keys() - before.keys()
-            sweeping.append(os.open(path, os.O_RDWR))
-            if moment == "holds":
-                lock(sweeping[0], operation)
-            else:
-                os.unlink(path)
-        lock(descriptor, operation)
+        """Lock, but the first draft only while the other build removes it, or just after."""
+        if swept:
+            return lock(descriptor, operation)
+        swept.extend(content(here).keys() - before.keys())
+        sweeping = os.open(swept[0], os.O_RDWR)
+        lock(sweeping, operation)
+        try:
+            if holds_it:
+                lock(descriptor, operation)
+        finally:
+            os.unlink(swept[0])
+            os.close(sweeping)
+        return lock(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", late)
 
     publish("out.db")
 
-    os.close(sweeping[0])
+    assert len(swept) == 1
     assert content(here) == {**before, "out.db": b"new"}
 
 

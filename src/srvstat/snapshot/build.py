@@ -88,7 +88,7 @@ def build(  # noqa: PLR0913 - each is an option of the command
 
 def _connect(draft: str) -> sqlite3.Connection:
     # The draft is locked as a whole. SQLite's own locks would wait for that one on macOS and NFS.
-    uri = f"file:{quote(os.fsencode(draft), safe='/')}?nolock=1"
+    uri = f"file:{quote(os.fsencode(draft), safe='/')}?mode=rw&nolock=1"
     return sqlite3.connect(uri, uri=True)
 
 
