@@ -22,9 +22,9 @@ LEFT = "0123456789abcdef.tmp"
 
 
 def publish(target: str, text: str = "new", *, overwrite: bool = True) -> None:
-    with published(target, overwrite=overwrite) as draft:
-        with open(draft, "r+", encoding="utf-8") as file:  # which makes no other
-            file.write(text)
+    # "r+" writes the draft handed out, and makes no other.
+    with published(target, overwrite=overwrite) as draft, open(draft, "r+", encoding="utf-8") as to:
+        to.write(text)
 
 
 def test_what_dead_builds_of_a_target_left_is_removed_before_the_next_begins(here: Path) -> None:
