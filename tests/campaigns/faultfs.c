@@ -16,6 +16,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -175,6 +176,16 @@ ssize_t write(int descriptor, const void *bytes, size_t size)
 {
 	WRITE_OR_HALF("write", descriptor, size, REAL(write)(descriptor, bytes, size));
 }
+ssize_t sendfile(int descriptor, int from, off_t *offset, size_t size)
+{
+	WRITE_OR_HALF("write", descriptor, size, REAL(sendfile)(descriptor, from, offset, size));
+}
+
+ssize_t sendfile64(int descriptor, int from, off64_t *offset, size_t size)
+{
+	WRITE_OR_HALF("write", descriptor, size, REAL(sendfile64)(descriptor, from, offset, size));
+}
+
 PWRITE(pwrite, off_t)
 PWRITE(pwrite64, off64_t)
 
@@ -205,7 +216,7 @@ OF_PATH(unlinkat, "unlink", path, (int in, const char *path, int flags), (in, pa
 		if ((command == F_SETLK || command == F_SETLKW) &&                                 \
 		    ((struct flock *)argument)->l_type != F_UNLCK &&                               \
 		    lies_inside(path_of(descriptor))) {                                            \
-			errno = EAGAIN;                                                            \
+			errno = EPERM; /* for EAGAIN SQLite would wait */                           \
 			return -1;                                                                 \
 		}                                                                                  \
 		return REAL(name)(descriptor, command, argument);                                  \

@@ -113,10 +113,11 @@ def _broken_by_files(before: Files, after: Files, new: Files) -> Iterator[str]:
 def _broken_by_exit(ended: Ended, after: Files, new: Files) -> Iterator[str]:
     if ended.exit_code == 0 and after != new:
         yield "exit code 0 without the new files"
-    allowed = {KILLED} if any(call.outcome == "killed" for call in ended.calls) else {0, 4}
-    allowed |= {KILLED} if any(call.outcome == "half" for call in ended.calls) else set()
-    if ended.exit_code not in allowed:
+    if ended.exit_code not in {0, KILLED, OUTPUT_ERROR}:
         yield f"exit code {ended.exit_code}: {ended.stderr}"
+    failed = [call for call in ended.calls if call.outcome == "failed" and call.name != "unlink"]
+    if bool(failed) != (ended.exit_code == OUTPUT_ERROR):
+        yield f"exit code {ended.exit_code} with {len(failed)} calls that failed: {ended.stderr}"
     if ended.exit_code == OUTPUT_ERROR and not re.fullmatch("error: .+\n", ended.stderr):
         yield f"not one line: {ended.stderr}"
 
