@@ -1,7 +1,7 @@
 """Campaigns: promises of srvstat tried many times over, each with a short and a long form."""
 
-from campaigns import faults, order
+from campaigns import faults, mutants, order
 from campaigns.campaign import Campaign
 
-_ALL: tuple[Campaign, ...] = (faults.CAMPAIGN, order.CAMPAIGN)
+_ALL: tuple[Campaign, ...] = (faults.CAMPAIGN, order.CAMPAIGN, mutants.CAMPAIGN)
 CAMPAIGNS = {campaign.name: campaign for campaign in _ALL}
