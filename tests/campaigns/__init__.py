@@ -3,5 +3,5 @@
 from campaigns import faults, mutants, order
 from campaigns.campaign import Campaign
 
-_ALL: tuple[Campaign, ...] = (faults.CAMPAIGN, order.CAMPAIGN, mutants.CAMPAIGN)
+_ALL: tuple[Campaign, ...] = (faults.CAMPAIGN, order.CAMPAIGN, mutants.MUTANTS)
 CAMPAIGNS = {campaign.name: campaign for campaign in _ALL}
