@@ -50,7 +50,8 @@ def test_a_table_says_the_same_in_words(good: str, cli: Cli) -> None:
         f"root          {root}\n"
         "as of         2026-03-01 12:00:00 UTC\n"
         "servers       3\n"
-        "observations  50 in 4 days\n"
+        "observations  50\n"
+        "days          4, each of one server\n"
     )
     assert root.encode() in cli("snapshot", "info", "--table", good).stdout
 
