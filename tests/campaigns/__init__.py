@@ -1,6 +1,7 @@
 """Campaigns: promises of srvstat tried many times over, each with a short and a long form."""
 
+from campaigns import requests
 from campaigns.campaign import Campaign
 
-_ALL: tuple[Campaign, ...] = ()
+_ALL: tuple[Campaign, ...] = (requests.CAMPAIGN,)
 CAMPAIGNS = {campaign.name: campaign for campaign in _ALL}
