@@ -175,7 +175,8 @@ def connected(path: str) -> SnapshotConnection:
     try:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     except sqlite3.Error:
-        raise _damaged(path, "the whole file") from None
+        # The file was just read. What is left is SQLite's own limit on the length of a path.
+        raise SnapshotError(f"{path}: too long a path for SQLite; open it from nearby") from None
     try:
         _check_unchanged(path, location, judged)
         return SnapshotConnection(path, connection)
