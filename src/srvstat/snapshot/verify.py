@@ -66,7 +66,7 @@ def check_chain(snapshot: SnapshotFile) -> None:
             raise connection.damaged(f"server {server.id}")
     days = sum(1 for server in servers for _ in snapshot.days(server))
     _check_counts(snapshot, days=days)
-    if not connection.is_sound("quick_check"):
+    if not connection.is_sound("integrity_check"):
         raise connection.damaged("what SQLite keeps beside the rows")
 
 
