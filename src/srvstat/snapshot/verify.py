@@ -81,7 +81,7 @@ def _check_chain(snapshot: SnapshotFile) -> None:
             raise connection.damaged(DIRECTORY)
     days = sum(1 for server in servers for _ in snapshot.days(server))
     _check_counts(snapshot, days=days)
-    if not connection.is_sound("quick_check"):
+    if not connection.is_sound("integrity_check"):
         raise connection.damaged(_BESIDE)
 
 
