@@ -3,7 +3,10 @@
 import os
 
 APPLICATION_ID = 0x73727673
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+
+LONGEST_ROW = 1 << 24
+"""The most bytes that a row may take: no build makes a longer one, and no reader takes it."""
 
 
 def schema() -> str:
