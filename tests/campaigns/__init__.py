@@ -1,8 +1,15 @@
 """Campaigns: promises of srvstat tried many times over, each with a short and a long form."""
 
+from campaigns import damage, faults, flips, mutants, order, requests, text
 from campaigns.campaign import Campaign
-from campaigns.damage import DAMAGE
-from campaigns.flips import FLIPS
 
-_ALL: tuple[Campaign, ...] = (FLIPS, DAMAGE)
+_ALL: tuple[Campaign, ...] = (
+    flips.CAMPAIGN,
+    damage.CAMPAIGN,
+    requests.CAMPAIGN,
+    text.CAMPAIGN,
+    faults.CAMPAIGN,
+    order.CAMPAIGN,
+    mutants.MUTANTS,
+)
 CAMPAIGNS = {campaign.name: campaign for campaign in _ALL}

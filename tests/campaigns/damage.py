@@ -16,7 +16,7 @@ def draw(originals: Originals, seed: int, number: int) -> Damage:
     return KINDS[number % len(KINDS)](random.Random(f"{seed} {number}"), originals)
 
 
-DAMAGE = Campaign(
+CAMPAIGN = Campaign(
     name="damage",
     promise="a damaged snapshot gives a right answer or an error, within 100 ms",
     run=_run,

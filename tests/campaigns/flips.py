@@ -24,7 +24,7 @@ def draw(originals: Originals, seed: int, number: int) -> Damage:
     return flipped(originals.small, (first + step * number) % bits)
 
 
-FLIPS = Campaign(
+CAMPAIGN = Campaign(
     name="flips",
     promise="a snapshot with a flipped bit gives a right answer or an error, within 100 ms",
     run=_run,

@@ -5,7 +5,6 @@ another process.
 """
 
 import multiprocessing
-import os
 import sqlite3
 import tempfile
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from campaigns.campaign import Result
 from campaigns.damages import PAGE, Originals
+from campaigns.places import MEMORY
 from campaigns.small_snapshots import build_small_snapshot
 from campaigns.trials import (
     CRASHED,
@@ -36,8 +36,6 @@ LONGEST_WAIT = 60
 """Seconds after which a case is taken for one without end."""
 
 _CONTEXT = multiprocessing.get_context("spawn")
-# A file system in memory, where there is one, is fast and wears no disk out.
-_MEMORY = "/dev/shm"  # noqa: S108 - only a place for a directory of our own
 
 
 def run_trials(draw: Draw, seed: int, count: Callable[[Originals], int]) -> Result:
@@ -66,7 +64,7 @@ def run_trials(draw: Draw, seed: int, count: Callable[[Originals], int]) -> Resu
 @contextmanager
 def small_snapshots() -> Iterator[tuple[Originals, Path]]:
     """Build the two small snapshots, and hand out a directory to work in."""
-    with tempfile.TemporaryDirectory(dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as name:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as name:
         directory = Path(name)
         small, other = (build_small_snapshot(directory / f"built-{seed}", seed) for seed in (1, 2))
         originals = Originals(small.read_bytes(), other.read_bytes(), _root_page(small))

@@ -108,14 +108,7 @@ def test_beyond_typer_and_pydantic_an_answer_imports_little_of_python() -> None:
     standard = {name.removeprefix("_") for name in more & sys.stdlib_module_names}
 
     # From Python 3.13 on the floor has no urllib of its own.
-    assert standard - {"urllib"} == {
-        "array",
-        "blake2",
-        "gc",
-        "hashlib",
-        "sqlite3",
-        "unicodedata",
-    }
+    assert standard - {"urllib"} == {"array", "gc", "sqlite3", "unicodedata"}
 
 
 def test_a_table_imports_rich() -> None:

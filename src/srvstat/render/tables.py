@@ -247,7 +247,8 @@ def verification(view: Verification, screen: Screen) -> str:
         ("root", view.root),
         ("as of", instant_text(view.as_of)),
         ("servers", f"{view.servers:,}"),
-        ("observations", f"{view.observations:,} in {count_of(view.days, 'day')}"),
+        ("observations", f"{view.observations:,}"),
+        ("days", f"{view.days:,}, each of one server"),
     ]
     return screen.text(_grid(fields))
 

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
+from urllib.parse import quote
 
 import sqlite_utils
 
@@ -61,7 +62,7 @@ def build(  # noqa: PLR0913 - each is an option of the command
         write_reject = stack.enter_context(_rejects(rejects))
         draft = stack.enter_context(published(output, overwrite=overwrite))
         records = servers.read(servers_source)
-        with _storing(output), closing(sqlite3.connect(draft)) as connection:
+        with _storing(output), closing(_connect(draft)) as connection:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_ROW)
             connection.executescript(_BUILDING)
             database = sqlite_utils.Database(connection, execute_plugins=False)
@@ -78,6 +79,12 @@ def build(  # noqa: PLR0913 - each is an option of the command
                 summary = _derive(database, intake, stored, records, first_reject)
         _read_back(output, draft, summary)
     return summary
+
+
+def _connect(draft: str) -> sqlite3.Connection:
+    # The draft is locked as a whole. SQLite's own locks would wait for that one on macOS and NFS.
+    uri = f"file:{quote(os.fsencode(draft), safe='/')}?mode=rw&nolock=1"
+    return sqlite3.connect(uri, uri=True)
 
 
 def _read(intake: Intake, progress: Progress, *, strict: bool) -> SourceError | None:

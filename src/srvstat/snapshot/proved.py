@@ -111,10 +111,8 @@ class ProvedRows:
 
     def calendars(self, servers: Sequence[ServerRow]) -> list[Calendar]:
         """Return the days of each server."""
-        unknown = {server.server for server in servers} - self._calendars.keys()
-        rows = (
-            self._by_key("calendars", "server", [*unknown], part="the calendars") if unknown else {}
-        )
+        keys = [server.server for server in servers if server.server not in self._calendars]
+        rows = self._by_key("calendars", "server", keys, part="the calendars") if keys else {}
         with self._connection.decoding("the calendars"):
             return [
                 self._calendars.get(server.server)
