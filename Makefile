@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test check fix docs bench clean
+.PHONY: help demo test check fix docs bench soak clean
 
 help:  ## Show what there is to make
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -42,6 +42,16 @@ $(BIN)/installed-bench: $(BIN)/installed
 
 bench: $(BIN)/installed-bench  ## Compare with other tools, on SIZE=20 or SIZE=200 servers
 	$(BIN)/python -m benchmarks --size $(SIZE)
+
+$(BIN)/installed-soak: $(BIN)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,soak]'
+	@touch $@
+
+# SEED=2 draws other cases. CAMPAIGNS=flips runs one of them.
+SEED ?= 1
+soak: $(BIN)/installed-soak  ## Run the campaigns in full, for hours, and keep what they found
+	cd tests && ../$(BIN)/python -m campaigns --long --seed $(SEED) $(CAMPAIGNS)
+	$(BIN)/python docs/generate.py
 
 clean:  ## Remove what was set up and made
 	rm -rf .venv srvstat-demo benchmarks/data .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -38,7 +38,7 @@ DUCKDB = ("DuckDB, its own median", "DuckDB, a histogram")
 GIVEN = {
     SRVSTAT: "A snapshot. In go the bytes of a request body, out come the bytes of the answer:"
     " decoded, validated, resolved, computed and encoded.",
-    STATISTICS: "The same snapshot and `statistics` with keys and window: no request, no JSON.",
+    STATISTICS: "The same snapshot, `find` and `statistics`: no request to judge, no JSON.",
     DUCKDB[0]: "A native table with 16-bit servers and players, sorted by server and instant; two"
     " threads; one prepared statement for all five servers, with `median`, `arg_min` and"
     " `arg_max`. It is called with literals, which is faster here than binding them.",
@@ -91,7 +91,8 @@ def srvstat(files: FleetFiles) -> Iterator[list[Engine]]:
             return operations.compare(snapshot, read_compare_request(request.body)).to_json()
 
         def ask_statistics(request: Request) -> list[Statistics]:
-            return snapshot.statistics(request.keys, request.window)
+            servers = [server for server in snapshot.find(request.references) if server]
+            return snapshot.statistics(servers, request.window)
 
         yield [
             Engine(SRVSTAT, files, ask, answers_of_body),

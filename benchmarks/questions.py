@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from benchmarks import fleet
 from benchmarks.data import FleetFiles
 from srvstat.contract.ranges import DAYS, Range, Window, window_of
+from srvstat.contract.requests import ServerReference
 
 RANGES: tuple[Range, ...] = tuple(DAYS)
 SERVERS_A_REQUEST = 5
@@ -30,6 +31,8 @@ class Request(NamedTuple):
     keys: tuple[int, ...]
     """The servers' keys in every file: 1, 2, 3 … in the order of id."""
     ids: tuple[str, ...]
+    references: tuple[ServerReference, ...]
+    """The same, as srvstat has them once a request is judged."""
     body: bytes
     """The request as a customer sends it."""
 
@@ -67,7 +70,10 @@ def request_of(keys: Sequence[int], range: Range, as_of: int) -> Request:
     """Return the request for some servers of a fleet."""
     ids = tuple(fleet.server_id(key - 1) for key in keys)
     body = {"servers": [{"identifier": name, "by": "id"} for name in ids], "range": range}
-    return Request(range, window_of(range, as_of), tuple(keys), ids, json.dumps(body).encode())
+    references = tuple(ServerReference(identifier=name, by="id") for name in ids)
+    return Request(
+        range, window_of(range, as_of), tuple(keys), ids, references, json.dumps(body).encode()
+    )
 
 
 def _sets(seed: str, size: int, number: int) -> Iterator[list[int]]:

@@ -5,19 +5,21 @@ NAME. In README.md the examples are run, in a terminal of 80 columns, and show w
 The fixtures are what the demo's generator writes. A test fails when any of it has drifted.
 """
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from campaigns import CAMPAIGNS  # noqa: E402 - from the tests, on the path since above
 from srvstat import demo  # noqa: E402
 from srvstat.contract.errors import ApiError, SrvstatError  # noqa: E402
 from srvstat.snapshot.schema import schema  # noqa: E402
@@ -89,6 +91,26 @@ def _exit_codes() -> str:
     return "\n".join(["| exit code | meaning |", "|---|---|", *rows]) + "\n"
 
 
+def _reliability() -> str:
+    """Return the table of the campaigns' last long run, in the order of their list."""
+    kept = json.loads((ROOT / "docs" / "reliability.json").read_bytes())
+    head = [
+        "| campaign | cases | seed | time | what became of them | broken |",
+        "|---|--:|--:|--:|---|--:|",
+    ]
+    rows = [
+        f"| {name} | {last['cases']:,} {campaign.unit} | {last['seed']} | {last['seconds']:,} s |"
+        f" {_outcomes(last['counts'])} | {last['failures']} |"
+        for name, campaign in CAMPAIGNS.items()
+        if (last := kept.get(name))
+    ]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def _outcomes(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items())
+
+
 _Error = TypeVar("_Error", bound=SrvstatError)
 
 
@@ -107,6 +129,7 @@ CONTENT: dict[str, Callable[[], str]] = {
     "commands": _commands,
     "errors": _errors,
     "exit-codes": _exit_codes,
+    "reliability": _reliability,
 }
 
 

@@ -1,6 +1,7 @@
 """The Python API."""
 
 import os
+import re
 import sqlite3
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def test_errors_of_the_api_are_exceptions(demo_snapshot: str) -> None:
 def test_at_takes_the_place_of_the_snapshots_own_instant(demo_snapshot: str) -> None:
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         assert snapshot.as_of == "2026-03-01T12:00:00.000Z"
+        assert re.fullmatch("[0-9a-f]{64}", snapshot.root)
         earlier = snapshot.compare(["harbor-city", "old-guard"], at="2025-12-16T13:30Z")
         with pytest.raises(ValueError, match="no time zone"):
             snapshot.compare(["harbor-city", "old-guard"], at="2025-12-16T13:30")

@@ -55,11 +55,11 @@ def test_the_python_example_of_the_readme_runs() -> None:
 
 
 @pytest.mark.usefixtures("_demo")
-def test_the_reader_written_down_for_days_gives_the_figures_of_compare(
+def test_the_readers_written_down_give_the_figures_of_compare_and_the_root(
     demo_snapshot: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (ROOT / "docs" / "snapshot.md").read_text(encoding="utf-8")
-    (reader,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    reader, chain = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
     names: dict[str, Any] = {}
     exec(reader, names)  # noqa: S102 - the reader is ours
@@ -81,6 +81,8 @@ def test_the_reader_written_down_for_days_gives_the_figures_of_compare(
                 answer.sampleCount,
             )
             assert last - first == answer.growth.players
+        exec(chain, names)  # noqa: S102 - so is what checks the digests
+        assert capsys.readouterr().out == f"{snapshot.root}\n"
     names["connection"].close()
 
 
@@ -98,7 +100,7 @@ def test_every_exit_code_is_documented_where_people_look(cli: Cli) -> None:
     for text in tables:
         assert {code for code in codes if f"\n| {code} |" in text} == codes - {41, 43, 49, 50}
     help_text = cli("--help").stdout.decode()
-    assert all(str(code) in help_text for code in (2, 3, 4, 6, 40, 44, 130))
+    assert all(str(code) in help_text for code in (2, 3, 4, 5, 6, 40, 44, 130))
 
 
 def _all_errors() -> list[type[SrvstatError]]:
@@ -108,7 +110,17 @@ def _all_errors() -> list[type[SrvstatError]]:
 
 
 @pytest.mark.parametrize(
-    "command", ["", "get", "compare", "demo", "snapshot", "snapshot build", "snapshot info"]
+    "command",
+    [
+        "",
+        "get",
+        "compare",
+        "demo",
+        "snapshot",
+        "snapshot build",
+        "snapshot info",
+        "snapshot verify",
+    ],
 )
 def test_help_fits_80_columns_and_names_every_option(cli: Cli, command: str) -> None:
     ran = cli(*command.split(), "--help")

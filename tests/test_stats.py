@@ -62,6 +62,15 @@ def test_the_middle_of_two_large_values_is_the_nearest_double() -> None:
     assert median(Counter([2**52 - 1, 2**52 - 2])) == 4503599627370494.5
 
 
+def test_the_middle_is_found_among_more_observations_than_the_doubles_count() -> None:
+    # The double nearest to the middle's rank is that of the next value.
+    at_0, at_1 = 2**54 + 4, 2**54 + 3
+    end = Prefix(at_0 + at_1, at_1, 0, [at_0, at_0 + at_1], [], [])
+
+    assert median({0: at_0, 1: at_1}) == 0.0
+    assert statistics_between(Prefix(0, 0, 0, [0, 0], [], []), end, UNKNOWN).median == 0.0
+
+
 def test_a_tiny_mean_keeps_all_its_digits() -> None:
     assert mean({0: 199_999, 1: 1}) == 0.000005
     assert mean({0: 9_999_999, 1: 1}) == 1e-7

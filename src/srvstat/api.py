@@ -39,6 +39,11 @@ class Snapshot:
         """The instant that answers speak for, in UTC with milliseconds."""
         return format_instant(self._file.as_of)
 
+    @property
+    def root(self) -> str:
+        """The digest of all the content, as 64 hexadecimal digits; `snapshot verify` proves it."""
+        return self._file.root
+
     def get(self, identifier: str, *, by: Namespace = "id") -> ServerResponse:
         """Answer Get Server: one server's public detail.
 

@@ -1,22 +1,25 @@
 """The questions of the contract, answered. Every door to an answer leads through here."""
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from srvstat.contract.errors import ServerNotFoundError
 from srvstat.contract.ranges import DAY_MS, Range, Window, window_of
-from srvstat.contract.requests import NAMESPACES, CompareRequest, ServerReference
+from srvstat.contract.requests import NAMESPACES, CompareRequest, Namespace, ServerReference
 from srvstat.contract.responses import (
     CompareResponse,
     GrowthFields,
     ServerResponse,
     ServerResult,
 )
-from srvstat.snapshot.read import SnapshotFile, StoredServer
+from srvstat.snapshot.read import SnapshotFile
+from srvstat.snapshot.rows import ServerRow
 from srvstat.stats import Statistics
 
 if TYPE_CHECKING:
-    from srvstat.contract.views import ComparisonView, ServerDetailView
+    from srvstat.contract.views import ComparisonView, ServerDetailView, ServerView
 
 _CELLS: dict[Range, int] = {"24h": 24, "7d": 28, "30d": 30, "90d": 30, "1y": 30}
 """How many cells a row of a table shows of each range."""
@@ -27,7 +30,8 @@ def get_server(snapshot: SnapshotFile, request: ServerReference) -> ServerRespon
 
     Raises ServerNotFoundError, SnapshotError.
     """
-    return ServerResponse(data=snapshot.detail(_resolve(snapshot, request)).server)
+    (server,) = _resolve(snapshot, [request])
+    return ServerResponse(data=snapshot.detail(server).server)
 
 
 def compare(
@@ -46,7 +50,8 @@ def view_server(snapshot: SnapshotFile, request: ServerReference) -> "ServerDeta
     """Answer Get Server with the instants that a table shows beside it."""
     from srvstat.contract.views import ServerDetailView  # noqa: PLC0415 - only for a table
 
-    detail = snapshot.detail(_resolve(snapshot, request))
+    (server,) = _resolve(snapshot, [request])
+    detail = snapshot.detail(server)
     return ServerDetailView(
         detail.server,
         snapshot.as_of,
@@ -60,7 +65,7 @@ def view_comparison(
     snapshot: SnapshotFile, request: CompareRequest, *, at: int | None = None
 ) -> "ComparisonView":
     """Answer Compare Servers with the names and the course of the range that a table shows."""
-    from srvstat.contract.views import ComparisonView, ServerView  # noqa: PLC0415 - only for a table
+    from srvstat.contract.views import ComparisonView  # noqa: PLC0415 - only for a table
 
     window = _window(snapshot, request, at)
     response, servers = _comparison(snapshot, request, window)
@@ -68,18 +73,26 @@ def view_comparison(
     return ComparisonView(
         response,
         tuple(
-            ServerView(
-                result,
-                server.hostname,
-                _averages(snapshot, server, window, _CELLS[request.range]),
-                len(snapshot.averages(server.key, window, span)),
-                snapshot.last_observed_at(server.key, window.end),
-            )
+            _server_view(snapshot, server, result, window, (window.end - window.start) // span)
             for result, server in zip(response.data, servers, strict=True)
         ),
         window,
         snapshot.as_of,
         span,
+    )
+
+
+def _server_view(
+    snapshot: SnapshotFile, server: ServerRow, result: ServerResult, window: Window, spans: int
+) -> "ServerView":
+    from srvstat.contract.views import ServerView  # noqa: PLC0415 - only for a table
+
+    instants, players = snapshot.observations(server, window)
+    averages = _averages(instants, players, window, _CELLS[result.range])
+    observed = _averages(instants, players, window, spans)
+    last = instants[-1] if instants else snapshot.last_observed_at(server, window.end)
+    return ServerView(
+        result, server.hostname, averages, sum(average is not None for average in observed), last
     )
 
 
@@ -89,12 +102,9 @@ def _window(snapshot: SnapshotFile, request: CompareRequest, at: int | None) -> 
 
 def _comparison(
     snapshot: SnapshotFile, request: CompareRequest, window: Window
-) -> tuple[CompareResponse, list[StoredServer]]:
-    servers = [
-        _resolve(snapshot, reference, f"servers[{position}]: ")
-        for position, reference in enumerate(request.servers)
-    ]
-    figures = snapshot.statistics([server.key for server in servers], window)
+) -> tuple[CompareResponse, list[ServerRow]]:
+    servers = _resolve(snapshot, request.servers, "servers[{}]: ")
+    figures = snapshot.statistics(servers, window)
     results = tuple(
         _result(server, request.range, statistics)
         for server, statistics in zip(servers, figures, strict=True)
@@ -104,26 +114,41 @@ def _comparison(
 
 def suggestion(snapshot: SnapshotFile, references: Iterable[ServerReference]) -> str | None:
     """Return what may have been meant by the first reference to no server, for a person to read."""
-    missing = next(one for one in references if snapshot.find(one.by, one.identifier) is None)
+    asked = list(references)
+    missing = asked[snapshot.find(asked).index(None)]
     for namespace in NAMESPACES:
-        if namespace != missing.by and snapshot.find(namespace, missing.identifier):
+        if namespace != missing.by and _exist(snapshot, namespace, [missing.identifier]):
             return f"did you mean {namespace}:{missing.identifier}?"
     # Imported here: only a failed look-up needs it.
     from difflib import get_close_matches  # noqa: PLC0415
 
     known = {name.lower(): name for name in snapshot.identifiers(missing.by)}
-    near = get_close_matches(missing.identifier.lower(), known)
-    return f"the nearest: {', '.join(known[name] for name in near)}" if near else None
+    near = [known[name] for name in get_close_matches(missing.identifier.lower(), known)]
+    near = _exist(snapshot, missing.by, near)
+    return f"the nearest: {', '.join(near)}" if near else None
 
 
-def _resolve(snapshot: SnapshotFile, reference: ServerReference, place: str = "") -> StoredServer:
-    server = snapshot.find(reference.by, reference.identifier)
-    if server is None:
-        raise ServerNotFoundError(f"{place}no {reference.by} {reference.identifier}")
-    return server
+def _exist(snapshot: SnapshotFile, by: Namespace, identifiers: Iterable[str]) -> list[str]:
+    """Return those of some identifiers that name a server."""
+    return [name for name in identifiers if snapshot.rows.named([(by, name)]) != [None]]
 
 
-def _result(server: StoredServer, range: Range, figures: Statistics) -> ServerResult:
+def _resolve(
+    snapshot: SnapshotFile, references: Sequence[ServerReference], place: str = ""
+) -> list[ServerRow]:
+    """Return the servers that references name; `place` tells where one stands in the request."""
+    servers = []
+    for position, server in enumerate(snapshot.find(references)):
+        if server is None:
+            missing = references[position]
+            raise ServerNotFoundError(
+                f"{place.format(position)}no {missing.by} {missing.identifier}"
+            )
+        servers.append(server)
+    return servers
+
+
+def _result(server: ServerRow, range: Range, figures: Statistics) -> ServerResult:
     return ServerResult(
         serverId=server.id,
         cfxId=server.cfx_id,
@@ -139,7 +164,15 @@ def _result(server: StoredServer, range: Range, figures: Statistics) -> ServerRe
 
 
 def _averages(
-    snapshot: SnapshotFile, server: StoredServer, window: Window, cells: int
+    instants: Sequence[int], players: Sequence[int], window: Window, parts: int
 ) -> tuple[float | None, ...]:
-    averages = snapshot.averages(server.key, window, (window.end - window.start) // cells)
-    return tuple(averages.get(cell) for cell in range(cells))
+    """Return the average of each of the equal parts of a window; None where nothing was observed.
+
+    Each part is closed at its end, as the window is.
+    """
+    length = (window.end - window.start) // parts
+    ends = [bisect_right(instants, window.start + part * length) for part in range(parts + 1)]
+    return tuple(
+        sum(players[first:last]) / (last - first) if first < last else None
+        for first, last in pairwise(ends)
+    )

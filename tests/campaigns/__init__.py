@@ -1,7 +1,13 @@
 """Campaigns: promises of srvstat tried many times over, each with a short and a long form."""
 
-from campaigns import requests, text
+from campaigns import faults, mutants, order, requests, text
 from campaigns.campaign import Campaign
 
-_ALL: tuple[Campaign, ...] = (requests.CAMPAIGN, text.CAMPAIGN)
+_ALL: tuple[Campaign, ...] = (
+    requests.CAMPAIGN,
+    text.CAMPAIGN,
+    faults.CAMPAIGN,
+    order.CAMPAIGN,
+    mutants.MUTANTS,
+)
 CAMPAIGNS = {campaign.name: campaign for campaign in _ALL}

@@ -86,6 +86,7 @@ def in_a_list(texts: Sequence[str], screen: Screen) -> str | None:
         first_observed_at=_AS_OF,
         last_observed_at=_AS_OF,
         observations=1,
+        root="0" * 64,
         servers=tuple(
             ListedServer(id="srv-1", cfx_id=text[:3], game="game_a", hostname=text)
             for text in listed

@@ -247,7 +247,7 @@ def test_damage_midway_stops_after_the_answers_so_far(
     ran = cli("compare", "--batch", "batch.ndjson", "-s", damaged)
 
     assert (ran.exit_code, ran.stdout) == (3, good * 2)
-    assert ran.stderr.startswith(f"error: {damaged}: damaged; ")
+    assert ran.stderr.startswith(f"error: {damaged}: damaged (day ")
 
 
 @pytest.mark.usefixtures("here")

@@ -5,11 +5,16 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from conftest import srvstat
+from srvstat.cli.output import Form, ReaderGoneError, form_of, json_output, tell, write
+from srvstat.contract.errors import OutputError, UsageError
 
 COMMAND = f"{sys.executable} -m srvstat"
 
@@ -157,3 +162,154 @@ def test_a_bug_is_reported_in_one_line_without_a_traceback(
     assert ran.stderr.startswith("error: a bug in srvstat: KeyError in _result, ")
     assert "secret" not in ran.stderr
     assert ran.stderr.count("\n") == 1
+
+
+@contextmanager
+def standard(stream: int, descriptor: int) -> Iterator[None]:
+    """Put a descriptor in the place of a standard one of this process."""
+    kept = os.dup(stream)
+    os.dup2(descriptor, stream)
+    try:
+        yield
+    finally:
+        os.dup2(kept, stream)
+        os.close(kept)
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    """Give the two ends of a pipe, to read from and to write to."""
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+def test_what_a_pipe_does_not_take_at_once_is_written_when_it_does(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    os.set_blocking(writing, False)
+    # More than any pipe holds, so that nothing more can be written until someone reads.
+    body = bytes(range(256)) * 8192
+    read = bytearray()
+
+    def read_all() -> None:
+        while len(read) < len(body):
+            read.extend(os.read(reading, 100_000))
+
+    reader = Timer(0.2, read_all)
+    reader.start()
+    with standard(1, writing):
+        write(body)
+    reader.join()
+
+    assert bytes(read) == body
+
+
+def test_a_reader_that_is_gone_is_told_from_a_failure() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    with standard(1, writing), pytest.raises(ReaderGoneError):
+        write(b"x")
+    os.close(writing)
+
+
+def test_a_write_that_fails_says_why(pipe: tuple[int, int]) -> None:
+    # What can only be read cannot be written.
+    with (
+        standard(1, pipe[0]),
+        pytest.raises(OutputError, match=r"^standard output: Bad file descriptor$"),
+    ):
+        write(b"x")
+
+
+def test_where_there_is_nothing_to_write_nothing_can_fail(pipe: tuple[int, int]) -> None:
+    with standard(1, pipe[0]):
+        write(b"")
+
+
+@pytest.fixture
+def terminal() -> Iterator[int]:
+    """Give a terminal that nobody looks at."""
+    ours, theirs = os.openpty()
+    yield theirs
+    os.close(theirs)
+    os.close(ours)
+
+
+def test_without_a_flag_a_terminal_gets_a_table_and_all_else_json(
+    terminal: int, pipe: tuple[int, int]
+) -> None:
+    with standard(1, terminal):
+        on_a_terminal = form_of(json=False, table=False)
+    with standard(1, pipe[1]):
+        in_a_pipe = form_of(json=False, table=False)
+
+    assert (on_a_terminal, in_a_pipe) == (Form.TABLE, Form.JSON)
+
+
+def test_a_flag_decides_the_form_wherever_it_goes(terminal: int, pipe: tuple[int, int]) -> None:
+    for descriptor in (terminal, pipe[1]):
+        with standard(1, descriptor):
+            assert form_of(json=True, table=False) is Form.JSON
+            assert form_of(json=False, table=True) is Form.TABLE
+            with pytest.raises(UsageError, match=r"^--json and --table exclude each other$"):
+                form_of(json=True, table=True)
+
+
+def test_json_is_made_harmless_on_a_terminal_alone(terminal: int, pipe: tuple[int, int]) -> None:
+    body = '"\u202e\u00e9"'.encode()
+
+    with standard(1, terminal):
+        on_a_terminal = json_output(body)
+    with standard(1, pipe[1]):
+        in_a_pipe = json_output(body)
+
+    assert on_a_terminal == b'"\\u202e\xc3\xa9"\n'
+    assert in_a_pipe == b'"\xe2\x80\xae\xc3\xa9"\n'
+
+
+LOCALES = [
+    ({}, "né…\n"),
+    ({"LANG": "C"}, "n\\u00e9...\n"),
+    ({"LANG": "POSIX"}, "n\\u00e9...\n"),
+    ({"LANG": "C.UTF-8"}, "né…\n"),
+    ({"LANG": "C", "LC_CTYPE": "sv_SE.UTF-8"}, "né…\n"),
+    ({"LANG": "sv_SE.UTF-8", "LC_CTYPE": "C"}, "n\\u00e9...\n"),
+    ({"LC_CTYPE": "C", "LC_ALL": "C.UTF-8"}, "né…\n"),
+    ({"LC_CTYPE": "C.UTF-8", "LC_ALL": "C"}, "n\\u00e9...\n"),
+    ({"LANG": "C", "LC_CTYPE": "", "LC_ALL": ""}, "n\\u00e9...\n"),
+]
+
+
+@pytest.mark.parametrize(("environment", "told"), LOCALES)
+def test_a_locale_of_ascii_alone_is_told_in_ascii(
+    environment: dict[str, str],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("LANG", "LC_ALL", "LC_CTYPE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    tell("né…")
+
+    assert capfd.readouterr() == ("", told)
+
+
+def test_each_line_that_is_told_stays_one_line(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+
+    tell("one\ntwo", "", "\x1b[31mthree")
+    tell()
+
+    assert capfd.readouterr() == ("", "one\\u000atwo\n\n\\u001b[31mthree\n")
+
+
+def test_there_is_nobody_to_tell_that_nothing_can_be_told(pipe: tuple[int, int]) -> None:
+    with standard(2, pipe[0]):
+        tell("one")

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import unicodedata
 from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -116,13 +117,31 @@ def test_a_value_is_written_compactly_with_its_keys_in_the_order_given(
 def test_a_number_that_json_cannot_say_is_refused(
     number: float, wrapped: Callable[[float], Any]
 ) -> None:
-    with pytest.raises(ValueError, match="JSON has no such number"):
+    with pytest.raises(ValueError, match=r"^JSON has no such number$"):
         wire.encode(wrapped(number))
 
 
 def test_half_a_character_is_not_written() -> None:
     with pytest.raises(ValueError, match="surrogates not allowed"):
         wire.encode("\ud800")
+
+
+class Name(str):
+    """A text of another type, which is an iterable of texts."""
+
+    __slots__ = ()
+
+
+OTHERS = [Name("text"), b"bytes", {"set"}, range(3), iter([1]), MappingProxyType({"a": 1})]
+
+
+@pytest.mark.parametrize("value", OTHERS, ids=[type(value).__name__ for value in OTHERS])
+@pytest.mark.parametrize("wrapped", [lambda value: value, lambda value: {"a": [value]}])
+def test_how_a_value_of_another_type_is_to_be_written_is_not_guessed(
+    value: Any, wrapped: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(KeyError):
+        wire.encode(wrapped(value))
 
 
 def node(script: str, stdin: bytes) -> bytes:

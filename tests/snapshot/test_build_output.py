@@ -290,9 +290,12 @@ def test_a_build_stopped_while_it_waits_leaves_nothing(here: Path) -> None:
     assert content(here) == before
 
 
-def test_a_build_killed_outright_leaves_the_old_snapshot_and_stops_no_other(cli: Cli) -> None:
+def test_a_build_killed_outright_leaves_the_old_snapshot_and_a_draft_that_the_next_removes(
+    here: Path, cli: Cli
+) -> None:
     os.mkfifo("fifo.csv")
     Path("out.db").write_bytes(b"old")
+    before = content(here)
     process = start(*COMMAND, "--observations", "fifo.csv", "--overwrite")
     with pipe_to(process, "fifo.csv") as pipe:
         pipe.write(csv([("a", AS_OF, 5)]))
@@ -300,8 +303,11 @@ def test_a_build_killed_outright_leaves_the_old_snapshot_and_stops_no_other(cli:
         process.kill()
         assert finish(process).exit_code == -signal.SIGKILL
 
+    (draft,) = content(here).keys() - before.keys()
+    assert re.fullmatch(r"\.out\.db\.srvstat-[0-9a-f]{16}\.tmp", draft)
     assert Path("out.db").read_bytes() == b"old"
     assert cli(*WEEK, "--overwrite").exit_code == 0
+    assert content(here).keys() == before.keys()
 
 
 @pytest.mark.parametrize(("options", "exit_codes"), [(["--overwrite"], [0, 0]), ([], [0, 2])])

@@ -15,15 +15,17 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY, Build, Cli, server
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAYS, Range, Window
+from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.days import (
     DAYS_A_SERVER,
     Day,
     days_of,
     has_prefix,
-    statistics_from_days,
+    observed_in,
     statistics_from_ends,
 )
-from srvstat.snapshot.read import open_file
+from srvstat.snapshot.read import SnapshotFile, open_file
+from srvstat.snapshot.rows import ServerRow
 from srvstat.stats import Growth, Statistics, statistics_of
 
 LARGEST = 2**53 - 1
@@ -44,6 +46,12 @@ class Observed(NamedTuple):
 
 
 LAST_DAY = LATEST // DAY
+
+
+def found(snapshot: SnapshotFile, *identifiers: str) -> list[ServerRow]:
+    """Return servers of a snapshot that has them all."""
+    references = [ServerReference(identifier=name, by="id") for name in identifiers]
+    return [row for row in snapshot.find(references) if row]
 
 
 @st.composite
@@ -148,8 +156,8 @@ def test_a_server_of_many_values_has_no_prefixes_and_its_days_tell_the_figures(c
     expected = statistics_of(observed.within(window))
 
     assert not any(map(has_prefix, days))
-    assert statistics_from_days(days_in(window, days), window) == expected
-    assert statistics_from_days(days, window) == expected
+    assert statistics_of(observed_in(days_in(window, days), window)[1]) == expected
+    assert statistics_of(observed_in(days, window)[1]) == expected
 
 
 @settings(max_examples=200)
@@ -158,12 +166,12 @@ def test_the_days_of_a_server_with_prefixes_can_be_merged_as_well(case: Case) ->
     observed, window = case
     days = days_in(window, days_of(KEY, *observed))
 
-    assert statistics_from_days(days, window) == statistics_of(observed.within(window))
+    assert statistics_of(observed_in(days, window)[1]) == statistics_of(observed.within(window))
 
 
 def test_a_server_without_observations_has_no_days() -> None:
     assert list(days_of(KEY, [], [])) == []
-    assert statistics_from_days([], Window(0, DAY)) == NOTHING
+    assert observed_in([], Window(0, DAY)) == ([], [])
 
 
 def steps(peak: int) -> Observed:
@@ -216,10 +224,10 @@ def test_a_window_is_open_at_its_start_and_closed_at_its_end_in_every_case(
     rows = [("a", at, count) for at, count in zip(*observed, strict=True)]
 
     with closing(open_file(build([server("a")], rows))) as snapshot:
-        assert snapshot.statistics([1], window) == [expected]
+        assert snapshot.statistics(found(snapshot, "a"), window) == [expected]
     assert observed.within(window) == values
     assert [has_prefix(day) for day in days] == [kind == "with prefixes"] * 3
-    assert statistics_from_days(days, window) == expected
+    assert statistics_of(observed_in(days, window)[1]) == expected
     if kind == "with prefixes":
         assert told_by_the_ends(observed, window) == expected
 
@@ -298,9 +306,9 @@ def test_a_snapshot_answers_what_its_observations_say(
 
     with closing(open_file(path)) as snapshot:
         for window in data.draw(st.lists(windows(*fleet.values()), min_size=3, max_size=3)):
-            keys = data.draw(st.permutations([1, 2, 3, 4, 1]))
-            expected = [seen_in(path, sorted(fleet)[key - 1], window) for key in keys]
-            assert snapshot.statistics(keys, window) == expected
+            names = data.draw(st.permutations([*fleet, min(fleet)]))
+            expected = [seen_in(path, name, window) for name in names]
+            assert snapshot.statistics(found(snapshot, *names), window) == expected
 
     names = data.draw(st.permutations(list(fleet)))
     asked_range = data.draw(st.sampled_from(list(DAYS)))
@@ -475,5 +483,5 @@ def test_what_a_server_adds_up_to_may_be_more_than_sqlite_counts(
 
     assert [row[-1] is not None for row in days_stored(path)] == [is_worth_it] * 2
     with closing(open_file(path)) as snapshot:
-        found = snapshot.statistics([1], Window(-1, DAY))
-    assert found == [statistics_of(players)]
+        statistics = snapshot.statistics(found(snapshot, "a"), Window(-1, DAY))
+    assert statistics == [statistics_of(players)]

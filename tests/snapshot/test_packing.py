@@ -1,5 +1,6 @@
 """Whole numbers as bytes: the fewest of 1, 2, 4 or 8 each, the least significant one first."""
 
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -30,6 +31,17 @@ def test_numbers_are_little_endian_in_the_width_of_the_greatest(
 ) -> None:
     assert pack(numbers, greatest).hex() == packed
     assert list(unpack(bytes.fromhex(packed), len(numbers))) == numbers
+
+
+def test_a_machine_of_the_other_byte_order_turns_the_bytes_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # This machine is taken for one of the other order. So what it turns round, or not, comes out
+    # wrong here, and in the same way on machines of both.
+    monkeypatch.setattr(sys, "byteorder", {"little": "big", "big": "little"}[sys.byteorder])
+
+    assert pack([258, 1], 65_535) == b"\1\2\0\1"
+    assert list(unpack(b"\1\2\0\1", 2)) == [258, 1]
 
 
 def test_no_numbers_are_no_bytes() -> None:

@@ -12,7 +12,8 @@ from srvstat.snapshot.schema import FORMAT_VERSION
 CONTRACT_VERSION = "1.0.0"
 
 _EXIT_CODES = """Exit codes: 0 an answer, 2 wrong usage, 3 no usable snapshot, 4 output not written,
-6 an input file refused, 40 invalid request, 44 server not found, 130 interrupted."""
+5 a difference found, 6 an input file refused, 40 invalid request, 44 server not found,
+130 interrupted."""
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -26,7 +27,9 @@ app = typer.Typer(
     context_settings=_SETTINGS,
 )
 snapshot_app = typer.Typer(
-    help="Build snapshots and look into them.", rich_markup_mode=None, context_settings=_SETTINGS
+    help="Build snapshots, look into them and check them.",
+    rich_markup_mode=None,
+    context_settings=_SETTINGS,
 )
 
 
@@ -68,4 +71,5 @@ app.add_typer(snapshot_app, name="snapshot")
 app.command()(demo.demo)
 snapshot_app.command()(snapshots.build)
 snapshot_app.command()(snapshots.info)
+snapshot_app.command()(snapshots.verify)
 snapshot_app.command("draft-servers")(snapshots.draft_servers)

@@ -1,9 +1,10 @@
-"""`snapshot build`, `snapshot info` and `snapshot draft-servers`.
+"""`snapshot build`, `info`, `verify` and `draft-servers`.
 
 What reads sources, builds, or draws is imported by the command that does it.
 """
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from srvstat.cli.options import (
 )
 from srvstat.cli.output import STDERR, Form, Outcome, form_of, json_output, tell
 from srvstat.contract import wire
+from srvstat.contract.errors import DifferenceError, UsageError
 from srvstat.contract.instants import format_instant
 from srvstat.render.text import count_of
 from srvstat.snapshot.read import open_file
@@ -46,6 +48,16 @@ ObservationsOption = Annotated[
         metavar="FILE|-",
         help="Observations as CSV (serverId,observedAt,players) or NDJSON; repeatable.",
     ),
+]
+PathArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="PATH",
+        help=f"The snapshot; else ${SNAPSHOT_VARIABLE}, else ./{SNAPSHOT_DEFAULT}.",
+    ),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="JSON; the default where output is no terminal.")
 ]
 OutputArgument = Annotated[str, typer.Argument(metavar="OUTPUT", help="The snapshot to write.")]
 
@@ -132,17 +144,7 @@ def draft_servers(observations: ObservationsOption, format: FormatOption = None)
 
 
 def info(
-    path: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="PATH",
-            help=f"The snapshot; else ${SNAPSHOT_VARIABLE}, else ./{SNAPSHOT_DEFAULT}.",
-        ),
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="JSON; the default where output is no terminal.")
-    ] = False,
-    table: TableOption = False,
+    path: PathArgument = None, json: JsonOption = False, table: TableOption = False
 ) -> Outcome:
     """Show what is in a snapshot.
 
@@ -161,6 +163,60 @@ def info(
     return Outcome([info_table(view)])
 
 
+def verify(
+    path: PathArgument = None,
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROOT", help="The root that the snapshot must have, from whoever built it."
+        ),
+    ] = None,
+    json: JsonOption = False,
+    table: TableOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+) -> Outcome:
+    """Check all of a snapshot, and print its root.
+
+    Whatever is derived is made anew from the observations. Exit code 3 for damage, 5 for another
+    root than the one expected.
+
+    Example: srvstat snapshot verify snapshot.db
+    """
+    from srvstat.snapshot.verify import verify as verify_snapshot
+
+    form = form_of(json=json, table=table)
+    expected = _root_of(expect)
+    with _checking(quiet=quiet) as progress:
+        found = verify_snapshot(snapshot_path(path), progress)
+    if form is Form.JSON:
+        body = {
+            "root": found.root,
+            "asOf": format_instant(found.as_of),
+            "servers": found.servers,
+            "observations": found.observations,
+            "days": found.days,
+        }
+        answer = json_output(wire.encode(body))
+    else:
+        from srvstat.cli.tables import verification_table
+
+        answer = verification_table(found)
+    if expected not in (None, found.root):
+        tell(f"error: the root is not the one expected, {expected}")
+        return Outcome([answer], DifferenceError.exit_code)
+    return Outcome([answer])
+
+
+def _root_of(text: str | None) -> str | None:
+    """Return the root that an option names, in lower case.
+
+    Raises UsageError.
+    """
+    if text is None or re.fullmatch("[0-9A-Fa-f]{64}", text):
+        return text and text.lower()
+    raise UsageError("--expect: a root is 64 hexadecimal digits, as `snapshot info` shows it")
+
+
 def _info_body(view: "SnapshotView") -> dict[str, Any]:
     games = Counter(server.game for server in view.servers)
     return {
@@ -169,6 +225,7 @@ def _info_body(view: "SnapshotView") -> dict[str, Any]:
         "lastObservedAt": _optional_instant(view.last_observed_at),
         "servers": len(view.servers),
         "observations": view.observations,
+        "root": view.root,
         "games": dict(sorted(games.items())),
         "standIns": view.stand_ins,
         "sources": view.sources,
@@ -196,7 +253,7 @@ def _progress(
     sources: "Sequence[Source]", *, quiet: bool
 ) -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar to whoever is there to see it."""
-    if quiet or not os.isatty(STDERR) or os.environ.get("TERM") == "dumb":
+    if not _is_watched(quiet=quiet):
         yield lambda _step, _bytes, _rows: None
         return
     from srvstat.render.progress import progress_bar
@@ -205,3 +262,19 @@ def _progress(
     known = None if None in sizes else sum(size for size in sizes if size)
     with progress_bar(known) as progress:
         yield progress
+
+
+@contextmanager
+def _checking(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar to whoever is there to see it."""
+    if not _is_watched(quiet=quiet):
+        yield lambda _rows, _total: None
+        return
+    from srvstat.render.progress import checking_bar
+
+    with checking_bar() as progress:
+        yield progress
+
+
+def _is_watched(*, quiet: bool) -> bool:
+    return not quiet and os.isatty(STDERR) and os.environ.get("TERM") != "dumb"

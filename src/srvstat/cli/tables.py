@@ -10,7 +10,7 @@ from srvstat import operations
 from srvstat.cli.output import STDOUT, shows_ascii_only, tell
 from srvstat.contract.ranges import DAY_MS
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.views import SnapshotView
+from srvstat.contract.views import SnapshotView, Verification
 from srvstat.render import tables
 from srvstat.render.screen import Screen
 from srvstat.render.text import duration, instant_text
@@ -42,6 +42,11 @@ def comparison_table(
 def info_table(view: SnapshotView) -> bytes:
     """Show what is in a snapshot as a table."""
     return tables.snapshot_info(view, _screen()).encode("utf-8")
+
+
+def verification_table(view: Verification) -> bytes:
+    """Show what was found of a snapshot that is sound."""
+    return tables.verification(view, _screen()).encode("utf-8")
 
 
 def _screen() -> Screen:

@@ -39,6 +39,12 @@ class OutputError(SrvstatError):
     exit_code = 4
 
 
+class DifferenceError(SrvstatError):
+    """A check found a difference."""
+
+    exit_code = 5
+
+
 class SourceError(SrvstatError):
     """An input file was refused: missing, unreadable, cut, or not what it should be."""
 

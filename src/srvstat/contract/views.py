@@ -72,12 +72,24 @@ class SnapshotView(ContractModel):
     first_observed_at: int | None
     last_observed_at: int | None
     observations: int
+    root: str
     servers: tuple[ListedServer, ...]
     stand_ins: int
     sources: tuple[str, ...]
     repeated: int
     conflicting: int
     rejected: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A snapshot found sound: its root, as 64 hexadecimal digits, and how much was checked."""
+
+    root: str
+    as_of: int
+    servers: int
+    observations: int
+    days: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,19 +88,17 @@ _ESCAPES = str.maketrans(
 def encode(value: Any) -> bytes:
     """Write a value as the bytes of `JSON.stringify`: compact, UTF-8, keys in the given order.
 
-    Takes None, bool, int, float, str and lists, tuples and mappings of them. An int is written as
+    Takes None, bool, int, float, str and lists, tuples and dicts of them. An int is written as
     it is; JSON's readers hold it exactly up to 2^53.
 
-    Raises ValueError for a number that JSON cannot say and for text with lone surrogates.
+    Raises ValueError for a number that JSON cannot say and for text with lone surrogates, KeyError
+    for a value of any other type.
     """
     return _text(value).encode("utf-8")
 
 
 def _text(value: Any) -> str:
-    write = _WRITERS.get(type(value))
-    if write is not None:
-        return write(value)
-    return _object_text(value) if isinstance(value, Mapping) else _array_text(value)
+    return _WRITERS[type(value)](value)
 
 
 def _object_text(members: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""A progress bar on standard error, for builds that a person waits for."""
+"""Progress bars on standard error, for work that a person waits for."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,13 +33,7 @@ class _RowRate(ProgressColumn):
         return Text(f"{rate:,.0f} rows/s")
 
 
-@contextmanager
-def progress_bar(total_bytes: int | None) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar while the block runs, and hand out what moves it.
-
-    That is told the step under way, reading or storing, and the bytes and rows just done. Without a
-    total the bar of reading says that work goes on, and how much is done. All is gone at the end.
-    """
+def _bars() -> Progress:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -47,7 +41,33 @@ def progress_bar(total_bytes: int | None) -> Iterator[Callable[[str, int, int], 
         _RowRate(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+@contextmanager
+def checking_bar() -> Iterator[Callable[[int, int], None]]:
+    """Show a bar while the block runs, and hand out what moves it.
+
+    That is told how many rows were just checked, and of how many.
+    """
+    with _bars() as progress:
+        checking = progress.add_task("checking", total=None, rows=0, unit="rows")
+
+        def advance(rows: int, total: int) -> None:
+            done = progress.tasks[checking].fields["rows"] + rows
+            progress.update(checking, total=total, advance=rows, rows=done)
+
+        yield advance
+
+
+@contextmanager
+def progress_bar(total_bytes: int | None) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar while the block runs, and hand out what moves it.
+
+    That is told the step under way, reading or storing, and the bytes and rows just done. Without a
+    total the bar of reading says that work goes on, and how much is done. All is gone at the end.
+    """
+    with _bars() as progress:
         reading = progress.add_task("reading", total=total_bytes, rows=0, unit="bytes")
         storing = progress.add_task("storing", visible=False, total=None, rows=0, unit="rows")
 

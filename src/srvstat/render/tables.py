@@ -11,7 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.contract.responses import GrowthFields, ServerResult
-from srvstat.contract.views import ComparisonView, ServerDetailView, ServerView, SnapshotView
+from srvstat.contract.views import (
+    ComparisonView,
+    ServerDetailView,
+    ServerView,
+    SnapshotView,
+    Verification,
+)
 from srvstat.render.screen import Screen
 from srvstat.render.text import count_of, duration, exact_duration, instant_text
 
@@ -215,6 +221,7 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
     )
     fields: _Fields = [
         ("as of", instant_text(view.as_of)),
+        ("root", view.root),
         ("observed", f"{first} to {last}" if first else "nothing"),
         ("observations", f"{view.observations:,}"),
         ("servers", f"{len(view.servers):,}" + (f" ({per_game})" if per_game else "")),
@@ -231,6 +238,19 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
     more = len(view.servers) - _MOST_LISTED
     rest = [Text(f"and {count_of(more, 'more server')}; --json names them all")] if more > 0 else []
     return screen.text(_grid(fields), Text(), table, *rest)
+
+
+def verification(view: Verification, screen: Screen) -> str:
+    """Show what was found of a snapshot that is sound."""
+    fields: _Fields = [
+        ("sound", "every row is what was built, and what is derived follows from the observations"),
+        ("root", view.root),
+        ("as of", instant_text(view.as_of)),
+        ("servers", f"{view.servers:,}"),
+        ("observations", f"{view.observations:,}"),
+        ("days", f"{view.days:,}, each of one server"),
+    ]
+    return screen.text(_grid(fields))
 
 
 def _grid(fields: _Fields) -> Table:

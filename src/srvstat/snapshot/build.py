@@ -2,24 +2,24 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass
-from itertools import chain, repeat
-from typing import Any, NamedTuple
+from dataclasses import asdict
+from urllib.parse import quote
 
 import sqlite_utils
 
 from srvstat.contract import wire
-from srvstat.contract.errors import OutputError, SnapshotError, SourceError, UsageError
+from srvstat.contract.errors import OutputError, SourceError, UsageError
 from srvstat.contract.views import BuildSummary
-from srvstat.snapshot.days import Day, days_of
+from srvstat.snapshot.digest import directory_of, row_digest, sealed
 from srvstat.snapshot.intake import Intake, Progress
 from srvstat.snapshot.publish import published, writing
-from srvstat.snapshot.read import open_file
 from srvstat.snapshot.rejects import Rejects
+from srvstat.snapshot.rows import FileRow, ServerRow
 from srvstat.snapshot.schema import APPLICATION_ID, FORMAT_VERSION, schema
-from srvstat.snapshot.staging import Series
+from srvstat.snapshot.storing import Stored, store
+from srvstat.snapshot.verify import check_draft
 from srvstat.sources import servers
 from srvstat.sources.formats import STDIN
 from srvstat.sources.servers import ServerRecord
@@ -34,12 +34,6 @@ _BUILDING = """
     PRAGMA synchronous = OFF;
     PRAGMA locking_mode = EXCLUSIVE;
 """
-
-_ROWS_A_STATEMENT = 100
-"""One statement for many rows takes half the time of as many statements."""
-
-_ROWS_A_REPORT = 10_000
-"""Servers can be many and small, and drawing takes longer than storing one."""
 
 
 def build(  # noqa: PLR0913 - each is an option of the command
@@ -67,7 +61,7 @@ def build(  # noqa: PLR0913 - each is an option of the command
         write_reject = stack.enter_context(_rejects(rejects))
         draft = stack.enter_context(published(output, overwrite=overwrite))
         records = servers.read(servers_source)
-        with _storing(output), closing(sqlite3.connect(draft)) as connection:
+        with _storing(output), closing(_connect(draft)) as connection:
             connection.executescript(_BUILDING)
             database = sqlite_utils.Database(connection, execute_plugins=False)
             database.executescript(schema())
@@ -76,13 +70,19 @@ def build(  # noqa: PLR0913 - each is an option of the command
             intake = Intake(connection, records, observation_sources, as_of)
             with database.atomic():
                 unread = _read(intake, progress, strict=strict)
-                stored = _store(connection, intake, progress)
+                stored = store(connection, intake, progress)
                 first_reject = _report(intake.rejects, write_reject, strict=strict)
                 if unread:
                     raise unread
                 summary = _derive(database, intake, stored, records, first_reject)
-        _read_back(output, draft, summary)
+        check_draft(output, draft, summary.kept)
     return summary
+
+
+def _connect(draft: str) -> sqlite3.Connection:
+    # The draft is locked as a whole. SQLite's own locks would wait for that one on macOS and NFS.
+    uri = f"file:{quote(os.fsencode(draft), safe='/')}?mode=rw&nolock=1"
+    return sqlite3.connect(uri, uri=True)
 
 
 def _read(intake: Intake, progress: Progress, *, strict: bool) -> SourceError | None:
@@ -97,63 +97,6 @@ def _read(intake: Intake, progress: Progress, *, strict: bool) -> SourceError | 
             raise
         return error
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """What became of the observations staged: the span of each server with any, and counts."""
-
-    spans: Mapping[int, "_Span"]
-    kept: int
-    repeated: int
-
-
-class _Span(NamedTuple):
-    """The first and the last observation of a server."""
-
-    first_at: int
-    last_at: int
-    last_players: int
-
-
-def _store(connection: sqlite3.Connection, intake: Intake, progress: Progress) -> _Stored:
-    """Store all that is staged, in the order of the tables' keys, with the index."""
-    spans: dict[int, _Span] = {}
-    kept = repeated = told = 0
-    for server_id, key in intake.keys.items():
-        series = intake.staging.series(key)
-        for place, instant, players, standing_players in series.repeats:
-            if players == standing_players:
-                repeated += 1
-            else:
-                text = f"{server_id},{instant},{players}"
-                intake.rejects.add_conflict(place, standing_players, text)
-        if series.instants:
-            _insert(connection, key, series)
-            spans[key] = _Span(series.instants[0], series.instants[-1], series.players[-1])
-            kept += len(series.instants)
-        if kept - told >= _ROWS_A_REPORT:
-            progress("storing", 0, kept - told)
-            told = kept
-    return _Stored(spans, kept, repeated)
-
-
-def _insert(connection: sqlite3.Connection, key: int, series: Series) -> None:
-    instants, players = series.instants, series.players
-    many = len(instants) - len(instants) % _ROWS_A_STATEMENT
-    for rows, start, end in ((_ROWS_A_STATEMENT, 0, many), (1, many, len(instants))):
-        values = ", ".join(["(?, ?, ?)"] * rows)
-        parts = (
-            zip(repeat(key, rows), instants[at : at + rows], players[at : at + rows], strict=True)
-            for at in range(start, end, rows)
-        )
-        connection.executemany(
-            f"INSERT INTO observations VALUES {values}",  # noqa: S608 - question marks
-            (list(chain.from_iterable(part)) for part in parts),
-        )
-    values = ", ".join("?" * len(Day._fields))
-    days = days_of(key, instants, players)
-    connection.executemany(f"INSERT INTO days VALUES ({values})", days)  # noqa: S608 - question marks
 
 
 def _report(rejects: Rejects, write: Callable[[bytes], None], *, strict: bool) -> str | None:
@@ -177,7 +120,7 @@ def _report(rejects: Rejects, write: Callable[[bytes], None], *, strict: bool) -
 def _derive(
     database: sqlite_utils.Database,
     intake: Intake,
-    stored: _Stored,
+    stored: Stored,
     records: Sequence[ServerRecord],
     first_reject: str | None,
 ) -> BuildSummary:
@@ -188,13 +131,11 @@ def _derive(
     as_of = intake.as_of if intake.as_of is not None else last
     if as_of is None:
         raise SourceError("no observation was kept, so nothing tells the as_of; add --as-of TIME")
-    rows = [
-        _server_row(record, intake.keys[record.id], spans.get(intake.keys[record.id]), as_of)
+    rows = sorted(
+        _server_row(record, intake.keys[record.id], stored, as_of)
         for record in records
         if record.publishable
-    ]
-    rows.sort(key=lambda row: row["server"])
-    database.table("servers").insert_all(rows)
+    )
     summary = BuildSummary(
         read=intake.rows,
         kept=stored.kept,
@@ -205,41 +146,57 @@ def _derive(
         first_reject=first_reject,
         servers=len(rows),
         withheld=len(records) - len(rows),
-        stand_ins=sum(row["current_is_stand_in"] for row in rows),
+        stand_ins=sum(row.current_is_stand_in for row in rows),
         as_of=as_of,
         first_observed_at=first,
         last_observed_at=last,
         warnings=tuple(intake.warnings),
     )
-    database.table("snapshot").insert(
-        {
-            "as_of": as_of,
-            "server_count": summary.servers,
-            "observation_count": summary.kept,
-            "first_observed_at": first,
-            "last_observed_at": last,
-            "sources": _json([os.path.basename(source.title) for source in intake.sources]),
-            "repeated": summary.repeated,
-            "conflicting": summary.conflicting,
-            "rejected": summary.rejected,
-        }
+    directory = directory_of(rows)
+    own = FileRow(
+        as_of=as_of,
+        server_count=summary.servers,
+        observation_count=summary.kept,
+        first_observed_at=first,
+        last_observed_at=last,
+        sources=_json([os.path.basename(source.title) for source in intake.sources]),
+        repeated=summary.repeated,
+        conflicting=summary.conflicting,
+        rejected=summary.rejected,
+        bucket_digests=b"".join(row_digest("directory", row) for row in directory),
+        root=b"",
+        digest=b"",
     )
+    database.table("servers").insert_all(row._asdict() for row in rows)
+    database.table("directory").insert_all(
+        {"bucket": bucket, "entries": entries} for bucket, entries in directory
+    )
+    database.table("snapshot").insert(sealed(own)._asdict())
     return summary
 
 
-def _server_row(record: ServerRecord, key: int, span: _Span | None, as_of: int) -> dict[str, Any]:
+def _server_row(record: ServerRecord, key: int, stored: Stored, as_of: int) -> ServerRow:
     """Return a row of `servers`, with what the record leaves open taken from its observations."""
-    row = asdict(record)
-    del row["publishable"]
-    row["server"] = key
-    row["tags"], row["flags"] = _json(record.tags), _json(record.flags)
-    row["current_is_stand_in"] = record.players_current is None
+    span = stored.spans.get(key)
+    fields = asdict(record)
+    del fields["publishable"]
     defaults = {
         "players_current": span.last_players if span else 0,
         "first_seen_at": span.first_at if span else as_of,
         "updated_at": span.last_at if span else as_of,
     }
-    return row | {name: value for name, value in defaults.items() if row[name] is None}
+    fields |= {name: value for name, value in defaults.items() if fields[name] is None}
+    fields |= {
+        "tags": _json(record.tags),
+        "flags": _json(record.flags),
+        "offline": int(record.offline),
+    }
+    return ServerRow(
+        **fields,
+        server=key,
+        current_is_stand_in=int(record.players_current is None),
+        calendar_digest=stored.calendar_digests[key],
+    )
 
 
 def _json(values: Sequence[str]) -> str:
@@ -252,10 +209,13 @@ def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) ->
     check_stdin_once(source.name for source in sources)
     if STDIN in (output, rejects):
         raise UsageError("a snapshot and its rejects are files; - is none")
+    written = []
     for path in filter(None, (output, rejects)):
-        if os.path.realpath(path) in read:
+        with writing(path):
+            written.append(os.path.realpath(path))
+        if written[-1] in read:
             raise UsageError(f"{path}: is a source of this build, and would be replaced")
-    if rejects and os.path.realpath(output) == os.path.realpath(rejects):
+    if len(set(written)) < len(written):
         raise UsageError(
             f"{rejects}: is the snapshot to build, and the rejects need their own file"
         )
@@ -288,14 +248,3 @@ def _storing(output: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise OutputError(f"{output}: {error}, here or in SQLite's temporary files") from None
-
-
-def _read_back(output: str, draft: str, summary: BuildSummary) -> None:
-    """Open the draft as any reader will, before it gets its name."""
-    try:
-        with closing(open_file(draft)) as snapshot:
-            sound = snapshot.is_sound() and snapshot.view().observations == summary.kept
-    except SnapshotError:
-        sound = False
-    if not sound:
-        raise OutputError(f"{output}: what was written does not read back; is the disk failing?")

@@ -18,7 +18,6 @@ from srvstat.stats import (
     Statistics,
     growth_between,
     statistics_between,
-    statistics_of,
 )
 
 DAYS_A_SERVER = 10_000_000
@@ -144,19 +143,22 @@ def statistics_from_ends(first: Day, last: Day, window: Window) -> Statistics:
     return statistics_between(start.prefix, end.prefix, growth)
 
 
-def statistics_from_days(days: Iterable[Day], window: Window) -> Statistics:
-    """Return the statistics of a window from its days, in their order.
+def observed_in(days: Iterable[Day], window: Window) -> tuple[list[int], list[int]]:
+    """Return the instants of what was observed in a window, in order, and the players of each.
 
-    Raises ValueError and TypeError for rows that no build made.
+    `days` are the window's, in their order. Raises ValueError and TypeError for rows that no build
+    made.
     """
-    observed: list[int] = []
+    instants: list[int] = []
+    players: list[int] = []
     for day in days:
         midnight = _midnight(day)
         times = unpack(day.times, day.observation_count)
         first = bisect_right(times, window.start - midnight)
         last = bisect_right(times, window.end - midnight)
-        observed.extend(unpack(day.players, day.observation_count)[first:last])
-    return statistics_of(observed)
+        instants.extend([midnight + time for time in times[first:last]])
+        players.extend(unpack(day.players, day.observation_count)[first:last])
+    return instants, players
 
 
 class _State(NamedTuple):

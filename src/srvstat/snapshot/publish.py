@@ -1,12 +1,15 @@
 """Put a file in its place once it is complete, or leave everything as it was."""
 
+import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 
 from srvstat.contract.errors import OutputError, UsageError
+from srvstat.snapshot.drafts import drafted, sweep
+
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 @contextmanager
@@ -16,29 +19,28 @@ def published(path: str, *, overwrite: bool) -> Iterator[str]:
     The new file lies beside its target. It is flushed to the disk, renamed, and the rename flushed
     too, so the target is the old file or the new one, whole, whatever happens. Without `overwrite`
     a file that stands there, even since a moment ago, is never replaced. A symbolic link stays and
-    its target is replaced.
+    its target is replaced. What killed builds of the same target left is removed first.
 
     Raises UsageError where the target may not be replaced, OutputError where it can't be written.
     """
     with writing(path):
         target = os.path.realpath(path)
     _check_target(path, target, overwrite=overwrite)
-    draft = os.path.join(os.path.dirname(target), f".srvstat-{secrets.token_hex(8)}.tmp")
-    try:
+    with ExitStack() as stack:
         with writing(path):
-            # O_EXCL never follows what someone else put there; the umask sets the mode.
-            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666))
-        yield draft
+            # Opened before the work begins: one that can't be read can't be flushed either.
+            directory = _opened(os.path.dirname(target), stack)
+            sweep(target)
+            draft = stack.enter_context(drafted(target))
+        yield draft.path
         with writing(path):
-            _flush(draft)
+            # The draft's first descriptor hears of whatever could not be written since.
+            os.fsync(draft.descriptor)
             if overwrite:
-                os.replace(draft, target)
+                os.replace(draft.path, target)
             else:
-                _link(path, draft, target)
-            _flush(os.path.dirname(target))
-    finally:
-        with suppress(OSError):
-            os.unlink(draft)
+                _link(path, draft.path, target)
+            os.fsync(directory)
 
 
 def _check_target(path: str, target: str, *, overwrite: bool) -> None:
@@ -53,26 +55,29 @@ def _check_target(path: str, target: str, *, overwrite: bool) -> None:
         raise _exists(path)
 
 
+def _opened(directory: str, stack: ExitStack) -> int:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
 def _link(path: str, draft: str, target: str) -> None:
+    """Give a draft its name as no rename does: only where nothing has that name."""
     try:
         os.link(draft, target)
     except FileExistsError:
         raise _exists(path) from None
-    except OSError as error:  # a file system without hard links
-        why = error.strerror or "cannot be linked"
-        raise OutputError(f"{path}: {why}; --overwrite needs no hard link") from None
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        raise OutputError(
+            f"{path}: this file system has no hard links, by which a new file never replaces"
+            " another; --overwrite needs none"
+        ) from None
 
 
 def _exists(path: str) -> UsageError:
     return UsageError(f"{path}: exists; --overwrite replaces it")
-
-
-def _flush(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -3,7 +3,10 @@
 import os
 
 APPLICATION_ID = 0x73727673
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+
+LONGEST_ROW = 1 << 24
+"""The most bytes that a reader takes of one row; no build makes one that comes near."""
 
 
 def schema() -> str:

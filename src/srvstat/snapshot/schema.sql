@@ -1,13 +1,16 @@
--- A snapshot of srvstat: format version 2.
+-- A snapshot of srvstat: format version 3.
 --
 -- One SQLite file in rollback-journal mode. Its header bears application_id 0x73727673 ("srvs")
 -- and, as user_version, the format version. The tables are STRICT, so a column holds its declared
 -- type and no other. Every instant is an integer of Unix milliseconds (UTC).
 --
--- History: 1, the first format; 2, with days.
+-- A digest is the first 16 bytes of the SHA-256 of a row (docs/snapshot.md says how a row becomes
+-- bytes). Each row that answers read has its digest in another one, up to the row of the file.
+--
+-- History: 1, the first format; 2, with days; 3, with digests.
 
--- One row: what the file speaks for, and what it was built from. It holds no clock and no
--- directory, so that the same sources build the same bytes.
+-- One row: what the file speaks for, and what it was built from. It holds no clock and no path, so
+-- that the same sources build the same bytes.
 CREATE TABLE snapshot (
     as_of             INTEGER NOT NULL, -- the instant that answers speak for
     server_count      INTEGER NOT NULL, -- rows of servers
@@ -17,7 +20,21 @@ CREATE TABLE snapshot (
     sources           TEXT    NOT NULL, -- names of the observation files as a JSON array, in the order read
     repeated          INTEGER NOT NULL, -- equal observations of one server and instant that collapsed
     conflicting       INTEGER NOT NULL, -- unequal ones that gave way to the first one read
-    rejected          INTEGER NOT NULL  -- rows that are no observation
+    rejected          INTEGER NOT NULL, -- rows that are no observation
+    bucket_digests    BLOB    NOT NULL, -- the digest of each row of directory, in its order
+    root              BLOB    NOT NULL, -- the whole SHA-256 of as_of, the counts, the two ends and
+                                        -- bucket_digests: the same for the same content
+    digest            BLOB    NOT NULL  -- of all the columns before
+) STRICT;
+
+-- Which server an identifier names: a proof of those that exist, and that no other does. An
+-- identifier's hash is the first 8 bytes of the SHA-256 of its namespace (id or cfxId), a zero byte
+-- and itself. Of N buckets a namespace, it belongs to the one with the number hash * N >> 64, which
+-- for cfxId is counted from N on.
+CREATE TABLE directory (
+    bucket  INTEGER PRIMARY KEY, -- 0, 1, 2 …
+    entries BLOB NOT NULL        -- 28 bytes for each identifier, ascending: its hash, servers.server
+                                 -- (4 bytes, both big-endian), and the digest of that row
 ) STRICT;
 
 -- One row a publishable server: the fields of the specification's Server detail. Servers that are
@@ -40,7 +57,15 @@ CREATE TABLE servers (
     offline             INTEGER NOT NULL,     -- 0 or 1
     first_seen_at       INTEGER NOT NULL,
     updated_at          INTEGER NOT NULL,
-    current_is_stand_in INTEGER NOT NULL      -- 1 where players_current is the last observation
+    current_is_stand_in INTEGER NOT NULL,     -- 1 where players_current is the last observation
+    calendar_digest     BLOB    NOT NULL      -- of the server's row of calendars
+) STRICT;
+
+-- One row a server: the days it was observed on, so that none can be missing unnoticed.
+CREATE TABLE calendars (
+    server  INTEGER PRIMARY KEY, -- servers.server
+    days    BLOB NOT NULL,       -- days since 1970-01-01, ascending; packed like the blobs of days
+    digests BLOB NOT NULL        -- the digest of each of them: of its row of days
 ) STRICT;
 
 -- The truth: every observed player count, once. Plain rows, for any tool that reads SQLite.

@@ -1,0 +1,269 @@
+"""Open a file as a snapshot without trusting it. Reading never creates or changes a file."""
+
+import math
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+from srvstat.contract.errors import SnapshotError
+from srvstat.snapshot.schema import APPLICATION_ID, FORMAT_VERSION, LONGEST_ROW, schema
+
+_MAGIC = b"SQLite format 3\x00"
+_HEADER_BYTES = 100
+_UTF_8 = 1
+_SCHEMA_ENTRIES = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+_BUILD_ONE = "build one with `srvstat snapshot build`"
+
+# 32 MiB of pages are what answers need of a few hundred servers; only those that are read count.
+_SETTINGS = (
+    "trusted_schema = 0",
+    "cell_size_check = 1",
+    "mmap_size = 0",
+    "query_only = 1",
+    "temp_store = 2",
+    "cache_size = -32768",
+)
+# What no statement of ours comes near, so that a file can't make one of them grow.
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: LONGEST_ROW,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 64,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 50,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 20,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 25_000,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 1_000,
+}
+_TABLES = frozenset(
+    {"snapshot", "directory", "servers", "calendars", "days", "observations", "sqlite_master"}
+)
+_PRAGMAS = frozenset(
+    {*(setting.partition(" ")[0] for setting in _SETTINGS), "quick_check", "integrity_check"}
+)
+_FUNCTIONS = frozenset({"count"})
+
+_SECONDS_A_ROW = 5.0
+_OPERATIONS_A_LOOK = 2_000
+"""So many steps of SQLite pass between two looks at the clock: a few dozen microseconds."""
+
+
+class SnapshotConnection:
+    """A connection to a snapshot file that runs our few statements and nothing else.
+
+    Made by `connected`; every method raises SnapshotError where the file is damaged.
+    """
+
+    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._deadline = _Deadline()
+        connection.set_progress_handler(self._deadline.has_passed, _OPERATIONS_A_LOOK)
+        connection.set_authorizer(_judgement)
+        for category, limit in _LIMITS.items():
+            connection.setlimit(category, limit)
+        for setting in _SETTINGS:
+            self.rows(f"PRAGMA {setting}", part="the whole file")
+        # A view in the place of a table could compute without end, and a trigger or a generated
+        # column could run what they like.
+        found = set(self.rows(_SCHEMA_ENTRIES, part="its tables"))
+        if found != _schema_entries():
+            raise self.damaged("its tables")
+
+    def close(self) -> None:
+        """Close the file; the snapshot can't be asked any more."""
+        self._connection.close()
+
+    def rows(
+        self, sql: str, *parameters: object, part: str, seconds: float = _SECONDS_A_ROW
+    ) -> list[Any]:
+        """Return the rows of a statement, which reads a part of the file and does not take long."""
+        self._deadline.at = time.monotonic() + seconds
+        with self._reading(part):
+            return self._connection.execute(sql, parameters).fetchall()
+
+    def stream(self, sql: str, *parameters: object, part: str) -> Iterator[Any]:
+        """Yield the rows of a statement that may have many; none of them takes long."""
+        self._deadline.at = time.monotonic() + _SECONDS_A_ROW
+        with self._reading(part):
+            for row in self._connection.execute(sql, parameters):
+                yield row
+                self._deadline.at = time.monotonic() + _SECONDS_A_ROW
+
+    def is_sound(self, check: str) -> bool:
+        """Say whether SQLite finds nothing wrong in a `quick_check` or an `integrity_check`."""
+        found = self.rows(f"PRAGMA {check}(1)", part="the whole file", seconds=math.inf)
+        return found == [("ok",)]
+
+    @contextmanager
+    def _reading(self, part: str) -> Iterator[None]:
+        """Turn what SQLite says against reading into one fixed text.
+
+        Its own messages can carry bytes of the file, so none of them is shown.
+        """
+        try:
+            yield
+        except sqlite3.ProgrammingError:  # closed, or of another thread: the caller's mistake
+            raise
+        except (sqlite3.Error, MemoryError, OverflowError):
+            raise self.damaged(part) from None
+
+    def damaged(self, part: str) -> SnapshotError:
+        """Return the error that says which part of the file is damaged."""
+        return _damaged(self.path, part)
+
+    @contextmanager
+    def decoding(self, part: str) -> Iterator[None]:
+        """Turn what values of a wrong kind make the decoders say into one fixed text.
+
+        A file that was changed with all its digests can hold anything.
+        """
+        try:
+            yield
+        except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
+            raise self.damaged(part) from None
+
+
+class _Deadline:
+    """When a statement under way has taken too long, by the clock that only goes forward."""
+
+    def __init__(self) -> None:
+        self.at = math.inf
+
+    def has_passed(self) -> bool:
+        return time.monotonic() > self.at
+
+
+def _judgement(
+    action: int, name: str | None, _more: str | None, _database: str | None, source: str | None
+) -> int:
+    """Judge what a statement wants to do; `source` names the view or trigger that it comes from."""
+    allowed = source is None and (
+        action == sqlite3.SQLITE_SELECT
+        or (action == sqlite3.SQLITE_READ and name in _TABLES)
+        or (action == sqlite3.SQLITE_PRAGMA and name in _PRAGMAS)
+        or (action == sqlite3.SQLITE_FUNCTION and _more in _FUNCTIONS)
+    )
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+@cache
+def _schema_entries() -> set[Any]:
+    """Return what a file with our tables, and only these, says of them."""
+    with closing(sqlite3.connect(":memory:")) as ours:
+        ours.executescript(schema())
+        return set(ours.execute(_SCHEMA_ENTRIES))
+
+
+def connected(path: str) -> SnapshotConnection:
+    """Open a file that looks like a snapshot, so far as its first bytes and its tables can tell.
+
+    Raises SnapshotError, in one line that says what the file is and what to do about it, and that
+    holds nothing of the file's content.
+    """
+    location, judged = _judged_file(path)
+    # A path is quoted to become a URI: `#`, `?` and `%` in it would otherwise mean something.
+    # `immutable` alone would create a missing file and ignore a hot journal, so the header check
+    # comes first and `mode=ro` stays.
+    uri = f"file:{quote(os.fsencode(location), safe='/')}?mode=ro&immutable=1"
+    try:
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    except sqlite3.Error:
+        # The file was just read. What is left is SQLite's own limit on the length of a path.
+        raise SnapshotError(f"{path}: too long a path for SQLite; open it from nearby") from None
+    try:
+        _check_unchanged(path, location, judged)
+        return SnapshotConnection(path, connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _judged_file(path: str) -> tuple[str, os.stat_result]:
+    """Return where the file really lies, once its first bytes are those of a snapshot."""
+    location, header, status = _read_header(path)
+    if not status.st_size:
+        raise SnapshotError(f"{path}: an empty file, not a snapshot; {_BUILD_ONE}")
+    if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
+        raise SnapshotError(f"{path}: not a snapshot, nor any SQLite file; {_BUILD_ONE}")
+    if int.from_bytes(header[68:72]) != APPLICATION_ID:
+        raise SnapshotError(f"{path}: a SQLite file of another program; {_BUILD_ONE}")
+    version = int.from_bytes(header[60:64])
+    if version != FORMAT_VERSION:
+        remedy = "upgrade srvstat" if version > FORMAT_VERSION else "build it again"
+        raise SnapshotError(
+            f"{path}: a snapshot of format {version}, and this srvstat reads format"
+            f" {FORMAT_VERSION}; {remedy}"
+        )
+    # Bytes 18 and 19 say 2 in write-ahead-log mode, where the newest rows may lie in another file.
+    if header[18:20] != b"\x01\x01":
+        raise SnapshotError(f"{path}: in write-ahead-log mode, changed since it was built")
+    page_size = int.from_bytes(header[16:18])
+    if (65_536 if page_size == 1 else page_size) * int.from_bytes(header[28:32]) != status.st_size:
+        raise SnapshotError(f"{path}: cut short or grown since it was built; copy it again")
+    if int.from_bytes(header[56:60]) != _UTF_8:
+        raise _damaged(path, "its header")
+    return location, status
+
+
+def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:
+    """Return the place, first bytes and status of a file: a regular one, beside no journal."""
+    if not path:
+        raise SnapshotError("the name of the snapshot is empty")
+    with _reading(path):
+        location = os.path.realpath(path)
+        # Without O_NONBLOCK a FIFO would wait for its writer.
+        descriptor = os.open(location, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise SnapshotError(f"{path}: {_kind(status.st_mode)}, not a snapshot")
+            header = os.read(descriptor, _HEADER_BYTES)
+        finally:
+            os.close(descriptor)
+        for journal in (f"{location}-journal", f"{location}-wal"):
+            if os.path.exists(journal) and os.path.getsize(journal):
+                raise SnapshotError(
+                    f"{path}: another program was interrupted writing to it (a journal stands"
+                    " beside it); copy or build it again"
+                )
+    return location, header, status
+
+
+def _check_unchanged(path: str, location: str, judged: os.stat_result) -> None:
+    """Refuse a file that took the place of the one whose first bytes were judged."""
+    with _reading(path):
+        opened = os.stat(location)
+    if _identity(opened) != _identity(judged):
+        raise SnapshotError(f"{path}: was replaced while it was opened; try again")
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Name the file in what the system says against reading it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise SnapshotError(f"{path}: no such file; {_BUILD_ONE}") from None
+    except OSError as error:
+        raise SnapshotError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    except ValueError:  # a NUL in the path
+        raise SnapshotError(f"{path}: not a file name") from None
+
+
+def _kind(mode: int) -> str:
+    return "a directory" if stat.S_ISDIR(mode) else "a pipe, socket or device"
+
+
+def _damaged(path: str, part: str) -> SnapshotError:
+    return SnapshotError(f"{path}: damaged ({part}); copy it again, or {_BUILD_ONE}")

@@ -1,0 +1,75 @@
+"""The rows of a snapshot's tables that have many columns; schema.sql explains each of them.
+
+The fields are the columns, in the table's order, and hold what the file holds: instants are Unix
+milliseconds, lists JSON, truth values 0 and 1.
+"""
+
+from collections.abc import Iterable
+from types import NoneType
+from typing import Any, NamedTuple
+
+from srvstat.contract.requests import Namespace
+from srvstat.contract.responses import Game
+
+Value = int | str | bytes | None
+"""What a column can hold."""
+
+
+class FileRow(NamedTuple):
+    """The row of `snapshot`."""
+
+    as_of: int
+    server_count: int
+    observation_count: int
+    first_observed_at: int | None
+    last_observed_at: int | None
+    sources: str
+    repeated: int
+    conflicting: int
+    rejected: int
+    bucket_digests: bytes
+    root: bytes
+    digest: bytes
+
+
+class ServerRow(NamedTuple):
+    """A row of `servers`; `server` is its key."""
+
+    server: int
+    id: str
+    cfx_id: str
+    game: Game
+    hostname: str
+    project_name: str
+    project_description: str
+    region: str
+    players_current: int
+    players_max: int
+    tags: str
+    flags: str
+    chat_url: str
+    icon_url: str | None
+    offline: int
+    first_seen_at: int
+    updated_at: int
+    current_is_stand_in: int
+    calendar_digest: bytes
+
+    def named(self, by: Namespace) -> str:
+        """Return the server's identifier in a namespace."""
+        return self.id if by == "id" else self.cfx_id
+
+
+_BEFORE_ICON, _AFTER_ICON = [int, *[str] * 7, int, int, *[str] * 3], [*[int] * 4, bytes]
+_SERVER_KINDS = frozenset((*_BEFORE_ICON, icon, *_AFTER_ICON) for icon in (str, NoneType))
+
+
+def server_row(values: Iterable[Any]) -> ServerRow:
+    """Return a row of `servers`.
+
+    Raises ValueError for one whose values are not of their kinds.
+    """
+    row = ServerRow._make(values)
+    if tuple(map(type, row)) not in _SERVER_KINDS:
+        raise ValueError("not a row of servers")
+    return row

@@ -1,0 +1,226 @@
+/*
+ * Faults on demand, for a process that has this library preloaded.
+ *
+ * Every call that changes a file in one directory is counted and told. The one numbered `at`, or
+ * every one from there on, fails in a chosen way. Until faultfs_arm is called all calls pass.
+ *
+ * Range locks on files there are refused as if the system counted our own lock of the whole file
+ * against them, which macOS does, and Linux over NFS.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The numbers of the Python side's Kind. */
+enum { NONE, KILL, TORN, SHORT, ENOSPC_ONCE, ENOSPC_ON, EIO_ONCE, EIO_ON, FSYNC_ON };
+
+static char directory[PATH_MAX];
+static int kind, at, told_to, count;
+
+void faultfs_arm(const char *of, int the_kind, int the_call, int tell)
+{
+	kind = the_kind;
+	at = the_call;
+	told_to = tell;
+	count = 0;
+	snprintf(directory, sizeof directory, "%s", of);
+}
+
+/* Whether a path lies in the directory, which is also the working directory. */
+static int lies_inside(const char *path)
+{
+	size_t length = strlen(directory);
+
+	if (!length)
+		return 0;
+	if (path[0] != '/')
+		return 1;
+	return !strncmp(path, directory, length) && (!path[length] || path[length] == '/');
+}
+
+static const char *path_of(int descriptor)
+{
+	static char path[PATH_MAX];
+	char link[64];
+	ssize_t length;
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+	length = readlink(link, path, sizeof path - 1);
+	path[length < 0 ? 0 : length] = 0;
+	return length > 0 && path[0] == '/' ? path : "/";
+}
+
+static void tell(const char *outcome, const char *call, const char *path)
+{
+	char line[PATH_MAX + 64];
+	int length = snprintf(line, sizeof line, "%s %s %s\n", outcome, call, path);
+
+	syscall(SYS_write, told_to, line, length);
+}
+
+/* Count a call. Return 0 to let it pass, the error to fail with, or -1 to do half of it. */
+static int fault(const char *call, const char *path)
+{
+	int is_write = strstr(call, "write") != NULL, is_flush = strstr(call, "sync") != NULL;
+	int error = 0;
+
+	if (!lies_inside(path))
+		return 0;
+	count++;
+	if (kind == KILL && count == at) {
+		tell("killed", call, path);
+		kill(getpid(), SIGKILL);
+	}
+	if ((kind == TORN && count == at && is_write) || (kind == SHORT && count >= at && is_write)) {
+		tell("half", call, path);
+		return -1;
+	}
+	/* Removing needs no space. */
+	if ((kind == ENOSPC_ONCE && count == at) || (kind == ENOSPC_ON && count >= at))
+		error = strcmp(call, "unlink") ? ENOSPC : 0;
+	if ((kind == EIO_ONCE && count == at) || (kind == EIO_ON && count >= at))
+		error = EIO;
+	if (kind == FSYNC_ON && count >= at && is_flush)
+		error = EIO;
+	tell(error ? "failed" : "done", call, path);
+	return error;
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+#define FAIL_OR(call, path, real)                                                                  \
+	do {                                                                                       \
+		int error = fault(call, path);                                                     \
+		if (error > 0) {                                                                   \
+			errno = error;                                                             \
+			return -1;                                                                 \
+		}                                                                                  \
+		return real;                                                                       \
+	} while (0)
+
+/* Half of a write is at least a byte; a torn one is the last thing that the process does. */
+#define WRITE_OR_HALF(call, descriptor, size, real)                                                \
+	do {                                                                                       \
+		int error = fault(call, path_of(descriptor));                                      \
+		ssize_t written;                                                                   \
+		if (error > 0) {                                                                   \
+			errno = error;                                                             \
+			return -1;                                                                 \
+		}                                                                                  \
+		if (error < 0 && size > 1)                                                         \
+			size /= 2;                                                                 \
+		written = real;                                                                    \
+		if (error < 0 && kind == TORN)                                                     \
+			kill(getpid(), SIGKILL);                                                   \
+		return written;                                                                    \
+	} while (0)
+
+#define MODE_OF(flags)                                                                             \
+	mode_t mode = 0;                                                                           \
+	if (flags & O_CREAT) {                                                                     \
+		va_list rest;                                                                      \
+		va_start(rest, flags);                                                             \
+		mode = va_arg(rest, mode_t);                                                       \
+		va_end(rest);                                                                      \
+	}
+
+#define CHANGES(flags) ((flags) & (O_CREAT | O_TRUNC | O_WRONLY | O_RDWR))
+
+#define OPEN(name)                                                                                 \
+	int name(const char *path, int flags, ...)                                                 \
+	{                                                                                          \
+		MODE_OF(flags)                                                                     \
+		if (!CHANGES(flags))                                                               \
+			return REAL(name)(path, flags, mode);                                      \
+		FAIL_OR("open", path, REAL(name)(path, flags, mode));                              \
+	}
+
+#define OPENAT(name)                                                                               \
+	int name(int from, const char *path, int flags, ...)                                       \
+	{                                                                                          \
+		MODE_OF(flags)                                                                     \
+		if (!CHANGES(flags))                                                               \
+			return REAL(name)(from, path, flags, mode);                                \
+		FAIL_OR("open", path, REAL(name)(from, path, flags, mode));                        \
+	}
+
+#define PWRITE(name, offset_t)                                                                     \
+	ssize_t name(int descriptor, const void *bytes, size_t size, offset_t offset)              \
+	{                                                                                          \
+		WRITE_OR_HALF("pwrite", descriptor, size,                                          \
+			      REAL(name)(descriptor, bytes, size, offset));                        \
+	}
+
+#define OF_DESCRIPTOR(name, call, parameters, arguments)                                           \
+	int name parameters { FAIL_OR(call, path_of(descriptor), REAL(name) arguments); }
+
+#define OF_PATH(name, call, path, parameters, arguments)                                           \
+	int name parameters { FAIL_OR(call, path, REAL(name) arguments); }
+
+OPEN(open)
+OPEN(open64)
+OPENAT(openat)
+OPENAT(openat64)
+
+ssize_t write(int descriptor, const void *bytes, size_t size)
+{
+	WRITE_OR_HALF("write", descriptor, size, REAL(write)(descriptor, bytes, size));
+}
+ssize_t sendfile(int descriptor, int from, off_t *offset, size_t size)
+{
+	WRITE_OR_HALF("write", descriptor, size, REAL(sendfile)(descriptor, from, offset, size));
+}
+
+ssize_t sendfile64(int descriptor, int from, off64_t *offset, size_t size)
+{
+	WRITE_OR_HALF("write", descriptor, size, REAL(sendfile64)(descriptor, from, offset, size));
+}
+
+PWRITE(pwrite, off_t)
+PWRITE(pwrite64, off64_t)
+
+OF_DESCRIPTOR(ftruncate, "ftruncate", (int descriptor, off_t size), (descriptor, size))
+OF_DESCRIPTOR(ftruncate64, "ftruncate", (int descriptor, off64_t size), (descriptor, size))
+OF_DESCRIPTOR(fchmod, "fchmod", (int descriptor, mode_t mode), (descriptor, mode))
+OF_DESCRIPTOR(fsync, "fsync", (int descriptor), (descriptor))
+OF_DESCRIPTOR(fdatasync, "fdatasync", (int descriptor), (descriptor))
+
+OF_PATH(rename, "rename", to, (const char *from, const char *to), (from, to))
+OF_PATH(renameat, "rename", to, (int from_in, const char *from, int to_in, const char *to),
+	(from_in, from, to_in, to))
+OF_PATH(link, "link", to, (const char *from, const char *to), (from, to))
+OF_PATH(linkat, "link", to,
+	(int from_in, const char *from, int to_in, const char *to, int flags),
+	(from_in, from, to_in, to, flags))
+OF_PATH(unlink, "unlink", path, (const char *path), (path))
+OF_PATH(unlinkat, "unlink", path, (int in, const char *path, int flags), (in, path, flags))
+
+#define FCNTL(name)                                                                                \
+	int name(int descriptor, int command, ...)                                                 \
+	{                                                                                          \
+		va_list rest;                                                                      \
+		void *argument;                                                                    \
+		va_start(rest, command);                                                           \
+		argument = va_arg(rest, void *);                                                   \
+		va_end(rest);                                                                      \
+		if ((command == F_SETLK || command == F_SETLKW) &&                                 \
+		    ((struct flock *)argument)->l_type != F_UNLCK &&                               \
+		    lies_inside(path_of(descriptor))) {                                            \
+			errno = EPERM; /* for EAGAIN SQLite would wait */                           \
+			return -1;                                                                 \
+		}                                                                                  \
+		return REAL(name)(descriptor, command, argument);                                  \
+	}
+
+FCNTL(fcntl)
+FCNTL(fcntl64)

@@ -1,0 +1,151 @@
+"""A fault at every call of a build that changes a file: killed, refused, or half done."""
+
+import json
+import os
+import random
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import product
+from typing import NamedTuple
+
+from campaigns.campaign import Campaign, Result
+from campaigns.faultfs import NEEDS, Ended, Fault, Kind, run_preloaded
+from campaigns.places import MEMORY, NOTHING, OLD, SETTINGS, Files, Place, Setting
+
+KILLED = -9
+OUTPUT_ERROR = 4
+DRAFT = re.compile(r"\.(out\.db|rejects\.ndjson)\.srvstat-[0-9a-f]{16}\.tmp")
+
+FEW = 300
+"""Observations of the small build, all of whose calls are tried."""
+
+MANY = 20_000
+"""Observations of the build from whose calls more cases are drawn."""
+
+SUFFERED_BY = {Kind.TORN: "write", Kind.SHORT: "write", Kind.FSYNC_ON: "sync"}
+"""The names of the calls that alone can have some kinds of fault."""
+
+
+class Case(NamedTuple):
+    """One build with one fault."""
+
+    observations: int
+    setting: Setting
+    fault: Fault
+
+
+def run(seed: int, count: int) -> Result:
+    """Try every call of a small build in every way, however many cases are asked for.
+
+    Those beyond are drawn from the calls of a larger build.
+    """
+    code = "import sys; from campaigns import faults; faults.tell(*map(int, sys.argv[1:]))"
+    told = json.loads(run_preloaded(code, str(seed), str(count)))
+    return Result(told["cases"], told["counts"], tuple(told["failures"]))
+
+
+def tell(seed: int, count: int) -> None:
+    """Run the campaign, in a process with the library of faults, and print the result as JSON."""
+    counts: Counter[str] = Counter()
+    failures: list[str] = []
+    with tempfile.TemporaryDirectory(dir=MEMORY) as root:
+        places = {number: Place(root, number) for number in (FEW, MANY)}
+        for case in _cases(places, random.Random(seed), count):
+            outcome, broken = _try(places[case.observations], case)
+            counts[outcome] += 1
+            failures += [f"{case}: {why}" for why in broken]
+    print(json.dumps(asdict(Result(counts.total(), dict(counts), tuple(failures)))))
+
+
+def _cases(places: dict[int, Place], draw: random.Random, count: int) -> Iterator[Case]:
+    faults = {
+        (number, setting): _faults(place, setting)
+        for (number, place), setting in product(places.items(), SETTINGS)
+    }
+    small = [Case(FEW, setting, fault) for setting in SETTINGS for fault in faults[FEW, setting]]
+    yield from small
+    for _ in range(count - len(small)):
+        setting = draw.choice(SETTINGS)
+        yield Case(MANY, setting, draw.choice(faults[MANY, setting]))
+
+
+def _faults(place: Place, setting: Setting) -> list[Fault]:
+    """Return every call of a build with each kind of fault that it can have."""
+    place.reset(is_old=setting.is_old)
+    calls = place.run(Fault(), setting.options).calls
+    return [
+        Fault(kind, at)
+        for kind in Kind
+        for at, call in enumerate(calls, 1)
+        if re.search(SUFFERED_BY.get(kind, ""), call.name) and kind
+    ]
+
+
+def _try(place: Place, case: Case) -> tuple[str, list[str]]:
+    """Run a case and the build after it; return how it ended and what of the promise it broke."""
+    before = OLD if case.setting.is_old else NOTHING
+    place.reset(is_old=case.setting.is_old)
+    ended = place.run(case.fault, case.setting.options)
+    after = place.files()
+    broken = [
+        *_broken_by_files(before, after, place.new),
+        *_broken_by_exit(ended, after, place.new),
+        *_broken_by_rest(ended, place),
+    ]
+    if place.others():  # otherwise the next build begins as this one did
+        broken += _broken_by_the_next(place)
+    how = {0: "built", KILLED: "killed"}.get(ended.exit_code, "refused")
+    what = "new" if after.snapshot == place.new.snapshot else "as before"
+    return f"{how}, the snapshot {what}", broken
+
+
+def _broken_by_files(before: Files, after: Files, new: Files) -> Iterator[str]:
+    for name, old_data, data, new_data in zip(Files._fields, before, after, new, strict=True):
+        if data not in {old_data, new_data}:
+            yield f"{name} is neither the old nor the new one"
+    if after.rejects == new.rejects and after.snapshot != new.snapshot:
+        yield "rejects of a snapshot that is not there"
+
+
+def _broken_by_exit(ended: Ended, after: Files, new: Files) -> Iterator[str]:
+    if ended.exit_code == 0 and after != new:
+        yield "exit code 0 without the new files"
+    if ended.exit_code not in {0, KILLED, OUTPUT_ERROR}:
+        yield f"exit code {ended.exit_code}: {ended.stderr}"
+    failed = [call for call in ended.calls if call.outcome == "failed" and call.name != "unlink"]
+    if bool(failed) != (ended.exit_code == OUTPUT_ERROR):
+        yield f"exit code {ended.exit_code} with {len(failed)} calls that failed: {ended.stderr}"
+    if ended.exit_code == OUTPUT_ERROR and not re.fullmatch("error: .+\n", ended.stderr):
+        yield f"not one line: {ended.stderr}"
+
+
+def _broken_by_rest(ended: Ended, place: Place) -> Iterator[str]:
+    """Find what is left beside the files and may not be: a draft may only where none removed it."""
+    failed = {
+        os.path.basename(call.path)
+        for call in ended.calls
+        if call.name == "unlink" and call.outcome == "failed"
+    }
+    for name in place.others():
+        if not DRAFT.fullmatch(name) or (ended.exit_code != KILLED and name not in failed):
+            yield f"left: {name}"
+
+
+def _broken_by_the_next(place: Place) -> Iterator[str]:
+    ended = place.run(Fault(), ("--overwrite",))
+    if ended.exit_code or place.files() != place.new or place.others():
+        yield f"the next build: {ended.exit_code}, {ended.stderr}, left: {place.others()}"
+
+
+CAMPAIGN = Campaign(
+    name="faults",
+    promise="whatever call fails, both files are the old or the new ones, whole; exit code 0 is for"
+    " the new ones; and the next build leaves nothing else",
+    run=run,
+    short=500,
+    long=3000,
+    needs=NEEDS,
+)

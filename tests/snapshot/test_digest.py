@@ -1,0 +1,193 @@
+"""The chain of digests: every row has one input of its own, and every identifier one place."""
+
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from srvstat.contract.requests import NAMESPACES, Namespace
+from srvstat.snapshot.digest import (
+    DIGEST_BYTES,
+    Calendar,
+    bucket_of,
+    calendar_of,
+    calendar_row,
+    directory_of,
+    entries_of,
+    entry_digests,
+    is_row,
+    root_of,
+    row_digest,
+    sealed,
+)
+from srvstat.snapshot.rows import FileRow, ServerRow
+
+LEAST, MOST = -(2**63), 2**63 - 1
+TEXTS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=5)
+VALUES = st.none() | st.integers(LEAST, MOST) | TEXTS | st.binary(max_size=5)
+ROWS = st.lists(VALUES, max_size=5)
+
+
+def first_16(text: bytes) -> bytes:
+    return sha256(text).digest()[:16]
+
+
+@pytest.mark.parametrize(
+    ("row", "hashed"),
+    [
+        ((), b"table\0\0"),
+        ((1,), b"table\0i\x001\0"),
+        ((-12, None, "x"), b"table\0int\0-12\0None\0x\0"),
+        (("ä夜", b"\0\1"), b"table\0tb\0\xc3\xa4\xe5\xa4\x9c\x002\0\0\1"),
+        ((b"", 5, b"abc"), b"table\0bib\x005\x000\x003\0abc"),
+    ],
+)
+def test_a_row_becomes_bytes_as_the_documentation_says(row: tuple[Any, ...], hashed: bytes) -> None:
+    assert row_digest("table", row) == first_16(hashed)
+
+
+@given(one=ROWS, other=ROWS)
+def test_no_two_rows_have_one_digest(one: list[Any], other: list[Any]) -> None:
+    assume([*map(type, one)] != [*map(type, other)] or one != other)
+
+    assert row_digest("table", one) != row_digest("table", other)
+
+
+@given(row=ROWS)
+def test_a_row_is_the_one_its_digest_was_made_of(row: list[Any]) -> None:
+    digest = row_digest("table", row)
+
+    assert len(digest) == DIGEST_BYTES
+    assert is_row("table", row, digest)
+    assert not is_row("tables", row, digest)
+    assert not is_row("table", row, digest[:-1])
+    assert not is_row("table", [*row, None], digest)
+
+
+@pytest.mark.parametrize("value", [1.5, True, bytearray(b"x"), "a\0b", "\ud800"])
+def test_what_no_row_of_ours_holds_has_no_digest(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"of no type of ours|zero byte|surrogates"):
+        row_digest("table", [value])
+    assert not is_row("table", [value], b"")
+
+
+def server_of(key: int, **fields: Any) -> ServerRow:
+    texts = dict.fromkeys(ServerRow._fields, "")
+    numbers = dict.fromkeys(ServerRow._fields[8:10] + ServerRow._fields[14:18], 0)
+    named = {"server": key, "id": f"id-{key}", "cfx_id": f"cfx-{key}", "calendar_digest": b""}
+    return ServerRow(**{**texts, **numbers, **named, **fields})
+
+
+def claims(rows: dict[int, bytes], by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
+    """Return what a directory has for an identifier."""
+    count = len(rows) // len(NAMESPACES)
+    bucket = NAMESPACES.index(by) * count + bucket_of(by, identifier, count)
+    return list(entries_of(rows[bucket], by, identifier))
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 128, 129, 1000])
+def test_a_directory_knows_every_identifier_and_no_other(number: int) -> None:
+    servers = [server_of(key) for key in range(1, number + 1)]
+    rows = dict(directory_of(servers))
+
+    for server in servers:
+        claim = (server.server, row_digest("servers", server))
+        assert claims(rows, "id", server.id) == [claim]
+        assert claims(rows, "cfxId", server.cfx_id) == [claim]
+        assert claims(rows, "cfxId", server.id) == claims(rows, "id", server.cfx_id) == []
+    assert claims(rows, "id", "id-0") == []
+
+
+@pytest.mark.parametrize(("number", "buckets"), [(0, 1), (1, 1), (128, 1), (129, 2), (1000, 8)])
+def test_a_bucket_is_for_128_servers(number: int, buckets: int) -> None:
+    rows = directory_of([server_of(key) for key in range(1, number + 1)])
+
+    assert [bucket for bucket, _ in rows] == list(range(2 * buckets))
+    assert sum(len(entries) for _, entries in rows) == 2 * 28 * number
+
+
+def test_a_bucket_is_laid_out_as_the_documentation_says() -> None:
+    one, two = server_of(258, id="a", cfx_id="b"), server_of(3, id="c", cfx_id="d")
+
+    def entry(name: bytes, key: bytes, server: ServerRow) -> bytes:
+        return sha256(name).digest()[:8] + key + row_digest("servers", server)
+
+    ids = [entry(b"id\0a", b"\0\0\1\2", one), entry(b"id\0c", b"\0\0\0\3", two)]
+    cfx_ids = [entry(b"cfxId\0b", b"\0\0\1\2", one), entry(b"cfxId\0d", b"\0\0\0\3", two)]
+    assert directory_of([one, two]) == [(0, b"".join(sorted(ids))), (1, b"".join(sorted(cfx_ids)))]
+
+
+def test_the_order_of_the_servers_changes_no_directory() -> None:
+    servers = [server_of(key) for key in range(1, 300)]
+
+    assert directory_of(servers[::-1]) == directory_of(servers)
+
+
+def test_a_hash_is_found_only_where_an_entry_begins() -> None:
+    sought = sha256(b"id\0a").digest()[:8]
+    entry = sought + bytes(20)
+    misplaced = bytes(4) + sought + bytes(16)
+
+    assert list(entries_of(misplaced + entry, "id", "a")) == [(0, bytes(16))]
+    assert list(entries_of(misplaced, "id", "a")) == []
+
+
+def test_two_identifiers_with_one_hash_are_both_candidates() -> None:
+    sought = sha256(b"id\0a").digest()[:8]
+    first, second = (sought + key.to_bytes(4) + bytes([key]) * 16 for key in (1, 2))
+
+    assert list(entries_of(first + second, "id", "a")) == [(1, b"\1" * 16), (2, b"\2" * 16)]
+    assert list(entry_digests(first + second)) == [(1, b"\1" * 16), (2, b"\2" * 16)]
+
+
+@given(days=st.lists(st.integers(0, 2_932_896), unique=True).map(sorted))
+def test_a_calendar_reads_back(days: list[int]) -> None:
+    digests = [day.to_bytes(16) for day in days]
+    server, packed, joined = calendar_row(7, days, digests)
+    assert isinstance(packed, bytes)
+    assert isinstance(joined, bytes)
+    calendar = calendar_of(packed, joined)
+
+    assert server == 7
+    assert list(calendar.days) == days
+    assert [calendar.digest(position) for position in range(len(days))] == digests
+
+
+def test_a_server_without_days_has_an_empty_calendar() -> None:
+    assert calendar_row(7, [], []) == (7, b"", b"")
+    assert calendar_of(b"", b"") == Calendar((), b"")
+
+
+@pytest.mark.parametrize(("days", "digests"), [(b"\1\2\3", bytes(32)), (b"", bytes(16))])
+def test_days_that_fit_no_digests_are_no_calendar(days: bytes, digests: bytes) -> None:
+    with pytest.raises(ValueError, match="width"):
+        calendar_of(days, digests)
+
+
+OWN = FileRow(5, 1, 2, 3, 4, '["a.csv"]', 6, 7, 8, b"buckets", b"", b"")
+
+
+def test_the_root_covers_the_content_and_not_where_it_came_from() -> None:
+    root = sha256(b"root\0iiiiib\x005\x001\x002\x003\x004\x007\0buckets").digest()
+
+    assert root_of(OWN) == root
+    assert root_of(OWN._replace(sources="[]", repeated=0, conflicting=0, rejected=0)) == root
+    for other in (
+        OWN._replace(as_of=9),
+        OWN._replace(server_count=9),
+        OWN._replace(observation_count=9),
+        OWN._replace(first_observed_at=9),
+        OWN._replace(last_observed_at=None),
+        OWN._replace(bucket_digests=b"bucket"),
+    ):
+        assert root_of(other) != root
+
+
+def test_a_sealed_row_holds_its_root_and_the_digest_of_all_else() -> None:
+    row = sealed(OWN)
+
+    assert row == OWN._replace(root=root_of(OWN), digest=row.digest)
+    assert row.digest == row_digest("snapshot", row[:-1])
+    assert sealed(row) == row

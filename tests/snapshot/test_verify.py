@@ -1,0 +1,220 @@
+"""`snapshot verify`: all that is derived is made anew, and whatever differs has its name."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server, srvstat
+from forging import change, forge
+from terminal import srvstat_in_terminal
+
+RECORDS = [server("a", hostname="secret"), server("b"), server("c")]
+ROWS = [
+    *[("a", AS_OF - 2 * DAY + 3_600_000 * hour, hour % 7) for hour in range(49)],
+    ("b", AS_OF - DAY, 5),
+]
+
+
+@pytest.fixture
+def good(build: Build) -> str:
+    """Build a snapshot of three servers, one of them never observed."""
+    return build(RECORDS, ROWS)
+
+
+def test_a_sound_snapshot_prints_its_root_and_how_much_was_checked(good: str, cli: Cli) -> None:
+    ran = cli("snapshot", "verify", good)
+
+    assert ran.exit_code == 0
+    assert ran.stderr == ""
+    assert ran.stdout.endswith(b"}\n")
+    root = ran.json["root"]
+    assert re.fullmatch("[0-9a-f]{64}", root)
+    assert ran.json == {
+        "root": root,
+        "asOf": "2026-03-01T12:00:00.000Z",
+        "servers": 3,
+        "observations": 50,
+        "days": 4,
+    }
+    assert cli("snapshot", "info", "--json", good).json["root"] == root
+
+
+def test_a_table_says_the_same_in_words(good: str, cli: Cli) -> None:
+    root = cli("snapshot", "info", "--json", good).json["root"]
+
+    assert cli("snapshot", "verify", "--table", good).stdout.decode() == (
+        "sound         every row is what was built, and what is derived follows from the"
+        " observations\n"
+        f"root          {root}\n"
+        "as of         2026-03-01 12:00:00 UTC\n"
+        "servers       3\n"
+        "observations  50\n"
+        "days          4, each of one server\n"
+    )
+    assert root.encode() in cli("snapshot", "info", "--table", good).stdout
+
+
+def test_the_root_that_is_expected_is_compared_in_either_case(good: str, cli: Cli) -> None:
+    root = cli("snapshot", "info", "--json", good).json["root"]
+
+    for expected in (root, root.upper()):
+        assert cli("snapshot", "verify", good, "--expect", expected).exit_code == 0
+
+
+def test_another_root_is_a_difference(good: str, cli: Cli) -> None:
+    found = cli("snapshot", "verify", good)
+    ran = cli("snapshot", "verify", good, "--expect", "0" * 64)
+
+    assert ran.exit_code == 5
+    assert ran.stdout == found.stdout
+    assert ran.stderr == f"error: the root is not the one expected, {'0' * 64}\n"
+
+
+@pytest.mark.parametrize("text", ["", "12", "g" * 64, "0" * 63, "0" * 65, "0" * 64 + "\n"])
+def test_what_is_no_root_is_wrong_usage(text: str, good: str, cli: Cli) -> None:
+    ran = cli("snapshot", "verify", good, "--expect", text)
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert ran.stderr.startswith("error: --expect: a root is 64 hexadecimal digits")
+
+
+def test_the_same_content_has_the_same_root_whatever_the_files_and_the_rejects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hidden = server("hidden", publishable=False)
+    Path("one.ndjson").write_bytes(ndjson(RECORDS))
+    Path("other.ndjson").write_bytes(ndjson([hidden, *RECORDS[::-1]]))
+    Path("all.csv").write_bytes(csv(ROWS))
+    Path("half.csv").write_bytes(csv([*ROWS[::-2], ("hidden", AS_OF, 1), ("a", "never", 1)]))
+    Path("rest.csv").write_bytes(csv([*ROWS[-2::-2], *ROWS[:3]]))
+
+    def root(*arguments: str) -> str:
+        assert cli("snapshot", "build", "x.db", "--overwrite", "-q", *arguments).exit_code == 0
+        found: str = cli("snapshot", "verify", "x.db").json["root"]
+        return found
+
+    whole = root("--servers", "one.ndjson", "--observations", "all.csv")
+    parts = ("--observations", "rest.csv", "--observations", "half.csv")
+    assert root("--servers", "other.ndjson", *parts) == whole
+    later = root("--servers", "one.ndjson", "--observations", "all.csv", "--as-of", str(AS_OF + 1))
+    assert later != whole
+
+
+DAMAGE = {
+    "UPDATE observations SET players = 9 WHERE server = 2": "day 2026-02-28 of server b",
+    "UPDATE observations SET observed_at = observed_at + 1 WHERE server = 2": (
+        "day 2026-02-28 of server b"
+    ),
+    "DELETE FROM observations WHERE server = 2": "the calendar of server b",
+    "DELETE FROM observations WHERE server = 1 AND observed_at = 1772366400000": (
+        "day 2026-03-01 of server a"
+    ),
+    "INSERT INTO observations VALUES (2, 5, 5)": "day 1970-01-01 of server b",
+    "INSERT INTO observations VALUES (4, 5, 5)": "the table observations",
+    "INSERT INTO observations VALUES (3, -1, 5)": "the observations of server c",
+    "INSERT INTO observations VALUES (3, 1772366400001, 5)": "the observations of server c",
+    "INSERT INTO observations VALUES (3, 5, -1)": "the observations of server c",
+    "INSERT INTO observations VALUES (3, 5, 9007199254740992)": "the observations of server c",
+    "UPDATE observations SET players = 'five' WHERE server = 2": "the observations of server b",
+    "UPDATE days SET prefix_sum = prefix_sum + 1": "day 2026-02-27 of server a",
+    "INSERT INTO days SELECT 30000000, 1, x'', x'', 0, 0, 0, 0, 0, 0, x''": "the table days",
+    "INSERT INTO calendars VALUES (4, x'', x'')": "the table calendars",
+    "INSERT INTO directory VALUES (2, x'')": "the directory of identifiers",
+    "DELETE FROM directory WHERE bucket = 1": "the directory of identifiers",
+    "UPDATE servers SET hostname = 'x' WHERE id = 'c'": "the servers",
+    "UPDATE snapshot SET root = zeroblob(32)": "its own row",
+}
+
+
+@pytest.mark.parametrize("sql", DAMAGE)
+def test_damage_anywhere_is_found_and_has_its_name(sql: str, good: str, cli: Cli) -> None:
+    change(good, sql)
+
+    ran = cli("snapshot", "verify", good)
+
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+    assert ran.stderr.startswith(f"error: {good}: damaged ({DAMAGE[sql]}); ")
+
+
+FORGED = {
+    "UPDATE observations SET players = 9 WHERE server = 2": "day 2026-02-28 of server b",
+    "UPDATE days SET prefix_sum = prefix_sum + 1": "day 2026-02-27 of server a",
+    "DELETE FROM days WHERE server_day > 20000000": "day 2026-02-28 of server b",
+    "DELETE FROM observations WHERE server = 2": "the calendar of server b",
+    "UPDATE snapshot SET observation_count = 51": "its own row",
+    "UPDATE snapshot SET first_observed_at = NULL": "its own row",
+    "UPDATE snapshot SET last_observed_at = last_observed_at - 1": "its own row",
+    "UPDATE snapshot SET server_count = 2": "its own row",
+    "UPDATE snapshot SET as_of = as_of - 1": "the observations of server a",
+}
+
+
+@pytest.mark.parametrize("sql", FORGED)
+def test_what_does_not_follow_from_the_observations_is_found_behind_fitting_digests(
+    sql: str, good: str, cli: Cli
+) -> None:
+    forge(good, sql)
+
+    ran = cli("snapshot", "verify", good)
+
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+    assert ran.stderr.startswith(f"error: {good}: damaged ({FORGED[sql]}); ")
+
+
+def test_an_index_that_no_answer_reads_is_checked_too(good: str, cli: Cli) -> None:
+    content = Path(good).read_bytes()
+    # The entry of the index on cfx_id; the row itself has its id before it.
+    at = content.rindex(b"x-b")
+    while content[at - 1 : at] == b"b":
+        at = content.rindex(b"x-b", 0, at)
+    Path(good).write_bytes(content[:at] + b"x-e" + content[at + 3 :])
+
+    assert cli("get", "--by", "cfxId", "x-b", "-s", good).exit_code == 0
+    ran = cli("snapshot", "verify", good)
+    assert ran.exit_code == 3
+    assert "damaged (what SQLite keeps beside the rows)" in ran.stderr
+
+
+def test_a_missing_snapshot_is_told_as_everywhere(cli: Cli, tmp_path: Path) -> None:
+    assert cli("snapshot", "verify", str(tmp_path / "gone.db")).exit_code == 3
+
+
+def test_checking_changes_nothing_and_creates_nothing(good: str, tmp_path: Path, cli: Cli) -> None:
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    shutil.copy(good, alone / "x.db")
+    before = (alone / "x.db").read_bytes()
+
+    assert cli("snapshot", "verify", str(alone / "x.db")).exit_code == 0
+    assert [path.name for path in alone.iterdir()] == ["x.db"]
+    assert (alone / "x.db").read_bytes() == before
+
+
+def test_whoever_waits_at_a_terminal_sees_a_bar_that_is_gone_at_the_end(good: str) -> None:
+    exit_code, shown = srvstat_in_terminal("snapshot", "verify", good)
+
+    assert exit_code == 0
+    assert "checking" in shown
+    assert re.search(r"root +[0-9a-f]{64}", shown)
+    _, quiet = srvstat_in_terminal("snapshot", "verify", "--quiet", good)
+    assert "checking" not in quiet
+
+
+def test_a_hundred_thousand_servers_are_built_opened_and_verified(tmp_path: Path) -> None:
+    number = 100_000
+    (tmp_path / "servers.ndjson").write_bytes(ndjson(server(f"s-{key}") for key in range(number)))
+    rows = [(f"s-{key}", AS_OF, key % 50) for key in range(0, number, 10)]
+    (tmp_path / "observations.csv").write_bytes(csv(rows))
+    command = ("snapshot", "build", "x.db", "--servers", "servers.ndjson")
+
+    built = srvstat(*command, "--observations", "observations.csv", cwd=tmp_path)
+    assert built.exit_code == 0, built.stderr
+    for asked in ("s-0", "s-99990", "cfxId:x-s-50"):
+        assert srvstat("get", asked, "-s", "x.db", cwd=tmp_path).exit_code == 0
+    assert srvstat("get", "s-100000", "-s", "x.db", cwd=tmp_path).exit_code == 44
+    figures = srvstat("compare", "s-10", "s-99990", "-s", "x.db", cwd=tmp_path).json["data"]
+    assert [one["peakPlayers"] for one in figures] == [10, 40]
+    assert srvstat("snapshot", "verify", "x.db", cwd=tmp_path).json["servers"] == number
