@@ -1,6 +1,6 @@
 """Campaigns: promises of srvstat tried many times over, each with a short and a long form."""
 
-from campaigns import faults, kills, mutants, order, requests, text
+from campaigns import faults, kills, mutants, order, parallel, requests, text
 from campaigns.campaign import Campaign
 
 _ALL: tuple[Campaign, ...] = (
@@ -10,6 +10,7 @@ _ALL: tuple[Campaign, ...] = (
     order.CAMPAIGN,
     kills.KILLS,
     kills.INTERRUPTIONS,
+    parallel.CAMPAIGN,
     mutants.MUTANTS,
 )
 CAMPAIGNS = {campaign.name: campaign for campaign in _ALL}
