@@ -28,7 +28,8 @@ def replacing(demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             times_left -= 1
             shutil.copy("snapshot.db", "new.db")
             os.replace("new.db", "snapshot.db")
-        return connect(*arguments, **options)
+        connection: sqlite3.Connection = connect(*arguments, **options)
+        return connection
 
     def replace(times: int) -> None:
         nonlocal times_left
