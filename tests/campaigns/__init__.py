@@ -1,6 +1,6 @@
 """Campaigns: promises of srvstat tried many times over, each with a short and a long form."""
 
-from campaigns import faults, mutants, order, requests, text
+from campaigns import faults, fuzz, mutants, order, requests, text
 from campaigns.campaign import Campaign
 
 _ALL: tuple[Campaign, ...] = (
@@ -8,6 +8,7 @@ _ALL: tuple[Campaign, ...] = (
     text.CAMPAIGN,
     faults.CAMPAIGN,
     order.CAMPAIGN,
+    *fuzz.CAMPAIGNS,
     mutants.MUTANTS,
 )
 CAMPAIGNS = {campaign.name: campaign for campaign in _ALL}
