@@ -1,9 +1,11 @@
 """Campaigns: promises of srvstat tried many times over, each with a short and a long form."""
 
-from campaigns import faults, fuzz, mutants, order, requests, text
+from campaigns import damage, faults, flips, fuzz, mutants, order, requests, text
 from campaigns.campaign import Campaign
 
 _ALL: tuple[Campaign, ...] = (
+    flips.CAMPAIGN,
+    damage.CAMPAIGN,
     requests.CAMPAIGN,
     text.CAMPAIGN,
     faults.CAMPAIGN,

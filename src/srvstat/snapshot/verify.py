@@ -51,7 +51,7 @@ def verify(
             raise connection.damaged(OWN_ROW)
         _check_counts(snapshot, days=days)
         # Last, as it can't name the part.
-        if not connection.is_sound("integrity_check"):
+        if not connection.is_sound():
             raise connection.damaged(_BESIDE)
         return Verification(snapshot.root, snapshot.as_of, len(servers), observations, days)
 
@@ -81,7 +81,7 @@ def _check_chain(snapshot: SnapshotFile) -> None:
             raise connection.damaged(DIRECTORY)
     days = sum(1 for server in servers for _ in snapshot.days(server))
     _check_counts(snapshot, days=days)
-    if not connection.is_sound("quick_check"):
+    if not connection.is_sound():
         raise connection.damaged(_BESIDE)
 
 

@@ -1,0 +1,26 @@
+"""A small snapshot damaged in every way that files are: cut, mixed up, overwritten."""
+
+import random
+
+from campaigns.campaign import Campaign, Result
+from campaigns.damages import KINDS, Damage, Originals
+from campaigns.workers import run_trials
+
+
+def _run(seed: int, count: int) -> Result:
+    return run_trials(draw, seed, lambda _originals: count)
+
+
+def draw(originals: Originals, seed: int, number: int) -> Damage:
+    """Return the damage of a case; the kinds take turns."""
+    return KINDS[number % len(KINDS)](random.Random(f"{seed} {number}"), originals)
+
+
+CAMPAIGN = Campaign(
+    name="damage",
+    promise="a damaged snapshot gives a right answer or an error, within 100 ms",
+    run=_run,
+    short=2_000,
+    long=100_000,
+    unit="damaged files",
+)

@@ -1,0 +1,113 @@
+"""Everything that the small snapshots can be asked, and what a file answers to it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+from campaigns.small_snapshots import HIDDEN, HOUR, MIDNIGHT, PUBLISHED
+from conftest import AS_OF, DAY
+from srvstat import operations
+from srvstat.contract.errors import ServerNotFoundError, SnapshotError
+from srvstat.contract.ranges import Range
+from srvstat.contract.requests import (
+    CompareRequest,
+    ServerReference,
+    compare_request,
+    server_reference,
+)
+from srvstat.snapshot.read import SnapshotFile, open_file
+
+Answers = Mapping[str, Any]
+"""What each question gave: an answer, of which an unknown server is one, or REFUSED."""
+
+OPEN = "open"
+REFUSED = "refused"
+NOT_FOUND = "SERVER_NOT_FOUND"
+
+# The ends of the windows lie in every day of `busy`, at an observation or just before one. Nearly
+# all compare two servers: SQLite takes its time to prepare a statement for another number of them.
+_COMPARISONS: tuple[tuple[list[str], Range, int | None], ...] = (
+    (["busy", "wide", "uneven", "away", "once"], "1y", None),
+    (["cfxId:busy", "cfxId:x-busy"], "24h", MIDNIGHT - 3 * DAY + HOUR),
+    (["busy", "cfxId:x-wide"], "7d", MIDNIGHT - 2 * DAY + HOUR - 1),
+    (["cfxId:x-silent", "busy"], "7d", MIDNIGHT - 8 * DAY + 2 * HOUR),
+    (["wide", "busy"], "90d", MIDNIGHT - DAY + 3 * HOUR),
+    (["cfxId:x-uneven", "busy"], "7d", MIDNIGHT - 7 * DAY + 3 * HOUR + 1),
+    (["once", "busy"], "30d", MIDNIGHT - 10 * DAY + 4 * HOUR),
+    (["busy", "cfxId:x-away"], "7d", MIDNIGHT - 13 * DAY + 8 * HOUR),
+    (["uneven", "away"], "24h", MIDNIGHT - 300 * DAY),
+    (["wide", "once"], "24h", AS_OF + DAY),
+)
+_TABLES: tuple[tuple[list[str], Range, int | None], ...] = (
+    (["uneven", "away"], "90d", None),
+    (["busy", "cfxId:busy"], "24h", MIDNIGHT - DAY),
+)
+_BY_CFX_ID = ("cfxId:x-away", "cfxId:x-busy", "cfxId:busy", "cfxId:x-silent", "cfxId:x-wide")
+_UNKNOWN = ("id:unknown", "cfxId:unknown", f"id:{HIDDEN}", f"cfxId:x-{HIDDEN}", "id:x-busy")
+
+
+def answers_of(path: str) -> Answers:
+    """Open a file and ask it everything; where it can't be opened, that is all.
+
+    An exception that is neither an answer nor a SnapshotError goes on.
+    """
+    try:
+        snapshot = open_file(path)
+    except SnapshotError:
+        return {OPEN: REFUSED}
+    with closing(snapshot):
+        asked = {name: _answer(question, snapshot) for name, question in _QUESTIONS.items()}
+    return {OPEN: None} | asked
+
+
+def wrong_ones(found: Answers, truth: Answers) -> list[str]:
+    """Return the questions that were not refused and whose answer is not the true one."""
+    return [name for name in found if found[name] != REFUSED and found[name] != truth[name]]
+
+
+_Question = Callable[[SnapshotFile], Any]
+
+
+def _answer(question: _Question, snapshot: SnapshotFile) -> Any:
+    try:
+        return question(snapshot)
+    except ServerNotFoundError:
+        return NOT_FOUND
+    except SnapshotError:
+        return REFUSED
+
+
+def _questions() -> Iterator[tuple[str, _Question]]:
+    yield "info", SnapshotFile.view
+    for identifier in (*(f"id:{name}" for name in PUBLISHED), *_BY_CFX_ID, *_UNKNOWN):
+        yield f"get {identifier}", partial(_get, server_reference(identifier))
+    for identifier in ("id:uneven", "cfxId:x-away"):
+        reference = server_reference(identifier)
+        yield f"table of {identifier}", partial(operations.view_server, request=reference)
+    for identifiers, length, at in _COMPARISONS:
+        request = compare_request(identifiers, range=length)
+        name = f"compare {' '.join(identifiers)} over {length} at {at}"
+        yield name, partial(_compare, request, at)
+    for identifiers, length, at in _TABLES:
+        request = compare_request(identifiers, range=length)
+        name = f"table of {' '.join(identifiers)} over {length} at {at}"
+        yield name, partial(operations.view_comparison, request=request, at=at)
+    yield "suggested, and no server", _suggested_in_vain
+
+
+def _get(request: ServerReference, snapshot: SnapshotFile) -> bytes:
+    return operations.get_server(snapshot, request).to_json()
+
+
+def _compare(request: CompareRequest, at: int | None, snapshot: SnapshotFile) -> bytes:
+    return operations.compare(snapshot, request, at=at).to_json()
+
+
+def _suggested_in_vain(snapshot: SnapshotFile) -> list[str]:
+    """Return what is suggested and exists not; a damaged file may suggest less than a whole one."""
+    suggestion = operations.suggestion(snapshot, [server_reference("bussy")]) or ""
+    return [name for name in suggestion.split()[2:] if name.strip(",") not in PUBLISHED]
+
+
+_QUESTIONS = dict(_questions())

@@ -1,0 +1,117 @@
+"""A small snapshot that has everything a snapshot can have, and another of the same servers."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from conftest import AS_OF, DAY, csv, ndjson, server
+from srvstat.snapshot.build import build
+from srvstat.sources.source import Source
+
+HOUR = DAY // 24
+MIDNIGHT = AS_OF // DAY * DAY
+
+PUBLISHED = ("away", "busy", "once", "silent", "uneven", "wide")
+"""The servers of both. The cfxId of `once` is the id of `busy`."""
+
+HIDDEN = "hidden"
+"""A server that is not publishable: neither snapshot may say a word of it."""
+
+_NOT_ASCII = 'Ünïcode, 夜の街 🏙 \t "quoted" \\ \u2028 \u202e'
+_LONG = "Ein Haus am Fluß; 川沿いの家. " * 500
+"""More than a page holds, so that SQLite continues it on pages of their own."""
+
+_SERVERS = (
+    server("away", offline=True, players={"max": 64}),
+    server("busy", hostname=_NOT_ASCII, players={"current": 411, "max": 600}),
+    server("once", cfxId="busy", game="game_b", updatedAt="2026-02-27T01:02:03.004Z"),
+    server("silent", players={"current": None, "max": 9}),
+    server(
+        "uneven",
+        game="game_b",
+        hostname="<b>uneven</b>",
+        projectName=_NOT_ASCII,
+        projectDescription=_LONG,
+        region="øst",
+        players={"current": 2**53 - 1, "max": 2**53 - 1},
+        tags=[_NOT_ASCII, "", "zwei"],
+        flags=["🏴", "de-AT"],
+        chatUrl="https://chat.example/ü",
+        iconUrl="https://icons.example/1.png",
+        offline=False,
+        firstSeenAt=0,
+        updatedAt="2026-03-01T12:00:00.000Z",
+    ),
+    server("wide", players={"current": 0, "max": 2**40}),
+    server(HIDDEN, hostname="a secret", publishable=False),
+)
+
+
+def build_small_snapshot(directory: Path, seed: int) -> Path:
+    """Build the snapshot in a directory to be made, and return it.
+
+    Snapshots of different seeds differ in nothing but the numbers of players; their pages lie at
+    the same places.
+    """
+    directory.mkdir()
+    (directory / "servers.ndjson").write_bytes(ndjson(_SERVERS))
+    rows = [*_observations(random.Random(seed))]
+    first, second = rows[:-100], rows[-150:]  # 50 are in both
+    (directory / "first.csv").write_bytes(csv([*first, *_broken_rows(first[0])]))
+    (directory / "second.ndjson").write_bytes(ndjson(map(_as_record, second)))
+    path = directory / "small.db"
+    build(
+        str(path),
+        servers_source=Source(str(directory / "servers.ndjson"), "ndjson"),
+        observation_sources=[
+            Source(str(directory / "first.csv"), "csv"),
+            Source(str(directory / "second.ndjson"), "ndjson"),
+        ],
+        as_of=AS_OF,
+    )
+    return path
+
+
+_Row = tuple[str, int, int]
+
+
+def _observations(drawn: random.Random) -> Iterator[_Row]:
+    """Return the observations of every server, with days and hours in which there are none."""
+    for at in _half_hours():
+        yield "busy", at, drawn.randrange(5, 605)
+    for day in (1, 2, 40):
+        for hour in range(0, 24, 3):
+            yield "wide", MIDNIGHT - day * DAY + hour * HOUR, drawn.randrange(2**33)
+    for number in range(40):
+        yield "uneven", AS_OF - (number * number * 7_919_003) % (5 * DAY), drawn.randrange(12)
+    yield "away", AS_OF - 3 * DAY, 0
+    yield "away", AS_OF - 3 * DAY + 1, drawn.randrange(1, 200)
+    yield "once", AS_OF - 12 * HOUR, drawn.randrange(100)
+    # The lowest and the highest say how much space a server's days take.
+    yield "busy", AS_OF - 7, 4
+    yield "busy", AS_OF - 5, 605
+    yield HIDDEN, AS_OF, 7
+
+
+def _half_hours() -> Iterator[int]:
+    for day in (0, 1, 2, 3, 4, 7, 8, 9, 10, 13, 14, 15, 20, 30, 60, 200):
+        midnight = MIDNIGHT - day * DAY
+        for at in range(midnight, min(midnight + DAY, AS_OF + 1), HOUR // 2):
+            if at % (6 * HOUR) >= HOUR:
+                yield at
+
+
+def _broken_rows(first: _Row) -> Iterator[tuple[str, int | str, int | str]]:
+    """Return a repeat, a conflict, rejects, and what is left out."""
+    name, at, players = first
+    yield first
+    yield name, at, players + 1
+    yield name, at, "many"
+    yield name, "yesterday", 5
+    yield "unknown", at, 5
+    yield name, AS_OF + 1, 5
+
+
+def _as_record(row: _Row) -> dict[str, Any]:
+    return dict(zip(("serverId", "observedAt", "players"), row, strict=True))
