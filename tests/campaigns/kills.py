@@ -30,8 +30,8 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PYTHON_STARTING = re.compile("^(Fatal Python error: init_|Could not import runpy module)")
 """What an interpreter says that was interrupted before it could run anything."""
 
-OURS_RUNNING = re.compile(r"srvstat/\S+, line \d+, in (?!<module>)")
-"""A line of a traceback that names a function of ours, beyond what importing us takes."""
+OURS_BEGUN = re.compile(r"srvstat/(?!__init__|__main__)\S+, line ")
+"""A line of a traceback that names what is imported once the signals are taken over."""
 
 
 class Case(NamedTuple):
@@ -155,11 +155,11 @@ def _broken_by_rest(case: Case, place: Place) -> Iterator[str]:
 
 
 def _is_pythons_own(case: Case, ended: Ended) -> bool:
-    """Say whether the interpreter ended, in its own way, before our first function was called."""
+    """Say whether the interpreter ended, in its own way, before our first lines had run."""
     if case.number is signal.SIGKILL:
         return False
     is_pythons = ended.exit_code == -case.number or PYTHON_STARTING.search(ended.stderr)
-    return bool(is_pythons) and not OURS_RUNNING.search(ended.stderr)
+    return bool(is_pythons) and not OURS_BEGUN.search(ended.stderr)
 
 
 def _outcome(case: Case, ended: Ended, *, is_new: bool) -> str:

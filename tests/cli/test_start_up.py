@@ -119,6 +119,26 @@ def test_little_is_imported_before_the_signals_are_taken_over() -> None:
     assert not {"re", "typing"} & names
 
 
+def test_an_interruption_of_an_import_is_not_lost() -> None:
+    code = """
+import os, signal, sys
+class Losing:
+    def find_spec(self, name, *_):
+        if name == "pydantic":
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            except BaseException:
+                pass
+sys.meta_path.insert(0, Losing())
+sys.argv = ["srvstat", "--version"]
+from srvstat.__main__ import run
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
+
+
 def test_a_table_imports_rich() -> None:
     table = imported(*COMPARE[:-1], "--table")
 
