@@ -12,6 +12,8 @@ from pathlib import Path
 
 PLAIN = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "NO_COLOR": "1"}
 
+_KEPT = ("PATH", "HOME", "PYTHONPATH")
+
 
 def run_in_terminal(
     command: list[str],
@@ -23,7 +25,7 @@ def run_in_terminal(
     """Run a command with all three streams on a terminal; return its exit code and the output."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     with subprocess.Popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env={**kept, **env}
     ) as process:

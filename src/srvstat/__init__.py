@@ -11,9 +11,12 @@ Errors of the API are exceptions (ApiError and its classes), and so is what is w
 (SnapshotError).
 """
 
-from typing import TYPE_CHECKING, Any
-
+# Type checkers know this name. The module of that name takes longer to import than all else that
+# comes before the command line takes over the signals.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from srvstat.api import Snapshot as Snapshot
     from srvstat.api import open_snapshot as open_snapshot
     from srvstat.contract.errors import ApiError as ApiError
@@ -44,7 +47,7 @@ __all__ = [  # noqa: PLE0604 - the names above, loaded when they are first asked
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Load a public name when it is first used: the command line starts without them."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

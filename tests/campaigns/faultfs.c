@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 /* The numbers of the Python side's Kind. */
-enum { NONE, KILL, TORN, SHORT, ENOSPC_ONCE, ENOSPC_ON, EIO_ONCE, EIO_ON, FSYNC_ON };
+enum { NONE, KILL, TORN, SHORT, ENOSPC_ONCE, ENOSPC_ON, EIO_ONCE, EIO_ON, FSYNC_ON, LOST };
 
 static char directory[PATH_MAX];
 static int kind, at, told_to, count;
@@ -36,16 +36,11 @@ void faultfs_arm(const char *of, int the_kind, int the_call, int tell)
 	snprintf(directory, sizeof directory, "%s", of);
 }
 
-/* Whether a path lies in the directory, which is also the working directory. */
 static int lies_inside(const char *path)
 {
 	size_t length = strlen(directory);
 
-	if (!length)
-		return 0;
-	if (path[0] != '/')
-		return 1;
-	return !strncmp(path, directory, length) && (!path[length] || path[length] == '/');
+	return length && !strncmp(path, directory, length) && (!path[length] || path[length] == '/');
 }
 
 static const char *path_of(int descriptor)
@@ -68,7 +63,7 @@ static void tell(const char *outcome, const char *call, const char *path)
 	syscall(SYS_write, told_to, line, length);
 }
 
-/* Count a call. Return 0 to let it pass, the error to fail with, or -1 to do half of it. */
+/* Count a call. Return 0 to let it pass, the error to fail with, or -1 to write half of it or none. */
 static int fault(const char *call, const char *path)
 {
 	int is_write = strstr(call, "write") != NULL, is_flush = strstr(call, "sync") != NULL;
@@ -83,6 +78,10 @@ static int fault(const char *call, const char *path)
 	}
 	if ((kind == TORN && count == at && is_write) || (kind == SHORT && count >= at && is_write)) {
 		tell("half", call, path);
+		return -1;
+	}
+	if (kind == LOST && count == at && is_write) {
+		tell("lost", call, path);
 		return -1;
 	}
 	/* Removing needs no space. */
@@ -117,6 +116,8 @@ static int fault(const char *call, const char *path)
 			errno = error;                                                             \
 			return -1;                                                                 \
 		}                                                                                  \
+		if (error < 0 && kind == LOST)                                                     \
+			return size;                                                               \
 		if (error < 0 && size > 1)                                                         \
 			size /= 2;                                                                 \
 		written = real;                                                                    \

@@ -1,6 +1,6 @@
 """Builds in which a chosen call to the system fails, by the library of faultfs.c.
 
-Python starts once, with the library preloaded; each build is a fork of it and takes milliseconds.
+Python starts once, with the library preloaded, so that a build takes milliseconds.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +22,11 @@ _HERE = Path(__file__).parent
 
 
 class Kind(IntEnum):
-    """In which way calls fail, by the numbers of faultfs.c: the one numbered, or all from it on."""
+    """In which way calls fail, by the numbers of faultfs.c: the one numbered, or all from it on.
+
+    TORN is half a write and then a kill, SHORT half a write that says so, and LOST none at all that
+    says it was done.
+    """
 
     NONE = 0
     KILL = 1
@@ -33,6 +37,10 @@ class Kind(IntEnum):
     EIO_ONCE = 6
     EIO_ON = 7
     FSYNC_ON = 8
+    LOST = 9
+
+
+KILLING = (Kind.KILL, Kind.TORN)
 
 
 class Fault(NamedTuple):
@@ -43,7 +51,7 @@ class Fault(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call that changed a file or failed to: "done", "failed", "half" or "killed", and where."""
+    """A call that is to change a file: "done", "failed", "half", "lost" or "killed", and where."""
 
     outcome: str
     name: str
@@ -76,33 +84,53 @@ def run_preloaded(code: str, *arguments: str) -> str:
     return done.stdout
 
 
-def run_with(fault: Fault, directory: str, arguments: Sequence[str]) -> Ended:
-    """Run a command line in a directory, where alone calls are counted and fail."""
+def run_with(fault: Fault, directory: Path, arguments: Sequence[str]) -> Ended:
+    """Run a command line while calls fail that change something in a directory.
+
+    It runs in this process, or where the fault is to kill it in a fork.
+    """
+    run = _run_in_fork if fault.kind in KILLING else _run_here
     with tempfile.TemporaryFile() as stderr, tempfile.TemporaryFile() as calls:
-        child = os.fork()
-        if not child:
-            _end_as_srvstat(fault, directory, arguments, stderr.fileno(), calls.fileno())
-        _, status = os.waitpid(child, 0)
-        for file in (stderr, calls):
-            file.seek(0)
+
+        def run_armed() -> int:
+            _arm(fault, directory, calls.fileno())
+            try:
+                return main(list(arguments))
+            finally:
+                _arm(Fault(), None, calls.fileno())
+
+        exit_code = run(run_armed, stderr.fileno())
+        stderr.seek(0)
+        calls.seek(0)
         lines = os.fsdecode(calls.read()).splitlines()
-        return Ended(
-            os.waitstatus_to_exitcode(status),
-            stderr.read().decode(),
-            tuple(Call(*line.split(" ", 2)) for line in lines),
-        )
+        told = stderr.read().decode()
+    return Ended(exit_code, told, tuple(Call(*line.split(" ", 2)) for line in lines))
 
 
-def _end_as_srvstat(
-    fault: Fault, directory: str, arguments: Sequence[str], stderr: int, calls: int
-) -> None:
+def _arm(fault: Fault, directory: Path | None, calls: int) -> None:
+    name = os.fsencode(directory) if directory else b""
+    ctypes.CDLL(None).faultfs_arm(name, int(fault.kind), fault.at, calls)
+
+
+def _run_here(command: Callable[[], int], stderr: int) -> int:
+    ours = os.dup(2)
+    os.dup2(stderr, 2)
     try:
-        gc.disable()  # A search would copy every page that the fork shares.
-        os.dup2(stderr, 2)
-        os.chdir(directory)
-        arm = ctypes.CDLL(None).faultfs_arm
-        arm(os.fsencode(directory), int(fault.kind), fault.at, calls)
-        os._exit(main(list(arguments)))
+        return command()
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
+
+
+def _run_in_fork(command: Callable[[], int], stderr: int) -> int:
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        return os.waitstatus_to_exitcode(status)
+    gc.disable()  # A search would copy every page that the fork shares.
+    os.dup2(stderr, 2)
+    try:
+        os._exit(command())
     except BaseException:  # noqa: BLE001 - whatever it is, this is the end of a fork
         traceback.print_exc()
         os._exit(1)

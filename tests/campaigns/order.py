@@ -9,7 +9,7 @@ import re
 import tempfile
 
 from campaigns.campaign import Campaign, Result
-from campaigns.faultfs import NEEDS, Call, Fault, run_preloaded
+from campaigns.faultfs import NEEDS, Call, Fault, run_preloaded, run_with
 from campaigns.places import MEMORY, SETTINGS, Place
 
 SAFE = re.compile("[wW]*fW*nW*dW*FND")
@@ -39,7 +39,8 @@ def tell() -> None:
         place = Place(root, observations=300)
         for setting in SETTINGS:
             place.reset(is_old=setting.is_old)
-            orders[setting.name] = order_of(place.run(Fault(), setting.options).calls)
+            command = place.command(*setting.options)
+            orders[setting.name] = order_of(run_with(Fault(), place.directory, command).calls)
     print(json.dumps(orders))
 
 

@@ -1,11 +1,12 @@
-"""Where builds with faults run: their sources, what they find there, and what they leave."""
+"""Where builds run that are disturbed: their sources, what they find there, and what they leave."""
 
 import json
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from campaigns.faultfs import Ended, Fault, run_with
 from srvstat.cli.main import main
 
 START = 1_772_323_200_000
@@ -13,6 +14,9 @@ START = 1_772_323_200_000
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - for a directory of its own
 """A file system in memory, where there is one: what is tried here is no disk."""
+
+
+DRAFT = re.compile(r"\.(out\.db|rejects\.ndjson)\.srvstat-[0-9a-f]{16}\.tmp")
 
 
 class Setting(NamedTuple):
@@ -50,21 +54,18 @@ class Place:
         self.directory = Path(root, f"builds-{observations}")
         self.directory.mkdir()
         _write_sources(self._sources, observations)
-        # Not in a fork: what the first build prepares, every fork of this process finds ready.
-        os.chdir(self.directory)
-        if main(self._command("--overwrite")):
+        # In this process: what the first build prepares, every fork of it finds ready.
+        if main(self.command("--overwrite")):
             raise RuntimeError("no build succeeds here")
         self.new = self.files()
 
-    def run(self, fault: Fault, options: tuple[str, ...]) -> Ended:
-        """Build with a fault."""
-        return run_with(fault, str(self.directory), self._command(*options))
-
-    def _command(self, *options: str) -> list[str]:
+    def command(self, *options: str, into: Path | None = None) -> list[str]:
+        """Return the arguments of a build with some more options, here or into another place."""
+        directory = into or self.directory
+        output, rejects = directory / "out.db", directory / "rejects.ndjson"
         servers, observations = self._sources / "servers.ndjson", self._sources / "observations.csv"
-        sources = ["--servers", str(servers), "--observations", str(observations)]
-        written = ["snapshot", "build", "out.db", "--rejects", "rejects.ndjson", "--quiet"]
-        return [*written, *sources, *options]
+        written = ["snapshot", "build", str(output), "--rejects", str(rejects), "--quiet"]
+        return [*written, "--servers", str(servers), "--observations", str(observations), *options]
 
     def files(self) -> Files:
         """Return the two files as they are now."""
@@ -81,6 +82,18 @@ class Place:
     def others(self) -> set[str]:
         """Return the names of what else is here."""
         return set(os.listdir(self.directory)) - {"out.db", "rejects.ndjson"}
+
+    def broken(self, before: Files) -> Iterator[str]:
+        """Find what no build may leave, however it ended."""
+        after = self.files()
+        for name, *allowed, now in zip(Files._fields, before, self.new, after, strict=True):
+            if now not in allowed:
+                yield f"{name} is neither the old nor the new one"
+        if after.rejects == self.new.rejects and after.snapshot != self.new.snapshot:
+            yield "rejects of a snapshot that is not there"
+        for name in self.others():
+            if not DRAFT.fullmatch(name):
+                yield f"left: {name}"
 
     def _read(self, name: str) -> bytes | None:
         path = self.directory / name

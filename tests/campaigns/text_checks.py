@@ -14,10 +14,9 @@ _ALL = [(chr(code), unicodedata.category(chr(code))) for code in range(sys.maxun
 HARMLESS = frozenset(character for character, category in _ALL if category not in _DANGEROUS)
 """Every character that does no more than to show itself."""
 # Of the spaces only the one that everybody knows, and no letter that shows nothing.
-_ON_SCREEN = HARMLESS - {
-    *(character for character, category in _ALL if category == "Zs" and character != " "),
-    *"\u115f\u1160\u2800\u3164\uffa0",
-}
+_SPACES = frozenset(character for character, category in _ALL if category == "Zs")
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+_ON_SCREEN = HARMLESS - (_SPACES - {" "}) - _BLANK
 _MARKS = frozenset(character for character, category in _ALL if category in {"Mn", "Me"})
 _MOST_MARKS = 4
 
@@ -39,6 +38,19 @@ def fault_of_text(text: str, *, ascii_only: bool = False) -> str | None:
 
 def _longest_heap(text: str) -> int:
     return max(len(list(heap)) for is_mark, heap in groupby(text, _MARKS.__contains__) if is_mark)
+
+
+def without_gaps(text: str) -> str:
+    """Return text as it is shown, but without white space and marks."""
+    return "".join(map(_shown, text))
+
+
+def _shown(character: str) -> str:
+    if character in _MARKS or character in _SPACES:
+        return ""
+    if character in HARMLESS:
+        return "\ufffd" if character in _BLANK else character
+    return f"\\u{ord(character):04x}" if character <= "\uffff" else f"\\U{ord(character):08x}"
 
 
 def without_colours(text: str) -> str:

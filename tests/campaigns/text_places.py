@@ -10,7 +10,13 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from campaigns.text_checks import HARMLESS, fault_of_layout, fault_of_text, without_colours
+from campaigns.text_checks import (
+    HARMLESS,
+    fault_of_layout,
+    fault_of_text,
+    without_colours,
+    without_gaps,
+)
 from srvstat.cli.main import main
 from srvstat.cli.output import STDERR, STDOUT, tell
 from srvstat.contract import wire
@@ -33,7 +39,6 @@ from srvstat.contract.views import (
 )
 from srvstat.render import tables
 from srvstat.render.screen import Screen
-from srvstat.render.text import ascii_text, safe_text
 from srvstat.snapshot.read import open_file
 
 Place = Callable[[Sequence[str], Screen], str | None]
@@ -119,15 +124,12 @@ def in_a_detail(texts: Sequence[str], screen: Screen) -> str | None:
 
 
 def _lost(shown: str, values: Sequence[str], screen: Screen) -> str | None:
-    """Say which value is not there as a whole, line breaks and spaces aside."""
-    if (screen.width or _LEAST_WIDTH) < _LEAST_WIDTH:
+    """Say which value is not there as a whole, wherever its lines break."""
+    if screen.ascii_only or (screen.width or _LEAST_WIDTH) < _LEAST_WIDTH:
         return None
-    there = "".join(without_colours(shown).split())
-    for value in values:
-        text = "".join(safe_text(value).split())
-        if (ascii_text(text) if screen.ascii_only else text) not in there:
-            return f"it lost some of {value!a}"
-    return None
+    there = without_gaps(without_colours(shown).replace("\n", ""))
+    lost = next((value for value in values if without_gaps(value) not in there), None)
+    return None if lost is None else f"it lost some of {lost!a}"
 
 
 def _spread(texts: Sequence[str], parts: int) -> list[str]:

@@ -468,7 +468,7 @@ def test_a_table_says_that_a_server_was_last_seen_long_ago(cli: Cli, build: Buil
 def test_version_names_contract_and_format(cli: Cli) -> None:
     ran = cli("--version")
 
-    assert ran.stdout == b"srvstat 0.1.0 (contract 1.0.0, snapshot format 2)\n"
+    assert ran.stdout == b"srvstat 0.1.0 (contract 1.0.0, snapshot format 3)\n"
 
 
 def test_completion_offers_ranges_namespaces_and_identifiers(demo_snapshot: str) -> None:

@@ -111,6 +111,14 @@ def test_beyond_typer_and_pydantic_an_answer_imports_little_of_python() -> None:
     assert standard - {"urllib"} == {"array", "gc", "sqlite3", "unicodedata"}
 
 
+def test_little_is_imported_before_the_signals_are_taken_over() -> None:
+    code = "import sys; began = set(sys.modules); import srvstat.__main__"
+    names = imported(code=f"{code}; print(*set(sys.modules) - began)")
+
+    assert ours(names) == {"srvstat", "srvstat.__main__"}
+    assert not {"re", "typing"} & names
+
+
 def test_a_table_imports_rich() -> None:
     table = imported(*COMPARE[:-1], "--table")
 

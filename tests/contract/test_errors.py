@@ -4,6 +4,7 @@ import pytest
 
 from srvstat.contract.errors import (
     ApiError,
+    DifferenceError,
     FeatureNotAvailableError,
     GatewayUnauthorizedError,
     InternalError,
@@ -92,7 +93,13 @@ def test_the_reason_stays_with_the_person_who_asked() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "exit_code"),
-    [(UsageError, 2), (SnapshotError, 3), (OutputError, 4), (SourceError, 6)],
+    [
+        (UsageError, 2),
+        (SnapshotError, 3),
+        (OutputError, 4),
+        (DifferenceError, 5),
+        (SourceError, 6),
+    ],
 )
 def test_a_failure_outside_the_api_has_an_exit_code_of_its_own(
     kind: type[SrvstatError], exit_code: int
@@ -106,4 +113,4 @@ def test_a_failure_outside_the_api_has_an_exit_code_of_its_own(
 def test_no_two_errors_share_an_exit_code() -> None:
     kinds = subclasses_of(SrvstatError) - {ApiError}
 
-    assert sorted(kind.exit_code for kind in kinds) == [2, 3, 4, 6, 40, 41, 43, 44, 49, 50]
+    assert sorted(kind.exit_code for kind in kinds) == [2, 3, 4, 5, 6, 40, 41, 43, 44, 49, 50]

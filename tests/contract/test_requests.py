@@ -418,6 +418,14 @@ def test_a_command_line_means_the_same_request_as_a_body() -> None:
     )
 
 
+def test_without_a_namespace_for_all_an_identifier_is_an_id() -> None:
+    assert server_reference("a") == server_reference("a", by="id")
+    assert server_reference("cfxId:a") == server_reference("a", by="cfxId")
+    assert compare_request(["a", "cfxId:b"], range=None) == compare_request(
+        ["id:a", "cfxId:b"], by="id", range=None
+    )
+
+
 def test_requests_do_not_change() -> None:
     request = read_compare_request(naming("a", "b"))
 

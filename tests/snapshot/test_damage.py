@@ -2,13 +2,19 @@
 
 import shutil
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from conftest import Cli, srvstat
+from conftest import Cli
 from forging import forge
+from srvstat.contract.errors import OutputError
+from srvstat.snapshot.digest import row_digest, sealed
+from srvstat.snapshot.rows import FileRow
+from srvstat.snapshot.verify import check_draft
 
 BUILD_ONE = "build one with `srvstat snapshot build`"
 COMPARE = ("compare", "harbor-city", "old-guard")
@@ -52,29 +58,29 @@ def copy(tmp_path: Path, demo_snapshot: str) -> str:
     return path
 
 
-def refuses(path: str, part: str, *command: str) -> None:
+def refuses(cli: Cli, path: str, part: str) -> None:
     for form in ("--json", "--table"):
-        ran = srvstat(*command, "-s", path, form)
+        ran = cli(*COMPARE, "-s", path, form)
         assert (ran.exit_code, ran.stdout) == (3, b"")
         assert ran.stderr == f"error: {path}: damaged ({part}); copy it again, or {BUILD_ONE}\n"
 
 
 @pytest.mark.parametrize("sql", TABLES.values(), ids=TABLES)
-def test_tables_that_are_not_to_the_letter_ours_are_refused(sql: str, copy: str) -> None:
+def test_tables_that_are_not_to_the_letter_ours_are_refused(sql: str, copy: str, cli: Cli) -> None:
     with closing(sqlite3.connect(copy)) as connection:
         connection.executescript(sql)
 
-    refuses(copy, "its tables", *COMPARE)
+    refuses(cli, copy, "its tables")
 
 
 @pytest.mark.parametrize("sql", DAYS.values(), ids=DAYS)
 def test_days_that_no_build_makes_are_refused_even_with_all_their_digests(
-    sql: str, copy: str
+    sql: str, copy: str, cli: Cli
 ) -> None:
     forge(copy, sql)
 
-    refuses(copy, "the days", *COMPARE)
-    assert srvstat("snapshot", "verify", copy).exit_code == 3
+    refuses(cli, copy, "the days")
+    assert cli("snapshot", "verify", copy).exit_code == 3
 
 
 def test_a_forged_count_goes_unnoticed_until_the_root_is_asked_for(
@@ -86,3 +92,87 @@ def test_a_forged_count_goes_unnoticed_until_the_root_is_asked_for(
     assert cli("get", "harbor-city", "-s", copy).json["data"]["players"]["current"] == 7
     assert cli("snapshot", "verify", copy).exit_code == 0
     assert cli("snapshot", "verify", copy, "--expect", root).exit_code == 5
+
+
+def resealed_directory(path: str, entries: Mapping[int, bytes]) -> None:
+    """Give a snapshot other entries in its directory, and fitting digests above them."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executemany(
+            "UPDATE directory SET entries = ? WHERE bucket = ?",
+            [(of_bucket, bucket) for bucket, of_bucket in entries.items()],
+        )
+        rows = connection.execute("SELECT * FROM directory ORDER BY bucket").fetchall()
+        own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
+        own = sealed(
+            own._replace(bucket_digests=b"".join(row_digest("directory", row) for row in rows))
+        )
+        query = "UPDATE snapshot SET bucket_digests = ?, root = ?, digest = ?"
+        connection.execute(query, (own.bucket_digests, own.root, own.digest))
+
+
+def entries_in(path: str, bucket: int) -> bytes:
+    with closing(sqlite3.connect(path)) as connection:
+        query = "SELECT entries FROM directory WHERE bucket = ?"
+        found: bytes = connection.execute(query, (bucket,)).fetchone()[0]
+        return found
+
+
+def test_of_two_identifiers_with_one_hash_the_row_tells_which_is_meant(copy: str, cli: Cli) -> None:
+    entries = entries_in(copy, 0)
+    asked, nobody = (sha256(b"id\0" + name).digest()[:8] for name in (b"harbor-city", b"nobody"))
+    others = [entries[at : at + 28] for at in range(0, len(entries), 28)]
+    other = next(entry for entry in others if not entry.startswith(asked))
+    resealed_directory(copy, {0: asked + other[8:] + nobody + other[8:] + entries})
+
+    assert cli("get", "harbor-city", "-s", copy).json["data"]["id"] == "harbor-city"
+    assert cli("get", "nobody", "-s", copy).exit_code == 44
+
+
+def test_a_root_that_is_not_that_of_the_content_is_damage(copy: str, cli: Cli) -> None:
+    with closing(sqlite3.connect(copy)) as connection, connection:
+        own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
+        own = own._replace(root=bytes(32))
+        digest = row_digest("snapshot", own[:-1])
+        connection.execute("UPDATE snapshot SET root = ?, digest = ?", (own.root, digest))
+
+    refuses(cli, copy, "its own row")
+
+
+def test_a_draft_is_complete_or_not_published(copy: str) -> None:
+    check_draft("out.db", copy, 10_439)
+
+    with pytest.raises(OutputError, match=r"^out\.db: what was written does not read back"):
+        check_draft("out.db", copy, 10_438)
+    with pytest.raises(OutputError, match="does not read back"):
+        check_draft("out.db", f"{copy}.gone", 10_439)
+
+
+def test_a_draft_whose_other_identifiers_name_nobody_is_not_published(copy: str) -> None:
+    resealed_directory(copy, {1: b""})
+
+    with pytest.raises(OutputError, match="does not read back"):
+        check_draft("out.db", copy, 10_439)
+
+
+def test_a_draft_is_checked_where_no_answer_looks(copy: str, cli: Cli) -> None:
+    with closing(sqlite3.connect(copy)) as connection:
+        query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_servers_1'"
+        (page,) = connection.execute(query).fetchone()
+    with Path(copy).open("r+b") as file:
+        file.seek((page - 1) * 16_384)
+        file.write(b"\0")
+
+    assert cli(*COMPARE, "-s", copy).exit_code == 0
+    with pytest.raises(OutputError, match="does not read back"):
+        check_draft("out.db", copy, 10_439)
+
+
+def test_the_last_observation_is_looked_for_before_the_window(copy: str, cli: Cli) -> None:
+    moments = ("2025-12-16T12:00:01Z", "2025-12-17T00:00Z", "2030-01-01T00:00Z")
+    told = [
+        cli(*COMPARE, "-s", copy, "--range", "24h", "--at", at, "--table").stderr for at in moments
+    ]
+
+    assert "note: harbor-city has no observation up to 2025-12-16 12:00:01 UTC" in told[0]
+    assert "harbor-city" not in told[1]
+    assert "note: the last observation of harbor-city is 1,401 days older than as of" in told[2]

@@ -10,17 +10,16 @@ from urllib.parse import quote
 import sqlite_utils
 
 from srvstat.contract import wire
-from srvstat.contract.errors import OutputError, SnapshotError, SourceError, UsageError
+from srvstat.contract.errors import OutputError, SourceError, UsageError
 from srvstat.contract.views import BuildSummary
 from srvstat.snapshot.digest import directory_of, row_digest, sealed
 from srvstat.snapshot.intake import Intake, Progress
 from srvstat.snapshot.publish import published, writing
-from srvstat.snapshot.read import open_file
 from srvstat.snapshot.rejects import Rejects
 from srvstat.snapshot.rows import FileRow, ServerRow
-from srvstat.snapshot.schema import APPLICATION_ID, FORMAT_VERSION, LONGEST_ROW, schema
+from srvstat.snapshot.schema import APPLICATION_ID, FORMAT_VERSION, schema
 from srvstat.snapshot.storing import Stored, store
-from srvstat.snapshot.verify import check_chain
+from srvstat.snapshot.verify import check_draft
 from srvstat.sources import servers
 from srvstat.sources.formats import STDIN
 from srvstat.sources.servers import ServerRecord
@@ -63,7 +62,6 @@ def build(  # noqa: PLR0913 - each is an option of the command
         draft = stack.enter_context(published(output, overwrite=overwrite))
         records = servers.read(servers_source)
         with _storing(output), closing(_connect(draft)) as connection:
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_ROW)
             connection.executescript(_BUILDING)
             database = sqlite_utils.Database(connection, execute_plugins=False)
             database.executescript(schema())
@@ -77,7 +75,7 @@ def build(  # noqa: PLR0913 - each is an option of the command
                 if unread:
                     raise unread
                 summary = _derive(database, intake, stored, records, first_reject)
-        _read_back(output, draft, summary)
+        check_draft(output, draft, summary.kept)
     return summary
 
 
@@ -211,10 +209,13 @@ def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) ->
     check_stdin_once(source.name for source in sources)
     if STDIN in (output, rejects):
         raise UsageError("a snapshot and its rejects are files; - is none")
+    written = []
     for path in filter(None, (output, rejects)):
-        if os.path.realpath(path) in read:
+        with writing(path):
+            written.append(os.path.realpath(path))
+        if written[-1] in read:
             raise UsageError(f"{path}: is a source of this build, and would be replaced")
-    if rejects and os.path.realpath(output) == os.path.realpath(rejects):
+    if len(set(written)) < len(written):
         raise UsageError(
             f"{rejects}: is the snapshot to build, and the rejects need their own file"
         )
@@ -247,15 +248,3 @@ def _storing(output: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise OutputError(f"{output}: {error}, here or in SQLite's temporary files") from None
-
-
-def _read_back(output: str, draft: str, summary: BuildSummary) -> None:
-    """Open the draft as any reader will, before it gets its name."""
-    try:
-        with closing(open_file(draft)) as snapshot:
-            check_chain(snapshot)
-            sound = snapshot.rows.own.observation_count == summary.kept
-    except SnapshotError:
-        sound = False
-    if not sound:
-        raise OutputError(f"{output}: what was written does not read back; is the disk failing?")

@@ -39,7 +39,7 @@ def drafted(target: str) -> Iterator[Draft]:
             # The name is of 64 random bits, so what has it now is this draft or nothing.
             with suppress(OSError):
                 os.unlink(path)
-            if descriptor is not None:
+            if descriptor is not None:  # pragma: no branch - it is None after a signal
                 os.close(descriptor)
 
 

@@ -7,7 +7,8 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import cache
+from functools import cache, partial
+from operator import lt
 from typing import Any
 from urllib.parse import quote
 
@@ -44,9 +45,7 @@ _LIMITS = {
 _TABLES = frozenset(
     {"snapshot", "directory", "servers", "calendars", "days", "observations", "sqlite_master"}
 )
-_PRAGMAS = frozenset(
-    {*(setting.partition(" ")[0] for setting in _SETTINGS), "quick_check", "integrity_check"}
-)
+_PRAGMAS = frozenset({*(setting.partition(" ")[0] for setting in _SETTINGS), "integrity_check"})
 _FUNCTIONS = frozenset({"count"})
 
 _SECONDS_A_ROW = 5.0
@@ -84,21 +83,21 @@ class SnapshotConnection:
         self, sql: str, *parameters: object, part: str, seconds: float = _SECONDS_A_ROW
     ) -> list[Any]:
         """Return the rows of a statement, which reads a part of the file and does not take long."""
-        self._deadline.at = time.monotonic() + seconds
+        self._deadline.put_off(seconds)
         with self._reading(part):
             return self._connection.execute(sql, parameters).fetchall()
 
     def stream(self, sql: str, *parameters: object, part: str) -> Iterator[Any]:
         """Yield the rows of a statement that may have many; none of them takes long."""
-        self._deadline.at = time.monotonic() + _SECONDS_A_ROW
+        self._deadline.put_off(_SECONDS_A_ROW)
         with self._reading(part):
             for row in self._connection.execute(sql, parameters):
                 yield row
-                self._deadline.at = time.monotonic() + _SECONDS_A_ROW
+                self._deadline.put_off(_SECONDS_A_ROW)
 
-    def is_sound(self, check: str) -> bool:
-        """Say whether SQLite finds nothing wrong in a `quick_check` or an `integrity_check`."""
-        found = self.rows(f"PRAGMA {check}(1)", part="the whole file", seconds=math.inf)
+    def is_sound(self) -> bool:
+        """Say whether SQLite finds nothing wrong in the whole file, its indexes included."""
+        found = self.rows("PRAGMA integrity_check(1)", part="the whole file", seconds=math.inf)
         return found == [("ok",)]
 
     @contextmanager
@@ -111,7 +110,7 @@ class SnapshotConnection:
             yield
         except sqlite3.ProgrammingError:  # closed, or of another thread: the caller's mistake
             raise
-        except (sqlite3.Error, MemoryError, OverflowError):
+        except (sqlite3.Error, UnicodeDecodeError, MemoryError, OverflowError):
             raise self.damaged(part) from None
 
     def damaged(self, part: str) -> SnapshotError:
@@ -134,10 +133,15 @@ class _Deadline:
     """When a statement under way has taken too long, by the clock that only goes forward."""
 
     def __init__(self) -> None:
-        self.at = math.inf
+        self._at = [math.inf]
+        # SQLite calls this, and loses what is raised in there. A signal is raised in whatever line
+        # of Python comes next, so there is none: these are functions of C alone.
+        instants = iter(partial(self._at.__getitem__, 0), None)
+        self.has_passed = map(lt, instants, iter(time.monotonic, None)).__next__
 
-    def has_passed(self) -> bool:
-        return time.monotonic() > self.at
+    def put_off(self, seconds: float) -> None:
+        """Let the statement take some seconds from now on."""
+        self._at[0] = time.monotonic() + seconds
 
 
 def _judgement(
@@ -175,7 +179,8 @@ def connected(path: str) -> SnapshotConnection:
     try:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     except sqlite3.Error:
-        raise _damaged(path, "the whole file") from None
+        # The file was just read. What is left is SQLite's own limit on the length of a path.
+        raise SnapshotError(f"{path}: too long a path for SQLite; open it from nearby") from None
     try:
         _check_unchanged(path, location, judged)
         return SnapshotConnection(path, connection)

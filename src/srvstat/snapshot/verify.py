@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from itertools import chain
 
+from srvstat.contract.errors import OutputError, SnapshotError
 from srvstat.contract.requests import NAMESPACES
 from srvstat.contract.views import Verification
 from srvstat.snapshot.days import DAYS_A_SERVER, days_of
@@ -14,6 +15,8 @@ from srvstat.snapshot.proved import DIRECTORY, OWN_ROW, day_part
 from srvstat.snapshot.read import SnapshotFile, open_file
 from srvstat.snapshot.rows import ServerRow
 from srvstat.sources.batch import MAX_PLAYERS
+
+_BESIDE = "what SQLite keeps beside the rows"
 
 
 def verify(
@@ -48,31 +51,43 @@ def verify(
             raise connection.damaged(OWN_ROW)
         _check_counts(snapshot, days=days)
         # Last, as it can't name the part.
-        if not connection.is_sound("integrity_check"):
-            raise connection.damaged("what SQLite keeps beside the rows")
+        if not connection.is_sound():
+            raise connection.damaged(_BESIDE)
         return Verification(snapshot.root, snapshot.as_of, len(servers), observations, days)
 
 
-def check_chain(snapshot: SnapshotFile) -> None:
-    """Read all that an answer could read, and count what is derived from it.
+def check_draft(output: str, draft: str, observations: int) -> None:
+    """Read back what a build wrote for an output, as any reader will, before it gets its name.
 
-    Raises SnapshotError.
+    Raises OutputError where it is not sound, or does not have so many observations.
     """
+    try:
+        with closing(open_file(draft)) as snapshot:
+            _check_chain(snapshot)
+            is_complete = snapshot.rows.own.observation_count == observations
+    except SnapshotError:
+        is_complete = False
+    if not is_complete:
+        raise OutputError(f"{output}: what was written does not read back; is the disk failing?")
+
+
+def _check_chain(snapshot: SnapshotFile) -> None:
+    """Read all that an answer could read, and count what is derived from it."""
     connection = snapshot.connection
     servers = list(snapshot.rows.servers())
     for server in servers:
         references = [(namespace, server.named(namespace)) for namespace in NAMESPACES]
         if snapshot.rows.named(references) != [server, server]:
-            raise connection.damaged(f"server {server.id}")
+            raise connection.damaged(DIRECTORY)
     days = sum(1 for server in servers for _ in snapshot.days(server))
     _check_counts(snapshot, days=days)
-    if not connection.is_sound("quick_check"):
-        raise connection.damaged("what SQLite keeps beside the rows")
+    if not connection.is_sound():
+        raise connection.damaged(_BESIDE)
 
 
 def _observations(snapshot: SnapshotFile, server: ServerRow) -> "tuple[array[int], array[int]]":
     """Return the instants of all observations of a server, ascending, and the players."""
-    part = f"the observations of server {server.id}"
+    part = f"the observations of {server.title}"
     query = "SELECT observed_at, players FROM observations WHERE server = ?"
     rows = snapshot.connection.stream(query, server.server, part=part)
     with snapshot.connection.decoding(part):
@@ -103,7 +118,7 @@ def _check_days(
             raise damaged(day_part(server, days[-1]))
     calendar = calendar_row(server.server, days, digests)
     if not is_row("calendars", calendar, server.calendar_digest):
-        raise damaged(f"the calendar of server {server.id}")
+        raise damaged(f"the calendar of {server.title}")
     return len(days)
 
 

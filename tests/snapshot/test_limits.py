@@ -1,0 +1,104 @@
+"""What a build takes, a reader takes too; what it does not take, it says."""
+
+import resource
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from conftest import AS_OF, DAY, Build, Cli, csv, server
+from srvstat.contract.ranges import Window
+from srvstat.contract.requests import ServerReference
+from srvstat.snapshot.read import open_file
+
+BUILD = ["snapshot", "build", "out.db", "--servers", "servers.ndjson", "--observations", "many.csv"]
+
+
+def test_a_day_takes_a_million_observations_of_a_server_and_no_more(here: Path, cli: Cli) -> None:
+    midnight = AS_OF // DAY * DAY
+    rows = b"".join(b"a,%d,%d\n" % (midnight + at, at % 9) for at in range(1_000_001))
+    Path("many.csv").write_bytes(b"serverId,observedAt,players\n" + rows)
+
+    ran = cli(*BUILD)
+    assert ran.exit_code == 6
+    assert ran.stderr == (
+        "error: server a has 1,000,001 observations on 2026-03-01;"
+        " a snapshot takes up to 1,000,000 a day\n"
+    )
+    assert not (here / "out.db").exists()
+
+    last = str(midnight + 999_999)
+    assert cli(*BUILD, "--as-of", last, "--quiet").exit_code == 0
+    asked = ("compare", "a", "b", "--range", "24h", "-s", "out.db")
+    assert cli(*asked).json["data"][0]["sampleCount"] == 1_000_000
+    assert cli(*asked, "--at", str(midnight + 8)).json["data"][0]["sampleCount"] == 9
+
+
+def test_what_stays_in_memory_makes_room_for_more(build: Build) -> None:
+    long = "x" * 1_000_000
+    names = [f"s{number}" for number in range(40)]
+    path = build(
+        [server(name, projectDescription=long) for name in names],
+        [(name, AS_OF, number) for number, name in enumerate(names)],
+    )
+    references = [ServerReference(identifier=name, by="id") for name in names]
+
+    with closing(open_file(path)) as snapshot:
+        for _ in range(2):
+            found = snapshot.find(references)
+            assert [one.id for one in found if one] == names
+            for number in range(0, 40, 5):
+                five = [one for one in found[number : number + 5] if one]
+                window = Window(AS_OF - 1, AS_OF)
+                assert [snapshot.observations(one, window)[1] for one in five] == [
+                    [number + at] for at in range(5)
+                ]
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Let this process write no file beyond a size, as a full disk would."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_that_is_full_midway_leaves_nothing(here: Path, cli: Cli) -> None:
+    Path("many.csv").write_bytes(csv([("a", AS_OF - at, at % 9) for at in range(20_000)]))
+    before = sorted(path.name for path in here.iterdir())
+
+    with files_of_at_most(100_000):
+        ran = cli(*BUILD)
+
+    assert ran.exit_code == 4
+    assert ran.stderr.startswith("error: out.db: ")
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
+@pytest.mark.usefixtures("here")
+def test_strict_tells_the_first_row_before_a_later_file_that_can_not_be_read(cli: Cli) -> None:
+    Path("many.csv").write_bytes(csv([("a", AS_OF, 5)]))
+    Path("wrong.csv").write_bytes(b"when,who\n")
+    Path("twice.csv").write_bytes(csv([("a", AS_OF, 6)]))
+
+    alone = cli(*BUILD, "--observations", "wrong.csv", "--strict")
+    assert alone.exit_code == 6
+    assert alone.stderr.startswith("error: wrong.csv, line 1: ")
+    later = cli(*BUILD, "--observations", "twice.csv", "--observations", "wrong.csv", "--strict")
+    assert later.exit_code == 6
+    assert later.stderr.startswith("error: twice.csv, line 2: conflicts with 5 players")
+
+
+@pytest.mark.parametrize("name", ["a\0b.db", "\0"])
+def test_a_name_that_no_file_can_have_is_wrong_usage(name: str, here: Path, cli: Cli) -> None:
+    Path("many.csv").write_bytes(csv([("a", AS_OF, 5)]))
+
+    ran = cli("snapshot", "build", name, *BUILD[3:])
+
+    assert ran.exit_code == 2
+    assert "not a file name" in ran.stderr
+    assert not list(here.glob("*.db"))

@@ -1,0 +1,20 @@
+"""Every input that the fuzzer ever broke a promise with, and what it starts from, for ever."""
+
+from pathlib import Path
+
+import pytest
+
+from campaigns.harnesses import HARNESSES
+
+CORPUS = Path(__file__).parent / "corpus"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(CORPUS.glob("*/*")), ids=lambda path: f"{path.parent.name}-{path.name}"
+)
+def test_an_input_of_the_corpus_breaks_no_promise(path: Path) -> None:
+    HARNESSES[path.parent.name](path.read_bytes())
+
+
+def test_every_harness_has_a_corpus() -> None:
+    assert {path.name for path in CORPUS.iterdir()} == set(HARNESSES)
