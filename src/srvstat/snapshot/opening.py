@@ -110,7 +110,7 @@ class SnapshotConnection:
             yield
         except sqlite3.ProgrammingError:  # closed, or of another thread: the caller's mistake
             raise
-        except (sqlite3.Error, MemoryError, OverflowError):
+        except (sqlite3.Error, UnicodeError, MemoryError, OverflowError):
             raise self.damaged(part) from None
 
     def damaged(self, part: str) -> SnapshotError:
