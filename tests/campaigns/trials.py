@@ -72,8 +72,9 @@ def try_cases(task: Task, board: MutableSequence[int]) -> None:
 
 
 def told(task: Task, number: int, damage: Damage) -> str:
-    """Say which case it is, so that it can be run again."""
-    return f"seed {task.seed}, case {number} ({damage.text})"
+    """Say which case it is, with what runs it again, and what was done to the file."""
+    name = task.draw.__module__.removeprefix("campaigns.")
+    return f"python -m campaigns.again {name} {task.seed} {number} ({damage.text})"
 
 
 def truths_of(originals: Originals, path: str) -> Truths:

@@ -18,6 +18,8 @@ from srvstat.contract.ranges import DEFAULT_RANGE, Range
 
 MAX_BODY_BYTES = 16_384
 MAX_IDENTIFIER_LENGTH = 128
+IDENTIFIER_PATTERN = rf"[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}}"
+"""What an identifier is, to be matched in full."""
 MIN_SERVERS, MAX_SERVERS = 2, 5
 
 Namespace = Literal["id", "cfxId"]

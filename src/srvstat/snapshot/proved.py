@@ -101,9 +101,12 @@ class ProvedRows:
             for number in range(self._buckets_a_namespace)
             for key, digest in entry_digests(self._bucket(number))
         }
+        last = 0
         for row in self._connection.stream("SELECT * FROM servers ORDER BY server", part=part):
-            if not is_row("servers", row, digests.pop(row[0], b"")):
+            # In a damaged table the rows can come in another order.
+            if row[0] <= last or not is_row("servers", row, digests.pop(row[0], b"")):
                 raise self._connection.damaged(part)
+            last = row[0]
             with self._connection.decoding(part):
                 server = server_row(row)
             yield server
@@ -123,7 +126,7 @@ class ProvedRows:
 
     def _calendar(self, server: ServerRow, row: Any) -> Calendar:
         if row is None or not is_row("calendars", row, server.calendar_digest):
-            raise self._connection.damaged(f"the calendar of server {server.id}")
+            raise self._connection.damaged(f"the calendar of {server.title}")
         calendar = calendar_of(*row[1:])
         self._make_room(len(calendar.days) * 8 + len(calendar.digests))
         self._calendars[server.server] = calendar
@@ -158,7 +161,7 @@ class ProvedRows:
             "SELECT * FROM days WHERE server_day BETWEEN ? AND ? ORDER BY server_day",
             start + calendar.days[first],
             start + calendar.days[last],
-            part=f"the days of server {server.id}",
+            part=f"the days of {server.title}",
         )
         for position in range(first, last + 1):
             yield self._day(server, calendar, position, next(rows, None))
@@ -202,7 +205,7 @@ class ProvedRows:
 
 def day_part(server: ServerRow, day: int) -> str:
     """Name a day of a server in a message."""
-    return f"day {format_instant(day * DAY_MS)[:10]} of server {server.id}"
+    return f"day {format_instant(day * DAY_MS)[:10]} of {server.title}"
 
 
 @cache

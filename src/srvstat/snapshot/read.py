@@ -59,7 +59,7 @@ class SnapshotFile:
 
     def detail(self, server: ServerRow) -> StoredDetail:
         """Return a server's public record."""
-        with self.connection.decoding(f"server {server.id}"):
+        with self.connection.decoding(server.title):
             return _stored_detail(server)
 
     def identifiers(self, by: Namespace) -> list[str]:
@@ -97,7 +97,7 @@ class SnapshotFile:
         """Return the instants of a server's observations in a window, in order, and the players."""
         (calendar,) = self.rows.calendars([server])
         ends = _ends(calendar, window)
-        with self.connection.decoding(f"the days of server {server.id}"):
+        with self.connection.decoding(f"the days of {server.title}"):
             return observed_in(self.rows.days(server, calendar, *ends) if ends else (), window)
 
     def last_observed_at(self, server: ServerRow, until: int) -> int | None:

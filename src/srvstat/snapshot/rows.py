@@ -4,12 +4,13 @@ The fields are the columns, in the table's order, and hold what the file holds: 
 milliseconds, lists JSON, truth values 0 and 1.
 """
 
+import re
 from collections.abc import Iterable
 from itertools import product
 from types import NoneType
 from typing import Any, NamedTuple
 
-from srvstat.contract.requests import Namespace
+from srvstat.contract.requests import IDENTIFIER_PATTERN, Namespace
 from srvstat.contract.responses import Game
 
 Value = int | str | bytes | None
@@ -73,6 +74,11 @@ class ServerRow(NamedTuple):
     updated_at: int
     current_is_stand_in: int
     calendar_digest: bytes
+
+    @property
+    def title(self) -> str:
+        """What a message calls the server; it shows no identifier that no build takes."""
+        return f"server {self.id}" if re.fullmatch(IDENTIFIER_PATTERN, self.id) else "a server"
 
     def named(self, by: Namespace) -> str:
         """Return the server's identifier in a namespace."""

@@ -87,7 +87,7 @@ def _check_chain(snapshot: SnapshotFile) -> None:
 
 def _observations(snapshot: SnapshotFile, server: ServerRow) -> "tuple[array[int], array[int]]":
     """Return the instants of all observations of a server, ascending, and the players."""
-    part = f"the observations of server {server.id}"
+    part = f"the observations of {server.title}"
     query = "SELECT observed_at, players FROM observations WHERE server = ?"
     rows = snapshot.connection.stream(query, server.server, part=part)
     with snapshot.connection.decoding(part):
@@ -118,7 +118,7 @@ def _check_days(
             raise damaged(day_part(server, days[-1]))
     calendar = calendar_row(server.server, days, digests)
     if not is_row("calendars", calendar, server.calendar_digest):
-        raise damaged(f"the calendar of server {server.id}")
+        raise damaged(f"the calendar of {server.title}")
     return len(days)
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from srvstat.contract.instants import InstantError, parse_instant
-from srvstat.contract.requests import MAX_IDENTIFIER_LENGTH
+from srvstat.contract.requests import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH
 
 MAX_PLAYERS = 2**53 - 1
 """The greatest count that a double, and so JSON, holds exactly together with all below it."""
 
-IDENTIFIER = re.compile(rf"[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}}")
+IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
 IDENTIFIER_NEEDED = f"1 to {MAX_IDENTIFIER_LENGTH} letters, digits and hyphens are needed"
 COUNT_NEEDED = f"a whole number from 0 to {MAX_PLAYERS} is needed"
 

@@ -1,0 +1,61 @@
+"""The intake of a build: what it tells while it reads, and lines on the two sides of a block."""
+
+import gzip
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from building import COMMAND, conflict, rejects
+from conftest import AS_OF, Cli, csv
+from srvstat.snapshot.intake import Intake
+from srvstat.sources import servers, source
+from srvstat.sources.source import Source
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+def test_every_byte_of_a_file_as_it_is_stored_and_every_row_is_told() -> None:
+    packed = gzip.compress(csv([("a", AS_OF + at, "x" if at % 9 else 5) for at in range(30_000)]))
+    Path("rows.csv.gz").write_bytes(packed)
+    sources = [Source("week.csv", "csv"), Source("rows.csv.gz", "csv")]
+    bytes_of: Counter[str] = Counter()
+    rows_of: Counter[str] = Counter()
+
+    def progress(step: str, bytes_done: int, rows_done: int) -> None:
+        bytes_of[step] += bytes_done
+        rows_of[step] += rows_done
+
+    with closing(sqlite3.connect(":memory:")) as connection:
+        records = servers.read(Source("servers.ndjson", "ndjson"))
+        intake = Intake(connection, records, sources, None)
+        intake.read(progress, strict=False)
+
+    assert bytes_of == {"reading": Path("week.csv").stat().st_size + len(packed)}
+    assert rows_of == {"reading": 3 + 30_000}
+    assert intake.rows == 3 + 30_000
+
+
+def test_a_conflict_is_told_as_it_was_written_wherever_a_block_ends(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Lines of the second kind can be written again, so a block of them alone is not kept.
+    lines = [
+        "a,2026-03-01T12:00:00Z,1",
+        *["a,2026-03-01 12:00:00Z,2", f"a,{AS_OF},3", "nonsense"] * 2,
+        *[f"a,{AS_OF},4"] * 6,
+    ]
+    Path("odd.csv").write_text("\n".join(["serverId,observedAt,players", *lines, ""]))
+    command = [*COMMAND, "--observations", "odd.csv", "--rejects", "rejects.ndjson", "--overwrite"]
+    shape = {"file": "odd.csv", "reason": "3 fields are needed, not 1", "text": "nonsense"}
+    expected = [
+        shape | {"line": line} if text == "nonsense" else conflict("odd.csv", line, 1, text)
+        for line, text in enumerate(lines[1:], 3)
+    ]
+
+    for block_bytes in range(1, 300, 3):
+        monkeypatch.setattr(source, "_BLOCK_BYTES", block_bytes)
+        assert cli(*command).exit_code == 0
+        assert rejects() == expected
