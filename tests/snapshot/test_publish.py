@@ -256,6 +256,13 @@ def test_a_file_that_appears_while_another_is_written_stays(here: Path) -> None:
     assert content(here) == {**before, "out.db": b"other"}
 
 
+def test_what_no_file_can_be_called_is_refused() -> None:
+    with pytest.raises(UsageError) as refused:
+        publish("out\0.db")
+
+    assert refused.value.reason == "out\0.db: not a file name"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write in any directory")
 @pytest.mark.parametrize("mode", [0o500, 0o300, 0o000])
 def test_a_directory_that_may_not_be_written_and_read_is_refused_at_the_start(
