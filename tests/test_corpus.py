@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from campaigns.harnesses import HARNESSES
+from campaigns.hostile_snapshots import NOT_FOUND, REFUSED, right_answers
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -18,3 +19,8 @@ def test_an_input_of_the_corpus_breaks_no_promise(path: Path) -> None:
 
 def test_every_harness_has_a_corpus() -> None:
     assert {path.name for path in CORPUS.iterdir()} == set(HARNESSES)
+
+
+def test_the_snapshot_that_is_damaged_and_forged_answers_when_it_is_not() -> None:
+    assert REFUSED not in right_answers()
+    assert right_answers().count(NOT_FOUND) == 1

@@ -1,6 +1,6 @@
 """Campaigns: promises of srvstat tried many times over, each with a short and a long form."""
 
-from campaigns import damage, faults, flips, mutants, order, requests, text
+from campaigns import damage, faults, flips, fuzz, kills, mutants, order, parallel, requests, text
 from campaigns.campaign import Campaign
 
 _ALL: tuple[Campaign, ...] = (
@@ -10,6 +10,10 @@ _ALL: tuple[Campaign, ...] = (
     text.CAMPAIGN,
     faults.CAMPAIGN,
     order.CAMPAIGN,
+    kills.KILLS,
+    kills.INTERRUPTIONS,
+    parallel.CAMPAIGN,
+    *fuzz.CAMPAIGNS,
     mutants.MUTANTS,
 )
 CAMPAIGNS = {campaign.name: campaign for campaign in _ALL}

@@ -242,26 +242,6 @@ def test_text_in_another_encoding_is_damage(good: bytes, refused: Refused) -> No
     refused("x.db", damaged("its header"))
 
 
-def test_a_file_that_takes_the_place_of_another_while_that_is_opened_is_noticed(
-    good: bytes, cli: Cli
-) -> None:
-    Path("x.db").write_bytes(good)
-    Path("other.db").write_bytes(good)
-    waiting = ["other.db"]
-
-    def replace(event: str, _arguments: object) -> None:
-        # A hook stays for ever, and acts once.
-        if event == "sqlite3.connect" and waiting:
-            os.replace(waiting.pop(), "x.db")
-
-    sys.addaudithook(replace)
-    ran = cli("get", "a", "-s", "x.db")
-
-    assert (ran.exit_code, ran.stdout) == (3, b"")
-    assert ran.stderr == "error: x.db: was replaced while it was opened; try again\n"
-    assert cli("get", "a", "-s", "x.db").exit_code == 0
-
-
 def test_a_path_that_sqlite_finds_too_long_is_told_as_such(good: bytes, cli: Cli) -> None:
     deep = Path(*["d" * 200] * 4).absolute()
     deep.mkdir(parents=True)

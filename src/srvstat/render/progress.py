@@ -1,7 +1,7 @@
 """Progress bars on standard error, for work that a person waits for."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.filesize import decimal
@@ -33,7 +33,9 @@ class _RowRate(ProgressColumn):
         return Text(f"{rate:,.0f} rows/s")
 
 
-def _bars() -> Progress:
+@contextmanager
+def _bars() -> Iterator[Progress]:
+    """Show bars while the block runs; an interruption may come even before the first frame."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -41,7 +43,15 @@ def _bars() -> Progress:
         _RowRate(),
         TimeRemainingColumn(),
     )
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    try:
+        progress.start()
+        yield progress
+    finally:
+        progress.console.show_cursor()
+        # rich takes back even what it had not yet done when it was interrupted.
+        with suppress(IndexError):
+            progress.stop()
 
 
 @contextmanager

@@ -48,6 +48,9 @@ _TABLES = frozenset(
 _PRAGMAS = frozenset({*(setting.partition(" ")[0] for setting in _SETTINGS), "integrity_check"})
 _FUNCTIONS = frozenset({"count"})
 
+_MOST_REPLACED = 100
+"""How many times in a row a new build may take the file's place just while it is opened."""
+
 _SECONDS_A_ROW = 5.0
 _OPERATIONS_A_LOOK = 2_000
 """So many steps of SQLite pass between two looks at the clock: a few dozen microseconds."""
@@ -171,22 +174,29 @@ def connected(path: str) -> SnapshotConnection:
     Raises SnapshotError, in one line that says what the file is and what to do about it, and that
     holds nothing of the file's content.
     """
-    location, judged = _judged_file(path)
+    for _ in range(_MOST_REPLACED):
+        location, judged = _judged_file(path)
+        connection = _connection_to(path, location)
+        try:
+            if _is_unchanged(path, location, judged):
+                return SnapshotConnection(path, connection)
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+    raise SnapshotError(f"{path}: was replaced each time it was opened; try again")
+
+
+def _connection_to(path: str, location: str) -> sqlite3.Connection:
     # A path is quoted to become a URI: `#`, `?` and `%` in it would otherwise mean something.
     # `immutable` alone would create a missing file and ignore a hot journal, so the header check
     # comes first and `mode=ro` stays.
     uri = f"file:{quote(os.fsencode(location), safe='/')}?mode=ro&immutable=1"
     try:
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+        return sqlite3.connect(uri, uri=True, isolation_level=None)
     except sqlite3.Error:
         # The file was just read. What is left is SQLite's own limit on the length of a path.
         raise SnapshotError(f"{path}: too long a path for SQLite; open it from nearby") from None
-    try:
-        _check_unchanged(path, location, judged)
-        return SnapshotConnection(path, connection)
-    except BaseException:
-        connection.close()
-        raise
 
 
 def _judged_file(path: str) -> tuple[str, os.stat_result]:
@@ -240,12 +250,10 @@ def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:
     return location, header, status
 
 
-def _check_unchanged(path: str, location: str, judged: os.stat_result) -> None:
-    """Refuse a file that took the place of the one whose first bytes were judged."""
+def _is_unchanged(path: str, location: str, judged: os.stat_result) -> bool:
+    """Say whether no file took the place of the one whose first bytes were judged."""
     with _reading(path):
-        opened = os.stat(location)
-    if _identity(opened) != _identity(judged):
-        raise SnapshotError(f"{path}: was replaced while it was opened; try again")
+        return _identity(os.stat(location)) == _identity(judged)
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:

@@ -1,0 +1,73 @@
+"""The harnesses under a fuzzer that looks for inputs which run more of srvstat's code.
+
+These campaigns count seconds, so that a seed does not draw the same inputs everywhere. An
+input that breaks a promise stays in tests/corpus, where a test tries it for ever.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+from campaigns.campaign import Campaign, Result
+from campaigns.places import MEMORY
+
+_TESTS = Path(__file__).parents[1]
+_OPTIONS = ("-max_len=4096", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
+
+
+def _run(name: str, seed: int, seconds: int) -> Result:
+    """Fuzz a harness until a promise is broken or the time is up."""
+    if find_spec("atheris") is None:
+        return Result(0, {}, ("atheris is not installed: make soak installs it",))
+    corpus = _TESTS / "corpus" / name
+    with tempfile.TemporaryDirectory(dir=MEMORY) as found:
+        ended = subprocess.run(
+            [
+                *(sys.executable, "fuzz_target.py", name, *_OPTIONS),
+                *(f"-max_total_time={seconds}", f"-seed={seed}", f"-artifact_prefix={corpus}/"),
+                *(found, str(corpus)),
+            ],
+            cwd=_TESTS,
+            env={**os.environ, "TMPDIR": found},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    output = ended.stdout.decode("utf-8", "backslashreplace")
+    executions = re.search(r"^stat::number_of_executed_units: (\d+)", output, re.MULTILINE)
+    counts = {"inputs": int(executions[1]) if executions else 0}
+    return Result(seconds, counts, () if ended.returncode == 0 else (_failure(output),))
+
+
+def _failure(output: str) -> str:
+    """Return which input broke a promise, and how."""
+    raised = re.search(r"=== Uncaught Python exception: ===\n(.*)", output)
+    kept = re.search(r"Test unit written to (\S+)", output)
+    if raised is None or kept is None:
+        return output[-2_000:]
+    return f"{os.path.relpath(kept[1], _TESTS)}: {raised[1]}"
+
+
+CAMPAIGNS = tuple(
+    Campaign(
+        name=f"fuzz-{name}",
+        promise=promise,
+        run=partial(_run, name),
+        short=0,
+        long=1_200,
+        unit="seconds",
+    )
+    for name, promise in (
+        ("requests", "whatever the bytes, a request is read as the specification says or refused"),
+        (
+            "snapshots",
+            "whatever the file, an answer is right or refused, and comes within a second",
+        ),
+        ("text", "whatever the text, it shows itself, does nothing else and keeps the layout"),
+    )
+)

@@ -1,0 +1,228 @@
+"""Snapshots made of arbitrary bytes, and all the questions that a snapshot can be asked."""
+
+import sqlite3
+import struct
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+from conftest import AS_OF, DAY, csv, ndjson, server, srvstat
+from forging import forge
+from srvstat import operations
+from srvstat.contract.errors import ServerNotFoundError, SnapshotError
+from srvstat.contract.ranges import Range
+from srvstat.contract.requests import compare_request, server_reference
+from srvstat.render import tables
+from srvstat.render.screen import Screen
+from srvstat.snapshot.read import SnapshotFile, open_file
+
+Question = Callable[[SnapshotFile], bytes | str]
+
+_MOST_SECONDS = 1.0
+_SCREEN = Screen(80)
+_RANGES: tuple[Range, ...] = ("24h", "7d", "1y")
+REFUSED = "refused"
+NOT_FOUND = "not found"
+
+
+def _server(name: str) -> Question:
+    reference = server_reference(name)
+    return lambda snapshot: operations.get_server(snapshot, reference).to_json()
+
+
+def _comparison(names: Sequence[str], range: Range, at: int | None) -> Question:
+    request = compare_request(names, range=range)
+    return lambda snapshot: operations.compare(snapshot, request, at=at).to_json()
+
+
+def _comparison_table(range: Range) -> Question:
+    request = compare_request(["a", "c"], range=range)
+    return lambda snapshot: tables.comparison(
+        operations.view_comparison(snapshot, request), _SCREEN
+    )
+
+
+def _server_table(snapshot: SnapshotFile) -> str:
+    return tables.server_detail(operations.view_server(snapshot, server_reference("c")), _SCREEN)
+
+
+def _info(snapshot: SnapshotFile) -> str:
+    return tables.snapshot_info(snapshot.view(), _SCREEN)
+
+
+def _unknown(snapshot: SnapshotFile) -> str:
+    reference = server_reference("x-a")
+    try:
+        return str(operations.get_server(snapshot, reference))
+    except ServerNotFoundError:
+        # A hint is not proved, and may be any.
+        operations.suggestion(snapshot, [reference])
+        raise
+
+
+_QUESTIONS: list[Question] = [
+    *map(_server, ("a", "cfxId:x-c")),
+    *(
+        _comparison(["a", "cfxId:x-b", "c"], name, at)
+        for name, at in product(_RANGES[::2], (None, AS_OF - DAY // 3, AS_OF - 5 * DAY))
+    ),
+    *map(_comparison_table, _RANGES[:2]),
+    _server_table,
+    _info,
+    _unknown,
+]
+
+
+class BrokenPromiseError(AssertionError):
+    """Bytes for which srvstat does what it says it never does."""
+
+
+def answers(path: str) -> list[bytes | str]:
+    """Ask a file everything: each answer, or what takes its place, comes within a second."""
+    started = time.process_time()
+    found: list[bytes | str] = []
+    try:
+        with closing(open_file(path)) as snapshot:
+            for question in _QUESTIONS:
+                found.append(_answer(snapshot, question))
+                now = time.process_time()
+                if now - started > _MOST_SECONDS:
+                    raise BrokenPromiseError(f"question {len(found)} took {now - started:.1f} s")
+                started = now
+    except SnapshotError:
+        return [REFUSED] * len(_QUESTIONS)
+    return found
+
+
+def _answer(snapshot: SnapshotFile, question: Question) -> bytes | str:
+    try:
+        return question(snapshot)
+    except SnapshotError:
+        return REFUSED
+    except ServerNotFoundError:
+        return NOT_FOUND
+
+
+def ask_any_file(data: bytes) -> None:
+    """Ask a file that may be anything at all."""
+    answers(_written(data))
+
+
+def ask_a_damaged_file(changes: bytes) -> None:
+    """Ask a snapshot with changed bytes: an answer is right or none."""
+    found = answers(_written(_damaged(_sound_snapshot(), changes)))
+    for number, (answer, right) in enumerate(zip(found, right_answers(), strict=True), 1):
+        if answer not in {right, REFUSED}:
+            raise BrokenPromiseError(f"question {number}: {answer!r}, not {right!r}")
+
+
+def ask_a_forged_file(changes: bytes) -> None:
+    """Ask a snapshot with changed values and all its digests made anew: it may answer anything."""
+    path = _written(_sound_snapshot())
+    try:
+        forge(path, "".join(_sql_of(changes)))
+    except (sqlite3.Error, ValueError, TypeError, OverflowError, struct.error):
+        return  # nobody could have made such a file
+    answers(path)
+
+
+def _written(file: bytes) -> str:
+    path = Path(_workplace().name, "snapshot.db")
+    path.write_bytes(file)
+    return str(path)
+
+
+@cache
+def _workplace() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory()
+
+
+@cache
+def right_answers() -> list[bytes | str]:
+    """Return what the sound snapshot answers."""
+    return answers(_written(_sound_snapshot()))
+
+
+@cache
+def _sound_snapshot() -> bytes:
+    """Build a snapshot of three servers, the last of which has too high counts for a histogram."""
+    times = range(AS_OF - 3 * DAY, AS_OF + 1, DAY // 4)
+    observations = [
+        (name, at, factor * (at // DAY % 7))
+        for name, factor in (("a", 1), ("b", 20), ("c", 2**40))
+        for at in times
+    ]
+    records = [server(name, tags=["x", "\u65e5"], hostname=name * 3) for name in "abc"]
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory, "servers.ndjson").write_bytes(ndjson(records))
+        Path(directory, "week.csv").write_bytes(csv(observations))
+        ran = srvstat(
+            *("snapshot", "build", "snapshot.db"),
+            *("--servers", "servers.ndjson", "--observations", "week.csv"),
+            cwd=directory,
+        )
+        assert ran.exit_code == 0, ran.stderr
+        return Path(directory, "snapshot.db").read_bytes()
+
+
+def _damaged(sound: bytes, changes: bytes) -> bytes:
+    """Change a file; 6 bytes are a change: what it is, three bytes for where, two for how."""
+    file = bytearray(sound)
+    for start in range(0, len(changes) - 5, 6):
+        where = int.from_bytes(changes[start + 1 : start + 4], "big") % max(len(file), 1)
+        how = changes[start + 4 : start + 6]
+        number = int.from_bytes(how, "big")
+        match changes[start] % 5:
+            case 0:
+                file[where : where + 1] = bytes(byte ^ how[1] for byte in file[where : where + 1])
+            case 1:
+                file[where : where + 2] = how
+            case 2:
+                file[where : where + number] = bytes(len(file[where : where + number]))
+            case 3:
+                page = int.from_bytes(sound[16:18], "big")
+                source, target = number * page % len(file or sound), where // page * page
+                file[target : target + page] = file[source : source + page]
+            case 4:
+                del file[where:]
+    return bytes(file)
+
+
+@cache
+def _columns() -> list[tuple[str, str]]:
+    """Return every column that answers read, with its table."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(_sound_snapshot())
+        names = ("snapshot", "directory", "servers", "calendars", "days")
+        return [
+            (table, column)
+            for table in names
+            for (_, column, *_) in connection.execute(f"PRAGMA table_info({table})")
+        ]
+
+
+def _sql_of(changes: bytes) -> Iterator[str]:
+    """Yield statements; four bytes say which column, row and change, and how long the value is."""
+    rest = changes
+    while len(rest) > 3:
+        table, column = _columns()[rest[0] % len(_columns())]
+        value = rest[4 : 4 + rest[3] % 64]
+        number = int.from_bytes(value[:8], "big", signed=True)
+        new = (
+            "NULL",
+            str(number),
+            f"x'{value.hex()}'",
+            f"CAST(x'{value.hex()}' AS TEXT)",
+            f"zeroblob({abs(number) % (1 << 24)})",
+            f"{column} + {number}",
+            f"CAST(substr({column}, 1, {number % 50}) || x'{value.hex()}' AS BLOB)",
+            f"substr({column}, {number % 50})",
+        )[rest[2] % 8]
+        # The columns are ours, and a value is a number or hexadecimal digits.
+        row = f"SELECT rowid FROM {table} LIMIT 1 OFFSET {rest[1] % 16}"  # noqa: S608 - see above
+        yield f"UPDATE {table} SET {column} = {new} WHERE rowid = ({row});"  # noqa: S608 - see above
+        rest = rest[4 + len(value) :]

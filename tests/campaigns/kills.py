@@ -1,0 +1,197 @@
+"""Real builds killed or interrupted at random moments, from before the first line to the last."""
+
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from campaigns.campaign import Campaign, Result
+from campaigns.places import NOTHING, OLD, Place
+from srvstat.cli.main import main
+
+MANY = 60_000
+"""Observations of the build that is killed: enough for it to take longer than it takes to start."""
+
+FEW = 10
+"""Observations of the build after it, which has only to begin to remove what was left."""
+
+EARLY = 0.06
+"""Seconds in which an interpreter starts and our first lines run."""
+
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+PYTHON_STARTING = re.compile("^(Fatal Python error: init_|Could not import runpy module)")
+"""What an interpreter says that was interrupted before it could run anything."""
+
+OURS_RUNNING = re.compile(r"srvstat/\S+, line \d+, in (?!<module>)")
+"""A line of a traceback that names a function of ours, beyond what importing us takes."""
+
+
+class Case(NamedTuple):
+    """A signal, when it is sent, and whether there are old files.
+
+    The moment is a part of the time a build takes, or before it has really begun, in seconds.
+    """
+
+    number: signal.Signals
+    part: float
+    is_old: bool
+    is_early: bool = False
+
+
+class Ended(NamedTuple):
+    """What became of a process; ended by a signal, its exit code is negative."""
+
+    exit_code: int
+    stderr: str
+
+
+class Disturbance:
+    """Builds that are sent a signal each, and the build that follows each of them."""
+
+    def __init__(self, root: str) -> None:
+        self._place, self._following = Place(root, MANY), Place(root, FEW)
+        # How long a build takes, as the latest one that nothing stopped has shown.
+        self._seconds = 10.0
+        self.outcome_of(Case(signal.SIGKILL, 1, is_old=False))
+
+    def outcome_of(self, case: Case) -> tuple[str, list[str]]:
+        """Run a case and the build after it; return how it ended and what it broke."""
+        place = self._place
+        before = OLD if case.is_old else NOTHING
+        place.reset(is_old=case.is_old)
+        ended = self._ended(case)
+        is_new = place.files() == place.new
+        broken = [
+            *place.broken(before),
+            *_broken_by_exit(case, ended, is_new=is_new),
+            *_broken_by_rest(case, place),
+            *_broken_by_the_next(place, self._following),
+        ]
+        return _outcome(case, ended, is_new=is_new), broken
+
+    def _ended(self, case: Case) -> Ended:
+        command = [sys.executable, "-m", "srvstat", *self._place.command("--overwrite")]
+        after = EARLY if case.is_early else self._seconds
+        started = time.monotonic()
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as process:
+            try:
+                process.wait(case.part * after)
+                self._seconds = time.monotonic() - started
+            except subprocess.TimeoutExpired:
+                process.send_signal(case.number)
+            _, stderr = process.communicate()
+        return Ended(process.returncode, stderr.decode())
+
+
+def kill(seed: int, count: int) -> Result:
+    """Kill builds outright."""
+    return _run(seed, count, _drawn_kill)
+
+
+def interrupt(seed: int, count: int) -> Result:
+    """Interrupt builds in each way, half of them by ^C while they start."""
+    return _run(seed, count, _drawn_interruption)
+
+
+def _drawn_kill(draw: random.Random) -> Case:
+    return Case(signal.SIGKILL, draw.random(), is_old=draw.random() < 1 / 2)
+
+
+def _drawn_interruption(draw: random.Random) -> Case:
+    is_old, is_early = draw.random() < 1 / 2, draw.random() < 1 / 2
+    number = signal.SIGINT if is_early else draw.choice(STOPPING)
+    return Case(number, draw.random(), is_old=is_old, is_early=is_early)
+
+
+def _run(seed: int, count: int, drawn: Callable[[random.Random], Case]) -> Result:
+    counts: Counter[str] = Counter()
+    failures: list[str] = []
+    draw = random.Random(seed)
+    with tempfile.TemporaryDirectory() as root, _heard():
+        disturbance = Disturbance(root)
+        for _ in range(count):
+            case = drawn(draw)
+            outcome, broken = disturbance.outcome_of(case)
+            counts[outcome] += 1
+            failures += [f"{case}: {why}" for why in broken]
+    return Result(count, dict(counts), tuple(failures))
+
+
+@contextmanager
+def _heard() -> Iterator[None]:
+    """Let children hear the signals that a run in the background has been told to ignore."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _broken_by_exit(case: Case, ended: Ended, *, is_new: bool) -> Iterator[str]:
+    if ended.exit_code == 0 and not is_new:
+        yield "exit code 0 without the new files"
+    if _is_pythons_own(case, ended):
+        return
+    stopped = -signal.SIGKILL if case.number is signal.SIGKILL else 128 + case.number
+    if ended.exit_code not in {0, stopped} or ended.stderr:
+        yield f"exit code {ended.exit_code}: {ended.stderr}"
+
+
+def _broken_by_rest(case: Case, place: Place) -> Iterator[str]:
+    """Find drafts that are left though the build had the time to remove them."""
+    if case.number is not signal.SIGKILL and place.others():
+        yield f"left: {place.others()}"
+
+
+def _is_pythons_own(case: Case, ended: Ended) -> bool:
+    """Say whether the interpreter ended, in its own way, before our first function was called."""
+    if case.number is signal.SIGKILL:
+        return False
+    is_pythons = ended.exit_code == -case.number or PYTHON_STARTING.search(ended.stderr)
+    return bool(is_pythons) and not OURS_RUNNING.search(ended.stderr)
+
+
+def _outcome(case: Case, ended: Ended, *, is_new: bool) -> str:
+    if ended.exit_code == 0:
+        return "done before that"
+    if _is_pythons_own(case, ended):
+        return "ended by Python before the first line"
+    how = "killed" if case.number is signal.SIGKILL else "interrupted"
+    return f"{how}, the files {'new' if is_new else 'as before'}"
+
+
+def _broken_by_the_next(place: Place, following: Place) -> Iterator[str]:
+    exit_code = main(following.command("--overwrite", into=place.directory))
+    if exit_code or place.files() != following.new or place.others():
+        yield f"the next build: {exit_code}, left: {place.others()}"
+
+
+KILLS = Campaign(
+    name="kills",
+    promise="a build killed at any moment leaves the old files or the new ones, whole, and the next"
+    " leaves nothing else",
+    run=kill,
+    short=60,
+    long=2000,
+    unit="builds",
+)
+INTERRUPTIONS = Campaign(
+    name="interruptions",
+    promise="an interrupted build ends without a traceback and leaves the old files or the new"
+    " ones, whole, and nothing else",
+    run=interrupt,
+    short=50,
+    long=1000,
+    unit="builds",
+)

@@ -1,0 +1,34 @@
+"""The progress bar, where an interruption comes while it is only just appearing."""
+
+import signal
+
+import pytest
+from rich.console import Console
+
+from srvstat.render.progress import progress_bar
+
+HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+
+
+@pytest.mark.parametrize("moment", ["set_live", "push_render_hook", "print"])
+def test_a_bar_interrupted_while_it_appears_leaves_the_cursor_visible(
+    moment: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    begin = getattr(Console, moment)
+    interruptions = [SystemExit(128 + signal.SIGINT)]
+
+    def interrupted(console: Console, *arguments: object) -> object:
+        if interruptions:
+            raise interruptions.pop()
+        return begin(console, *arguments)
+
+    monkeypatch.setattr(Console, moment, interrupted)
+
+    with pytest.raises(SystemExit) as stopped, progress_bar(None):
+        pytest.fail("it was interrupted before")
+
+    shown = capsys.readouterr().err
+    assert stopped.value.code == 130
+    assert shown.rfind(SHOW_CURSOR) > shown.rfind(HIDE_CURSOR)
+    assert (HIDE_CURSOR in shown) == (moment != "set_live")
