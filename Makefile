@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test check fix docs bench soak clean
+.PHONY: help demo test check coverage fix docs bench soak clean
 
 help:  ## Show what there is to make
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -18,14 +18,18 @@ demo: $(BIN)/installed  ## Build a small snapshot and print a comparison
 	@$(BIN)/srvstat demo
 	@echo 'For srvstat on your path: . .venv/bin/activate'
 
-test: $(BIN)/installed  ## Run all tests
-	$(BIN)/python -m pytest
+test: $(BIN)/installed  ## Run all tests, in two processes
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
-check: $(BIN)/installed  ## Format, lint, types and all tests
+check: $(BIN)/installed  ## Format, lint, types, all tests, and what of the code they run
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test coverage
+
+coverage: $(BIN)/installed  ## Run the tests once more, and see that they run every branch of what answers
+	$(BIN)/python -m coverage run -m pytest -q --deselect tests/test_campaigns.py
+	$(BIN)/python -m coverage report
 
 fix: $(BIN)/installed  ## Format and mend what can be mended
 	$(BIN)/ruff format .
@@ -54,4 +58,4 @@ soak: $(BIN)/installed-soak  ## Run the campaigns in full, for hours, and keep w
 	$(BIN)/python docs/generate.py
 
 clean:  ## Remove what was set up and made
-	rm -rf .venv srvstat-demo benchmarks/data .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv srvstat-demo benchmarks/data .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from benchmarks import batch, builds, engines, hypixel, report, rounds
+from benchmarks import batch, builds, engines, hypixel, report, rounds, trust
 from benchmarks.builds import Order
 from benchmarks.commands import commands
 from benchmarks.data import FleetFiles
@@ -75,6 +75,8 @@ def _measured(size: int, data: str) -> Results:
         loads = builds.timed(fleets[SMALL], quick=quick)
         processes = rounds.time_commands(every_command, files, rounds=3 if quick else 11)
         rate = batch.answers_a_second(files, rounds=1 if quick else 3)
+        digests = trust.milliseconds_a_comparison(files)
+        verified = trust.verified_a_second(files)
         latencies = rounds.time_engines(
             every_engine, rounds=3 if quick else 5, seconds=0.15 if quick else 2
         )
@@ -90,6 +92,8 @@ def _measured(size: int, data: str) -> Results:
         processes=processes,
         loads=loads + [build for build in built if build.servers != SMALL],
         answers_a_second=rate,
+        digests=digests,
+        verified_a_second=verified,
         hypixel=hypixel.bytes_an_observation(_REPOSITORY, data),
     )
 

@@ -30,6 +30,10 @@ class Results:
     loads: list[Build]
     answers_a_second: float
     """In one batch, on one core."""
+    digests: float
+    """Milliseconds that digests add to a comparison of five servers not asked before."""
+    verified_a_second: float
+    """Observations, by `snapshot verify`."""
     hypixel: float | None
     """Bytes an observation."""
 

@@ -15,7 +15,7 @@ PATH = "damaged.db"
 
 
 def main(name: str, seed: str, number: str) -> int:
-    """Damage the file as the case did, print what it says that is not true."""
+    """Damage the file as the case did, and print what it says that is not true."""
     with small_snapshots() as (originals, _):
         truth = truths_of(originals, PATH)
         case = DRAWS[name](originals, int(seed), int(number))

@@ -153,6 +153,16 @@ def _cells_swapped(drawn: random.Random, originals: Originals) -> Damage:
     return Damage(f"page {number}: the cell pointers at {first} and {second} swapped", patches)
 
 
+def _cell(drawn: random.Random, originals: Originals) -> Damage:
+    """Change a byte of a cell, near its beginning where its row does."""
+    number = drawn.randrange(originals.pages)
+    pointer = drawn.choice(_pointers(originals, number))
+    start = int.from_bytes(originals.small[pointer : pointer + 2]) % PAGE
+    at = number * PAGE + min(start + drawn.randrange(drawn.choice((10, 100, 1000))), PAGE - 1)
+    value = drawn.randrange(256)
+    return Damage(f"page {number}: byte {at} of a cell set to {value}", ((at, bytes([value])),))
+
+
 def _random_bytes(drawn: random.Random, originals: Originals) -> Damage:
     count = drawn.randrange(2, 201)
     size = len(originals.small)
@@ -199,6 +209,7 @@ KINDS: tuple[Callable[[random.Random, Originals], Damage], ...] = (
     _page_header,
     _cell_pointer,
     _cells_swapped,
+    _cell,
     _random_bytes,
     _one_byte,
 )

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +26,7 @@ def _run(name: str, seed: int, seconds: int) -> Result:
     if find_spec("atheris") is None:
         return Result(0, {}, ("atheris is not installed: make soak installs it",))
     corpus = _TESTS / "corpus" / name
+    started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=MEMORY) as found:
         ended = subprocess.run(
             [
@@ -38,10 +40,11 @@ def _run(name: str, seed: int, seconds: int) -> Result:
             stderr=subprocess.STDOUT,
             check=False,
         )
+    taken = round(time.monotonic() - started)
     output = ended.stdout.decode("utf-8", "backslashreplace")
     executions = re.search(r"^stat::number_of_executed_units: (\d+)", output, re.MULTILINE)
     counts = {"inputs": int(executions[1]) if executions else 0}
-    return Result(seconds, counts, () if ended.returncode == 0 else (_failure(output),))
+    return Result(taken, counts, () if ended.returncode == 0 else (_failure(output),))
 
 
 def _failure(output: str) -> str:

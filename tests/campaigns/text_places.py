@@ -62,7 +62,6 @@ _GAME = re.compile(r" game_a( |$)")
 _NEVER = re.compile(r"(?!)")
 _SERVERS_COMPARED = 5
 _MOST_LISTED = 25
-_LEAST_WIDTH = 40
 
 
 def in_a_comparison(texts: Sequence[str], screen: Screen) -> str | None:
@@ -125,7 +124,7 @@ def in_a_detail(texts: Sequence[str], screen: Screen) -> str | None:
 
 def _lost(shown: str, values: Sequence[str], screen: Screen) -> str | None:
     """Say which value is not there as a whole, wherever its lines break."""
-    if screen.ascii_only or (screen.width or _LEAST_WIDTH) < _LEAST_WIDTH:
+    if screen.ascii_only:
         return None
     there = without_gaps(without_colours(shown).replace("\n", ""))
     lost = next((value for value in values if without_gaps(value) not in there), None)

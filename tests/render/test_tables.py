@@ -86,6 +86,13 @@ def test_the_narrowest_terminal_loses_no_identifier(columns: int, build: Build) 
     assert "9,007,199,254,740,991" in shown.replace("\n", "").replace(" ", "")
 
 
+def test_the_narrowest_terminal_shows_every_field_of_a_server(demo_snapshot: str) -> None:
+    env = {"SRVSTAT_SNAPSHOT": demo_snapshot}
+    _, shown = srvstat_in_terminal("get", "harbor-city", columns=20, env=env)
+
+    assert "id\nharbor-city\n" in shown
+
+
 @pytest.mark.parametrize(
     ("env", "is_colored"),
     [

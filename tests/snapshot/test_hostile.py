@@ -32,7 +32,7 @@ _PARTS = (
     "the (whole file|directory of identifiers|servers|calendars|days|table [a-z]+)",
     "its (header|tables|own row)",
     "what SQLite keeps beside the rows",
-    rf"((day [0-9-]{{10}}|the (calendar|days|observations)) of )?(server ({_KNOWN})|a server)",
+    rf"((day [0-9-]{{10}}|the (calendar|days|observations)) of )?(a server|server ({_KNOWN}))",
 )
 REASON = re.compile(
     rf"damaged \(({'|'.join(_PARTS)})\); copy it again, or build one with"

@@ -24,6 +24,7 @@ from srvstat.render.text import count_of, duration, exact_duration, instant_text
 _NOTHING = "–"  # noqa: RUF001 - a dash to read, not to compute with
 _MARKS = "▁▂▃▄▅▆▇█"
 _LEAST_NAME_WIDTH = 20
+_LEAST_VALUE_WIDTH = 20
 _MOST_LISTED = 50
 _STAND_IN = "the last observation, or 0 without one"
 
@@ -38,9 +39,9 @@ def comparison(view: ComparisonView, screen: Screen) -> str:
         least = max(longest, _LEAST_NAME_WIDTH)
         spare = screen.width - screen.width_of(_comparison_table(view, screen, least))
         if spare < 0:
-            return screen.text(*_blocks(view, screen), _notes(view))
+            return screen.text(*_blocks(view, screen), _notes(view, screen))
         width = min(width, least + spare)
-    return screen.text(_comparison_table(view, screen, width), Text(), _notes(view))
+    return screen.text(_comparison_table(view, screen, width), Text(), _notes(view, screen))
 
 
 def _comparison_table(view: ComparisonView, screen: Screen, name_width: int) -> Table:
@@ -146,7 +147,7 @@ def _sparkline(averages: Sequence[float | None]) -> str:
     return f"│{''.join(marks)}│"
 
 
-def _notes(view: ComparisonView) -> Table:
+def _notes(view: ComparisonView, screen: Screen) -> Table:
     start, end = map(instant_text, view.window)
     snapshot = instant_text(view.snapshot_as_of)
     own = view.window.end == view.snapshot_as_of
@@ -162,7 +163,8 @@ def _notes(view: ComparisonView) -> Table:
                     " row's highest; blank where nothing was observed"
                 ),
             ),
-        ]
+        ],
+        screen,
     )
 
 
@@ -198,7 +200,7 @@ def server_detail(view: ServerDetailView, screen: Screen) -> str:
         ("firstSeenAt", _moment(view.first_seen_at, view.snapshot_as_of)),
         ("updatedAt", _moment(view.updated_at, view.snapshot_as_of)),
     ]
-    return screen.text(screen.whole(server.hostname, "bold"), _grid(fields))
+    return screen.text(screen.whole(server.hostname, "bold"), _grid(fields, screen))
 
 
 def _moment(at: int, as_of: int) -> str:
@@ -237,7 +239,7 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
         table.add_row(*names, server.game, screen.cell(server.hostname))
     more = len(view.servers) - _MOST_LISTED
     rest = [Text(f"and {count_of(more, 'more server')}; --json names them all")] if more > 0 else []
-    return screen.text(_grid(fields), Text(), table, *rest)
+    return screen.text(_grid(fields, screen), Text(), table, *rest)
 
 
 def verification(view: Verification, screen: Screen) -> str:
@@ -250,19 +252,24 @@ def verification(view: Verification, screen: Screen) -> str:
         ("observations", f"{view.observations:,}"),
         ("days", f"{view.days:,}, each of one server"),
     ]
-    return screen.text(_grid(fields))
+    return screen.text(_grid(fields, screen))
 
 
-def _grid(fields: _Fields) -> Table:
-    """Lay out names and values; None leaves a line free."""
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
+def _grid(fields: _Fields, screen: Screen) -> Table:
+    """Lay out names and values, side by side where that fits; None leaves a line free."""
+    widest = max(len(entry[0]) for entry in fields if entry is not None)
+    fits = screen.width is None or screen.width >= widest + 2 + _LEAST_VALUE_WIDTH
+    grid = Table.grid(padding=(0, 2, 0, 0) if fits else 0)
+    if fits:
+        grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for entry in fields:
         if entry is None:
             grid.add_row()
             continue
         name, value = entry
-        shown = Text(value) if isinstance(value, str) else value
-        grid.add_row(name, shown if shown.plain else Text(_NOTHING, "dim"))
+        shown = Text(value, overflow="fold") if isinstance(value, str) else value
+        cells = (Text(name, "dim"), shown if shown.plain else Text(_NOTHING, "dim"))
+        for row in [cells] if fits else [cells[:1], cells[1:]]:
+            grid.add_row(*row)
     return grid

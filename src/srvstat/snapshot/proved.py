@@ -22,7 +22,7 @@ from srvstat.snapshot.digest import (
     root_of,
 )
 from srvstat.snapshot.opening import SnapshotConnection
-from srvstat.snapshot.rows import FileRow, ServerRow, server_row
+from srvstat.snapshot.rows import FileRow, ServerRow, file_row, server_row
 
 OWN_ROW = "its own row"
 DIRECTORY = "the directory of identifiers"
@@ -49,7 +49,8 @@ class ProvedRows:
     def _own_row(self) -> FileRow:
         rows = self._connection.rows("SELECT * FROM snapshot", part=OWN_ROW)
         if len(rows) == 1 and is_row("snapshot", rows[0][:-1], rows[0][-1]):
-            row = FileRow._make(rows[0])
+            with self._connection.decoding(OWN_ROW):
+                row = file_row(rows[0])
             if root_of(row) == row.root:
                 return row
         raise self._connection.damaged(OWN_ROW)

@@ -6,6 +6,7 @@ milliseconds, lists JSON, truth values 0 and 1.
 
 import re
 from collections.abc import Iterable
+from itertools import product
 from types import NoneType
 from typing import Any, NamedTuple
 
@@ -31,6 +32,24 @@ class FileRow(NamedTuple):
     bucket_digests: bytes
     root: bytes
     digest: bytes
+
+
+_OPTIONAL_INT = (int, NoneType)
+_FILE_KINDS = frozenset(
+    (*[int] * 3, first, last, str, *[int] * 3, *[bytes] * 3)
+    for first, last in product(_OPTIONAL_INT, _OPTIONAL_INT)
+)
+
+
+def file_row(values: Iterable[Any]) -> FileRow:
+    """Return the row of `snapshot`.
+
+    Raises ValueError for one whose values are not of their kinds.
+    """
+    row = FileRow._make(values)
+    if tuple(map(type, row)) not in _FILE_KINDS:
+        raise ValueError("not the row of snapshot")
+    return row
 
 
 class ServerRow(NamedTuple):

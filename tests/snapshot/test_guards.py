@@ -1,0 +1,61 @@
+"""What a statement may do in a snapshot: read its tables, soon, and nothing else."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from conftest import AS_OF, Build, server
+from srvstat.contract.errors import SnapshotError
+from srvstat.snapshot.opening import SnapshotConnection, connected
+
+
+@pytest.fixture
+def connection(build: Build) -> Iterator[SnapshotConnection]:
+    """Open a snapshot with a few hundred observations."""
+    path = build([server("a")], [("a", AS_OF - at, at % 7) for at in range(500)])
+    with closing(connected(path)) as opened:
+        yield opened
+
+
+def test_a_statement_that_takes_too_long_is_ended(connection: SnapshotConnection) -> None:
+    endless = "SELECT count(*) FROM observations a, observations b, observations c, observations d"
+
+    with pytest.raises(SnapshotError, match=r"damaged \(a part\)"):
+        connection.rows(endless, part="a part", seconds=0.05)
+    assert connection.rows("SELECT count(*) FROM observations", part="") == [(500,)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT random()",
+        "SELECT hex(zeroblob(1000000000))",
+        "SELECT load_extension('x')",
+        "SELECT * FROM pragma_database_list",
+        "SELECT * FROM sqlite_temp_master",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+        "INSERT INTO observations VALUES (1, 1, 1)",
+        "UPDATE servers SET hostname = ''",
+        "DELETE FROM days",
+        "CREATE TABLE more (a)",
+        "CREATE TEMP TABLE more (a)",
+        "DROP TABLE days",
+        "ATTACH 'other.db' AS other",
+        "PRAGMA writable_schema = 1",
+        "PRAGMA journal_mode = WAL",
+        "VACUUM",
+        "BEGIN",
+        "ANALYZE",
+        "REINDEX",
+    ],
+)
+def test_a_statement_may_read_our_tables_and_nothing_else(
+    sql: str, connection: SnapshotConnection
+) -> None:
+    before = Path(connection.path).read_bytes()
+
+    with pytest.raises(SnapshotError, match=r"damaged \(a part\)"):
+        connection.rows(sql, part="a part")
+    assert Path(connection.path).read_bytes() == before
