@@ -30,7 +30,7 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PYTHON_STARTING = re.compile("^(Fatal Python error: init_|Could not import runpy module)")
 """What an interpreter says that was interrupted before it could run anything."""
 
-OURS_BEGUN = re.compile(r"srvstat/(?!__init__|__main__)\S+, line ")
+OURS_BEGUN = re.compile(r"srvstat/(?!__init__|__main__|cli/(__init__|interruptions))\S+, line ")
 """A line of a traceback that names what is imported once the signals are taken over."""
 
 

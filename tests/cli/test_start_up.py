@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from building import WEEK
 from conftest import srvstat
+from terminal import run_in_terminal
 
 # The process ends itself, so it tells what it has imported just before.
 SCRIPT = """
@@ -28,6 +31,7 @@ OURS_TO_ANSWER = {
     "srvstat.cli",
     "srvstat.cli.app",
     "srvstat.cli.demo",
+    "srvstat.cli.interruptions",
     "srvstat.cli.main",
     "srvstat.cli.options",
     "srvstat.cli.output",
@@ -115,7 +119,12 @@ def test_little_is_imported_before_the_signals_are_taken_over() -> None:
     code = "import sys; began = set(sys.modules); import srvstat.__main__"
     names = imported(code=f"{code}; print(*set(sys.modules) - began)")
 
-    assert ours(names) == {"srvstat", "srvstat.__main__"}
+    assert ours(names) == {
+        "srvstat",
+        "srvstat.__main__",
+        "srvstat.cli",
+        "srvstat.cli.interruptions",
+    }
     assert not {"re", "typing"} & names
 
 
@@ -137,6 +146,35 @@ run()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
+
+
+TAKING_BACK = """
+import sys
+from contextlib import contextmanager
+from srvstat.cli import interruptions
+taken_back = interruptions.taken_back
+@contextmanager
+def watched():
+    with taken_back():
+        before = set(sys.modules)
+        yield
+        print("IMPORTED", *set(sys.modules) - before, file=sys.stderr)
+interruptions.taken_back = watched
+from srvstat.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("command", [[*WEEK, "--rejects", "rejects.ndjson"], ["demo"]])
+def test_what_takes_back_when_it_is_interrupted_imports_nothing(
+    command: list[str], here: Path
+) -> None:
+    exit_code, shown = run_in_terminal(
+        [sys.executable, "-c", TAKING_BACK, *command], columns=100, cwd=here
+    )
+
+    assert exit_code == 0
+    assert "IMPORTED\n" in shown
 
 
 def test_a_table_imports_rich() -> None:

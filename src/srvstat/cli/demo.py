@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from srvstat.cli.interruptions import taken_back
 from srvstat.cli.output import Outcome
 from srvstat.contract.requests import compare_request
 from srvstat.snapshot.read import open_file
@@ -26,7 +27,8 @@ def demo(
     from srvstat.cli.demo_files import write_demo
     from srvstat.cli.tables import comparison_table
 
-    path = write_demo(directory)
+    with taken_back():
+        path = write_demo(directory)
     with closing(open_file(path)) as snapshot:
         request = compare_request(
             ["harbor-city", "new-frontier", "night-shift"], by="id", range="7d"

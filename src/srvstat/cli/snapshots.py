@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from srvstat.cli.interruptions import taken_back
 from srvstat.cli.options import (
     SNAPSHOT_DEFAULT,
     SNAPSHOT_VARIABLE,
@@ -252,15 +253,16 @@ def _optional_instant(at: int | None) -> str | None:
 def _progress(
     sources: "Sequence[Source]", *, quiet: bool
 ) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a progress bar to whoever is there to see it."""
+    """Show a progress bar to whoever is there to see it, until the build is done or interrupted."""
     if not _is_watched(quiet=quiet):
-        yield lambda _step, _bytes, _rows: None
+        with taken_back():
+            yield lambda _step, _bytes, _rows: None
         return
     from srvstat.render.progress import progress_bar
 
     sizes = [source.size() for source in sources]
     known = None if None in sizes else sum(size for size in sizes if size)
-    with progress_bar(known) as progress:
+    with taken_back(), progress_bar(known) as progress:
         yield progress
 
 
@@ -272,7 +274,7 @@ def _checking(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
         return
     from srvstat.render.progress import checking_bar
 
-    with checking_bar() as progress:
+    with taken_back(), checking_bar() as progress:
         yield progress
 
 

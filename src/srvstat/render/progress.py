@@ -37,7 +37,7 @@ class _RowRate(ProgressColumn):
 def _bars() -> Iterator[Progress]:
     """Show bars while the block runs; an interruption may come even before the first frame."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         _Done(),
         _RowRate(),

@@ -1,0 +1,44 @@
+"""What an interruption does: end the process at once, or have a command take back what it began."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def take_over_signals() -> None:
+    """End the process at once, and without a traceback, when it is interrupted."""
+    for number in _INTERRUPTIONS:
+        # What is ignored from the start stays so: nohup, or a shell's background job.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+
+
+@contextmanager
+def taken_back() -> Iterator[None]:
+    """Let an interruption of the block be an exception, so that what it began is taken back.
+
+    The block imports nothing: an import may lose an exception, or make another one of it.
+    """
+    ours = [number for number in _INTERRUPTIONS if signal.getsignal(number) is _end]
+    for number in ours:
+        signal.signal(number, _stop)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, _end)
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    os._exit(128 + number)
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    # A second signal must not interrupt the clean-up after the first.
+    for other in _INTERRUPTIONS:
+        signal.signal(other, signal.SIG_IGN)
+    raise SystemExit(128 + number)
