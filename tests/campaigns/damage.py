@@ -21,6 +21,6 @@ CAMPAIGN = Campaign(
     promise="a damaged snapshot gives a right answer or an error, within 100 ms",
     run=_run,
     short=2_000,
-    long=100_000,
+    long=50_000,
     unit="damaged files",
 )

@@ -142,6 +142,6 @@ CAMPAIGN = Campaign(
     " the new ones; and the next build leaves nothing else",
     run=run,
     short=500,
-    long=3000,
+    long=2_000,
     needs=NEEDS,
 )

@@ -183,7 +183,7 @@ KILLS = Campaign(
     " leaves nothing else",
     run=kill,
     short=60,
-    long=2000,
+    long=2_000,
     unit="builds",
 )
 INTERRUPTIONS = Campaign(
@@ -192,6 +192,6 @@ INTERRUPTIONS = Campaign(
     " ones, whole, and nothing else",
     run=interrupt,
     short=50,
-    long=1000,
+    long=400,
     unit="builds",
 )

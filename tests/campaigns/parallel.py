@@ -144,6 +144,6 @@ CAMPAIGN = Campaign(
     " reads meanwhile has an answer, and of one snapshot as a whole",
     run=run,
     short=20,
-    long=1000,
+    long=200,
     unit="builds",
 )

@@ -86,6 +86,6 @@ CAMPAIGN = Campaign(
     promise="foreign text on a terminal shows itself, does nothing else and keeps the layout",
     run=run,
     short=10_000,
-    long=1_000_000,
+    long=200_000,
     unit="texts",
 )
