@@ -200,3 +200,22 @@ print(get_plugins(), PYDANTIC_ENTRY_POINT_GROUP, _loader.__file__ is not None)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout == "() pydantic True\n"
+
+
+def test_an_interruption_that_gets_lost_is_no_error_of_another_kind() -> None:
+    code = """
+import os, signal
+from srvstat.cli.interruptions import take_over_signals, taken_back
+from srvstat.cli.main import main
+take_over_signals()
+try:
+    with taken_back():
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.sigtimedwait([], 5)
+except SystemExit:
+    pass
+os._exit(main(["get", "a", "-s", "missing.db"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+
+    assert (done.returncode, done.stderr) == (143, b"")

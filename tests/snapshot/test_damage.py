@@ -138,6 +138,18 @@ def test_a_root_that_is_not_that_of_the_content_is_damage(copy: str, cli: Cli) -
     refuses(cli, copy, "its own row")
 
 
+@pytest.mark.parametrize("change", [slice(0, -16), slice(0, 16)])
+def test_digests_of_other_buckets_are_damage_to_verify(change: slice, copy: str, cli: Cli) -> None:
+    with closing(sqlite3.connect(copy)) as connection, connection:
+        own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
+        own = sealed(own._replace(bucket_digests=own.bucket_digests[change] + bytes(16)))
+        query = "UPDATE snapshot SET bucket_digests = ?, root = ?, digest = ?"
+        connection.execute(query, (own.bucket_digests, own.root, own.digest))
+
+    ran = cli("snapshot", "verify", copy)
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+
+
 def test_a_draft_is_complete_or_not_published(copy: str) -> None:
     check_draft("out.db", copy, 10_439)
 

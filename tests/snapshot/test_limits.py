@@ -10,6 +10,7 @@ import pytest
 from conftest import AS_OF, DAY, Build, Cli, csv, server
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
+from srvstat.snapshot import proved
 from srvstat.snapshot.read import open_file
 
 BUILD = ["snapshot", "build", "out.db", "--servers", "servers.ndjson", "--observations", "many.csv"]
@@ -54,6 +55,55 @@ def test_what_stays_in_memory_makes_room_for_more(build: Build) -> None:
                 assert [snapshot.observations(one, window)[1] for one in five] == [
                     [number + at] for at in range(5)
                 ]
+
+
+def test_what_is_forgotten_midway_is_read_again(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proved, "_MOST_KEPT", 2_000)
+    names = ["s0", "s1", "s2", "s3"]
+    path = build([server(name) for name in names], [(name, AS_OF, 5) for name in names])
+    references = [ServerReference(identifier=name, by="id") for name in names]
+
+    with closing(open_file(path)) as snapshot:
+        for _ in range(3):
+            for asked in ([0], [0, 1], [2, 0], [1, 3, 0, 2], [3, 2, 1, 0]):
+                found = [one for one in snapshot.find([references[at] for at in asked]) if one]
+                assert [one.id for one in found] == [names[at] for at in asked]
+                figures = snapshot.statistics(found, Window(AS_OF - 1, AS_OF))
+                assert [one.mean for one in figures] == [5.0] * len(asked)
+
+
+def test_a_server_may_be_observed_on_a_hundred_thousand_days(here: Path, cli: Cli) -> None:
+    rows = b"".join(b"a,%d,5\n" % (day * DAY) for day in range(100_001))
+    Path("many.csv").write_bytes(b"serverId,observedAt,players\n" + rows)
+
+    ran = cli(*BUILD)
+
+    assert ran.exit_code == 6
+    assert ran.stderr == (
+        "error: server a was observed on more than 100,000 days, the most that a snapshot takes\n"
+    )
+    assert not (here / "out.db").exists()
+
+
+def test_rejects_that_find_no_room_at_their_end_publish_no_snapshot(here: Path, cli: Cli) -> None:
+    rows: list[tuple[str, int | str, int | str]] = [("a", "never" * 20, at) for at in range(2_000)]
+    Path("many.csv").write_bytes(csv([("a", AS_OF, 5), *rows]))
+    command = [*BUILD, "--rejects", "rejects.ndjson"]
+    assert cli(*command).exit_code == 0
+    room = Path("rejects.ndjson").stat().st_size - 10
+    assert Path("out.db").stat().st_size < room
+    for name in ("out.db", "rejects.ndjson"):
+        Path(name).unlink()
+    before = sorted(path.name for path in here.iterdir())
+
+    with files_of_at_most(room):
+        ran = cli(*command)
+
+    assert ran.exit_code == 4
+    assert ran.stderr.startswith("error: rejects.ndjson: ")
+    assert sorted(path.name for path in here.iterdir()) == before
 
 
 @contextmanager

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+_stopped_by: list[int] = []
+"""The signal that an interruption came by: what is raised for it can get lost on its way."""
+
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -23,6 +26,7 @@ def taken_back() -> Iterator[None]:
 
     The block imports nothing: an import may lose an exception, or make another one of it.
     """
+    _stopped_by.clear()
     ours = [number for number in _INTERRUPTIONS if signal.getsignal(number) is _end]
     for number in ours:
         signal.signal(number, _stop)
@@ -33,6 +37,11 @@ def taken_back() -> Iterator[None]:
             signal.signal(number, _end)
 
 
+def interrupted() -> int | None:
+    """Return the exit code of an interruption that a block was to take back; None without any."""
+    return 128 + _stopped_by[0] if _stopped_by else None
+
+
 def _end(number: int, _frame: FrameType | None) -> None:
     os._exit(128 + number)
 
@@ -41,4 +50,5 @@ def _stop(number: int, _frame: FrameType | None) -> None:
     # A second signal must not interrupt the clean-up after the first.
     for other in _INTERRUPTIONS:
         signal.signal(other, signal.SIG_IGN)
+    _stopped_by.append(number)
     raise SystemExit(128 + number)

@@ -7,6 +7,7 @@ from contextlib import redirect_stdout
 import typer
 
 from srvstat.cli.app import app
+from srvstat.cli.interruptions import interrupted
 from srvstat.cli.output import Outcome, ReaderGoneError, tell, write
 from srvstat.contract.errors import SrvstatError
 
@@ -23,6 +24,9 @@ def main(arguments: list[str]) -> int:
         for piece in outcome.pieces:
             write(piece)
     except SrvstatError as error:
+        # SQLite makes an error of its own of an interruption while it asks what a statement may do.
+        if exit_code := interrupted():
+            return exit_code
         tell(f"error: {error.reason}")
         return error.exit_code
     except ReaderGoneError:

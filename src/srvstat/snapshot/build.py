@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
 from urllib.parse import quote
 
@@ -12,7 +12,7 @@ import sqlite_utils
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, SourceError, UsageError
 from srvstat.contract.views import BuildSummary
-from srvstat.snapshot.digest import directory_of, row_digest, sealed
+from srvstat.snapshot.digest import bucket_digests, directory_of, sealed
 from srvstat.snapshot.intake import Intake, Progress
 from srvstat.snapshot.publish import published, writing
 from srvstat.snapshot.rejects import Rejects
@@ -72,6 +72,7 @@ def build(  # noqa: PLR0913 - each is an option of the command
                 unread = _read(intake, progress, strict=strict)
                 stored = store(connection, intake, progress)
                 first_reject = _report(intake.rejects, write_reject, strict=strict)
+                write_reject(None)
                 if unread:
                     raise unread
                 summary = _derive(database, intake, stored, records, first_reject)
@@ -99,7 +100,7 @@ def _read(intake: Intake, progress: Progress, *, strict: bool) -> SourceError | 
     return None
 
 
-def _report(rejects: Rejects, write: Callable[[bytes], None], *, strict: bool) -> str | None:
+def _report(rejects: Rejects, write: Callable[[bytes | None], None], *, strict: bool) -> str | None:
     """Write the rejects and return where and why the first one is; `strict` refuses it instead."""
     first = None
     for reject in rejects:
@@ -163,7 +164,7 @@ def _derive(
         repeated=summary.repeated,
         conflicting=summary.conflicting,
         rejected=summary.rejected,
-        bucket_digests=b"".join(row_digest("directory", row) for row in directory),
+        bucket_digests=bucket_digests(directory),
         root=b"",
         digest=b"",
     )
@@ -222,8 +223,12 @@ def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) ->
 
 
 @contextmanager
-def _rejects(path: str | None) -> Iterator[Callable[[bytes], None]]:
-    """Hand out what writes a line of the rejects; without a path they are not kept."""
+def _rejects(path: str | None) -> Iterator[Callable[[bytes | None], None]]:
+    """Hand out what writes a line of the rejects, and None for their end.
+
+    Without a path they are not kept. After the end nothing of them waits to be written any more, so
+    that a full disk is noticed before the snapshot has its name.
+    """
     if path is None:
         yield lambda _line: None
         return
@@ -231,14 +236,18 @@ def _rejects(path: str | None) -> Iterator[Callable[[bytes], None]]:
         with writing(path):
             file = open(draft, "wb")  # noqa: SIM115 - closed below, where an error has its name
 
-        def write(line: bytes) -> None:
+        def write(line: bytes | None) -> None:
             with writing(path):
-                file.write(line)
+                if line is None:
+                    file.close()
+                else:
+                    file.write(line)
 
         try:
             yield write
         finally:
-            with writing(path):
+            # Closed before, or no longer wanted.
+            with suppress(OSError):
                 file.close()
 
 

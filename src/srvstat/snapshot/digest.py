@@ -140,6 +140,11 @@ def directory_of(servers: Sequence[ServerRow]) -> list[tuple[int, bytes]]:
     return list(enumerate(buckets))
 
 
+def bucket_digests(directory: Iterable[tuple[int, bytes]]) -> bytes:
+    """Return the digests of all rows of directory, one after another."""
+    return b"".join(row_digest("directory", row) for row in directory)
+
+
 def _buckets(entries: Sequence[bytes]) -> list[bytes]:
     count = -(-len(entries) // _ENTRIES_A_BUCKET) or 1
     buckets = [bytearray() for _ in range(count)]
@@ -164,19 +169,20 @@ def entries_of(
     at = entries.find(sought)
     while at >= 0:
         if at % _ENTRY_BYTES == 0:
-            key_at = at + _HASH_BYTES
-            digest_at = key_at + _KEY_BYTES
-            digest = entries[digest_at : digest_at + DIGEST_BYTES]
-            yield int.from_bytes(entries[key_at:digest_at]), digest
+            yield _entry(entries, at)
         at = entries.find(sought, at + 1)
 
 
 def entry_digests(entries: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the key and the row's digest of each server of a bucket."""
     for at in range(0, len(entries), _ENTRY_BYTES):
-        digest_at = at + _HASH_BYTES + _KEY_BYTES
-        digest = entries[digest_at : digest_at + DIGEST_BYTES]
-        yield int.from_bytes(entries[at + _HASH_BYTES : digest_at]), digest
+        yield _entry(entries, at)
+
+
+def _entry(entries: bytes, at: int) -> tuple[int, bytes]:
+    digest_at = at + _HASH_BYTES + _KEY_BYTES
+    digest = entries[digest_at : digest_at + DIGEST_BYTES]
+    return int.from_bytes(entries[at + _HASH_BYTES : digest_at]), digest
 
 
 def _identifier_hash(namespace: Namespace, identifier: str) -> bytes:

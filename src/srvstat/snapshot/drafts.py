@@ -1,5 +1,6 @@
 """Drafts: files beside their target, each filled by one build and locked while that build lives."""
 
+import errno
 import fcntl
 import os
 import re
@@ -10,6 +11,10 @@ from typing import NamedTuple
 
 _NAME_CHARACTERS = 50
 """How much of its target's name a draft bears: 200 bytes at most, so that it has room for more."""
+
+
+_MOST_TRIES = 100
+"""How many drafts in a row another build may sweep before they are locked."""
 
 
 class Draft(NamedTuple):
@@ -25,7 +30,7 @@ def drafted(target: str) -> Iterator[Draft]:
 
     Raises OSError.
     """
-    while True:
+    for _ in range(_MOST_TRIES):
         path = f"{_beginning(target)}{secrets.token_hex(8)}.tmp"
         descriptor = None
         try:
@@ -40,7 +45,14 @@ def drafted(target: str) -> Iterator[Draft]:
             with suppress(OSError):
                 os.unlink(path)
             if descriptor is not None:  # pragma: no branch - it is None after a signal
-                os.close(descriptor)
+                close(descriptor)
+    raise OSError(errno.ENOLCK, "no file can be locked beside it")  # pragma: no cover - an odd one
+
+
+def close(descriptor: int) -> None:
+    """Close a descriptor. What could not be written, flushing it has told."""
+    with suppress(OSError):
+        os.close(descriptor)
 
 
 def sweep(target: str) -> None:

@@ -148,14 +148,14 @@ class _Deadline:
 
 
 def _judgement(
-    action: int, name: str | None, _more: str | None, _database: str | None, source: str | None
+    action: int, name: str | None, function: str | None, _database: str | None, source: str | None
 ) -> int:
     """Judge what a statement wants to do; `source` names the view or trigger that it comes from."""
     allowed = source is None and (
         action == sqlite3.SQLITE_SELECT
         or (action == sqlite3.SQLITE_READ and name in _TABLES)
         or (action == sqlite3.SQLITE_PRAGMA and name in _PRAGMAS)
-        or (action == sqlite3.SQLITE_FUNCTION and _more in _FUNCTIONS)
+        or (action == sqlite3.SQLITE_FUNCTION and function in _FUNCTIONS)
     )
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
@@ -230,7 +230,7 @@ def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:
     """Return the place, first bytes and status of a file: a regular one, beside no journal."""
     if not path:
         raise SnapshotError("the name of the snapshot is empty")
-    with _reading(path):
+    with _naming(path):
         location = os.path.realpath(path)
         # Without O_NONBLOCK a FIFO would wait for its writer.
         descriptor = os.open(location, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -252,7 +252,7 @@ def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:
 
 def _is_unchanged(path: str, location: str, judged: os.stat_result) -> bool:
     """Say whether no file took the place of the one whose first bytes were judged."""
-    with _reading(path):
+    with _naming(path):
         return _identity(os.stat(location)) == _identity(judged)
 
 
@@ -261,7 +261,7 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[None]:
+def _naming(path: str) -> Iterator[None]:
     """Name the file in what the system says against reading it."""
     try:
         yield

@@ -31,7 +31,10 @@ Reference = tuple[Namespace, str]
 """An identifier in its namespace."""
 
 _MOST_KEPT = 1 << 25
-"""Some bytes more than what the long columns of servers and calendars may take in memory."""
+"""About how many bytes of servers and calendars stay in memory."""
+
+_BYTES_A_SERVER, _BYTES_A_CALENDAR = 1_500, 300
+"""What each takes besides its texts, days and digests."""
 
 
 class ProvedRows:
@@ -47,7 +50,7 @@ class ProvedRows:
         self._kept = 0
 
     def _own_row(self) -> FileRow:
-        rows = self._connection.rows("SELECT * FROM snapshot", part=OWN_ROW)
+        rows = self._connection.rows("SELECT * FROM snapshot LIMIT 2", part=OWN_ROW)
         if len(rows) == 1 and is_row("snapshot", rows[0][:-1], rows[0][-1]):
             with self._connection.decoding(OWN_ROW):
                 row = file_row(rows[0])
@@ -88,7 +91,7 @@ class ProvedRows:
             with self._connection.decoding(f"server {identifier}"):
                 server = server_row(row)
             if server.named(by) == identifier:
-                self._make_room(len(server.project_description) + len(server.tags))
+                self._make_room(_BYTES_A_SERVER + server.text_length)
                 self._servers[reference] = server
                 return server
         return None
@@ -115,12 +118,13 @@ class ProvedRows:
 
     def calendars(self, servers: Sequence[ServerRow]) -> list[Calendar]:
         """Return the days of each server."""
-        keys = [server.server for server in servers if server.server not in self._calendars]
+        # Held here: making room for one of them may forget the others.
+        known = {server.server: self._calendars.get(server.server) for server in servers}
+        keys = [key for key, calendar in known.items() if calendar is None]
         rows = self._by_key("calendars", "server", keys, part="the calendars") if keys else {}
         with self._connection.decoding("the calendars"):
             return [
-                self._calendars.get(server.server)
-                or self._calendar(server, rows.get(server.server))
+                known[server.server] or self._calendar(server, rows.get(server.server))
                 for server in servers
             ]
 
@@ -128,7 +132,7 @@ class ProvedRows:
         if row is None or not is_row("calendars", row, server.calendar_digest):
             raise self._connection.damaged(f"the calendar of {server.title}")
         calendar = calendar_of(*row[1:])
-        self._make_room(len(calendar.days) * 8 + len(calendar.digests))
+        self._make_room(_BYTES_A_CALENDAR + len(calendar.days) * 8 + len(calendar.digests))
         self._calendars[server.server] = calendar
         return calendar
 

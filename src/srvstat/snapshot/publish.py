@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from srvstat.contract.errors import OutputError, UsageError
-from srvstat.snapshot.drafts import drafted, sweep
+from srvstat.snapshot.drafts import close, drafted, sweep
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
@@ -57,7 +57,7 @@ def _check_target(path: str, target: str, *, overwrite: bool) -> None:
 
 def _opened(directory: str, stack: ExitStack) -> int:
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    stack.callback(os.close, descriptor)
+    stack.callback(close, descriptor)
     return descriptor
 
 

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.contract import wire
@@ -64,11 +65,13 @@ class SnapshotFile:
 
     def identifiers(self, by: Namespace) -> list[str]:
         """Return what may be the identifiers of a namespace; only `find` proves that one is."""
-        rows = self.connection.rows(
+        rows = self.connection.stream(
             f"SELECT {_COLUMN_OF[by]} FROM servers NOT INDEXED",  # noqa: S608 - a column of ours
             part="the servers",
         )
-        return sorted(name for (name,) in rows if isinstance(name, str))
+        # Pages that point to each other could give rows without end.
+        some = islice(rows, self.rows.own.server_count)
+        return sorted(name for (name,) in some if isinstance(name, str))
 
     def statistics(self, servers: Sequence[ServerRow], window: Window) -> list[Statistics]:
         """Return the statistics of some servers in a window.

@@ -1,4 +1,4 @@
-"""The rows of a snapshot's tables that have many columns; schema.sql explains each of them.
+"""The rows of `snapshot` and `servers`; schema.sql explains each of their columns.
 
 The fields are the columns, in the table's order, and hold what the file holds: instants are Unix
 milliseconds, lists JSON, truth values 0 and 1.
@@ -74,6 +74,13 @@ class ServerRow(NamedTuple):
     updated_at: int
     current_is_stand_in: int
     calendar_digest: bytes
+
+    @property
+    def text_length(self) -> int:
+        """How many characters the columns of free text have."""
+        texts = (self.hostname, self.project_name, self.project_description, self.region)
+        more = (self.tags, self.flags, self.chat_url, self.icon_url or "")
+        return sum(map(len, texts + more))
 
     @property
     def title(self) -> str:

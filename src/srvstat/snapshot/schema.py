@@ -6,7 +6,7 @@ APPLICATION_ID = 0x73727673
 FORMAT_VERSION = 3
 
 LONGEST_ROW = 1 << 24
-"""The most bytes that a reader takes of one row; no build makes one that comes near."""
+"""The most bytes that a reader takes of one row; no build makes a longer one."""
 
 
 def schema() -> str:

@@ -127,18 +127,19 @@ class Staging:
 
 
 def _ordered(columns: _Columns) -> Series:
-    if _is_ascending(columns.instants):
+    if is_ascending(columns.instants):
         return Series(columns.instants, columns.players, ())
     # Sorting is stable: of one instant, what was read first comes first.
     order = sorted(range(len(columns.instants)), key=columns.instants.__getitem__)
     in_order = itemgetter(*order)
     instants, players, places = (array("q", in_order(column)) for column in columns)
-    if _is_ascending(instants):
+    if is_ascending(instants):
         return Series(instants, players, ())
     return _without_repeats(instants, players, places)
 
 
-def _is_ascending(instants: Sequence[int]) -> bool:
+def is_ascending(instants: Sequence[int]) -> bool:
+    """Say whether instants are in order, each of them once."""
     return all(map(lt, instants, islice(instants, 1, None)))
 
 

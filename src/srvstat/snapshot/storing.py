@@ -15,7 +15,10 @@ from srvstat.snapshot.intake import Intake, Progress
 from srvstat.snapshot.staging import Series
 
 MOST_OBSERVATIONS_A_DAY = 1_000_000
-"""So that no row of `days` comes near the longest one that a reader takes."""
+"""So that no row of `days` is longer than what a reader takes."""
+
+MOST_DAYS = 100_000
+"""Of one server, for the same of its calendar."""
 
 _ROWS_A_STATEMENT = 100
 """One statement for many rows takes half the time of as many statements."""
@@ -99,6 +102,11 @@ def _insert_days(connection: sqlite3.Connection, server_id: str, key: int, serie
                 f"server {server_id} has {day.observation_count:,} observations on"
                 f" {format_instant(number * DAY_MS)[:10]}; a snapshot takes up to"
                 f" {MOST_OBSERVATIONS_A_DAY:,} a day"
+            )
+        if len(days) == MOST_DAYS:
+            raise SourceError(
+                f"server {server_id} was observed on more than {MOST_DAYS:,} days, the most that a"
+                " snapshot takes"
             )
         days.append(number)
         digests.append(row_digest("days", day))

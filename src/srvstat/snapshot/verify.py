@@ -4,16 +4,24 @@ import math
 from array import array
 from collections.abc import Callable
 from contextlib import closing
-from itertools import chain
+from itertools import chain, islice
 
 from srvstat.contract.errors import OutputError, SnapshotError
 from srvstat.contract.requests import NAMESPACES
 from srvstat.contract.views import Verification
 from srvstat.snapshot.days import DAYS_A_SERVER, days_of
-from srvstat.snapshot.digest import calendar_row, directory_of, is_row, row_digest, sealed
+from srvstat.snapshot.digest import (
+    bucket_digests,
+    calendar_row,
+    directory_of,
+    is_row,
+    row_digest,
+    sealed,
+)
 from srvstat.snapshot.proved import DIRECTORY, OWN_ROW, day_part
 from srvstat.snapshot.read import SnapshotFile, open_file
 from srvstat.snapshot.rows import ServerRow
+from srvstat.snapshot.staging import is_ascending
 from srvstat.sources.batch import MAX_PLAYERS
 
 _BESIDE = "what SQLite keeps beside the rows"
@@ -40,8 +48,10 @@ def verify(
                 spans.append((instants[0], instants[-1]))
             observations += len(instants)
             progress(len(instants), snapshot.rows.own.observation_count)
-        _check_directory(snapshot, servers)
+        directory = directory_of(servers)
+        _check_directory(snapshot, directory)
         own = snapshot.rows.own._replace(
+            bucket_digests=bucket_digests(directory),
             server_count=len(servers),
             observation_count=observations,
             first_observed_at=min((first for first, _ in spans), default=None),
@@ -72,7 +82,7 @@ def check_draft(output: str, draft: str, observations: int) -> None:
 
 
 def _check_chain(snapshot: SnapshotFile) -> None:
-    """Read all that an answer could read, and count what is derived from it."""
+    """Read all that an answer could read, count the rows of each table, and let SQLite check."""
     connection = snapshot.connection
     servers = list(snapshot.rows.servers())
     for server in servers:
@@ -91,10 +101,13 @@ def _observations(snapshot: SnapshotFile, server: ServerRow) -> "tuple[array[int
     query = "SELECT observed_at, players FROM observations WHERE server = ?"
     rows = snapshot.connection.stream(query, server.server, part=part)
     with snapshot.connection.decoding(part):
-        both = array("q", chain.from_iterable(rows))
+        # Pages that point to each other could give rows without end.
+        most = snapshot.rows.own.observation_count + 1
+        both = array("q", chain.from_iterable(islice(rows, most)))
     instants, players = both[::2], both[1::2]
     is_ours = not instants or (
-        instants[0] >= 0
+        is_ascending(instants)
+        and instants[0] >= 0
         and instants[-1] <= snapshot.as_of
         and min(players) >= 0
         and max(players) <= MAX_PLAYERS
@@ -122,14 +135,15 @@ def _check_days(
     return len(days)
 
 
-def _check_directory(snapshot: SnapshotFile, servers: list[ServerRow]) -> None:
+def _check_directory(snapshot: SnapshotFile, directory: list[tuple[int, bytes]]) -> None:
     query = "SELECT * FROM directory ORDER BY bucket"
-    if list(snapshot.connection.stream(query, part=DIRECTORY)) != directory_of(servers):
+    rows = islice(snapshot.connection.stream(query, part=DIRECTORY), len(directory) + 1)
+    if list(rows) != directory:
         raise snapshot.connection.damaged(DIRECTORY)
 
 
 def _check_counts(snapshot: SnapshotFile, *, days: int) -> None:
-    """Find rows that belong to no server: whatever belongs to one was read and is proved."""
+    """Find rows that belong to no server, once whatever belongs to one was read and proved."""
     expected = {
         "snapshot": 1,
         "servers": snapshot.rows.own.server_count,
@@ -138,7 +152,9 @@ def _check_counts(snapshot: SnapshotFile, *, days: int) -> None:
         "observations": snapshot.rows.own.observation_count,
     }
     for table, count in expected.items():
-        query = f"SELECT count(*) FROM {table}"  # noqa: S608 - names of ours
-        ((found,),) = snapshot.connection.rows(query, part=f"the table {table}", seconds=math.inf)
+        query = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT ?)"  # noqa: S608 - names of ours
+        ((found,),) = snapshot.connection.rows(
+            query, count + 1, part=f"the table {table}", seconds=math.inf
+        )
         if found != count:
             raise snapshot.connection.damaged(f"the table {table}")
