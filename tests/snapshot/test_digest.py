@@ -127,7 +127,7 @@ def test_a_bucket_is_for_128_servers(number: int, buckets: int) -> None:
     assert sum(len(entries) for _, entries in rows) == 2 * 28 * number
     for bucket, entries in rows:
         hashes = [int.from_bytes(entries[at : at + 8]) for at in range(0, len(entries), 28)]
-        assert {hash * buckets >> 64 for hash in hashes} <= {bucket % buckets}
+        assert {each * buckets >> 64 for each in hashes} <= {bucket % buckets}
 
 
 def test_a_bucket_is_laid_out_as_the_documentation_says() -> None:
