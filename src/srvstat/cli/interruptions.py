@@ -1,4 +1,4 @@
-"""What an interruption does: end the process at once, or have a command take back what it began."""
+"""What an interruption does: end the process, or have a command take back what it began."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def take_over_signals() -> None:
-    """End the process at once, and without a traceback, when it is interrupted."""
+    """End the process without a traceback when it is interrupted."""
     for number in _INTERRUPTIONS:
         # What is ignored from the start stays so: nohup, or a shell's background job.
         if signal.getsignal(number) is not signal.SIG_IGN:
