@@ -9,7 +9,12 @@ from collections.abc import Callable
 import uvicorn
 
 from srvstat.asgi.callers import Callers
-from srvstat.asgi.connections import ANSWER_SECONDS, MAX_HEAD_BYTES, Connection
+from srvstat.asgi.connections import (
+    ANSWER_SECONDS,
+    MAX_HEAD_BYTES,
+    SECONDS_BETWEEN_LOOKS,
+    Connection,
+)
 from srvstat.asgi.log import Log
 from srvstat.asgi.service import Service
 from srvstat.asgi.snapshots import ServedSnapshot
@@ -17,6 +22,8 @@ from srvstat.contract.errors import UsageError
 
 _BACKLOG = 2_048
 _MOST_CONNECTIONS = 2_000
+_TICKS_BETWEEN_LOOKS = round(SECONDS_BETWEEN_LOOKS / 0.1)
+"""uvicorn has ten ticks a second."""
 _OTHER_DESCRIPTORS = 64
 """How many files are open besides the connections, at most."""
 
@@ -90,6 +97,13 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS_BETWEEN_LOOKS == 0:
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.end_if_late()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)

@@ -37,8 +37,9 @@ from srvstat.contract.errors import (
     RateLimitedError,
     SnapshotError,
 )
-from srvstat.contract.requests import read_compare_request, read_server_reference
-from srvstat.contract.responses import CompareResponse, ErrorResponse
+from srvstat.contract.requests import CompareRequest, read_compare_request, read_server_reference
+from srvstat.contract.responses import ErrorResponse, comparison_json
+from srvstat.contract.wire import Written
 from srvstat.snapshot.read import SnapshotFile
 
 WORK_SECONDS = 10.0
@@ -141,18 +142,14 @@ class Service:
         if caller.plan:
             caller.plan.must_allow(asked)
         generation = await self._snapshot.current()
-        known = generation.results.known(asked)
-        results = [result for result in known if result is not None]
-        if len(results) == len(known):
-            return CompareResponse(range=asked.range, data=tuple(results)).to_json()
-
-        def question(file: SnapshotFile) -> tuple[CompareResponse, bytes]:
-            answer = operations.compare(file, asked, known=known)
-            return answer, answer.to_json()
-
-        answer, body = await self._ask(generation, question)
-        generation.results.keep(asked, answer)
-        return body
+        found = generation.results.known(asked)
+        missing = [position for position, result in enumerate(found) if result is None]
+        if missing:
+            new = await self._ask(generation, lambda file: _written(file, asked, missing))
+            generation.results.keep(asked, missing, new)
+            for position, result in zip(missing, new, strict=True):
+                found[position] = result
+        return comparison_json(asked.range, [result for result in found if result])
 
     async def _ask(self, generation: Generation, question: Callable[[SnapshotFile], _T]) -> _T:
         try:
@@ -160,6 +157,10 @@ class Service:
                 return await self._snapshot.ask(generation, question)
         except TimeoutError:
             raise InternalError(f"no answer within {WORK_SECONDS:.0f} s") from None
+
+
+def _written(file: SnapshotFile, asked: CompareRequest, positions: list[int]) -> list[Written]:
+    return [result.written() for result in operations.results(file, asked, positions)]
 
 
 def _response_to(error: ApiError, headers: dict[str, str]) -> Response:

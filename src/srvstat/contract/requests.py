@@ -47,8 +47,9 @@ class ServerReference(ContractModel):
 
 
 def _without_duplicates(servers: tuple[ServerReference, ...]) -> tuple[ServerReference, ...]:
+    places: dict[tuple[str, str], int] = {}
     for position, server in enumerate(servers):
-        first = servers.index(server)
+        first = places.setdefault((server.by, server.identifier), position)
         if first < position:
             raise ValueError(f"[{position}]: the same reference as servers[{first}]")
     return servers
