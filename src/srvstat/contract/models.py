@@ -1,5 +1,6 @@
 """Strict, frozen models of what comes from outside, and in one line what is wrong with it."""
 
+import re
 from collections.abc import Hashable, Mapping
 from typing import Annotated, Any, TypeVar
 
@@ -12,6 +13,7 @@ Location = tuple[int | str, ...]
 
 _MOST = 2**53 - 1
 """The greatest whole number that JSON holds exactly together with all below it."""
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _LONGEST_NAME = 30
 """No property of ours has a longer name."""
 
@@ -53,6 +55,16 @@ Members = Annotated[tuple[_Member, ...], Field(strict=False)]
 Choices = Annotated[Members[_Member], AfterValidator(without_repeats)]
 WholeNumber = Annotated[int, Field(ge=0, le=_MOST)]
 PositiveNumber = Annotated[int, Field(ge=1, le=_MOST)]
+
+
+def _sha256(text: str) -> str:
+    if not _SHA256.fullmatch(text):
+        # Whoever puts a key in its place must not find it in a log.
+        raise ValueError(": 64 hexadecimal digits in lower case are needed")
+    return text
+
+
+Sha256 = Annotated[str, AfterValidator(_sha256)]
 
 
 class NotValidError(ValueError):
