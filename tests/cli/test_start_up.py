@@ -41,6 +41,7 @@ OURS_TO_ANSWER = {
     "srvstat.contract",
     "srvstat.contract.errors",
     "srvstat.contract.instants",
+    "srvstat.contract.models",
     "srvstat.contract.ranges",
     "srvstat.contract.requests",
     "srvstat.contract.responses",

@@ -7,8 +7,9 @@ from pydantic import Field
 
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError
+from srvstat.contract.models import ContractModel
 from srvstat.contract.ranges import Range
-from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS, ContractModel
+from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
 
 Game = Literal["game_a", "game_b"]
 

@@ -194,10 +194,10 @@ def _visible(character: str) -> str:
 
 
 def quoted(value: Any) -> str:
-    """Write a value of a request for a message: as JSON, and cut where it is long."""
+    """Write a value of a request or a file for a message: as JSON, and cut where it is long."""
     from json import dumps  # noqa: PLC0415 - see _decoder
 
-    text = dumps(value, ensure_ascii=False)
+    text = dumps(value, ensure_ascii=False, default=str)  # TOML has dates, and JSON has none
     # A lone surrogate can stand in a value, and in no text that is written anywhere.
     shown = text.encode("utf-8", "backslashreplace").decode("utf-8")
     longest = 60
