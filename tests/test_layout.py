@@ -21,8 +21,10 @@ ALLOWED = {
     "snapshot": {"contract", "sources", "stats"},
     "operations": {"contract", "snapshot", "stats"},
     "api": {"contract", "operations", "snapshot"},
+    "asgi": {"access", "contract", "operations", "snapshot"},
     "cli": {
         "access",
+        "asgi",
         "contract",
         "demo",
         "operations",
@@ -41,6 +43,10 @@ HOME = {
     "sqlite_utils": "snapshot",
     "rich": "render",
     "typer": "cli",
+    "h11": "asgi",
+    "limits": "asgi",
+    "starlette": "asgi",
+    "uvicorn": "asgi",
 }
 
 

@@ -36,6 +36,7 @@ OURS_TO_ANSWER = {
     "srvstat.cli.options",
     "srvstat.cli.output",
     "srvstat.cli.queries",
+    "srvstat.cli.serve",
     "srvstat.cli.snapshots",
     "srvstat.cli.start_up",
     "srvstat.contract",
@@ -72,6 +73,7 @@ NEVER_TO_ANSWER = {
     "rich",
     "sqlite_utils",
     "starlette",
+    "uvicorn",
 }
 
 COMPARE = ["compare", "harbor-city", "old-guard", "--json"]

@@ -1,6 +1,7 @@
 """Run the service: a socket, uvicorn on it, and an end that finishes what is under way."""
 
 import gc
+import ipaddress
 import logging
 import resource
 import socket
@@ -28,8 +29,10 @@ _OTHER_DESCRIPTORS = 64
 """How many files are open besides the connections, at most."""
 
 
-def listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int, *, only_here: bool) -> socket.socket:
     """Return a socket that listens at an address; port 0 is any that is free.
+
+    `only_here` refuses an address that other machines can reach.
 
     Raises UsageError.
     """
@@ -41,6 +44,9 @@ def listening(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "not a host"
         raise UsageError(f"--host {host}: {reason}") from None
+    if only_here and not ipaddress.ip_address(address[0]).is_loopback:
+        listener.close()
+        raise UsageError(f"--host {host}: without --access only this machine may ask (127.0.0.1)")
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from srvstat import operations
-from srvstat.asgi.callers import KEY_HEADER, Caller, Callers
+from srvstat.asgi.callers import KEY_HEADER, Caller, Callers, TooManyRequestsError
 from srvstat.asgi.log import Log
 from srvstat.asgi.reading import JSON, judge_head, judge_json, judge_no_body, read_body
 from srvstat.asgi.snapshots import Generation, ServedSnapshot
@@ -34,7 +34,6 @@ from srvstat.contract.errors import (
     GatewayUnauthorizedError,
     InternalError,
     InvalidRequestError,
-    RateLimitedError,
     SnapshotError,
 )
 from srvstat.contract.requests import CompareRequest, read_compare_request, read_server_reference
@@ -169,7 +168,7 @@ def _response_to(error: ApiError, headers: dict[str, str]) -> Response:
         more = {"allow": error.allowed}
     elif isinstance(error, GatewayUnauthorizedError):
         more = {"www-authenticate": f'ApiKey header="{KEY_HEADER}"'}
-    elif isinstance(error, RateLimitedError):
+    elif isinstance(error, TooManyRequestsError):
         more = {"retry-after": str(error.retry_after)}
     return Response(ErrorResponse.of(error).to_json(), error.http_status, headers | more, JSON)
 
