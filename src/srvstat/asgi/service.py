@@ -75,7 +75,8 @@ class Service:
             entry["reason"] = "the client left before its request was whole"
         else:
             await response(scope, receive, send)
-            entry |= {"status": response.status_code, "bytes": len(response.body)}
+            sent = 0 if request.method == "HEAD" else len(response.body)
+            entry |= {"status": response.status_code, "bytes": sent}
         entry["ms"] = round((time.perf_counter() - started) * 1000, 3)
         self._log.entry(_without_keys(entry, request.headers))
 
@@ -110,7 +111,7 @@ class Service:
         if path == HEALTH:
             allow(method, "GET, HEAD")
             return await self._health()
-        caller = self._callers.admit(request.headers)
+        caller = await self._callers.admit(request.headers)
         entry["caller"] = caller.name
         operation = operation_at(path, method)
         judge_head(request.headers)
