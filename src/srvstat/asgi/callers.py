@@ -30,10 +30,15 @@ class TooManyRequestsError(RateLimitedError):
 class Caller(NamedTuple):
     """Whoever has shown a good key."""
 
-    name: str
-    """The first digits of the key's digest, which tell callers apart in the log."""
+    digest: str
+    """The key's SHA-256 in hexadecimal digits."""
     plan: Plan | None
     """None without an access file: everything is allowed."""
+
+    @property
+    def name(self) -> str:
+        """What tells callers apart in the log."""
+        return self.digest[:8]
 
 
 class Callers:
@@ -50,10 +55,10 @@ class Callers:
         self._reading: asyncio.Task[None] | None = None
         self._access = None if path is None else read_access(path)
 
-    async def admit(self, headers: Headers) -> Caller:
-        """Return who asks, once it is known that they may ask now.
+    async def known(self, headers: Headers) -> Caller:
+        """Return who asks.
 
-        Raises GatewayUnauthorizedError, TooManyRequestsError.
+        Raises GatewayUnauthorizedError.
         """
         keys = headers.getlist(KEY_HEADER)
         if len(keys) != 1 or not keys[0]:
@@ -61,28 +66,26 @@ class Callers:
             raise GatewayUnauthorizedError(f"the header {KEY_HEADER}: {found}")
         await self._read_again()
         # The bytes as they were sent: Starlette decodes headers in this way.
-        caller, digest = self._known(keys[0].encode("latin-1"))
-        if caller.plan and caller.plan.requests_per_minute is not None:
-            self._count(digest, caller.plan.requests_per_minute)
-        return caller
-
-    def _known(self, key: bytes) -> tuple[Caller, str]:
-        """Return whose key it is, and its digest."""
+        key = keys[0].encode("latin-1")
         if self._access is None:
-            digest = hashlib.sha256(key).hexdigest()
-            return Caller(digest[:8], None), digest
+            return Caller(hashlib.sha256(key).hexdigest(), None)
         customer = self._access.customer(key)
         if customer is None:
             raise GatewayUnauthorizedError(f"the header {KEY_HEADER}: not a key of the access file")
-        digest = customer.sha256.hex()
-        return Caller(digest[:8], customer.plan), digest
+        return Caller(customer.sha256.hex(), customer.plan)
 
-    def _count(self, digest: str, most: int) -> None:
-        limit = RateLimitItemPerMinute(most)
-        if not self._limiter.hit(limit, digest):
-            reset = self._limiter.get_window_stats(limit, digest).reset_time
+    def count(self, caller: Caller) -> None:
+        """Count a request of a caller whose plan has a limit.
+
+        Raises TooManyRequestsError.
+        """
+        if caller.plan is None or caller.plan.requests_per_minute is None:
+            return
+        limit = RateLimitItemPerMinute(caller.plan.requests_per_minute)
+        if not self._limiter.hit(limit, caller.digest):
+            reset = self._limiter.get_window_stats(limit, caller.digest).reset_time
             raise TooManyRequestsError(
-                f"more than {most:,} requests a minute", max(1, ceil(reset - time.time()))
+                f"more than {limit.amount:,} requests a minute", max(1, ceil(reset - time.time()))
             )
 
     async def _read_again(self) -> None:

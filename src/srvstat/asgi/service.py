@@ -111,8 +111,9 @@ class Service:
         if path == HEALTH:
             allow(method, "GET, HEAD")
             return await self._health()
-        caller = await self._callers.admit(request.headers)
+        caller = await self._callers.known(request.headers)
         entry["caller"] = caller.name
+        self._callers.count(caller)
         operation = operation_at(path, method)
         judge_head(request.headers)
         if isinstance(operation, GetServer):
