@@ -88,6 +88,7 @@ class Connection(H11Protocol):
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             remote = ":".join(map(str, self.client or ()))
             headers, body = cast("RefusesMalformed", self.app).malformed(remote)
+            headers = [*self.server_state.default_headers, *headers]  # the date
             response = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
             for event in (response, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
