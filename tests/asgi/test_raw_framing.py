@@ -9,7 +9,15 @@ import pytest
 
 from exchanging import COMPARE, HOST, JSON, KEY, TWO, A, Expected, request, see
 from serving import Service
-from small_service import ANSWERED, BROKEN, REFUSED, SHOWN, serving_small
+from small_service import (
+    ANSWERED,
+    BROKEN,
+    NO_SUCH_PATH,
+    REFUSED,
+    SHOWN,
+    UNAUTHORIZED,
+    serving_small,
+)
 
 CHUNKED = b"Transfer-Encoding: chunked"
 CLOSE = {"connection": "close"}
@@ -116,6 +124,15 @@ LENGTHS = {
     "5,000 digits": (posted(b"Content-Length: " + b"9" * 5_000), BROKEN),
     "no length": (posted(body=b""), REFUSED),
     "a length of nothing": (posted(b"Content-Length: 0", body=b""), REFUSED),
+    "zeros before the length": (posted(b"Content-Length: 0000000071"), ANSWERED),
+    "a length and chunks": (
+        posted(b"Content-Length: 5", CHUNKED, body=b"0\r\n\r\n"),
+        REFUSED._replace(stays=False, headers=CLOSE),
+    ),
+    "a length and chunks, without a key": (
+        request(COMPARE, HOST, JSON, b"Content-Length: 5", CHUNKED) + b"0\r\n\r\n",
+        UNAUTHORIZED._replace(stays=False),
+    ),
     "gzip, then chunked": (posted(b"Transfer-Encoding: gzip, chunked"), BROKEN),
     "identity": (posted(b"Transfer-Encoding: identity"), BROKEN),
     "xchunked": (posted(b"Transfer-Encoding: xchunked"), BROKEN),
@@ -142,6 +159,19 @@ CHUNKS = {
             + b"181\r\n%b\r\n0\r\n\r\n" % TWO.ljust(385),
         ),
         REFUSED,
+    ),
+    "no number": (chunks(b"zz"), BROKEN),
+    "a size of -1": (chunks(b"-1"), BROKEN),
+    "a size of 0x47": (chunks(b"0x47"), BROKEN),
+    "a size of 30 digits": (chunks(b"f" * 30), BROKEN),
+    "a chunk longer than its size": (chunks(b"46"), BROKEN),
+    "a chunk that is none, without a key": (
+        request(COMPARE, HOST, JSON, CHUNKED) + b"zz\r\n",
+        UNAUTHORIZED._replace(stays=False),
+    ),
+    "a chunk that is none, at no path": (
+        asked(b"POST /nowhere HTTP/1.1", CHUNKED) + b"zz\r\n",
+        NO_SUCH_PATH._replace(stays=False),
     ),
     "two million bytes": (chunks(body=TWO.ljust(2_000_000)), BROKEN),
 }
