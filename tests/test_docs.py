@@ -25,8 +25,9 @@ def test_generated_files_are_what_the_code_says() -> None:
 @pytest.mark.skipif(
     not all(map(shutil.which, generate.TOOLS)), reason=f"needs {' and '.join(generate.TOOLS)}"
 )
-def test_the_examples_of_the_readme_print_what_it_shows() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", generate.WITH_EXAMPLES, ids=lambda path: path.stem)
+def test_the_examples_print_what_is_shown(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
 
     today = generate.with_examples_run(text)
 
