@@ -53,6 +53,7 @@ def generated() -> Iterator[tuple[Path, bytes]]:
         yield path, text.encode("utf-8")
     yield ROOT / "fixtures" / "servers.ndjson", demo.servers_ndjson()
     yield ROOT / "fixtures" / "observations.csv", demo.observations_csv()
+    yield ROOT / "fixtures" / "access.toml", demo.access_toml()
 
 
 def _schema() -> str:
@@ -85,7 +86,7 @@ def _exit_codes() -> str:
     for api_error in _classes(ApiError):
         meanings[api_error.exit_code] = f"the answer is `{api_error.code}`"
     # No local command answers these; they are kept for the codes of the service.
-    for reserved in (41, 43, 49, 50):
+    for reserved in (41, 49, 50):
         del meanings[reserved]
     rows = [f"| {code} | {meaning} |" for code, meaning in sorted(meanings.items())]
     return "\n".join(["| exit code | meaning |", "|---|---|", *rows]) + "\n"

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 
 from access_files import PLANS, AccessFile, access_files, key_table
+from conftest import ROOT
 from srvstat.access import MAX_ACCESS_BYTES, Access, Plan, add_key, new_key, read_access
 from srvstat.contract.errors import (
     FeatureNotAvailableError,
     SourceError,
     UsageError,
 )
+from srvstat.contract.ranges import Range
 from srvstat.contract.requests import CompareRequest, ServerReference, compare_request
 
 STARTER = Plan("starter", ("get-server", "compare-servers"), ("24h", "7d"), 0, 60)
@@ -58,6 +60,20 @@ def test_a_file_gives_its_plans_and_whose_each_key_is(path: Path) -> None:
     assert access.customer(b"srvstat_other") is None
     assert access.customer(b"") is None
     assert access.customer(b"\xff\x00") is None
+
+
+def test_the_file_in_the_documentation_is_one(path: Path) -> None:
+    text = (ROOT / "docs" / "access.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    path.write_text(example)
+
+    access = read_access(str(path))
+
+    ranges: tuple[Range, ...] = ("24h", "7d", "30d")
+    assert access.plans == {
+        "starter": Plan("starter", ("get-server", "compare-servers"), ranges, 7, 60)
+    }
+    assert len(access.customers) == 1
 
 
 def test_an_unknown_plan_is_told_with_those_there_are(path: Path) -> None:
