@@ -17,7 +17,6 @@ from srvstat.contract.errors import (
     SourceError,
     UsageError,
 )
-from srvstat.contract.ranges import Range
 from srvstat.contract.requests import CompareRequest, ServerReference, compare_request
 
 STARTER = Plan("starter", ("get-server", "compare-servers"), ("24h", "7d"), 0, 60)
@@ -69,10 +68,8 @@ def test_the_file_in_the_documentation_is_one(path: Path) -> None:
 
     access = read_access(str(path))
 
-    ranges: tuple[Range, ...] = ("24h", "7d", "30d")
-    assert access.plans == {
-        "starter": Plan("starter", ("get-server", "compare-servers"), ranges, 7, 60)
-    }
+    starter = Plan("starter", STARTER.operations, ("24h", "7d", "30d"), 7, 60)
+    assert access.plans == {"starter": starter}
     assert len(access.customers) == 1
 
 
