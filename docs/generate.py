@@ -1,8 +1,8 @@
 """Write everything in the repository that can be generated: `make docs`.
 
 Between `<!-- generated: NAME -->` and `<!-- end -->` a Markdown file holds what the code says of
-NAME. In README.md and service.md the examples are run, in a terminal of 80 columns, and show what they
-printed. The fixtures are what the demo's generator writes. A test fails when any of it has drifted.
+NAME. In README.md and service.md the examples are run, in a terminal of 80 columns, and show what
+they printed. The fixtures are what the demo writes. A test fails when any of it has drifted.
 """
 
 import json
@@ -67,6 +67,7 @@ def generated() -> Iterator[tuple[Path, bytes]]:
         yield path, text.encode("utf-8")
     yield ROOT / "fixtures" / "servers.ndjson", demo.servers_ndjson()
     yield ROOT / "fixtures" / "observations.csv", demo.observations_csv()
+    yield ROOT / "fixtures" / "access.toml", demo.access_toml()
 
 
 def _schema() -> str:
@@ -99,7 +100,7 @@ def _exit_codes() -> str:
     for api_error in _classes(ApiError):
         meanings[api_error.exit_code] = f"the answer is `{api_error.code}`"
     # No local command answers these; they are kept for the codes of the service.
-    for reserved in (41, 43, 49, 50):
+    for reserved in (41, 49, 50):
         del meanings[reserved]
     rows = [f"| {code} | {meaning} |" for code, meaning in sorted(meanings.items())]
     return "\n".join(["| exit code | meaning |", "|---|---|", *rows]) + "\n"
