@@ -16,7 +16,14 @@ from starlette.types import Receive, Scope, Send
 from srvstat import operations
 from srvstat.asgi.callers import KEY_HEADER, Caller, Callers, TooManyRequestsError
 from srvstat.asgi.log import Log
-from srvstat.asgi.reading import JSON, judge_head, judge_json, judge_no_body, read_body
+from srvstat.asgi.reading import (
+    JSON,
+    has_two_lengths,
+    judge_head,
+    judge_json,
+    judge_no_body,
+    read_body,
+)
 from srvstat.asgi.snapshots import Generation, ServedSnapshot
 from srvstat.asgi.targets import (
     HEALTH,
@@ -91,6 +98,8 @@ class Service:
 
     async def _response(self, request: Request, entry: dict[str, Any]) -> Response:
         headers = _headers(entry["id"])
+        if has_two_lengths(request.headers):
+            headers["connection"] = "close"  # RFC 9112, section 6.1: whatever the answer is
         try:
             return Response(await self._answer(request, entry), _OK, headers, JSON)
         except ApiError as error:
@@ -115,7 +124,7 @@ class Service:
         entry["caller"] = caller.name
         self._callers.count(caller)
         operation = operation_at(path, method)
-        judge_head(request.headers)
+        judge_head(request)
         if isinstance(operation, GetServer):
             return await self._get_server(request, operation, caller)
         return await self._compare(request, caller)
