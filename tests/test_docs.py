@@ -116,6 +116,7 @@ def _all_errors() -> list[type[SrvstatError]]:
         "get",
         "compare",
         "demo",
+        "openapi",
         "snapshot",
         "snapshot build",
         "snapshot info",

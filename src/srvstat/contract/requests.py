@@ -36,7 +36,13 @@ class ContractModel(BaseModel):
     """A model that coerces nothing, knows all its properties and does not change."""
 
     # A command pays for the models it uses: the others are never built.
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        defer_build=True,
+        json_schema_serialization_defaults_required=True,  # an answer leaves nothing out
+    )
 
 
 class ServerReference(ContractModel):
@@ -60,7 +66,12 @@ class CompareRequest(ContractModel):
     # Strictness would refuse the list that JSON gives for a tuple; its members stay strict.
     servers: Annotated[
         tuple[ServerReference, ...],
-        Field(min_length=MIN_SERVERS, max_length=MAX_SERVERS, strict=False),
+        Field(
+            min_length=MIN_SERVERS,
+            max_length=MAX_SERVERS,
+            strict=False,
+            json_schema_extra={"uniqueItems": True},
+        ),
         AfterValidator(_without_duplicates),
     ]
     range: Range = DEFAULT_RANGE

@@ -2,14 +2,28 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from srvstat.contract import wire
-from srvstat.contract.errors import ApiError
+from srvstat.contract.errors import ApiError, ErrorCode
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS, ContractModel
 
 Game = Literal["game_a", "game_b"]
+
+# Ours are integers (D5, D6). The specification promises numbers, and so does what is published.
+CountOrNull = Annotated[int | None, WithJsonSchema({"type": ["number", "null"]})]
+
+# What an instant looks like (D4) is published. Ours are written by one function, and not judged.
+Instant = Annotated[
+    str,
+    Field(
+        json_schema_extra={
+            "format": "date-time",
+            "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
+        }
+    ),
+]
 
 
 class Response(ContractModel):
@@ -23,7 +37,7 @@ class Response(ContractModel):
 class GrowthFields(ContractModel):
     """The last observation minus the first (D6); the percentage is of the first."""
 
-    players: int | None
+    players: CountOrNull
     percentage: float | None
 
 
@@ -36,8 +50,8 @@ class ServerResult(ContractModel):
     currentPlayers: int
     averagePlayers: float | None
     medianPlayers: float | None
-    peakPlayers: int | None
-    lowestPlayers: int | None
+    peakPlayers: CountOrNull
+    lowestPlayers: CountOrNull
     growth: GrowthFields
     uptime: None = None
     sampleCount: Annotated[int, Field(ge=0)]
@@ -73,8 +87,8 @@ class ServerDetail(ContractModel):
     chatUrl: str
     iconUrl: str | None
     offline: bool
-    firstSeenAt: str
-    updatedAt: str
+    firstSeenAt: Instant
+    updatedAt: Instant
 
 
 class ServerResponse(Response):
@@ -83,10 +97,18 @@ class ServerResponse(Response):
     data: ServerDetail
 
 
+class HealthResponse(Response):
+    """The answer of the health check, which is no part of the contract."""
+
+    status: Literal["ok"] = "ok"
+    asOf: Instant
+    root: Annotated[str, Field(json_schema_extra={"pattern": "^[0-9a-f]{64}$"})]
+
+
 class ErrorFields(ContractModel):
     """What an error says to everybody."""
 
-    code: str
+    code: ErrorCode
     message: str
 
 
