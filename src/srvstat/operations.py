@@ -1,7 +1,7 @@
 """The questions of the contract, answered. Every door to an answer leads through here."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -30,27 +30,32 @@ def get_server(snapshot: SnapshotFile, request: ServerReference) -> ServerRespon
 
     Raises ServerNotFoundError, SnapshotError.
     """
-    (server,) = _resolve(snapshot, [request])
+    (server,) = _resolve(snapshot, {0: request})
     return ServerResponse(data=snapshot.detail(server).server)
 
 
 def compare(
-    snapshot: SnapshotFile, request: CompareRequest, *, at: int | None = None
+    snapshot: SnapshotFile,
+    request: CompareRequest,
+    *,
+    at: int | None = None,
+    known: Sequence[ServerResult | None] = (),
 ) -> CompareResponse:
     """Answer Compare Servers (specification, section 4.2).
 
-    `at`, in Unix milliseconds, takes the place of the snapshot's own as_of (D3).
+    `at`, in Unix milliseconds, takes the place of the snapshot's own as_of (D3). `known` has for
+    each server the same question's result, where it was answered before.
 
     Raises ServerNotFoundError, SnapshotError.
     """
-    return _comparison(snapshot, request, _window(snapshot, request, at))[0]
+    return _comparison(snapshot, request, _window(snapshot, request, at), known)[0]
 
 
 def view_server(snapshot: SnapshotFile, request: ServerReference) -> "ServerDetailView":
     """Answer Get Server with the instants that a table shows beside it."""
     from srvstat.contract.views import ServerDetailView  # noqa: PLC0415 - only for a table
 
-    (server,) = _resolve(snapshot, [request])
+    (server,) = _resolve(snapshot, {0: request})
     detail = snapshot.detail(server)
     return ServerDetailView(
         detail.server,
@@ -101,14 +106,28 @@ def _window(snapshot: SnapshotFile, request: CompareRequest, at: int | None) -> 
 
 
 def _comparison(
-    snapshot: SnapshotFile, request: CompareRequest, window: Window
+    snapshot: SnapshotFile,
+    request: CompareRequest,
+    window: Window,
+    known: Sequence[ServerResult | None] = (),
 ) -> tuple[CompareResponse, list[ServerRow]]:
-    servers = _resolve(snapshot, request.servers, "servers[{}]: ")
-    figures = snapshot.statistics(servers, window)
-    results = tuple(
-        _result(server, request.range, statistics)
-        for server, statistics in zip(servers, figures, strict=True)
+    """Return the answer and the servers whose results were not known."""
+    known = known or [None] * len(request.servers)
+    asked = {
+        position: reference
+        for position, (reference, result) in enumerate(zip(request.servers, known, strict=True))
+        if result is None
+    }
+    servers = _resolve(snapshot, asked, "servers[{}]: ")
+    new = iter(
+        [
+            _result(server, request.range, statistics)
+            for server, statistics in zip(
+                servers, snapshot.statistics(servers, window), strict=True
+            )
+        ]
     )
+    results = tuple(next(new) if result is None else result for result in known)
     return CompareResponse(range=request.range, data=results), servers
 
 
@@ -134,16 +153,15 @@ def _exist(snapshot: SnapshotFile, by: Namespace, identifiers: Iterable[str]) ->
 
 
 def _resolve(
-    snapshot: SnapshotFile, references: Sequence[ServerReference], place: str = ""
+    snapshot: SnapshotFile, references: Mapping[int, ServerReference], place: str = ""
 ) -> list[ServerRow]:
     """Return the servers that references name; `place` tells where one stands in the request."""
     servers = []
-    for position, server in enumerate(snapshot.find(references)):
+    found = snapshot.find(references.values())
+    for (position, reference), server in zip(references.items(), found, strict=True):
         if server is None:
-            missing = references[position]
-            raise ServerNotFoundError(
-                f"{place.format(position)}no {missing.by} {missing.identifier}"
-            )
+            missing = f"no {reference.by} {reference.identifier}"
+            raise ServerNotFoundError(f"{place.format(position)}{missing}")
         servers.append(server)
     return servers
 

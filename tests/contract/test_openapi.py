@@ -155,13 +155,13 @@ def test_every_error_has_its_status_its_exact_body_and_a_row_in_the_table(
 ) -> None:
     response = resolved(OPERATIONS[operation_id]["responses"][str(kind.http_status)])
     content = response["content"]["application/json"]
-    body = ErrorResponse.of(kind("why")).to_json()
+    body = ErrorResponse.of(kind).to_json()
     shown = [content["example"]] if "example" in content else content["examples"].values()
 
     assert all(wire.encode(value.get("value", value)) == body for value in shown)
     judge = validator(content["schema"])
     for other in ApiError.__subclasses__():
-        value = json.loads(ErrorResponse.of(other("why")).to_json())
+        value = json.loads(ErrorResponse.of(other).to_json())
         assert judge.is_valid(value) == (other is kind)
     assert response["description"].startswith(f"{kind.code}: ")
     row = f"\n| {kind.code} | {kind.http_status} | {kind.message} | "

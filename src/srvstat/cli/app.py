@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import srvstat
-from srvstat.cli import demo, openapi, queries, snapshots
+from srvstat.cli import demo, openapi, queries, serve, snapshots
 from srvstat.cli.output import tell
 from srvstat.contract import CONTRACT_VERSION
 from srvstat.snapshot.schema import FORMAT_VERSION
@@ -67,6 +67,7 @@ def _snapshot(ctx: typer.Context) -> None:
 app.command()(queries.get)
 app.command()(queries.compare)
 app.add_typer(snapshot_app, name="snapshot")
+app.command()(serve.serve)
 app.command()(demo.demo)
 app.command()(openapi.openapi)
 snapshot_app.command()(snapshots.build)

@@ -1,6 +1,6 @@
 """Every way srvstat can fail, one class each.
 
-An edge (the command line, later the HTTP service) maps a class to an exit code or a status in one
+An edge (the command line, the HTTP service) maps a class to an exit code or a status in one
 place; nothing below an edge exits or prints.
 """
 
@@ -113,12 +113,16 @@ class ServerNotFoundError(ApiError):
 
 
 class RateLimitedError(ApiError):
-    """A request limit was exceeded."""
+    """A request limit was exceeded; `retry_after` whole seconds later it will not be."""
 
     code = "RATE_LIMITED"
     http_status = 429
     message = "Rate limit exceeded"
     exit_code = 49
+
+    def __init__(self, reason: str, *, retry_after: int) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
 
 
 class InternalError(ApiError):

@@ -118,6 +118,14 @@ def server_reference(identifier: str, *, by: str | None = None) -> ServerReferen
     return _validated(ServerReference, _reference(identifier, _namespace(by)))
 
 
+def read_server_reference(identifier: str, by: str | None = None) -> ServerReference:
+    """Read the path and query of Get Server, where an identifier is nothing but an identifier.
+
+    Raises InvalidRequestError.
+    """
+    return _validated(ServerReference, {"identifier": identifier, "by": _namespace(by)})
+
+
 def _namespace(by: str | None) -> str:
     if by is None:
         return NAMESPACES[0]

@@ -118,6 +118,6 @@ class ErrorResponse(Response):
     error: ErrorFields
 
     @classmethod
-    def of(cls, error: ApiError) -> "ErrorResponse":
+    def of(cls, error: ApiError | type[ApiError]) -> "ErrorResponse":
         """Return the published answer for an error; its reason stays out."""
         return cls(error=ErrorFields(code=error.code, message=error.message))

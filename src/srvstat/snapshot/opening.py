@@ -253,10 +253,11 @@ def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:
 def _is_unchanged(path: str, location: str, judged: os.stat_result) -> bool:
     """Say whether no file took the place of the one whose first bytes were judged."""
     with _naming(path):
-        return _identity(os.stat(location)) == _identity(judged)
+        return identity_of(os.stat(location)) == identity_of(judged)
 
 
-def _identity(status: os.stat_result) -> tuple[int, ...]:
+def identity_of(status: os.stat_result) -> tuple[int, ...]:
+    """Return what tells a file from any other that takes its place."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 

@@ -73,7 +73,7 @@ def check_draft(output: str, draft: str, observations: int) -> None:
     """
     try:
         with closing(open_file(draft)) as snapshot:
-            _check_chain(snapshot)
+            check_chain(snapshot)
             is_complete = snapshot.rows.own.observation_count == observations
     except SnapshotError:
         is_complete = False
@@ -81,7 +81,7 @@ def check_draft(output: str, draft: str, observations: int) -> None:
         raise OutputError(f"{output}: what was written does not read back; is the disk failing?")
 
 
-def _check_chain(snapshot: SnapshotFile) -> None:
+def check_chain(snapshot: SnapshotFile) -> None:
     """Read all that an answer could read, count the rows of each table, and let SQLite check."""
     connection = snapshot.connection
     servers = list(snapshot.rows.servers())

@@ -52,14 +52,15 @@ HEADERS: Json = {
         "example": "GET, HEAD",
     },
     "WWW-Authenticate": {
-        "description": "How to authenticate.",
+        "description": "Names the header that the key belongs in.",
         "required": True,
         "schema": {"type": "string", "minLength": 1},
+        "example": 'ApiKey header="x-gateway-key"',
     },
     "Retry-After": {
         "description": "In how many seconds to ask again.",
         "required": True,
-        "schema": {"type": "integer", "minimum": 0},
+        "schema": {"type": "integer", "minimum": 1},
         "example": 30,
     },
 }
@@ -143,7 +144,7 @@ def _error(kind: type[ApiError], *, name: str | None = None, examples: Json | No
 
 
 def _body(kind: type[ApiError]) -> Any:
-    return wire.decode(ErrorResponse.of(kind("")).to_json())
+    return wire.decode(ErrorResponse.of(kind).to_json())
 
 
 def _headers(more: str | None = None) -> Json:

@@ -111,8 +111,9 @@ bytes answer 400.
 
 ## Order of checks
 
-The first check that fails decides the answer: the key (401), the path and the method (404, 405),
-the request (400), the plan (403), the servers (404). Only then is anything worked out.
+The first check that fails decides the answer: the key (401) and its request limit (429), the path
+and the method (404, 405), the request (400), the plan (403), the servers (404). Only then is
+anything worked out.
 
 ## What is exact
 

@@ -1,0 +1,165 @@
+"""Connections that end: every part of a request has a deadline, and idle ones make room.
+
+uvicorn has no deadline for reading: a silent connection, a head that trickles in or a body that
+never comes would each stay open for good.
+"""
+
+import asyncio
+from enum import Enum
+from typing import Protocol, cast
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_SECONDS = 5.0
+"""From the first byte of a request, or from the connection, to the end of its head."""
+BODY_SECONDS = 5.0
+"""From the end of the head to the end of the body."""
+IDLE_SECONDS = 15.0
+"""Between an answer and the next request."""
+ANSWER_SECONDS = 20.0
+"""From the end of a request until its answer has been taken."""
+
+MAX_HEAD_BYTES = 16_384
+_MAX_BYTES_UNREAD = 1 << 20
+"""Of a body that was answered before its end, so much is thrown away; then the connection ends."""
+
+
+class _Phase(Enum):
+    """What a connection waits for, and how long at most."""
+
+    HEAD = HEAD_SECONDS
+    BODY = BODY_SECONDS
+    ANSWER = ANSWER_SECONDS
+    IDLE = IDLE_SECONDS
+
+
+class RefusesMalformed(Protocol):
+    """What a connection needs of its application: the answer to what is no HTTP."""
+
+    most_connections: int
+
+    def malformed(self, remote: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
+        """Return the headers and the body of a 400, and log it."""
+        ...
+
+
+class Connection(H11Protocol):
+    """uvicorn's connection, with deadlines, the contract's errors, and room for new ones."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Begin, and wait for the head of a request."""
+        self._waits_for: tuple[_Phase | None, object] = (None, None)
+        self._since = self.loop.time()
+        self._deadline: asyncio.TimerHandle | None = None
+        self._unread = 0
+        self._make_room()
+        super().connection_made(transport)
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        super().connection_lost(exc)
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has come."""
+        phase, _ = self._waits_for
+        if phase is _Phase.BODY and self._is_answered():
+            self._unread += len(data)
+        super().data_received(data)
+        self._look()
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's returns nothing
+        """Answer whoever says no more, if a whole request is under way."""
+        phase, _ = self._waits_for
+        if phase is not _Phase.ANSWER:
+            return False
+        self.cycle.keep_alive = False
+        return True
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._look()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's own text, in its shape
+        """Answer what is no HTTP with the contract's error, where it can still be answered."""
+        if self._has_begun() and not self._is_answered():
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self.transport.close()
+            return
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.close()
+            return
+        remote = ":".join(map(str, self.client or ()))
+        headers, body = cast("RefusesMalformed", self.app).malformed(remote)
+        response = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
+        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _make_room(self) -> None:
+        """End the connection that has waited longest for a client, where there are too many."""
+        most = cast("RefusesMalformed", self.app).most_connections
+        if len(self.connections) < most:
+            return
+        waiting = [
+            one
+            for one in self.connections
+            if isinstance(one, Connection) and one.waits_for_client()
+        ]
+        if waiting:
+            min(waiting, key=Connection.waiting_since).transport.abort()
+
+    def waits_for_client(self) -> bool:
+        """Say whether it is the client's turn."""
+        return self._waits_for[0] is not _Phase.ANSWER
+
+    def waiting_since(self) -> float:
+        """Return when what it waits for began, by the clock of the event loop."""
+        return self._since
+
+    def _has_begun(self) -> bool:
+        # It is None until there is a request, which uvicorn's types do not say.
+        return bool(self.cycle)
+
+    def _is_answered(self) -> bool:
+        return self._has_begun() and self.cycle.response_complete
+
+    def _look(self) -> None:
+        """Give what the connection waits for now its deadline, unless it has it already."""
+        if self._unread > _MAX_BYTES_UNREAD:
+            self.transport.abort()
+            return
+        waits_for = (self._phase(), self.cycle)
+        if waits_for == self._waits_for:
+            return
+        self._waits_for = waits_for
+        # uvicorn's own deadline is for idle connections alone, and ends with the next byte.
+        self._unset_keepalive_if_required()
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._since = self.loop.time()
+        self._deadline = self.loop.call_later(waits_for[0].value, self._end)
+
+    def _phase(self) -> _Phase:
+        state = self.conn.their_state
+        if state is h11.SEND_BODY:
+            return _Phase.BODY
+        if self._has_begun() and not self._is_answered():
+            return _Phase.ANSWER
+        comes = not self._has_begun() or self.conn.trailing_data[0]
+        return _Phase.HEAD if comes else _Phase.IDLE
+
+    def _end(self) -> None:
+        """End a connection whose deadline has passed."""
+        phase, cycle = self._waits_for
+        if phase is _Phase.BODY and not self._is_answered():
+            # The application has the same deadline, and is about to answer.
+            self._waits_for = (None, cycle)
+            self._deadline = self.loop.call_later(0.5, self.transport.abort)
+            return
+        self.transport.abort()

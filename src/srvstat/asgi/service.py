@@ -1,0 +1,207 @@
+"""The application: who asks, for what, and the answer. The checks come in the order of D11."""
+
+import asyncio
+import re
+import secrets
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from srvstat import operations
+from srvstat.asgi.callers import KEY_HEADER, Caller, Callers
+from srvstat.asgi.log import Log
+from srvstat.asgi.reading import JSON, judge_head, judge_json, judge_no_body, read_body
+from srvstat.asgi.snapshots import Generation, ServedSnapshot
+from srvstat.asgi.targets import (
+    HEALTH,
+    GetServer,
+    WrongMethodError,
+    allow,
+    decoded,
+    operation_at,
+    parameters,
+    path_of,
+)
+from srvstat.contract import wire
+from srvstat.contract.errors import (
+    ApiError,
+    GatewayUnauthorizedError,
+    InternalError,
+    InvalidRequestError,
+    RateLimitedError,
+    SnapshotError,
+)
+from srvstat.contract.requests import read_compare_request, read_server_reference
+from srvstat.contract.responses import CompareResponse, ErrorResponse
+from srvstat.snapshot.read import SnapshotFile
+
+WORK_SECONDS = 10.0
+"""From a whole request to its answer, other requests' included."""
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
+_OK = 200
+
+_T = TypeVar("_T")
+
+
+class Service:
+    """The ASGI application over one snapshot.
+
+    `most_connections` is for its connections (connections.py).
+    """
+
+    def __init__(
+        self, snapshot: ServedSnapshot, callers: Callers, log: Log, *, most_connections: int
+    ) -> None:
+        self._snapshot = snapshot
+        self._callers = callers
+        self._log = log
+        self.most_connections = most_connections
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, and log it."""
+        started = time.perf_counter()
+        request = Request(scope, receive)
+        entry = _entry(request)
+        try:
+            response = await self._response(request, entry)
+        except ClientDisconnect:
+            entry["reason"] = "the client left before its request was whole"
+        else:
+            await response(scope, receive, send)
+            entry |= {"status": response.status_code, "bytes": len(response.body)}
+        entry["ms"] = round((time.perf_counter() - started) * 1000, 3)
+        self._log.entry(_without_keys(entry, request.headers))
+
+    def malformed(self, remote: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
+        """Return the headers and the body for what is no HTTP, and log it."""
+        error = InvalidRequestError("not HTTP/1.1, or a head that is too long")
+        new_id = _new_id()
+        entry = {"id": new_id, "remote": remote, "status": error.http_status}
+        self._log.entry(entry | {"code": error.code, "reason": error.reason})
+        response = _response_to(error, {**_headers(new_id), "connection": "close"})
+        return response.raw_headers, bytes(response.body)
+
+    async def _response(self, request: Request, entry: dict[str, Any]) -> Response:
+        headers = _headers(entry["id"])
+        try:
+            return Response(await self._answer(request, entry), _OK, headers, JSON)
+        except ApiError as error:
+            answered = error
+        except SnapshotError as error:
+            answered = InternalError(error.reason)
+        except ClientDisconnect:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever else comes here is a bug, and no client reads a traceback
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{place.name}, {place.filename} line {place.lineno}"
+            answered = InternalError(f"a bug in srvstat: {type(error).__name__} in {where}")
+        entry |= {"code": answered.code, "reason": answered.reason}
+        return _response_to(answered, headers)
+
+    async def _answer(self, request: Request, entry: dict[str, Any]) -> bytes:
+        path, method = path_of(request.scope["raw_path"]), request.method
+        if path == HEALTH:
+            allow(method, "GET, HEAD")
+            return await self._health()
+        caller = self._callers.admit(request.headers)
+        entry["caller"] = caller.name
+        operation = operation_at(path, method)
+        judge_head(request.headers)
+        if isinstance(operation, GetServer):
+            return await self._get_server(request, operation, caller)
+        return await self._compare(request, caller)
+
+    async def _health(self) -> bytes:
+        generation = await self._snapshot.current()
+        return wire.encode({"status": "ok", "asOf": generation.as_of, "root": generation.root})
+
+    async def _get_server(self, request: Request, operation: GetServer, caller: Caller) -> bytes:
+        query = parameters(request.scope["query_string"], known=("by",))
+        identifier = decoded(operation.identifier, "identifier")
+        asked = read_server_reference(identifier, query.get("by"))
+        judge_no_body(request.headers)
+        if caller.plan:
+            caller.plan.must_allow(asked)
+        return await self._ask(
+            await self._snapshot.current(),
+            lambda file: operations.get_server(file, asked).to_json(),
+        )
+
+    async def _compare(self, request: Request, caller: Caller) -> bytes:
+        parameters(request.scope["query_string"])
+        judge_json(request.headers)
+        asked = read_compare_request(await read_body(request))
+        if caller.plan:
+            caller.plan.must_allow(asked)
+        generation = await self._snapshot.current()
+        known = generation.results.known(asked)
+        results = [result for result in known if result is not None]
+        if len(results) == len(known):
+            return CompareResponse(range=asked.range, data=tuple(results)).to_json()
+
+        def question(file: SnapshotFile) -> tuple[CompareResponse, bytes]:
+            answer = operations.compare(file, asked, known=known)
+            return answer, answer.to_json()
+
+        answer, body = await self._ask(generation, question)
+        generation.results.keep(asked, answer)
+        return body
+
+    async def _ask(self, generation: Generation, question: Callable[[SnapshotFile], _T]) -> _T:
+        try:
+            async with asyncio.timeout(WORK_SECONDS):
+                return await self._snapshot.ask(generation, question)
+        except TimeoutError:
+            raise InternalError(f"no answer within {WORK_SECONDS:.0f} s") from None
+
+
+def _response_to(error: ApiError, headers: dict[str, str]) -> Response:
+    more: dict[str, str] = {}
+    if isinstance(error, WrongMethodError):
+        more = {"allow": error.allowed}
+    elif isinstance(error, GatewayUnauthorizedError):
+        more = {"www-authenticate": f'ApiKey header="{KEY_HEADER}"'}
+    elif isinstance(error, RateLimitedError):
+        more = {"retry-after": str(error.retry_after)}
+    return Response(ErrorResponse.of(error).to_json(), error.http_status, headers | more, JSON)
+
+
+def _headers(request_id: str) -> dict[str, str]:
+    return {"cache-control": "private, no-store", "x-request-id": request_id}
+
+
+def _entry(request: Request) -> dict[str, Any]:
+    """Begin the log's entry: what is known of any request. The query is not part of it."""
+    remote = request.client
+    return {
+        "id": _request_id(request.headers),
+        "remote": f"{remote.host}:{remote.port}" if remote else "",
+        "method": request.method,
+        "path": request.scope["raw_path"].decode("latin-1"),
+    }
+
+
+def _request_id(headers: Headers) -> str:
+    """Return the client's own name for its request, where that is harmless, or a new one."""
+    given = headers.getlist("x-request-id")
+    return given[0] if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) else _new_id()
+
+
+def _new_id() -> str:
+    return secrets.token_hex(8)
+
+
+def _without_keys(entry: dict[str, Any], headers: Headers) -> dict[str, Any]:
+    """Take out of an entry whatever key came with the request: a client may put it anywhere."""
+    for key in filter(None, headers.getlist(KEY_HEADER)):
+        for field in ("id", "path", "reason"):
+            if key in entry.get(field, ""):
+                entry[field] = entry[field].replace(key, "[key]")
+    return entry

@@ -1,0 +1,187 @@
+"""The snapshot at a path, and the one that takes its place while the service runs."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from typing import TypeVar
+
+from srvstat.asgi.log import Log
+from srvstat.asgi.results import Results
+from srvstat.contract.errors import SnapshotError
+from srvstat.contract.instants import format_instant
+from srvstat.snapshot.opening import identity_of
+from srvstat.snapshot.read import SnapshotFile, open_file
+from srvstat.snapshot.verify import check_chain
+
+WORKERS = 4
+"""Threads that read: a slow disk under one of them does not hold up the others."""
+
+_SECONDS_TO_WAIT = 1.0
+"""So long requests wait for a new file to be checked. Then the old one answers until it is."""
+
+_MOST_REPLACED = 100
+"""How many times in a row another file may come while the connections to one are opened."""
+
+Worker = ThreadPoolExecutor
+"""A thread. It has a connection of its own to each file, and only it uses that."""
+
+Identity = tuple[int, ...] | None
+
+_T = TypeVar("_T")
+
+
+class Generation:
+    """A file that was at the path: a connection for each worker, and what was answered from it."""
+
+    def __init__(self, identity: Identity, files: Mapping[Worker, SnapshotFile]) -> None:
+        self.identity = identity
+        self.files = files
+        self.results = Results()
+        self.questions = 0
+        self.is_retired = False
+        file = next(iter(files.values()))
+        self.as_of = format_instant(file.as_of)
+        self.root = file.root
+
+
+class ServedSnapshot:
+    """Answers questions from the file at a path, whatever file that is by now.
+
+    Made before the event loop and used inside of it. A question is asked of one generation, from
+    its beginning to its end.
+
+    Raises SnapshotError where there is no file to begin with.
+    """
+
+    def __init__(self, path: str, log: Log) -> None:
+        self._path = path
+        self._log = log
+        self._workers = [Worker(1, thread_name_prefix="srvstat-reader") for _ in range(WORKERS)]
+        # The last one that was used is asked first: it has the most in its memory.
+        self._idle: asyncio.LifoQueue[Worker] = asyncio.LifoQueue()
+        for worker in self._workers:
+            self._idle.put_nowait(worker)
+        self._checker = ThreadPoolExecutor(1, thread_name_prefix="srvstat-checker")
+        identity = _identity_at(path)
+        self._generation = Generation(identity, _opened(path, self._workers))
+        self._refused: Identity | object = object()
+        self._told: object = None
+        self._change: asyncio.Task[None] | None = None
+        self._wait_until = 0.0
+
+    async def current(self) -> Generation:
+        """Return the generation of the file that is at the path now, if that is a good one.
+
+        Ask it before anything else is awaited: it may be closed once it is not the current one.
+        """
+        identity = _identity_at(self._path)
+        if identity not in (self._generation.identity, self._refused):
+            await self._changed(identity)
+        return self._generation
+
+    async def ask(self, generation: Generation, question: Callable[[SnapshotFile], _T]) -> _T:
+        """Have a worker answer a question. It goes on where nobody waits any more."""
+        generation.questions += 1
+        try:
+            worker = await self._idle.get()
+        except BaseException:
+            self._left(generation)
+            raise
+        loop = asyncio.get_running_loop()
+        answer = loop.run_in_executor(worker, question, generation.files[worker])
+        answer.add_done_callback(lambda _: self._done(worker, generation))
+        return await asyncio.shield(answer)
+
+    def _done(self, worker: Worker, generation: Generation) -> None:
+        self._idle.put_nowait(worker)
+        self._left(generation)
+
+    def _left(self, generation: Generation) -> None:
+        generation.questions -= 1
+        self._close_unused(generation)
+
+    async def _changed(self, identity: Identity) -> None:
+        """Try the file that is new at the path, and wait for that a little."""
+        loop = asyncio.get_running_loop()
+        if self._change is None or self._change.done():
+            self._change = loop.create_task(self._adopt(identity))
+            self._wait_until = loop.time() + _SECONDS_TO_WAIT
+        if (seconds := self._wait_until - loop.time()) > 0:
+            await asyncio.wait({self._change}, timeout=seconds)
+
+    async def _adopt(self, identity: Identity) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            files = await loop.run_in_executor(
+                self._checker, partial(_checked, self._path, self._workers)
+            )
+        except SnapshotError as error:
+            self._refuse(identity, error.reason)
+            return
+        old, self._generation = self._generation, Generation(identity, files)
+        old.is_retired = True
+        self._close_unused(old)
+        new = self._generation
+        self._log.notice("a new snapshot is served", asOf=new.as_of, root=new.root)
+
+    def _refuse(self, identity: Identity, reason: str) -> None:
+        self._refused = identity
+        # A file that is written to in place is another one with every look at it.
+        told = (identity and identity[:2], reason)
+        if told != self._told:
+            self._told = told
+            self._log.notice("a new snapshot is refused; the old one goes on", reason=reason)
+
+    def _close_unused(self, generation: Generation) -> None:
+        if generation.is_retired and not generation.questions:
+            for worker, file in generation.files.items():
+                worker.submit(file.close)
+
+
+def _identity_at(path: str) -> Identity:
+    try:
+        return identity_of(os.stat(path))
+    except OSError:
+        return None
+
+
+def _opened(path: str, workers: Sequence[Worker]) -> dict[Worker, SnapshotFile]:
+    """Open the file at a path in each worker, and the same one in all of them.
+
+    Raises SnapshotError.
+    """
+    for _ in range(_MOST_REPLACED):
+        files: dict[Worker, SnapshotFile] = {}
+        try:
+            for worker in workers:
+                files[worker] = worker.submit(open_file, path).result()
+        except BaseException:
+            _close(files)
+            raise
+        if len({file.rows.own for file in files.values()}) == 1:
+            return files
+        _close(files)
+    raise SnapshotError(f"{path}: was replaced each time it was opened; try again")
+
+
+def _checked(path: str, workers: Sequence[Worker]) -> dict[Worker, SnapshotFile]:
+    """Open the file at a path in each worker once all of it that answers read was proved.
+
+    Raises SnapshotError.
+    """
+    for _ in range(_MOST_REPLACED):
+        with closing(open_file(path)) as file:
+            check_chain(file)
+            files = _opened(path, workers)
+            if next(iter(files.values())).rows.own == file.rows.own:
+                return files
+        _close(files)
+    raise SnapshotError(f"{path}: was replaced each time it was opened; try again")
+
+
+def _close(files: Mapping[Worker, SnapshotFile]) -> None:
+    for worker, file in files.items():
+        worker.submit(file.close)

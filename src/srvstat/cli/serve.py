@@ -1,0 +1,56 @@
+"""`serve`: the answers over HTTP."""
+
+from typing import Annotated
+
+import typer
+
+from srvstat.cli.options import SnapshotOption, snapshot_path
+from srvstat.cli.output import Outcome, write
+from srvstat.contract.errors import UsageError
+from srvstat.render.text import safe_text
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def serve(
+    snapshot: SnapshotOption = None,
+    access: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The plans and keys that are good. Without it any key is, and only this machine"
+            " can ask.",
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen at.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65_535, help="Its port; 0 takes a free one.")
+    ] = 8000,
+) -> Outcome:
+    """Answer over HTTP, with the API's paths, keys and errors.
+
+    Standard error is the log, one JSON object a line. A file that takes the snapshot's place is
+    used from then on. Ctrl-C or SIGTERM finishes what is under way.
+
+    Example: srvstat serve --snapshot snapshot.db --access access.toml
+    """
+    if access is None and host not in _LOOPBACK:
+        raise UsageError(f"--host {host}: without --access only this machine may ask (127.0.0.1)")
+    try:
+        from srvstat.asgi import server
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"serve needs the package {error.name}: install srvstat with its extra, srvstat[serve]"
+        ) from None
+    path = snapshot_path(snapshot)
+    listener = server.listening(host, port)
+    address = listener.getsockname()
+    at = f"[{address[0]}]" if ":" in address[0] else address[0]
+    lines = [f"serving {safe_text(path)} at http://{at}:{address[1]}"]
+    if access is None:
+        lines.append("without --access every key is good, and only this machine can ask")
+    text = "".join(f"{line}\n" for line in lines).encode("utf-8")
+    server.serve(path, access, listener, lambda: write(text))
+    return Outcome()
