@@ -13,13 +13,26 @@ PACKAGE = ROOT / "src" / "srvstat"
 ALLOWED = {
     "stats": set[str](),
     "contract": set[str](),
+    "toml_text": {"contract"},
+    "access": {"contract", "toml_text"},
     "sources": {"contract"},
     "render": {"contract"},
     "demo": {"contract"},
     "snapshot": {"contract", "sources", "stats"},
     "operations": {"contract", "snapshot", "stats"},
     "api": {"contract", "operations", "snapshot"},
-    "cli": {"contract", "demo", "operations", "render", "snapshot", "sources", "__init__"},
+    "asgi": {"access", "contract", "operations", "snapshot"},
+    "cli": {
+        "access",
+        "asgi",
+        "contract",
+        "demo",
+        "operations",
+        "render",
+        "snapshot",
+        "sources",
+        "__init__",
+    },
     "__init__": {"api", "contract"},
     "__main__": {"cli"},
 }
@@ -30,6 +43,10 @@ HOME = {
     "sqlite_utils": "snapshot",
     "rich": "render",
     "typer": "cli",
+    "h11": "asgi",
+    "limits": "asgi",
+    "starlette": "asgi",
+    "uvicorn": "asgi",
 }
 
 

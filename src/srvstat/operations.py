@@ -35,20 +35,25 @@ def get_server(snapshot: SnapshotFile, request: ServerReference) -> ServerRespon
 
 
 def compare(
-    snapshot: SnapshotFile,
-    request: CompareRequest,
-    *,
-    at: int | None = None,
-    known: Sequence[ServerResult | None] = (),
+    snapshot: SnapshotFile, request: CompareRequest, *, at: int | None = None
 ) -> CompareResponse:
     """Answer Compare Servers (specification, section 4.2).
 
-    `at`, in Unix milliseconds, takes the place of the snapshot's own as_of (D3). `known` has for
-    each server the same question's result, where it was answered before.
+    `at`, in Unix milliseconds, takes the place of the snapshot's own as_of (D3).
 
     Raises ServerNotFoundError, SnapshotError.
     """
-    return _comparison(snapshot, request, _window(snapshot, request, at), known)[0]
+    return _comparison(snapshot, request, _window(snapshot, request, at))[0]
+
+
+def results(
+    snapshot: SnapshotFile, request: CompareRequest, positions: Sequence[int]
+) -> list[ServerResult]:
+    """Answer a part of Compare Servers: the servers at some positions of the request.
+
+    Raises ServerNotFoundError, SnapshotError.
+    """
+    return _results(snapshot, request, _window(snapshot, request, None), positions)[0]
 
 
 def view_server(snapshot: SnapshotFile, request: ServerReference) -> "ServerDetailView":
@@ -106,29 +111,24 @@ def _window(snapshot: SnapshotFile, request: CompareRequest, at: int | None) -> 
 
 
 def _comparison(
-    snapshot: SnapshotFile,
-    request: CompareRequest,
-    window: Window,
-    known: Sequence[ServerResult | None] = (),
+    snapshot: SnapshotFile, request: CompareRequest, window: Window
 ) -> tuple[CompareResponse, list[ServerRow]]:
-    """Return the answer and the servers whose results were not known."""
-    known = known or [None] * len(request.servers)
-    asked = {
-        position: reference
-        for position, (reference, result) in enumerate(zip(request.servers, known, strict=True))
-        if result is None
-    }
+    positions = range(len(request.servers))
+    found, servers = _results(snapshot, request, window, positions)
+    return CompareResponse(range=request.range, data=tuple(found)), servers
+
+
+def _results(
+    snapshot: SnapshotFile, request: CompareRequest, window: Window, positions: Iterable[int]
+) -> tuple[list[ServerResult], list[ServerRow]]:
+    asked = {position: request.servers[position] for position in positions}
     servers = _resolve(snapshot, asked, "servers[{}]: ")
-    new = iter(
-        [
-            _result(server, request.range, statistics)
-            for server, statistics in zip(
-                servers, snapshot.statistics(servers, window), strict=True
-            )
-        ]
-    )
-    results = tuple(next(new) if result is None else result for result in known)
-    return CompareResponse(range=request.range, data=results), servers
+    figures = snapshot.statistics(servers, window)
+    found = [
+        _result(server, request.range, statistics)
+        for server, statistics in zip(servers, figures, strict=True)
+    ]
+    return found, servers
 
 
 def suggestion(snapshot: SnapshotFile, references: Iterable[ServerReference]) -> str | None:

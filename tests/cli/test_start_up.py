@@ -37,11 +37,13 @@ OURS_TO_ANSWER = {
     "srvstat.cli.options",
     "srvstat.cli.output",
     "srvstat.cli.queries",
+    "srvstat.cli.serve",
     "srvstat.cli.snapshots",
     "srvstat.cli.start_up",
     "srvstat.contract",
     "srvstat.contract.errors",
     "srvstat.contract.instants",
+    "srvstat.contract.models",
     "srvstat.contract.ranges",
     "srvstat.contract.requests",
     "srvstat.contract.responses",
@@ -72,6 +74,7 @@ NEVER_TO_ANSWER = {
     "rich",
     "sqlite_utils",
     "starlette",
+    "uvicorn",
 }
 
 COMPARE = ["compare", "harbor-city", "old-guard", "--json"]

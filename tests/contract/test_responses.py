@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from srvstat.contract.requests import ContractModel
+from srvstat.contract.models import ContractModel
 from srvstat.contract.responses import (
     CompareResponse,
     ErrorFields,

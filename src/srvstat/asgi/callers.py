@@ -19,6 +19,14 @@ from srvstat.snapshot.opening import identity_of
 KEY_HEADER = "x-gateway-key"
 
 
+class TooManyRequestsError(RateLimitedError):
+    """A plan's limit was exceeded; `retry_after` whole seconds later there is room again."""
+
+    def __init__(self, reason: str, retry_after: int) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
 class Caller(NamedTuple):
     """Whoever has shown a good key."""
 
@@ -44,7 +52,7 @@ class Callers:
     def admit(self, headers: Headers) -> Caller:
         """Return who asks, once it is known that they may ask now.
 
-        Raises GatewayUnauthorizedError, RateLimitedError.
+        Raises GatewayUnauthorizedError, TooManyRequestsError.
         """
         caller, digest = self._known(headers.getlist(KEY_HEADER))
         most = caller.plan.requests_per_minute if caller.plan else None
@@ -52,9 +60,8 @@ class Callers:
             limit = RateLimitItemPerMinute(most)
             if not self._limiter.hit(limit, digest):
                 reset = self._limiter.get_window_stats(limit, digest).reset_time
-                raise RateLimitedError(
-                    f"more than {most:,} requests a minute",
-                    retry_after=max(1, ceil(reset - time.time())),
+                raise TooManyRequestsError(
+                    f"more than {most:,} requests a minute", max(1, ceil(reset - time.time()))
                 )
         return caller
 

@@ -20,6 +20,9 @@ IDLE_SECONDS = 15.0
 ANSWER_SECONDS = 20.0
 """From the end of a request until its answer has been taken."""
 
+SECONDS_BETWEEN_LOOKS = 0.2
+"""A look at all connections costs less than a timer for each part of each request."""
+
 MAX_HEAD_BYTES = 16_384
 _MAX_BYTES_UNREAD = 1 << 20
 """Of a body that was answered before its end, so much is thrown away; then the connection ends."""
@@ -49,19 +52,11 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Begin, and wait for the head of a request."""
-        self._waits_for: tuple[_Phase | None, object] = (None, None)
+        self._waits_for: tuple[_Phase, object] = (_Phase.HEAD, None)
         self._since = self.loop.time()
-        self._deadline: asyncio.TimerHandle | None = None
         self._unread = 0
         self._make_room()
         super().connection_made(transport)
-        self._look()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
-        super().connection_lost(exc)
-        if self._deadline is not None:
-            self._deadline.cancel()
 
     def data_received(self, data: bytes) -> None:
         """Take what has come."""
@@ -87,18 +82,15 @@ class Connection(H11Protocol):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's own text, in its shape
         """Answer what is no HTTP with the contract's error, where it can still be answered."""
         if self._has_begun() and not self._is_answered():
+            # Its body is what went wrong: the application need not answer any more.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-            self.transport.close()
-            return
-        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
-            self.transport.close()
-            return
-        remote = ":".join(map(str, self.client or ()))
-        headers, body = cast("RefusesMalformed", self.app).malformed(remote)
-        response = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
-        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            remote = ":".join(map(str, self.client or ()))
+            headers, body = cast("RefusesMalformed", self.app).malformed(remote)
+            response = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
+            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
     def _make_room(self) -> None:
@@ -129,21 +121,26 @@ class Connection(H11Protocol):
     def _is_answered(self) -> bool:
         return self._has_begun() and self.cycle.response_complete
 
+    def end_if_late(self) -> None:
+        """End a connection that has waited too long; asked every SECONDS_BETWEEN_LOOKS."""
+        phase, _ = self._waits_for
+        seconds = phase.value
+        if phase is _Phase.BODY and not self._is_answered():
+            # The application has the same deadline, and is about to answer.
+            seconds += SECONDS_BETWEEN_LOOKS
+        if self.loop.time() - self._since > seconds:
+            self.transport.abort()
+
     def _look(self) -> None:
-        """Give what the connection waits for now its deadline, unless it has it already."""
+        """Notice what the connection waits for now, and since when."""
         if self._unread > _MAX_BYTES_UNREAD:
             self.transport.abort()
-            return
-        waits_for = (self._phase(), self.cycle)
-        if waits_for == self._waits_for:
-            return
-        self._waits_for = waits_for
         # uvicorn's own deadline is for idle connections alone, and ends with the next byte.
         self._unset_keepalive_if_required()
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._since = self.loop.time()
-        self._deadline = self.loop.call_later(waits_for[0].value, self._end)
+        waits_for = (self._phase(), self.cycle)
+        if waits_for != self._waits_for:
+            self._waits_for = waits_for
+            self._since = self.loop.time()
 
     def _phase(self) -> _Phase:
         state = self.conn.their_state
@@ -153,13 +150,3 @@ class Connection(H11Protocol):
             return _Phase.ANSWER
         comes = not self._has_begun() or self.conn.trailing_data[0]
         return _Phase.HEAD if comes else _Phase.IDLE
-
-    def _end(self) -> None:
-        """End a connection whose deadline has passed."""
-        phase, cycle = self._waits_for
-        if phase is _Phase.BODY and not self._is_answered():
-            # The application has the same deadline, and is about to answer.
-            self._waits_for = (None, cycle)
-            self._deadline = self.loop.call_later(0.5, self.transport.abort)
-            return
-        self.transport.abort()

@@ -1,6 +1,7 @@
 """Run the service: a socket, uvicorn on it, and an end that finishes what is under way."""
 
 import gc
+import ipaddress
 import logging
 import resource
 import socket
@@ -9,7 +10,12 @@ from collections.abc import Callable
 import uvicorn
 
 from srvstat.asgi.callers import Callers
-from srvstat.asgi.connections import ANSWER_SECONDS, MAX_HEAD_BYTES, Connection
+from srvstat.asgi.connections import (
+    ANSWER_SECONDS,
+    MAX_HEAD_BYTES,
+    SECONDS_BETWEEN_LOOKS,
+    Connection,
+)
 from srvstat.asgi.log import Log
 from srvstat.asgi.service import Service
 from srvstat.asgi.snapshots import ServedSnapshot
@@ -17,12 +23,16 @@ from srvstat.contract.errors import UsageError
 
 _BACKLOG = 2_048
 _MOST_CONNECTIONS = 2_000
+_TICKS_BETWEEN_LOOKS = round(SECONDS_BETWEEN_LOOKS / 0.1)
+"""uvicorn has ten ticks a second."""
 _OTHER_DESCRIPTORS = 64
 """How many files are open besides the connections, at most."""
 
 
-def listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int, *, only_here: bool) -> socket.socket:
     """Return a socket that listens at an address; port 0 is any that is free.
+
+    `only_here` refuses an address that other machines can reach.
 
     Raises UsageError.
     """
@@ -34,6 +44,9 @@ def listening(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "not a host"
         raise UsageError(f"--host {host}: {reason}") from None
+    if only_here and not ipaddress.ip_address(address[0]).is_loopback:
+        listener.close()
+        raise UsageError(f"--host {host}: without --access only this machine may ask (127.0.0.1)")
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
@@ -90,6 +103,13 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS_BETWEEN_LOOKS == 0:
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.end_if_late()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)

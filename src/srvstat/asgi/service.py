@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from srvstat import operations
-from srvstat.asgi.callers import KEY_HEADER, Caller, Callers
+from srvstat.asgi.callers import KEY_HEADER, Caller, Callers, TooManyRequestsError
 from srvstat.asgi.log import Log
 from srvstat.asgi.reading import JSON, judge_head, judge_json, judge_no_body, read_body
 from srvstat.asgi.snapshots import Generation, ServedSnapshot
@@ -34,11 +34,11 @@ from srvstat.contract.errors import (
     GatewayUnauthorizedError,
     InternalError,
     InvalidRequestError,
-    RateLimitedError,
     SnapshotError,
 )
-from srvstat.contract.requests import read_compare_request, read_server_reference
-from srvstat.contract.responses import CompareResponse, ErrorResponse
+from srvstat.contract.requests import CompareRequest, read_compare_request, read_server_reference
+from srvstat.contract.responses import ErrorResponse, comparison_json
+from srvstat.contract.wire import Written
 from srvstat.snapshot.read import SnapshotFile
 
 WORK_SECONDS = 10.0
@@ -141,18 +141,14 @@ class Service:
         if caller.plan:
             caller.plan.must_allow(asked)
         generation = await self._snapshot.current()
-        known = generation.results.known(asked)
-        results = [result for result in known if result is not None]
-        if len(results) == len(known):
-            return CompareResponse(range=asked.range, data=tuple(results)).to_json()
-
-        def question(file: SnapshotFile) -> tuple[CompareResponse, bytes]:
-            answer = operations.compare(file, asked, known=known)
-            return answer, answer.to_json()
-
-        answer, body = await self._ask(generation, question)
-        generation.results.keep(asked, answer)
-        return body
+        found = generation.results.known(asked)
+        missing = [position for position, result in enumerate(found) if result is None]
+        if missing:
+            new = await self._ask(generation, lambda file: _written(file, asked, missing))
+            generation.results.keep(asked, missing, new)
+            for position, result in zip(missing, new, strict=True):
+                found[position] = result
+        return comparison_json(asked.range, [result for result in found if result])
 
     async def _ask(self, generation: Generation, question: Callable[[SnapshotFile], _T]) -> _T:
         try:
@@ -162,13 +158,17 @@ class Service:
             raise InternalError(f"no answer within {WORK_SECONDS:.0f} s") from None
 
 
+def _written(file: SnapshotFile, asked: CompareRequest, positions: list[int]) -> list[Written]:
+    return [result.written() for result in operations.results(file, asked, positions)]
+
+
 def _response_to(error: ApiError, headers: dict[str, str]) -> Response:
     more: dict[str, str] = {}
     if isinstance(error, WrongMethodError):
         more = {"allow": error.allowed}
     elif isinstance(error, GatewayUnauthorizedError):
         more = {"www-authenticate": f'ApiKey header="{KEY_HEADER}"'}
-    elif isinstance(error, RateLimitedError):
+    elif isinstance(error, TooManyRequestsError):
         more = {"retry-after": str(error.retry_after)}
     return Response(ErrorResponse.of(error).to_json(), error.http_status, headers | more, JSON)
 

@@ -9,8 +9,6 @@ from srvstat.cli.output import Outcome, write
 from srvstat.contract.errors import UsageError
 from srvstat.render.text import safe_text
 
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
 
 def serve(
     snapshot: SnapshotOption = None,
@@ -36,8 +34,6 @@ def serve(
 
     Example: srvstat serve --snapshot snapshot.db --access access.toml
     """
-    if access is None and host not in _LOOPBACK:
-        raise UsageError(f"--host {host}: without --access only this machine may ask (127.0.0.1)")
     try:
         from srvstat.asgi import server
     except ModuleNotFoundError as error:
@@ -45,7 +41,7 @@ def serve(
             f"serve needs the package {error.name}: install srvstat with its extra, srvstat[serve]"
         ) from None
     path = snapshot_path(snapshot)
-    listener = server.listening(host, port)
+    listener = server.listening(host, port, only_here=access is None)
     address = listener.getsockname()
     at = f"[{address[0]}]" if ":" in address[0] else address[0]
     lines = [f"serving {safe_text(path)} at http://{at}:{address[1]}"]

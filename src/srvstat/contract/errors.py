@@ -113,16 +113,12 @@ class ServerNotFoundError(ApiError):
 
 
 class RateLimitedError(ApiError):
-    """A request limit was exceeded; `retry_after` whole seconds later it will not be."""
+    """A request limit was exceeded."""
 
     code = "RATE_LIMITED"
     http_status = 429
     message = "Rate limit exceeded"
     exit_code = 49
-
-    def __init__(self, reason: str, *, retry_after: int) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
 
 
 class InternalError(ApiError):

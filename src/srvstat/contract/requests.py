@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-)
+from pydantic import AfterValidator, Field, StringConstraints
 
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError
+from srvstat.contract.models import (
+    ContractModel,
+    Members,
+    NotValidError,
+    repeated_at,
+    validated,
+)
 from srvstat.contract.ranges import DEFAULT_RANGE, Range
 
 MAX_BODY_BYTES = 16_384
@@ -32,19 +32,6 @@ Identifier = Annotated[
 ]
 
 
-class ContractModel(BaseModel):
-    """A model that coerces nothing, knows all its properties and does not change."""
-
-    # A command pays for the models it uses: the others are never built.
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        frozen=True,
-        defer_build=True,
-        json_schema_serialization_defaults_required=True,  # an answer leaves nothing out
-    )
-
-
 class ServerReference(ContractModel):
     """One server, named in its own namespace; also the whole request of Get Server."""
 
@@ -53,23 +40,21 @@ class ServerReference(ContractModel):
 
 
 def _without_duplicates(servers: tuple[ServerReference, ...]) -> tuple[ServerReference, ...]:
-    for position, server in enumerate(servers):
-        first = servers.index(server)
-        if first < position:
-            raise ValueError(f"[{position}]: the same reference as servers[{first}]")
+    repeated = repeated_at(servers)
+    if repeated is not None:
+        first, again = repeated
+        raise ValueError(f"[{again}]: the same reference as servers[{first}]")
     return servers
 
 
 class CompareRequest(ContractModel):
     """Two to five different references and the range to compare them over."""
 
-    # Strictness would refuse the list that JSON gives for a tuple; its members stay strict.
     servers: Annotated[
-        tuple[ServerReference, ...],
+        Members[ServerReference],
         Field(
             min_length=MIN_SERVERS,
             max_length=MAX_SERVERS,
-            strict=False,
             json_schema_extra={"uniqueItems": True},
         ),
         AfterValidator(_without_duplicates),
@@ -143,55 +128,17 @@ def _reference(text: str, by: str) -> dict[str, str]:
 
 _Model = TypeVar("_Model", bound=ContractModel)
 
-
-def _validated(model: type[_Model], value: Any) -> _Model:
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise InvalidRequestError(_reason(first)) from None
-
-
-def _reason(error: Any) -> str:
-    """Say in one line what pydantic found, in the contract's words and with the place first."""
-    place = _place(error["loc"])
-    given = error["input"]
-    match error["type"]:
-        case "missing":
-            finding = ": missing"
-        case "extra_forbidden":
-            finding = ": not a property of the request"
-        case "too_short" | "too_long":
-            finding = f": {len(given)} given, {MIN_SERVERS} to {MAX_SERVERS} needed"
-        case "literal_error":
-            allowed = error["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
-            finding = f": {wire.quoted(given)} is not one of {allowed}"
-        case "string_too_short":
-            finding = ": empty"
-        case "string_too_long":
-            finding = f": {len(given)} characters, at most {MAX_IDENTIFIER_LENGTH} allowed"
-        case "string_pattern_mismatch":
-            finding = f": {wire.quoted(given)} has more than letters, digits and hyphens"
-        case "value_error":
-            finding = str(error["ctx"]["error"])
-        case kind:
-            finding = f": {_NEEDED.get(kind, 'not valid')}"
-    return f"{place}{finding}"
-
-
-_NEEDED = {
-    "model_type": "an object is needed",
-    "tuple_type": "an array is needed",
-    "string_type": "a string is needed",
-    "string_unicode": "not Unicode text (a lone surrogate)",
+_SERVERS_NEEDED = f"{MIN_SERVERS} to {MAX_SERVERS} needed"
+_WORDS = {
+    "too_short": _SERVERS_NEEDED,
+    "too_long": _SERVERS_NEEDED,
+    "extra_forbidden": "not a property of the request",
+    "string_pattern_mismatch": "has more than letters, digits and hyphens",
 }
 
 
-def _place(location: tuple[int | str, ...]) -> str:
-    return "".join(map(_step, location)).removeprefix(".") or "body"
-
-
-def _step(step: int | str) -> str:
-    """Write a step towards a property; a name of the customer's own is quoted."""
-    plain = isinstance(step, str) and step.isascii() and step.isidentifier() and len(step) <= 30  # noqa: PLR2004 - longer than any of ours
-    return f".{step}" if plain else f"[{wire.quoted(step)}]"
+def _validated(model: type[_Model], value: Any) -> _Model:
+    try:
+        return validated(model, value, _WORDS)
+    except NotValidError as error:
+        raise InvalidRequestError(error.reason) from None

@@ -1,13 +1,15 @@
 """The answers, with their fields in the order of the specification's tables (section 2)."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema
 
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, ErrorCode
+from srvstat.contract.models import ContractModel
 from srvstat.contract.ranges import Range
-from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS, ContractModel
+from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
 
 Game = Literal["game_a", "game_b"]
 
@@ -56,12 +58,25 @@ class ServerResult(ContractModel):
     uptime: None = None
     sampleCount: Annotated[int, Field(ge=0)]
 
+    def written(self) -> wire.Written:
+        """Return the exact text of this part of an answer."""
+        return wire.written(self.model_dump())
+
 
 class CompareResponse(Response):
     """The answer of Compare Servers: one result a requested server, in the request's order."""
 
     range: Range
     data: Annotated[tuple[ServerResult, ...], Field(min_length=MIN_SERVERS, max_length=MAX_SERVERS)]
+
+    def to_json(self) -> bytes:
+        """Return the exact bytes of the API's answer, without a newline (D7)."""
+        return comparison_json(self.range, [result.written() for result in self.data])
+
+
+def comparison_json(range: Range, results: Sequence[wire.Written]) -> bytes:
+    """Return the bytes of a CompareResponse with some results, each of them written before."""
+    return wire.encode({"range": range, "data": results})
 
 
 class Players(ContractModel):

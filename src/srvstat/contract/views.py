@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from srvstat.contract.models import ContractModel
 from srvstat.contract.ranges import Window
-from srvstat.contract.requests import ContractModel
 from srvstat.contract.responses import CompareResponse, ServerDetail, ServerResult
 
 

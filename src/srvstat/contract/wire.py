@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     from json import JSONDecoder
@@ -97,6 +97,17 @@ def encode(value: Any) -> bytes:
     return _text(value).encode("utf-8")
 
 
+class Written(NamedTuple):
+    """A value that `written` has written; `encode` takes it as it is, wherever it stands."""
+
+    text: str
+
+
+def written(value: Any) -> Written:
+    """Write a value once, to stand in many texts. Takes and raises what `encode` does."""
+    return Written(_text(value))
+
+
 def _text(value: Any) -> str:
     return _WRITERS[type(value)](value)
 
@@ -162,6 +173,7 @@ _WRITERS: Mapping[type, Callable[[Any], str]] = {
     dict: _object_text,
     list: _array_text,
     tuple: _array_text,
+    Written: lambda value: value.text,
 }
 
 
@@ -182,10 +194,10 @@ def _visible(character: str) -> str:
 
 
 def quoted(value: Any) -> str:
-    """Write a value of a request for a message: as JSON, and cut where it is long."""
+    """Write a value of a request or a file for a message: as JSON, and cut where it is long."""
     from json import dumps  # noqa: PLC0415 - see _decoder
 
-    text = dumps(value, ensure_ascii=False)
+    text = dumps(value, ensure_ascii=False, default=str)  # TOML has dates, and JSON has none
     # A lone surrogate can stand in a value, and in no text that is written anywhere.
     shown = text.encode("utf-8", "backslashreplace").decode("utf-8")
     longest = 60

@@ -5,8 +5,9 @@ from typing import Any
 
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
+from srvstat.contract.models import ContractModel
 from srvstat.contract.openapi.texts import MODELS
-from srvstat.contract.requests import CompareRequest, ContractModel
+from srvstat.contract.requests import CompareRequest
 from srvstat.contract.responses import (
     CompareResponse,
     ErrorResponse,

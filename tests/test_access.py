@@ -1,0 +1,303 @@
+"""Plans, keys, and the file that holds them."""
+
+import hashlib
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from access_files import PLANS, AccessFile, access_files, key_table
+from srvstat.access import MAX_ACCESS_BYTES, Access, Plan, add_key, new_key, read_access
+from srvstat.contract.errors import (
+    FeatureNotAvailableError,
+    SourceError,
+    UsageError,
+)
+from srvstat.contract.requests import CompareRequest, ServerReference, compare_request
+
+STARTER = Plan("starter", ("get-server", "compare-servers"), ("24h", "7d"), 0, 60)
+DETAILS = Plan("details", ("get-server",), (), 7, None)
+ONE, OTHER = "1" * 64, "2" * 64
+GET = ServerReference(identifier="a", by="id")
+
+
+def compare(range: str) -> CompareRequest:
+    return compare_request(["a", "b"], range=range)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where a file with two plans and no key stands."""
+    path = tmp_path / "access.toml"
+    path.write_text(PLANS)
+    return path
+
+
+def refusal(path: Path, content: str | bytes) -> str:
+    """Return why a content is refused, without the file's name."""
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(SourceError) as refused:
+        read_access(str(path))
+    return refused.value.reason.removeprefix(str(path))
+
+
+def test_a_file_gives_its_plans_and_whose_each_key_is(path: Path) -> None:
+    key = "srvstat_one"
+    path.write_text(PLANS + key_table(hashlib.sha256(key.encode()).hexdigest(), "details"))
+
+    access = read_access(str(path))
+
+    assert access.plans == {"starter": STARTER, "details": DETAILS}
+    assert access.plan("details") == DETAILS
+    customer = access.customer(key.encode())
+    assert customer is not None
+    assert customer.plan == DETAILS
+    assert access.customer(b"srvstat_other") is None
+    assert access.customer(b"") is None
+    assert access.customer(b"\xff\x00") is None
+
+
+def test_an_unknown_plan_is_told_with_those_there_are(path: Path) -> None:
+    with pytest.raises(UsageError, match=r'^no plan "pro"; there are starter, details$'):
+        read_access(str(path)).plan("pro")
+    with pytest.raises(UsageError, match=r'^no plan "pro"; there is none at all$'):
+        Access({}, ()).plan("pro")
+
+
+@pytest.mark.parametrize(
+    ("plan", "request_", "reason"),
+    [
+        (STARTER, GET, None),
+        (STARTER, compare("24h"), None),
+        (STARTER, compare("7d"), None),
+        (STARTER, compare("30d"), "the plan starter has no 30d, only 24h, 7d"),
+        (STARTER, compare("1y"), "the plan starter has no 1y, only 24h, 7d"),
+        (DETAILS, GET, None),
+        (DETAILS, compare("24h"), "the plan details has no compare-servers, only get-server"),
+        (
+            Plan("none", (), ("24h",), 365, None),
+            GET,
+            "the plan none has no get-server, nothing of the kind",
+        ),
+        (
+            Plan("one", ("compare-servers",), ("24h",), 365, None),
+            GET,
+            "the plan one has no get-server, only compare-servers",
+        ),
+        (Plan("one", ("compare-servers",), ("24h",), 0, None), compare("24h"), None),
+        (
+            Plan("raw", ("compare-servers",), (), 365, None),
+            compare("24h"),
+            "the plan raw has no 24h, nothing of the kind",
+        ),
+    ],
+)
+def test_a_plan_allows_its_operations_and_ranges_and_nothing_else(
+    plan: Plan, request_: ServerReference | CompareRequest, reason: str | None
+) -> None:
+    if reason is None:
+        plan.must_allow(request_)
+    else:
+        with pytest.raises(FeatureNotAvailableError) as refused:
+            plan.must_allow(request_)
+        assert refused.value.reason == reason
+
+
+def test_a_range_that_is_left_out_is_judged_as_the_one_it_stands_for() -> None:
+    with pytest.raises(FeatureNotAvailableError, match="has no 30d, only 24h, 7d"):
+        STARTER.must_allow(compare_request(["a", "b"]))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", ", line 1: plans: missing"),
+        ("plans = 1", ", line 1: plans: a table is needed"),
+        ("\n\nplans.a = 1", ", line 3: plans.a: a table is needed"),
+        ("[plans.a]\nranges = []\n", ", line 1: plans.a.operations: missing"),
+        ("[plans.a]\noperations = []\n\n", ", line 1: plans.a.ranges: missing"),
+        (
+            PLANS + "more = 1\n",
+            ", line 10: plans.details.more: not a property of the access file",
+        ),
+        (PLANS + "[more]\n", ", line 10: more: not a property of the access file"),
+        (
+            PLANS.replace('"7d"', '"7d", "8d"'),
+            ', line 3: plans.starter.ranges[2]: "8d" is not one of 24h, 7d, 30d, 90d, 1y',
+        ),
+        (
+            PLANS.replace('"7d"', "2026-01-01"),
+            ', line 3: plans.starter.ranges[1]: "2026-01-01" is not one of 24h, 7d, 30d, 90d, 1y',
+        ),
+        (PLANS.replace('"7d"', '"24h"'), ", line 3: plans.starter.ranges[1]: the same as [0]"),
+        (
+            PLANS.replace('["get-server"]', '["get"]'),
+            ', line 7: plans.details.operations[0]: "get" is not one of get-server, compare-servers',  # noqa: E501 - one line, as it is told
+        ),
+        (
+            PLANS.replace('["get-server"]', '"get-server"'),
+            ", line 7: plans.details.operations: an array is needed",
+        ),
+        (
+            PLANS.replace("days = 7", "days = -1"),
+            ", line 9: plans.details.raw_history_days: at least 0 is needed",
+        ),
+        (
+            PLANS.replace("days = 7", "days = 7.0"),
+            ", line 9: plans.details.raw_history_days: a whole number is needed",
+        ),
+        (
+            PLANS.replace("= 60", "= 0"),
+            ", line 4: plans.starter.requests_per_minute: at least 1 is needed",
+        ),
+        (
+            PLANS.replace("= 60", "= true"),
+            ", line 4: plans.starter.requests_per_minute: a whole number is needed",
+        ),
+        (
+            PLANS.replace("= 60", '= "60"'),
+            ", line 4: plans.starter.requests_per_minute: a whole number is needed",
+        ),
+        (
+            PLANS.replace("= 60", f"= {2**53}"),
+            ", line 4: plans.starter.requests_per_minute: at most 9,007,199,254,740,991 is allowed",
+        ),
+        (
+            PLANS.replace("plans.details", 'plans."all of it"'),
+            ', line 6: plans["all of it"]: a plan\'s name is 1 to 64 letters, digits, hyphens and underscores',  # noqa: E501 - one line, as it is told
+        ),
+        (PLANS + "[keys]\n", ", line 10: keys: an array is needed"),
+        (PLANS + key_table("1" * 63), ", line 12: keys[0].sha256: 64 hexadecimal digits in lower case are needed"),  # noqa: E501 - one line, as it is told
+        (PLANS + key_table("A" * 64), ", line 12: keys[0].sha256: 64 hexadecimal digits in lower case are needed"),  # noqa: E501 - one line, as it is told
+        (PLANS + key_table(ONE + r"\n"), ", line 12: keys[0].sha256: 64 hexadecimal digits in lower case are needed"),  # noqa: E501 - one line, as it is told
+        (PLANS + f"[[keys]]\nsha256 = {ONE}", ", line 11: keys[0].sha256: a string is needed"),
+        (PLANS + '[[keys]]\nplan = "starter"', ", line 10: keys[0].sha256: missing"),
+        (PLANS + f'[[keys]]\nsha256 = "{ONE}"', ", line 10: keys[0].plan: missing"),
+        (
+            PLANS + key_table(ONE) + key_table(OTHER, "pro"),
+            ", line 17: keys[1].plan: not one of the plans, which are starter, details",
+        ),
+        (
+            PLANS + key_table(ONE) + key_table(OTHER) + key_table(ONE, "details"),
+            ", line 20: keys[2].sha256: the same as keys[0].sha256",
+        ),
+        (
+            f'keys = [\n{{sha256 = "{ONE}", plan = "a"}}]\nplans = {{}}',
+            ", line 1: keys[0].plan: not one of the plans, which are none at all",
+        ),
+        ("[plans.a]\nranges", ", line 2: not TOML at its end: Expected '=' after a key in a key/value pair"),  # noqa: E501 - one line, as it is told
+        ("[plans.a]\n= 1\n", ", line 2: not TOML at column 1: Invalid statement"),
+        (PLANS + "[plans.starter]\n", ", line 10: not TOML at column 15: Cannot declare ('plans', 'starter') twice"),  # noqa: E501 - one line, as it is told
+        ("\ufeff" + PLANS, ", line 1: not TOML at column 1: Invalid statement"),
+        (f"[plans.a]\nranges = {'[' * 100_000}", ", line 1: nested too deeply"),
+        (f"x = {'9' * 5_000}", ", line 1: not TOML: a number of too many digits"),
+        (b"[plans.a]\n# \xff\n", ", line 2: not UTF-8"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_refused_with_the_line_the_place_and_the_reason(
+    path: Path, content: str | bytes, reason: str
+) -> None:
+    assert refusal(path, content) == reason
+
+
+def test_lines_are_counted_with_windows_line_ends_too(path: Path) -> None:
+    content = (PLANS + key_table("x")).replace("\n", "\r\n")
+
+    assert refusal(path, content).startswith(", line 12: keys[0].sha256: ")
+
+
+def test_what_is_deep_enough_to_be_read_and_too_deep_to_be_shown_is_refused(path: Path) -> None:
+    for depth in (100, 300, 450, 900):
+        content = PLANS.replace('"7d"', "[" * depth + "]" * depth)
+        assert re.match(
+            r", line (1: nested|3: plans.starter.ranges\[1\]: \[\[)", refusal(path, content)
+        )
+
+
+def test_a_key_in_the_place_of_its_digest_is_not_repeated(path: Path) -> None:
+    key = new_key()
+    for content in (
+        PLANS + key_table(key),
+        PLANS + key_table(ONE, key),
+        PLANS + f'[[keys]]\n{key} = "starter"\n',
+        PLANS + f'[keys]\n{key} = "starter"\n',
+        PLANS + f'{key} = "starter"\n',
+        PLANS + f"keys = [{{{key} = 1, {key} = 2}}]\n",
+        PLANS.replace("plans.details", f'plans."{key} "'),
+    ):
+        assert key not in refusal(path, content)
+
+
+def test_nothing_that_is_shown_of_access_holds_a_key_or_its_digest(path: Path) -> None:
+    key = new_key()
+    add_key(str(path), "starter", key)
+
+    access = read_access(str(path))
+
+    assert key not in repr(access) + repr(access.customers)
+    assert key not in path.read_text()
+
+
+def test_a_file_over_4_mib_is_refused(path: Path) -> None:
+    content = PLANS + "#" * (MAX_ACCESS_BYTES - len(PLANS))
+    path.write_text(content)
+
+    assert read_access(str(path)).plans.keys() == {"starter", "details"}
+    assert refusal(path, content + "#") == ": more than 4,194,304 bytes"
+    path.write_text(content)
+    with pytest.raises(SourceError, match="would have more than 4,194,304 bytes"):
+        add_key(str(path), "starter", new_key())
+    assert path.read_text() == content
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path, reason in (
+        (str(tmp_path), "a directory, not an access file"),
+        (str(fifo), "a pipe, socket or device, not an access file"),
+        (os.devnull, "a pipe, socket or device, not an access file"),
+        (
+            str(tmp_path / "none"),
+            "no such file; docs/access.md shows how to write one, and `srvstat demo` writes one",
+        ),
+        (str(fifo / "below"), "Not a directory"),
+        ("a\0b", "not a file name"),
+    ):
+        with pytest.raises(SourceError) as refused:
+            read_access(path)
+        assert refused.value.reason == f"{path}: {reason}"
+
+
+def test_a_bad_value_far_down_in_a_long_file_is_found_at_once(path: Path) -> None:
+    keys = "".join(key_table(f"{number:064x}") for number in range(7_500))
+    content = PLANS + keys + key_table("x")
+    began = time.process_time()
+
+    reason = refusal(path, content)
+
+    assert reason.startswith(", line 30012: keys[7500].sha256: ")
+    assert time.process_time() - began < 1
+
+
+@given(access_files())
+def test_whatever_the_form_a_file_reads_as_what_it_says(
+    tmp_path_factory: pytest.TempPathFactory,
+    file: AccessFile,
+) -> None:
+    text, plans, keys = file
+    path = tmp_path_factory.getbasetemp() / "written.toml"
+    path.write_bytes(text.encode())
+
+    access = read_access(str(path))
+
+    assert list(access.plans) == list(plans)
+    for name, plan in plans.items():
+        read = access.plans[name]
+        assert (list(read.operations), list(read.ranges)) == (plan["operations"], plan["ranges"])
+        assert read.raw_history_days == plan.get("raw_history_days", 0)
+        assert read.requests_per_minute == plan.get("requests_per_minute")
+    assert {one.sha256.hex(): one.plan.name for one in access.customers} == keys
