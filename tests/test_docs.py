@@ -120,6 +120,7 @@ def _all_errors() -> list[type[SrvstatError]]:
         "access new-key",
         "access check",
         "demo",
+        "openapi",
         "snapshot",
         "snapshot build",
         "snapshot info",

@@ -34,6 +34,7 @@ OURS_TO_ANSWER = {
     "srvstat.cli.demo",
     "srvstat.cli.interruptions",
     "srvstat.cli.main",
+    "srvstat.cli.openapi",
     "srvstat.cli.options",
     "srvstat.cli.output",
     "srvstat.cli.queries",

@@ -5,11 +5,10 @@ from typing import Annotated
 import typer
 
 import srvstat
-from srvstat.cli import access, demo, queries, serve, snapshots
+from srvstat.cli import access, demo, openapi, queries, serve, snapshots
 from srvstat.cli.output import tell
+from srvstat.contract import CONTRACT_VERSION
 from srvstat.snapshot.schema import FORMAT_VERSION
-
-CONTRACT_VERSION = "1.0.0"
 
 _EXIT_CODES = """Exit codes: 0 an answer, 2 wrong usage, 3 no usable snapshot, 4 output not written,
 5 a difference found, 6 an input file refused, 40 invalid request, 43 not in the plan,
@@ -81,6 +80,7 @@ app.add_typer(snapshot_app, name="snapshot")
 app.add_typer(access_app, name="access")
 app.command()(serve.serve)
 app.command()(demo.demo)
+app.command()(openapi.openapi)
 snapshot_app.command()(snapshots.build)
 snapshot_app.command()(snapshots.info)
 snapshot_app.command()(snapshots.verify)
