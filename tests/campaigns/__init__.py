@@ -1,12 +1,25 @@
 """Campaigns: promises of srvstat tried many times over, each with a short and a long form."""
 
-from campaigns import damage, faults, flips, fuzz, kills, mutants, order, parallel, requests, text
+from campaigns import (
+    damage,
+    faults,
+    flips,
+    fuzz,
+    kills,
+    mutants,
+    order,
+    parallel,
+    requests,
+    schema,
+    text,
+)
 from campaigns.campaign import Campaign
 
 _ALL: tuple[Campaign, ...] = (
     flips.CAMPAIGN,
     damage.CAMPAIGN,
     requests.CAMPAIGN,
+    schema.CAMPAIGN,
     text.CAMPAIGN,
     faults.CAMPAIGN,
     order.CAMPAIGN,

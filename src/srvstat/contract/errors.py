@@ -4,7 +4,17 @@ An edge (the command line, the HTTP service) maps a class to an exit code or a s
 place; nothing below an edge exits or prints.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+ErrorCode = Literal[
+    "INVALID_REQUEST",
+    "GATEWAY_UNAUTHORIZED",
+    "FEATURE_NOT_AVAILABLE",
+    "SERVER_NOT_FOUND",
+    "RATE_LIMITED",
+    "INTERNAL_ERROR",
+]
+"""The codes of the API's errors, all there are."""
 
 
 class SrvstatError(Exception):
@@ -58,7 +68,7 @@ class ApiError(SrvstatError):
     asked; the answer's body never holds it.
     """
 
-    code: ClassVar[str]
+    code: ClassVar[ErrorCode]
     http_status: ClassVar[int]
     message: ClassVar[str]
 

@@ -22,7 +22,13 @@ class ContractModel(BaseModel):
     """A model that coerces nothing, knows all its properties and does not change."""
 
     # A command pays for the models it uses: the others are never built.
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        defer_build=True,
+        json_schema_serialization_defaults_required=True,  # an answer leaves nothing out
+    )
 
 
 _Member = TypeVar("_Member", bound=Hashable)

@@ -52,7 +52,11 @@ class CompareRequest(ContractModel):
 
     servers: Annotated[
         Members[ServerReference],
-        Field(min_length=MIN_SERVERS, max_length=MAX_SERVERS),
+        Field(
+            min_length=MIN_SERVERS,
+            max_length=MAX_SERVERS,
+            json_schema_extra={"uniqueItems": True},
+        ),
         AfterValidator(_without_duplicates),
     ]
     range: Range = DEFAULT_RANGE

@@ -3,15 +3,29 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from srvstat.contract import wire
-from srvstat.contract.errors import ApiError
+from srvstat.contract.errors import ApiError, ErrorCode
 from srvstat.contract.models import ContractModel
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
 
 Game = Literal["game_a", "game_b"]
+
+# Ours are integers (D5, D6). The specification promises numbers, and so does what is published.
+CountOrNull = Annotated[int | None, WithJsonSchema({"type": ["number", "null"]})]
+
+# What an instant looks like (D4) is published. Ours are written by one function, and not judged.
+Instant = Annotated[
+    str,
+    Field(
+        json_schema_extra={
+            "format": "date-time",
+            "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
+        }
+    ),
+]
 
 
 class Response(ContractModel):
@@ -25,7 +39,7 @@ class Response(ContractModel):
 class GrowthFields(ContractModel):
     """The last observation minus the first (D6); the percentage is of the first."""
 
-    players: int | None
+    players: CountOrNull
     percentage: float | None
 
 
@@ -38,8 +52,8 @@ class ServerResult(ContractModel):
     currentPlayers: int
     averagePlayers: float | None
     medianPlayers: float | None
-    peakPlayers: int | None
-    lowestPlayers: int | None
+    peakPlayers: CountOrNull
+    lowestPlayers: CountOrNull
     growth: GrowthFields
     uptime: None = None
     sampleCount: Annotated[int, Field(ge=0)]
@@ -88,8 +102,8 @@ class ServerDetail(ContractModel):
     chatUrl: str
     iconUrl: str | None
     offline: bool
-    firstSeenAt: str
-    updatedAt: str
+    firstSeenAt: Instant
+    updatedAt: Instant
 
 
 class ServerResponse(Response):
@@ -98,10 +112,18 @@ class ServerResponse(Response):
     data: ServerDetail
 
 
+class HealthResponse(Response):
+    """The answer of the health check, which is no part of the contract."""
+
+    status: Literal["ok"] = "ok"
+    asOf: Instant
+    root: Annotated[str, Field(json_schema_extra={"pattern": "^[0-9a-f]{64}$"})]
+
+
 class ErrorFields(ContractModel):
     """What an error says to everybody."""
 
-    code: str
+    code: ErrorCode
     message: str
 
 
@@ -111,6 +133,6 @@ class ErrorResponse(Response):
     error: ErrorFields
 
     @classmethod
-    def of(cls, error: ApiError) -> "ErrorResponse":
+    def of(cls, error: ApiError | type[ApiError]) -> "ErrorResponse":
         """Return the published answer for an error; its reason stays out."""
         return cls(error=ErrorFields(code=error.code, message=error.message))

@@ -1,0 +1,15 @@
+"""`openapi`: the description of the HTTP service, for tools."""
+
+from srvstat.cli.output import Outcome
+
+
+def openapi() -> Outcome:
+    """Print the OpenAPI 3.1 document of the service.
+
+    Its examples are the answers of the demo's snapshot. The document is the same everywhere.
+
+    Example: srvstat openapi > openapi.json
+    """
+    from srvstat.contract.openapi.document import openapi_json
+
+    return Outcome([openapi_json()])

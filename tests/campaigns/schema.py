@@ -1,0 +1,118 @@
+"""Requests that Schemathesis makes of the OpenAPI document, at a real service.
+
+Sound and unsound ones, with methods, keys and content types that are not there: each answer must be
+one that the document describes.
+"""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from campaigns.campaign import Campaign, Result
+from serving import serving
+
+_DOCUMENT = Path(__file__).parents[2] / "docs" / "openapi.json"
+_KEY = "a-good-key"
+_ACCESS = f"""\
+[plans.everything]
+operations = ["get-server", "compare-servers"]
+ranges = ["24h", "7d", "30d", "90d", "1y"]
+
+[[keys]]
+sha256 = "{hashlib.sha256(_KEY.encode()).hexdigest()}"
+plan = "everything"
+"""
+
+# Without it an unsound request may be answered as a sound one for servers that there are not.
+_SETTINGS = """\
+[checks.positive_data_acceptance]
+expected-statuses = [200, 404]
+[checks.negative_data_rejection]
+expected-statuses = [400, 401, 405]
+"""
+
+_PHASES = "examples,coverage,fuzzing"
+_WITH_PARAMETERS = 3
+"""So many operations can be asked in more than one way; the health check cannot."""
+
+_TO_BE_SEEN = (200, 400, 401, 404, 405)
+"""Statuses without which the requests were too few, or all of a kind."""
+
+
+def run(seed: int, count: int) -> Result:
+    """Send at least `count` requests to a service over the demo's snapshot."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        demo = [sys.executable, "-m", "srvstat", "demo", "demo"]
+        subprocess.run(demo, cwd=directory, check=True, capture_output=True)
+        access = directory / "access.toml"
+        access.write_text(_ACCESS, encoding="utf-8")
+        snapshot = directory / "demo" / "snapshot.db"
+        with serving(snapshot, "--access", str(access)) as service:
+            found = _sent(service.url, seed, count, directory)
+            service.stop()  # and its log is whole
+            log = service.log()
+    answered = Counter(entry["status"] for entry in log if "status" in entry)
+    return Result(
+        answered.total(),
+        {f"answered {status}": answered[status] for status in sorted(answered)},
+        (
+            *found,
+            *_broken(log),
+            *(f"never {status}" for status in _TO_BE_SEEN if not answered[status]),
+        ),
+    )
+
+
+def _sent(url: str, seed: int, count: int, directory: Path) -> Sequence[str]:
+    """Have the requests made and sent, and return what was wrong with their answers."""
+    report = directory / "report.json"
+    settings = directory / "settings.toml"
+    settings.write_text(_SETTINGS, encoding="utf-8")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "schemathesis.cli", "--config-file", settings),
+            *("run", _DOCUMENT, "--url", url),
+            *("--header", f"X-Gateway-Key: {_KEY}", "--seed", str(seed), "--phases", _PHASES),
+            *("--max-examples", str(ceil(count / _WITH_PARAMETERS)), "--checks", "all"),
+            *("--generation-database", "none", "--suppress-health-check", "all"),
+            *("--output-sanitize", "false", "--no-color", "--request-timeout", "30"),
+            *("--report", "json", "--report-json-path", report),
+        ],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    ended = json.loads(report.read_bytes()) if report.exists() else {}
+    if done.returncode == 0 and ended.get("stop_reason") == "completed":
+        return ()
+    text = done.stdout.partition("= FAILURES =")[2].partition("= SUMMARY =")[0]
+    # Each with the command that sends the request again.
+    found = re.split(r"^\d+\. Test Case ID: ", text, flags=re.MULTILINE)[1:]
+    return found or [f"Schemathesis ended with {done.returncode}: {done.stdout}{done.stderr}"]
+
+
+def _broken(log: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield what the service has to say that it should not."""
+    for entry in log:
+        if entry.get("status", 0) >= 500 or entry.get("event", "stopped") != "stopped":
+            yield f"in the log: {json.dumps(entry)}"
+
+
+CAMPAIGN = Campaign(
+    name="schema",
+    promise="the service answers whatever it is asked as its OpenAPI document describes",
+    run=run,
+    short=2_000,
+    long=20_000,
+    unit="requests",
+)

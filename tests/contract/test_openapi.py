@@ -1,0 +1,344 @@
+"""The OpenAPI document: valid, complete, and what the models and the demo's snapshot say."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import product
+from random import Random
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from campaigns.request_bodies import draw_body
+from srvstat.contract import wire
+from srvstat.contract.errors import ApiError, InvalidRequestError
+from srvstat.contract.instants import format_instant
+from srvstat.contract.openapi.document import openapi_document
+from srvstat.contract.openapi.examples import COMPARISONS, HEALTH, SERVER, SERVER_IDENTIFIER
+from srvstat.contract.openapi.texts import MODELS
+from srvstat.contract.requests import (
+    MAX_BODY_BYTES,
+    read_compare_request,
+    server_reference,
+)
+from srvstat.contract.responses import ErrorResponse, HealthResponse
+from srvstat.operations import compare, get_server
+from srvstat.snapshot.read import open_file
+
+DOCUMENT = openapi_document()
+SCHEMAS = DOCUMENT["components"]["schemas"]
+METHODS = ("get", "head", "post")
+OPERATIONS = {
+    operation["operationId"]: operation
+    for path in DOCUMENT["paths"].values()
+    for method, operation in path.items()
+    if method in METHODS
+}
+OF_THE_CONTRACT = ("getServer", "headServer", "compareServers")
+
+NUMBER = ["number", "null"]
+RANGES = ["24h", "7d", "30d", "90d", "1y"]
+IDENTIFIER = {
+    "type": "string",
+    "pattern": "^[A-Za-z0-9-]+$",
+    "minLength": 1,
+    "maxLength": 128,
+}
+
+
+def resolved(part: Any) -> Any:
+    """Return what a part of the document is, or refers to."""
+    while "$ref" in part:
+        place, *steps = part["$ref"].split("/")
+        assert place == "#"
+        part = DOCUMENT
+        for step in steps:
+            part = part[step]
+    return part
+
+
+def validator(schema: Any) -> jsonschema_rs.Draft202012Validator:
+    """Return what judges values by a schema of the document."""
+    whole = {"allOf": [schema], "components": DOCUMENT["components"]}
+    return jsonschema_rs.Draft202012Validator(whole, validate_formats=True)
+
+
+def parts(value: Any, path: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every object of a document, with its place."""
+    if isinstance(value, dict):
+        yield path, value
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(part, dict | list):
+            yield from parts(part, f"{path}/{key}")
+
+
+def test_the_document_is_openapi_3_1() -> None:
+    # Imported here: it takes half a second, and the other tests do without.
+    import schemathesis  # noqa: PLC0415
+
+    schemathesis.openapi.from_dict(openapi_document()).validate()
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_schema_is_one_of_json_schema_2020_12(name: str) -> None:
+    jsonschema_rs.meta.validate(
+        {"$schema": "https://json-schema.org/draft/2020-12/schema", **SCHEMAS[name]}
+    )
+
+
+def test_every_reference_leads_somewhere_and_everything_shared_is_used() -> None:
+    used = {part["$ref"] for _, part in parts(DOCUMENT) if "$ref" in part}
+    shared = {
+        f"#/components/{kind}/{name}"
+        for kind in ("schemas", "responses", "headers")
+        for name in DOCUMENT["components"][kind]
+    }
+
+    assert used == shared
+
+
+def examples() -> list[Any]:
+    found = []
+    for place, part in parts(DOCUMENT):
+        if "schema" in part:
+            shown = {name: shown["value"] for name, shown in part.get("examples", {}).items()}
+            if "example" in part:
+                assert not shown, f"{place} has both"
+                shown = {"example": part["example"]}
+            found += [
+                pytest.param(part["schema"], value, id=f"{place}/{name}")
+                for name, value in shown.items()
+            ]
+    return found
+
+
+@pytest.mark.parametrize(("schema", "value"), examples())
+def test_every_example_is_valid_against_its_schema(schema: Any, value: Any) -> None:
+    validator(schema).validate(value)
+
+
+def test_the_examples_are_byte_for_byte_what_the_demos_snapshot_answers(demo_snapshot: str) -> None:
+    with closing(open_file(demo_snapshot)) as snapshot:
+        answer = get_server(snapshot, server_reference(SERVER_IDENTIFIER))
+        health = HealthResponse(asOf=format_instant(snapshot.as_of), root=snapshot.root)
+        assert answer.to_json() == SERVER.encode()
+        assert health.to_json() == HEALTH.encode()
+        for exchange in COMPARISONS.values():
+            request = read_compare_request(exchange.request.encode())
+            assert compare(snapshot, request).to_json() == exchange.answer.encode()
+
+
+def test_the_values_of_the_examples_have_the_bytes_of_the_answers() -> None:
+    text = json.dumps(OPERATIONS["compareServers"])
+    content = json.loads(text)["responses"]["200"]["content"]["application/json"]
+
+    for name, shown in content["examples"].items():
+        assert wire.encode(shown["value"]) == COMPARISONS[name].answer.encode()
+
+
+@pytest.mark.parametrize("operation_id", OF_THE_CONTRACT)
+def test_an_operation_of_the_contract_answers_these_and_asks_for_the_key(operation_id: str) -> None:
+    operation = OPERATIONS[operation_id]
+
+    assert list(operation["responses"]) == [
+        *("200", "400", "401", "403", "404", "405", "429", "500")
+    ]
+    assert "security" not in operation
+    assert DOCUMENT["security"] == [{"GatewayKey": []}]
+
+
+@pytest.mark.parametrize("operation_id", ["getServer", "compareServers"])
+@pytest.mark.parametrize("kind", ApiError.__subclasses__(), ids=lambda kind: kind.code)
+def test_every_error_has_its_status_its_exact_body_and_a_row_in_the_table(
+    operation_id: str, kind: type[ApiError]
+) -> None:
+    response = resolved(OPERATIONS[operation_id]["responses"][str(kind.http_status)])
+    content = response["content"]["application/json"]
+    body = ErrorResponse.of(kind).to_json()
+    shown = [content["example"]] if "example" in content else content["examples"].values()
+
+    assert all(wire.encode(value.get("value", value)) == body for value in shown)
+    judge = validator(content["schema"])
+    for code, message in product(ApiError.__subclasses__(), repeat=2):
+        value = {"error": {"code": code.code, "message": message.message}}
+        assert judge.is_valid(value) == (code is message is kind)
+    assert response["description"].startswith(f"{kind.code}: ")
+    row = f"\n| {kind.code} | {kind.http_status} | {kind.message} | "
+    assert row in DOCUMENT["info"]["description"]
+
+
+def test_the_codes_are_exactly_the_six() -> None:
+    codes = [kind.code for kind in ApiError.__subclasses__()]
+
+    assert SCHEMAS["ErrorFields"]["properties"]["code"] == {"type": "string", "enum": codes}
+    assert len(codes) == 6
+
+
+@pytest.mark.parametrize("operation_id", OPERATIONS)
+def test_every_answer_has_its_headers(operation_id: str) -> None:
+    more = {"401": "WWW-Authenticate", "405": "Allow", "429": "Retry-After"}
+
+    for status, response in OPERATIONS[operation_id]["responses"].items():
+        expected = {"X-Request-Id", "Cache-Control", *filter(None, [more.get(status)])}
+        headers = resolved(response)["headers"]
+        assert set(headers) == expected
+        assert all(resolved(header)["required"] for header in headers.values())
+
+
+@pytest.mark.parametrize(
+    ("get", "head"), [("getServer", "headServer"), ("getHealth", "headHealth")]
+)
+def test_head_answers_what_get_does_without_a_body(get: str, head: str) -> None:
+    got, headed = OPERATIONS[get]["responses"], OPERATIONS[head]["responses"]
+
+    assert list(headed) == list(got)
+    for status, response in got.items():
+        whole = resolved(response)
+        assert headed[status] == {key: whole[key] for key in ("description", "headers")}
+
+
+def test_the_health_check_needs_no_key() -> None:
+    assert OPERATIONS["getHealth"]["security"] == OPERATIONS["headHealth"]["security"] == []
+    assert list(DOCUMENT["paths"])[-1] == "/healthz"
+
+
+def test_the_parameters_of_get_server_are_those_of_the_contract() -> None:
+    identifier, by = DOCUMENT["paths"]["/gateway/v1/servers/{identifier}"]["parameters"]
+
+    assert (identifier["name"], identifier["in"], identifier["required"]) == (
+        *("identifier", "path", True),
+    )
+    assert identifier["schema"] == IDENTIFIER
+    assert (by["name"], by["in"], by.get("required")) == ("by", "query", None)
+    assert by["schema"] == {"type": "string", "enum": ["id", "cfxId"], "default": "id"}
+
+
+def typed(name: str) -> dict[str, Any]:
+    """Return the type of each property of a schema, or the name of its schema."""
+    return {
+        key: part["$ref"].rpartition("/")[2] if "$ref" in part else part["type"]
+        for key, part in SCHEMAS[name]["properties"].items()
+    }
+
+
+TYPES: dict[str, dict[str, Any]] = {
+    "CompareResponse": {"range": "string", "data": "array"},
+    "ServerResult": {
+        "serverId": "string",
+        "cfxId": "string",
+        "range": "string",
+        "currentPlayers": "integer",
+        "averagePlayers": NUMBER,
+        "medianPlayers": NUMBER,
+        "peakPlayers": NUMBER,
+        "lowestPlayers": NUMBER,
+        "growth": "GrowthFields",
+        "uptime": "null",
+        "sampleCount": "integer",
+    },
+    "GrowthFields": {"players": NUMBER, "percentage": NUMBER},
+    "ServerResponse": {"data": "ServerDetail"},
+    "ServerDetail": {
+        "id": "string",
+        "game": "string",
+        "cfxId": "string",
+        "hostname": "string",
+        "projectName": "string",
+        "projectDescription": "string",
+        "region": "string",
+        "players": "Players",
+        "tags": "array",
+        "flags": "array",
+        "chatUrl": "string",
+        "iconUrl": ["string", "null"],
+        "offline": "boolean",
+        "firstSeenAt": "string",
+        "updatedAt": "string",
+    },
+    "Players": {"current": "integer", "max": "integer"},
+    "HealthResponse": {"status": "string", "asOf": "string", "root": "string"},
+    "ErrorResponse": {"error": "ErrorFields"},
+    "ErrorFields": {"code": "string", "message": "string"},
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_an_answer_has_exactly_the_fields_of_the_specification_and_all_of_them(name: str) -> None:
+    assert list(typed(name).items()) == list(TYPES[name].items())
+    assert SCHEMAS[name]["required"] == list(TYPES[name])
+    assert SCHEMAS[name]["additionalProperties"] is False
+
+
+def test_the_schema_of_a_comparison_is_that_of_the_specification() -> None:
+    servers, range_name = (
+        {key: part[key] for key in part if key != "description"}
+        for part in SCHEMAS["CompareRequest"]["properties"].values()
+    )
+    reference = SCHEMAS["ServerReference"]
+    results = SCHEMAS["CompareResponse"]["properties"]["data"]
+
+    assert servers == {
+        "type": "array",
+        "items": {"$ref": "#/components/schemas/ServerReference"},
+        "minItems": 2,
+        "maxItems": 5,
+        "uniqueItems": True,
+    }
+    assert range_name == {"type": "string", "enum": RANGES, "default": "30d"}
+    assert SCHEMAS["CompareRequest"]["required"] == ["servers"]
+    assert SCHEMAS["CompareRequest"]["additionalProperties"] is False
+    assert reference["required"] == ["identifier", "by"]
+    assert reference["additionalProperties"] is False
+    assert IDENTIFIER.items() <= reference["properties"]["identifier"].items()
+    assert (results["minItems"], results["maxItems"]) == (2, 5)
+    assert SCHEMAS["ServerResult"]["properties"]["sampleCount"]["minimum"] == 0
+    assert SCHEMAS["ServerResult"]["properties"]["range"]["enum"] == RANGES
+
+
+def test_a_text_is_about_a_property_that_there_is() -> None:
+    assert set(MODELS) == set(SCHEMAS)
+    for name, (_, texts) in MODELS.items():
+        assert set(texts) <= set(SCHEMAS[name]["properties"])
+
+
+def test_what_the_schema_says_of_a_request_is_what_is_done_with_it() -> None:
+    random = Random(5)  # noqa: S311 - cases are drawn from a seed, to be drawn again
+    judge = validator({"$ref": "#/components/schemas/CompareRequest"})
+    counts = {True: 0, False: 0}
+    while sum(counts.values()) < 2_000:
+        body = draw_body(random)
+        try:
+            value = wire.decode(body)
+            json.dumps(value, ensure_ascii=False).encode()
+        except (wire.JsonError, RecursionError, UnicodeEncodeError):
+            continue  # nothing that a schema judges
+        if len(body) <= MAX_BODY_BYTES:
+            is_valid = judge.is_valid(value)
+            counts[is_valid] += 1
+            assert is_valid == accepted(body), body
+    assert min(counts.values()) > 500
+
+
+def accepted(body: bytes) -> bool:
+    try:
+        read_compare_request(body)
+    except InvalidRequestError:
+        return False
+    return True
+
+
+def test_the_requests_shown_as_invalid_are() -> None:
+    shown = OPERATIONS["compareServers"]["responses"]["400"]["content"]["application/json"]
+    judge = validator({"$ref": "#/components/schemas/CompareRequest"})
+
+    bodies = [
+        re.fullmatch("Sent: `(.*)`", part["description"]) for part in shown["examples"].values()
+    ]
+
+    assert len(bodies) > 4
+    for body in bodies:
+        assert body
+        assert not accepted(body[1].encode())
+        assert not judge.is_valid(json.loads(body[1]))
