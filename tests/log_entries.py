@@ -19,11 +19,17 @@ def entries(service: Service, number: int, after: int = 0) -> list[dict[str, Any
 
 
 def logged(service: Service, sent: bytes) -> dict[str, Any]:
-    """Send a request, and return its only entry, which has the answer's own id."""
-    before = len(service.log())
+    """Send a request, and return the only entry that has its answer's id."""
     answer = answer_to(service, sent, to_head=sent.startswith(b"HEAD"))
-    (entry,) = entries(service, 1, before)
-    assert entry["id"] == answer.headers["x-request-id"]
+    deadline = time.monotonic() + 5
+    while not (found := _of_request(service, answer.headers["x-request-id"])):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    (entry,) = found
     assert entry["status"] == answer.status
     assert entry["bytes"] == len(answer.body)
     return entry
+
+
+def _of_request(service: Service, request_id: str) -> list[dict[str, Any]]:
+    return [entry for entry in service.log() if entry.get("id") == request_id]
