@@ -36,7 +36,6 @@ from srvstat.asgi.targets import (
     parameters,
     path_of,
 )
-from srvstat.contract import wire
 from srvstat.contract.errors import (
     ApiError,
     GatewayUnauthorizedError,
@@ -45,7 +44,7 @@ from srvstat.contract.errors import (
     SnapshotError,
 )
 from srvstat.contract.requests import CompareRequest, read_compare_request, read_server_reference
-from srvstat.contract.responses import ErrorResponse, comparison_json
+from srvstat.contract.responses import ErrorResponse, HealthResponse, comparison_json
 from srvstat.contract.wire import Written
 from srvstat.snapshot.read import SnapshotFile
 
@@ -132,7 +131,7 @@ class Service:
 
     async def _health(self) -> bytes:
         generation = await self._snapshot.current()
-        return wire.encode({"status": "ok", "asOf": generation.as_of, "root": generation.root})
+        return HealthResponse(asOf=generation.as_of, root=generation.root).to_json()
 
     async def _get_server(self, request: Request, operation: GetServer, caller: Caller) -> bytes:
         query = parameters(request.scope["query_string"], known=("by",))
