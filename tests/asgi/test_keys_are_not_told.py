@@ -28,14 +28,14 @@ PLACES = {
     "an unknown path": b"GET /%b HTTP/1.1",
     "the name of a parameter": b"GET /gateway/v1/servers/a?%b HTTP/1.1",
     "a parameter": b"GET /gateway/v1/servers/a?by=%b HTTP/1.1",
-    "a long parameter": b"GET /gateway/v1/servers/a?by=xxxxxxxxxxxxxxxxxxxxx%b HTTP/1.1",
+    "a long parameter": b"GET /gateway/v1/servers/a?by=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx%b HTTP/1.1",
     "the method": b"%b /gateway/v1/servers/a HTTP/1.1",
 }
 BODIES = {
     "a range": TWO[:-1] + b',"range":"%b"}',
     "the name of a property": TWO[:-1] + b',"%b":1}',
     "an identifier": TWO.replace(b'"a"', b'"%b_"'),
-    "a long identifier": TWO.replace(b'"a"', b'"xxxxxxxxxxxxxxxxxxxxx%b"'),
+    "a long identifier": TWO.replace(b'"a"', b'"' + b"x" * 42 + b'%b_"'),
     "a namespace": TWO.replace(b'"id"', b'"%b"', 1),
 }
 
@@ -48,7 +48,7 @@ def is_without(secret: str, service: Service, sent: bytes) -> None:
     while answer.headers["x-request-id"] not in str(service.log()):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert secret[:20] not in str(service.log())
+    assert secret[:8] not in str(service.log())
 
 
 @pytest.mark.parametrize("line", PLACES.values(), ids=PLACES)

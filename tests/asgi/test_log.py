@@ -179,11 +179,14 @@ def test_a_log_that_cannot_be_written_holds_nothing_up(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,  # nobody reads it, and it is soon full
     ) as process:
-        assert process.stdout
-        port = int(process.stdout.readline().rpartition(b":")[2])
-        with Client(Service(process, port, tmp_path)) as client:
-            for _ in range(40):
-                client.send(get(b"a") * 20)
-                assert [client.answer().body for _ in range(20)] == [SERVER_A] * 20
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=5) == 143
+        try:
+            assert process.stdout
+            port = int(process.stdout.readline().rpartition(b":")[2])
+            with Client(Service(process, port, tmp_path)) as client:
+                for _ in range(40):
+                    client.send(get(b"a") * 20)
+                    assert [client.answer().body for _ in range(20)] == [SERVER_A] * 20
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=5) == 143
+        finally:
+            process.kill()

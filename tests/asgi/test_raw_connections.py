@@ -137,8 +137,9 @@ def test_whoever_says_no_more_is_answered(client: Client) -> None:
     assert client.rest() == b""
 
 
-def test_half_a_body_and_no_more_is_answered(client: Client) -> None:
-    client.send(get(b"a") + compare(TWO)[:-1])
+@pytest.mark.parametrize("sent", [compare(TWO)[:-1], compare(TWO + b"\n")[:-1]])
+def test_a_body_without_its_end_is_refused(sent: bytes, client: Client) -> None:
+    client.send(get(b"a") + sent)
     client.send_no_more()
 
     assert outcome(client.answer()) == (200, SERVER_A)

@@ -126,7 +126,7 @@ LENGTHS = {
     "a length of nothing": (posted(b"Content-Length: 0", body=b""), REFUSED),
     "zeros before the length": (posted(b"Content-Length: 0000000071"), ANSWERED),
     "a length and chunks": (
-        posted(b"Content-Length: 5", CHUNKED, body=b"0\r\n\r\n"),
+        posted(b"Content-Length: 71", CHUNKED, body=b"47\r\n" + TWO + b"\r\n0\r\n\r\n"),
         REFUSED._replace(stays=False, headers=CLOSE),
     ),
     "a length and chunks, without a key": (
@@ -164,6 +164,7 @@ CHUNKS = {
     "a size of -1": (chunks(b"-1"), BROKEN),
     "a size of 0x47": (chunks(b"0x47"), BROKEN),
     "a size of 30 digits": (chunks(b"f" * 30), BROKEN),
+    "no end that is one, after a sound body": (chunks(end=b"zz\r\n"), BROKEN),
     "a chunk longer than its size": (chunks(b"46"), BROKEN),
     "a chunk that is none, without a key": (
         request(COMPARE, HOST, JSON, CHUNKED) + b"zz\r\n",

@@ -238,6 +238,16 @@ def test_a_bad_snapshot_is_refused_once_and_the_old_one_goes_on(
     assert notices(service, 2)[1]["event"] == "a new snapshot is served"
 
 
+def test_a_bad_snapshot_that_grows_is_refused_once(service: Service, path: Path) -> None:
+    path.unlink()
+    for _ in range(5):
+        with path.open("ab") as file:
+            file.write(b"not a snapshot")
+        assert players(service) == 6
+
+    assert len(notices(service, 1)) == 1
+
+
 def test_the_same_snapshot_may_come_back(
     service: Service, path: Path, snapshots: dict[int, Path]
 ) -> None:
