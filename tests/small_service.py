@@ -1,7 +1,8 @@
 """A small snapshot, a service over it, and what it is to answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,6 +24,39 @@ def build_small(directory: Path, name: str = "small.db", *, players: int = 6) ->
     ran = srvstat("snapshot", "build", name, *sources, "--overwrite", cwd=directory)
     assert ran.exit_code == 0, ran.stderr
     return directory / name
+
+
+PLANS = """
+[plans.all]
+operations = ["get-server", "compare-servers"]
+ranges = ["24h", "7d", "30d", "90d", "1y"]
+
+[plans.short]
+operations = ["get-server", "compare-servers"]
+ranges = ["24h", "7d"]
+
+[plans.get]
+operations = ["get-server"]
+ranges = []
+
+[plans.compare]
+operations = ["compare-servers"]
+ranges = ["30d"]
+
+[plans.three]
+operations = ["get-server"]
+ranges = []
+requests_per_minute = 3
+"""
+
+
+def access_text(keys: Mapping[str, str]) -> str:
+    """Return an access file with these keys, each with its plan, which is one of PLANS."""
+    tables = (
+        f'[[keys]]\nsha256 = "{sha256(key.encode()).hexdigest()}"\nplan = "{plan}"\n'
+        for key, plan in keys.items()
+    )
+    return PLANS + "".join(tables)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from srvstat import operations
 from srvstat.asgi.callers import KEY_HEADER, Caller, Callers, TooManyRequestsError
+from srvstat.asgi.hiding import without_keys
 from srvstat.asgi.log import Log
 from srvstat.asgi.reading import (
     JSON,
@@ -201,7 +202,11 @@ def _entry(request: Request) -> dict[str, Any]:
 def _request_id(headers: Headers) -> str:
     """Return the client's own name for its request, where that is harmless, or a new one."""
     given = headers.getlist("x-request-id")
-    return given[0] if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) else _new_id()
+    if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]):
+        (name,) = given
+        if without_keys(name, headers.getlist(KEY_HEADER)) == name:
+            return name
+    return _new_id()
 
 
 def _new_id() -> str:
@@ -209,9 +214,7 @@ def _new_id() -> str:
 
 
 def _without_keys(entry: dict[str, Any], headers: Headers) -> dict[str, Any]:
-    """Take out of an entry whatever key came with the request: a client may put it anywhere."""
-    for key in filter(None, headers.getlist(KEY_HEADER)):
-        for field in ("id", "path", "reason"):
-            if key in entry.get(field, ""):
-                entry[field] = entry[field].replace(key, "[key]")
+    for field in ("method", "path", "reason"):
+        if field in entry:
+            entry[field] = without_keys(entry[field], headers.getlist(KEY_HEADER))
     return entry

@@ -11,7 +11,7 @@ HEALTH = b"/healthz"
 COMPARE = b"/gateway/v1/compare"
 SERVERS = b"/gateway/v1/servers/"
 
-_ORIGIN = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
+_ORIGIN = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 _ESCAPED = re.compile(rb"(?:[^%]|%[0-9A-Fa-f]{2})*", re.DOTALL)
 
 

@@ -1,0 +1,168 @@
+"""One answer through two doors: the service's bytes are those of the command line."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+from urllib.parse import quote
+
+import pytest
+
+from campaigns.request_bodies import draw_body
+from conftest import AS_OF, DAY, Cli, csv, ndjson, server, srvstat
+from exchanging import COMPARE, HOST, JSON, Answer, Client, request
+from serving import Service, serving
+from small_service import access_text
+
+SEED = 20
+BODIES = 1_000
+IDENTIFIERS = 300
+EXIT_CODES = {200: 0, 400: 40, 403: 43, 404: 44}
+
+# All but two of the identifiers that are drawn name a server in one namespace or in both, and
+# some of them two different ones.
+SERVERS = [
+    server("a", cfxId="A"),
+    server("A", cfxId="x-1"),
+    server("b", cfxId="C"),
+    server("C", cfxId="b"),
+    server("-", cfxId="0", hostname="\u202e\x7f\u2028", projectName='"\\\n'),
+    server("0", cfxId="-", tags=["\U0001f680", "\u00e9"]),
+    server("id", cfxId="by"),
+    server("by", cfxId="id"),
+    server("srv-1", cfxId="srv-1"),
+    server("--5", cfxId="null"),
+    server("1e5", cfxId="x-2", publishable=False),
+    server("x" * 128, cfxId="x-3"),
+]
+PLANS = [None, None, None, "all", "short", "compare", "get"]
+
+
+class Question(NamedTuple):
+    """A question for both doors: the arguments of one and the bytes for the other."""
+
+    arguments: list[str]
+    sent: bytes
+
+
+class Doors(NamedTuple):
+    """What both doors lead to."""
+
+    snapshot: str
+    access: str
+    service: Service
+
+
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
+    """Serve a snapshot of about a year, in which no number of players is a round one."""
+    directory = tmp_path_factory.mktemp("parity")
+    random = Random(SEED)  # noqa: S311 - drawn again with each run
+    rows = [
+        (of["id"], AS_OF - at * DAY // 3, random.randrange(1_000) ** (1 + at % 2))
+        for of in SERVERS[:9]
+        for at in range(0, 1_200, random.randrange(1, 40))
+    ]
+    (directory / "servers.ndjson").write_bytes(ndjson(SERVERS))
+    (directory / "year.csv").write_bytes(csv(rows))
+    sources = ("--servers", "servers.ndjson", "--observations", "year.csv")
+    ran = srvstat("snapshot", "build", "year.db", *sources, "--quiet", cwd=directory)
+    assert ran.exit_code == 0, ran.stderr
+    access = directory / "access.toml"
+    keys = {f"key-of-{plan}": plan for plan in PLANS if plan}
+    access.write_text(access_text(keys), encoding="utf-8")
+    with serving(directory / "year.db", "--access", str(access)) as service:
+        yield Doors(str(directory / "year.db"), str(access), service)
+
+
+def key_of(plan: str | None) -> bytes:
+    return b"X-Gateway-Key: key-of-" + (plan or "all").encode()
+
+
+def options(doors: Doors, plan: str | None) -> list[str]:
+    with_plan = ["--plan", plan, "--access", doors.access] if plan else []
+    return ["--json", "--snapshot", doors.snapshot, *with_plan]
+
+
+def answers(
+    questions: Iterator[Question], doors: Doors, cli: Cli
+) -> Iterator[tuple[Question, Answer]]:
+    """Ask both doors, see that they agree, and yield what was answered."""
+    with Client(doors.service) as client:
+        for question in questions:
+            client.send(question.sent)
+            answer = client.answer()
+            ran = cli(*question.arguments)
+            assert (ran.stdout, ran.exit_code) == (
+                answer.body + b"\n",
+                EXIT_CODES[answer.status],
+            ), question
+            yield question, answer
+
+
+def comparisons(doors: Doors, directory: Path) -> Iterator[Question]:
+    random = Random(SEED)  # noqa: S311 - drawn again with each run
+    path = directory / "body.json"
+    for _ in range(BODIES):
+        body, plan = draw_body(random), random.choice(PLANS)
+        path.write_bytes(body)
+        yield Question(
+            ["compare", "--request", str(path), *options(doors, plan)],
+            request(COMPARE, HOST, key_of(plan), JSON, body=body),
+        )
+
+
+def identifiers() -> Iterator[str]:
+    """Draw identifiers: known ones, changed ones, and texts of any characters."""
+    random = Random(SEED)  # noqa: S311 - drawn again with each run
+    known = [of[name] for of in SERVERS for name in ("id", "cfxId")]
+    yield from known
+    odd = ["", "x" * 129, "a/b", "..", "a\n", "\x00", "%61", "a b", "+", "id:a", "\ufeffa", "a?b"]
+    yield from odd
+    for _ in range(IDENTIFIERS - len(known) - len(odd)):
+        text = random.choice(known)
+        at = random.randrange(len(text) + 1)
+        new = random.choice(["", "", "-", "a", "7", "_", "/", "\u00e9", "\U0001f680", "\r"])
+        yield text if random.random() < 0.4 else text[:at] + new + text[at + 1 :]
+
+
+def servers_asked_for(doors: Doors) -> Iterator[Question]:
+    random = Random(SEED)  # noqa: S311 - drawn again with each run
+    for number, identifier in enumerate(identifiers()):
+        for by in ("id", "cfxId", *((None, "ID", "") if number % 10 == 0 else ())):
+            plan = random.choice(PLANS)
+            path = "/gateway/v1/servers/" + quote(identifier, safe="")
+            query = "" if by is None else f"?by={by}"
+            # The command line reads a namespace in front of an identifier, and once.
+            namespace = by if by in {"id", "cfxId"} else "id"
+            of_by = [] if by in {"id", "cfxId", None} else ["--by", str(by)]
+            yield Question(
+                ["get", *of_by, *options(doors, plan), "--", f"{namespace}:{identifier}"],
+                request(f"GET {path}{query} HTTP/1.1".encode(), HOST, key_of(plan)),
+            )
+
+
+def test_a_body_is_answered_as_the_command_line_answers_it(
+    doors: Doors, cli: Cli, tmp_path: Path
+) -> None:
+    answered = list(answers(comparisons(doors, tmp_path), doors, cli))
+
+    statuses = Counter(answer.status for _, answer in answered)
+    assert statuses.keys() == EXIT_CODES.keys()
+    assert min(statuses.values()) >= 50, statuses
+
+    # What was answered before is the same answer, from memory.
+    with Client(doors.service) as client:
+        for question, answer in answered:
+            client.send(question.sent)
+            assert client.answer().told == answer.told
+
+
+def test_a_server_is_shown_as_the_command_line_shows_it(doors: Doors, cli: Cli) -> None:
+    answered = answers(servers_asked_for(doors), doors, cli)
+
+    statuses = Counter(answer.status for _, answer in answered)
+    assert statuses.keys() == EXIT_CODES.keys()
+    assert sum(statuses.values()) == 2 * IDENTIFIERS + 3 * IDENTIFIERS // 10
+    assert min(statuses.values()) >= 50, statuses

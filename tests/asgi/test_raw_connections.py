@@ -1,0 +1,192 @@
+"""What happens on one connection: bodies that wait to be asked for, many requests, half an end."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from exchanging import (
+    COMPARE,
+    ERRORS,
+    HEALTH,
+    HOST,
+    JSON,
+    KEY,
+    TWO,
+    A,
+    Answer,
+    Client,
+    compare,
+    get,
+    request,
+)
+from serving import Service
+from small_service import COMPARED, SERVER_A, serving_small
+
+INVALID = ERRORS["INVALID_REQUEST"]
+WAITING = [HOST, JSON, b"Expect: 100-continue", b"Content-Length: %d" % len(TWO)]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    with serving_small() as under_way:
+        yield under_way
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[Client]:
+    with Client(service) as connected:
+        yield connected
+
+
+def outcome(answer: Answer) -> tuple[int, bytes]:
+    return answer.status, answer.body
+
+
+def test_a_body_that_waits_is_asked_for(client: Client) -> None:
+    client.send(request(COMPARE, KEY, *WAITING))
+    client.continues()
+    client.send(TWO)
+
+    assert outcome(client.answer()) == (200, COMPARED)
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "status"),
+    [
+        (COMPARE, b"X-Gateway-Key:", 401),
+        (b"POST /nowhere HTTP/1.1", KEY, 404),
+        (b"PUT /gateway/v1/compare HTTP/1.1", KEY, 405),
+        (b"POST /gateway/v1/compare?x HTTP/1.1", KEY, 400),
+    ],
+)
+def test_a_body_is_not_asked_for_in_vain(
+    line: bytes, key: bytes, status: int, client: Client
+) -> None:
+    client.send(request(line, key, *WAITING))
+
+    assert client.answer().status == status
+
+    # Whoever sends it all the same has not spoiled the connection.
+    client.send(TWO + HEALTH)
+    assert client.answer().status == 200
+
+
+def test_a_body_that_is_announced_as_too_long_is_not_asked_for(client: Client) -> None:
+    client.send(request(COMPARE, KEY, *WAITING[:-1], b"Content-Length: 16385"))
+
+    assert outcome(client.answer()) == (400, INVALID)
+
+
+@pytest.mark.parametrize("length", [b"16385", b"99999999999999", b"9" * 20])
+def test_a_length_beyond_the_limit_is_refused_at_once(length: bytes, client: Client) -> None:
+    client.send(request(COMPARE, HOST, KEY, JSON, b"Content-Length: " + length))
+
+    assert outcome(client.answer()) == (400, INVALID)
+
+
+def test_two_requests_at_once_are_answered_in_turn(client: Client) -> None:
+    client.send(compare(TWO) + get(b"a"))
+
+    assert [outcome(client.answer()) for _ in range(2)] == [(200, COMPARED), (200, SERVER_A)]
+
+
+def test_fifty_requests_at_once_are_answered_in_turn(client: Client) -> None:
+    kinds = {
+        get(b"a"): (200, SERVER_A),
+        compare(TWO): (200, COMPARED),
+        get(b"zz"): (404, ERRORS["SERVER_NOT_FOUND"]),
+        get(b"_"): (400, INVALID),
+        request(A, HOST): (401, ERRORS["GATEWAY_UNAUTHORIZED"]),
+    }
+    client.send(b"".join(list(kinds) * 10))
+
+    assert [outcome(client.answer()) for _ in range(50)] == list(kinds.values()) * 10
+
+
+def test_a_request_that_is_no_http_ends_those_after_it(client: Client) -> None:
+    client.send(get(b"a") + b"GET / / HTTP/1.1\r\n\r\n" + get(b"a"))
+
+    assert outcome(client.answer()) == (200, SERVER_A)
+    assert outcome(client.answer()) == (400, INVALID)
+    assert client.rest() == b""
+
+
+def test_a_body_of_no_http_ends_the_requests_after_it(client: Client) -> None:
+    chunked = request(COMPARE, HOST, KEY, JSON, b"Transfer-Encoding: chunked")
+    client.send(get(b"a") + chunked + b"zz\r\n" + get(b"a"))
+
+    assert outcome(client.answer()) == (200, SERVER_A)
+    assert outcome(client.answer()) == (400, INVALID)
+    assert client.rest() == b""
+
+
+def test_http_2_without_asking_is_no_http_after_its_first_line(client: Client) -> None:
+    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+
+    assert client.answer().status == 401
+    assert outcome(client.answer()) == (400, INVALID)
+    assert client.rest() == b""
+
+
+def test_whoever_says_no_more_is_answered(client: Client) -> None:
+    client.send(get(b"a") + compare(TWO) + get(b"b"))
+    client.send_no_more()
+
+    assert [client.answer().status for _ in range(3)] == [200, 200, 200]
+    assert client.rest() == b""
+
+
+def test_half_a_body_and_no_more_is_answered(client: Client) -> None:
+    client.send(get(b"a") + compare(TWO)[:-1])
+    client.send_no_more()
+
+    assert outcome(client.answer()) == (200, SERVER_A)
+    assert outcome(client.answer()) == (400, INVALID)
+    assert client.rest() == b""
+
+
+@pytest.mark.parametrize("part", [b"", b"GET", get(b"a")[:-1], get(b"a") + b"GET /"])
+def test_half_a_head_and_no_more_is_no_request(part: bytes, client: Client) -> None:
+    client.send(part)
+    client.send_no_more()
+
+    if get(b"a") in part:
+        assert outcome(client.answer()) == (200, SERVER_A)
+    assert client.rest() == b""
+
+
+def test_a_byte_at_a_time_is_fast_enough(client: Client) -> None:
+    for byte in compare(TWO):
+        client.send(bytes([byte]))
+        time.sleep(0.001)
+
+    assert outcome(client.answer()) == (200, COMPARED)
+
+
+@pytest.mark.parametrize("at", [1, 20, 60, 137, 160])
+def test_a_request_may_come_in_two_parts(at: int, client: Client) -> None:
+    sent = compare(TWO)
+    client.send(sent[:at])
+    time.sleep(0.02)
+    client.send(sent[at:] + get(b"a"))
+
+    assert outcome(client.answer()) == (200, COMPARED)
+    assert outcome(client.answer()) == (200, SERVER_A)
+
+
+def test_a_connection_takes_a_thousand_requests(client: Client) -> None:
+    for _ in range(500):
+        client.send(get(b"a"))
+        assert outcome(client.answer()) == (200, SERVER_A)
+        client.send(compare(TWO))
+        assert outcome(client.answer()) == (200, COMPARED)
+
+
+def test_a_client_that_leaves_early_harms_nobody(service: Service, client: Client) -> None:
+    for part in (get(b"a"), compare(TWO), compare(TWO)[:-5], get(b"a")[:9], get(b"a") * 50):
+        with Client(service) as impatient:
+            impatient.send(part)
+
+    client.send(get(b"a"))
+    assert outcome(client.answer()) == (200, SERVER_A)

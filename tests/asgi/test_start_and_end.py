@@ -1,0 +1,210 @@
+"""How the service starts, or says why it does not, and how it ends."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import Ran, srvstat
+from exchanging import COMPARE, HEALTH, HOST, JSON, KEY, TWO, Client, compare, get, request
+from serving import Service, serving
+from small_service import COMPARED, SERVER_A, access_text, build_small
+
+ENDS = {signal.SIGTERM: 143, signal.SIGINT: 130}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(build_small(tmp_path_factory.mktemp("small")))
+
+
+@pytest.fixture
+def service(small: str) -> Iterator[Service]:
+    with serving(small) as under_way:
+        yield under_way
+
+
+def refused(*options: str, snapshot: str) -> Ran:
+    """Serve in vain, and see that one line says why."""
+    ran = srvstat("serve", "--port", "0", "--snapshot", snapshot, *options)
+    assert ran.stdout == b""
+    assert ran.stderr.startswith("error: ")
+    assert ran.stderr.count("\n") == 1
+    return ran
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104 - that this is refused is the point
+def test_other_machines_may_not_ask_without_an_access_file(host: str, small: str) -> None:
+    if host == "::" and not socket.has_ipv6:
+        pytest.skip("there is no IPv6 here")
+    ran = refused("--host", host, snapshot=small)
+
+    assert ran.exit_code == 2
+    assert ran.stderr.startswith(f"error: --host {host}: ")
+
+
+def test_any_host_will_do_with_an_access_file(small: str, tmp_path: Path) -> None:
+    access = tmp_path / "access.toml"
+    access.write_text(access_text({"the-key": "all"}), encoding="utf-8")
+
+    options = ("--access", str(access), "--host", "0.0.0.0")  # noqa: S104 - keys are asked for
+    with serving(small, *options) as service, Client(service) as client:
+        client.send(get(b"a"))
+        assert client.answer().status == 401
+
+
+def test_every_key_is_good_without_an_access_file_and_that_is_said(service: Service) -> None:
+    assert service.process.stdout
+    assert service.process.stdout.readline() == (
+        b"without --access every key is good, and only this machine can ask\n"
+    )
+
+
+def test_a_port_that_is_taken_is_named(service: Service, small: str) -> None:
+    ran = refused("--port", str(service.port), snapshot=small)
+
+    assert ran.exit_code == 2
+    assert f"--port {service.port}: " in ran.stderr
+
+
+def test_a_port_that_was_just_used_is_free_again(service: Service, small: str) -> None:
+    with Client(service) as client:
+        client.send(get(b"a"))
+        client.answer()
+        service.stop()
+
+    with serving(small, "--port", str(service.port)) as again, Client(again) as client:
+        client.send(get(b"a"))
+        assert client.answer().body == SERVER_A
+
+
+def test_no_service_without_a_snapshot(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing.db")
+    other = tmp_path / "other.db"
+    other.write_bytes(b"SQLite format 3\x00".ljust(4_096, b"\x01"))
+
+    assert refused(snapshot=missing).exit_code == 3
+    assert refused(snapshot=str(tmp_path)).exit_code == 3
+    assert refused(snapshot=str(other)).exit_code == 3
+
+
+def test_no_service_with_a_damaged_snapshot(small: str, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.db"
+    content = bytearray(Path(small).read_bytes())
+    content[-16_384:] = bytes(16_384)
+    damaged.write_bytes(content[: 16_384 * 2])
+
+    assert refused(snapshot=str(damaged)).exit_code == 3
+
+
+def test_no_service_with_a_bad_access_file(small: str, tmp_path: Path) -> None:
+    access = tmp_path / "access.toml"
+    access.write_text("[plans.all]\noperations = []\nranges = 7\n", encoding="utf-8")
+
+    ran = refused("--access", str(access), snapshot=small)
+    assert ran.exit_code == 6
+    assert f"{access}, line 3: plans.all.ranges: " in ran.stderr
+    assert refused("--access", str(tmp_path / "none"), snapshot=small).exit_code == 6
+    assert refused("--access", str(tmp_path), snapshot=small).exit_code == 6
+
+
+def test_usage_is_judged_before_the_access_file_and_that_before_the_snapshot(
+    service: Service, tmp_path: Path
+) -> None:
+    no_access, no_snapshot = ("--access", str(tmp_path / "none")), str(tmp_path / "none.db")
+
+    taken = ("--port", str(service.port))
+    assert refused(*taken, *no_access, snapshot=no_snapshot).exit_code == 2
+    assert refused(*no_access, snapshot=no_snapshot).exit_code == 6
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_a_signal_ends_the_service_at_once_where_nobody_asks(
+    number: signal.Signals, service: Service
+) -> None:
+    with Client(service) as silent, Client(service) as idle, Client(service) as late:
+        idle.send(get(b"a"))
+        idle.answer()
+        late.send(get(b"a")[:-2])
+        began = time.monotonic()
+
+        assert service.stop(number) == ENDS[number]
+        assert time.monotonic() - began < 3
+        for client in (silent, idle, late):
+            assert client.rest() == b""
+    assert service.log()[-1]["event"] == "stopped"
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_a_signal_leaves_what_is_under_way_its_time(
+    number: signal.Signals, service: Service
+) -> None:
+    with Client(service) as client:
+        client.send(compare(TWO)[:-1])
+        time.sleep(0.1)
+        service.process.send_signal(number)
+        time.sleep(0.3)
+        with pytest.raises(ConnectionRefusedError):
+            service.connected()
+        client.send(TWO[-1:])
+
+        answer = client.answer()
+        assert (answer.status, answer.body) == (200, COMPARED)
+        assert client.rest() == b""
+        assert service.process.wait(timeout=5) == ENDS[number]
+    assert [entry.get("status") for entry in service.log()] == [200, None]
+
+
+def test_requests_that_wait_their_turn_are_not_cut_in_the_middle(service: Service) -> None:
+    with Client(service) as client:
+        client.send(compare(TWO) * 200)
+        client.answer()
+        service.process.send_signal(signal.SIGTERM)
+        rest = client.rest()
+
+    heads = rest.split(COMPARED)
+    assert heads.pop() == b""
+    assert all(head.startswith(b"HTTP/1.1 200 ") for head in heads)
+    answered = 1 + len(heads)
+    assert service.process.wait(timeout=5) == 143
+    assert [entry.get("status") for entry in service.log()] == [200] * answered + [None]
+
+
+def test_half_a_request_holds_up_the_end_no_longer_than_its_deadline(service: Service) -> None:
+    with Client(service) as client:
+        client.send(request(COMPARE, HOST, KEY, JSON, b"Content-Length: 71"))
+        time.sleep(0.1)
+        began = time.monotonic()
+
+        assert service.stop() == 143
+        assert time.monotonic() - began < 7
+        assert client.answer().status == 400
+        assert client.rest() == b""
+
+
+def test_a_second_signal_ends_it_at_once(service: Service) -> None:
+    with Client(service) as client:
+        client.send(compare(TWO)[:-1])
+        time.sleep(0.1)
+        began = time.monotonic()
+        service.process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+
+        assert service.stop(signal.SIGINT) == 130
+        assert time.monotonic() - began < 3
+
+
+def test_a_service_that_nobody_listens_to_goes_on(small: str) -> None:
+    """Standard output holds a line or two, and whoever started the service may have gone."""
+    with serving(small) as service:
+        assert service.process.stdout
+        service.process.stdout.close()
+        with Client(service) as client:
+            client.send(HEALTH + get(b"a"))
+            assert [client.answer().status for _ in range(2)] == [200, 200]
+        os.kill(service.process.pid, signal.SIGTERM)
+        assert service.process.wait(timeout=5) == 143
