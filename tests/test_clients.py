@@ -9,9 +9,10 @@ from contextlib import contextmanager
 import pytest
 
 import clients
-from clients import Exchange, Load, Outcome
+import loads
+from loads import Exchange, Load, Outcome
 
-ASKED = Exchange(clients.request("/"), 200, (b"yes", b"no"))
+ASKED = Exchange(loads.request("/"), 200, (b"yes", b"no"))
 RIGHT = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"
 
 
@@ -55,7 +56,7 @@ def test_an_answer_in_chunks_is_put_together() -> None:
 
 
 def test_a_head_has_no_body_whatever_its_length() -> None:
-    asked = Exchange(clients.request("/", method="HEAD"), 200, (b"",))
+    asked = Exchange(loads.request("/", method="HEAD"), 200, (b"",))
 
     found = outcome_of(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", asked=asked)
 
@@ -112,6 +113,6 @@ def test_a_process_of_its_own_asks() -> None:
 def test_exchanges_are_dealt_once_or_given_to_all() -> None:
     cards = [Exchange(bytes([number])) for number in range(5)]
 
-    assert sorted(card for hand in clients.dealt(cards, 3) for card in hand) == cards
-    assert [sorted(hand) for hand in clients.rotated(cards, 3)] == [cards] * 3
-    assert [hand[0] for hand in clients.rotated(cards, 3)] == cards[:3]
+    assert sorted(card for hand in loads.dealt(cards, 3) for card in hand) == cards
+    assert [sorted(hand) for hand in loads.rotated(cards, 3)] == [cards] * 3
+    assert [hand[0] for hand in loads.rotated(cards, 3)] == cards[:3]
