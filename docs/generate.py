@@ -1,8 +1,8 @@
 """Write everything in the repository that can be generated: `make docs`.
 
 Between `<!-- generated: NAME -->` and `<!-- end -->` a Markdown file holds what the code says of
-NAME. In README.md the examples are run, in a terminal of 80 columns, and show what they printed.
-The fixtures are what the demo's generator writes, docs/openapi.json is what `srvstat openapi`
+NAME. In README.md and service.md the examples are run, in a terminal of 80 columns, and show what
+they printed. The fixtures are what the demo writes, docs/openapi.json is what `srvstat openapi`
 prints. A test fails when any of it has drifted.
 """
 
@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,14 +23,27 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from campaigns import CAMPAIGNS  # noqa: E402 - from the tests, on the path since above
 from srvstat import demo  # noqa: E402
+from srvstat.asgi.connections import (  # noqa: E402
+    ANSWER_SECONDS,
+    BODY_SECONDS,
+    HEAD_SECONDS,
+    IDLE_SECONDS,
+    MAX_HEAD_BYTES,
+)
+from srvstat.asgi.server import MOST_CONNECTIONS  # noqa: E402
+from srvstat.asgi.service import WORK_SECONDS  # noqa: E402
 from srvstat.contract.errors import ApiError, SrvstatError  # noqa: E402
 from srvstat.contract.openapi.document import openapi_json  # noqa: E402
+from srvstat.contract.requests import MAX_BODY_BYTES  # noqa: E402
 from srvstat.snapshot.schema import schema  # noqa: E402
 from terminal import run_in_terminal  # noqa: E402 - from the tests, on the path since above
 
 COLUMNS = 80
-TOOLS = ("bash", "jq")
+PORT = 8000
+"""Where the examples show the service, which is its default."""
+TOOLS = ("bash", "cmp", "curl", "dd", "jq")
 """What the examples need besides srvstat."""
+WITH_EXAMPLES = (ROOT / "README.md", ROOT / "docs" / "service.md")
 
 _MARK = "\x1e"
 _BLOCK = re.compile(r"(?<=<!-- generated: )(\w[\w-]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -56,6 +70,7 @@ def generated() -> Iterator[tuple[Path, bytes]]:
     yield ROOT / "docs" / "openapi.json", openapi_json()
     yield ROOT / "fixtures" / "servers.ndjson", demo.servers_ndjson()
     yield ROOT / "fixtures" / "observations.csv", demo.observations_csv()
+    yield ROOT / "fixtures" / "access.toml", demo.access_toml()
 
 
 def _schema() -> str:
@@ -88,10 +103,28 @@ def _exit_codes() -> str:
     for api_error in _classes(ApiError):
         meanings[api_error.exit_code] = f"the answer is `{api_error.code}`"
     # No local command answers these; they are kept for the codes of the service.
-    for reserved in (41, 43, 49, 50):
+    for reserved in (41, 49, 50):
         del meanings[reserved]
     rows = [f"| {code} | {meaning} |" for code, meaning in sorted(meanings.items())]
     return "\n".join(["| exit code | meaning |", "|---|---|", *rows]) + "\n"
+
+
+def _deadlines() -> str:
+    rows = [
+        ("the head of a request, from its first byte or the connection", HEAD_SECONDS),
+        ("its body, from the end of the head", BODY_SECONDS),
+        ("the work, other requests' included", WORK_SECONDS),
+        ("until the client has taken the answer, from the end of the request", ANSWER_SECONDS),
+        ("between an answer and the next request", IDLE_SECONDS),
+    ]
+    limits = [
+        ("bytes of a head", MAX_HEAD_BYTES),
+        ("bytes of a body", MAX_BODY_BYTES),
+        ("connections, or as many as the limit of open files allows", MOST_CONNECTIONS),
+    ]
+    head = ["| what | at most |", "|---|--:|"]
+    seconds = [f"| {what} | {value:.0f} s |" for what, value in rows]
+    return "\n".join([*head, *seconds, *(f"| {what} | {most:,} |" for what, most in limits)]) + "\n"
 
 
 def _reliability() -> str:
@@ -132,6 +165,7 @@ CONTENT: dict[str, Callable[[], str]] = {
     "commands": _commands,
     "errors": _errors,
     "exit-codes": _exit_codes,
+    "deadlines": _deadlines,
     "reliability": _reliability,
 }
 
@@ -162,24 +196,35 @@ def same_but_for_timing(one: str, other: str) -> bool:
 
 
 def _run(commands: list[str]) -> list[str]:
-    """Run commands in one shell in a terminal and return what each printed."""
+    """Run commands in one shell in a terminal and return what each printed.
+
+    The service takes a free port in the place of the one that the examples show.
+    """
+    port = _free_port()
     script = "".join(f"printf '\\036'\n{command}\n" for command in commands)
+    script = script.replace("srvstat serve ", f"srvstat serve --port {port} ")
+    script = script.replace(f":{PORT}/", f":{port}/")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     env = {"PATH": path, "LC_ALL": "C.UTF-8", "TERM": "dumb"}
     with tempfile.TemporaryDirectory() as directory:
         _, output = run_in_terminal(["bash", "-c", script], columns=COLUMNS, env=env, cwd=directory)
-    return _COLOR.sub("", output).split(_MARK)[1:]
+    return _COLOR.sub("", output).replace(f":{port}", f":{PORT}").split(_MARK)[1:]
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def main() -> None:
     """Write what has changed, and say so."""
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     if missing:
-        raise SystemExit(f"the examples of README.md need {', '.join(missing)}")
+        raise SystemExit(f"the examples need {', '.join(missing)}")
     for path, content in generated():
         old = path.read_bytes() if path.exists() else b""
         new = content
-        if path.name == "README.md":
+        if path in WITH_EXAMPLES:
             text = with_examples_run(content.decode("utf-8"))
             # A clock that ran differently is no reason to write.
             new = old if same_but_for_timing(text, old.decode("utf-8")) else text.encode()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from access_files import PLANS, AccessFile, access_files, key_table
+from conftest import ROOT
 from srvstat.access import MAX_ACCESS_BYTES, Access, Plan, add_key, new_key, read_access
 from srvstat.contract.errors import (
     FeatureNotAvailableError,
@@ -58,6 +59,18 @@ def test_a_file_gives_its_plans_and_whose_each_key_is(path: Path) -> None:
     assert access.customer(b"srvstat_other") is None
     assert access.customer(b"") is None
     assert access.customer(b"\xff\x00") is None
+
+
+def test_the_file_in_the_documentation_is_one(path: Path) -> None:
+    text = (ROOT / "docs" / "access.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    path.write_text(example)
+
+    access = read_access(str(path))
+
+    starter = Plan("starter", STARTER.operations, ("24h", "7d", "30d"), 7, 60)
+    assert access.plans == {"starter": starter}
+    assert len(access.customers) == 1
 
 
 def test_an_unknown_plan_is_told_with_those_there_are(path: Path) -> None:

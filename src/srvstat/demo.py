@@ -132,6 +132,32 @@ IDS = sorted(server.id for server in _FLEET if server.publishable)
 """The servers that a snapshot of the fleet has."""
 
 
+_ACCESS = """\
+# What customers may ask: plans, and keys that have one.
+# `srvstat access check` shows what this file says; `srvstat serve --access` goes by it.
+
+# For looking around: an answer a second, of the last day or week.
+[plans.starter]
+operations = ["get-server", "compare-servers"]
+ranges = ["24h", "7d"]
+requests_per_minute = 60
+
+# For whoever lists servers and compares none.
+[plans.directory]
+operations = ["get-server"]
+ranges = []
+requests_per_minute = 600
+
+# Everything, as often as you like. Raw history is a right of its own: no range implies it.
+[plans.studio]
+operations = ["get-server", "compare-servers"]
+ranges = ["24h", "7d", "30d", "90d", "1y"]
+raw_history_days = 365
+
+# `srvstat access new-key --plan starter` prints a new key and adds its SHA-256 below.
+"""
+
+
 def servers_ndjson() -> bytes:
     """Return the servers file of the fleet."""
     return b"".join(_server_line(server) for server in _FLEET)
@@ -140,6 +166,11 @@ def servers_ndjson() -> bytes:
 def observations_csv() -> bytes:
     """Return the observations file of the fleet, hour by hour as a collector writes it."""
     return b"serverId,observedAt,players\n" + b"".join(_observation_lines())
+
+
+def access_toml() -> bytes:
+    """Return the access file of the demo: three plans, and no key yet."""
+    return _ACCESS.encode("ascii")
 
 
 def _server_line(server: _Server) -> bytes:

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import AS_OF, ROOT, Build, Cli, server, srvstat
 
-FILES = ["observations.csv", "servers.ndjson", "snapshot.db"]
+FILES = ["access.toml", "observations.csv", "servers.ndjson", "snapshot.db"]
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_demo_writes_three_files_and_shows_a_comparison(cli: Cli) -> None:
+def test_the_demo_writes_four_files_and_shows_a_comparison(cli: Cli) -> None:
     ran = cli("demo")
     shown = ran.stdout.decode()
 
@@ -31,15 +31,50 @@ def test_the_demo_writes_three_files_and_shows_a_comparison(cli: Cli) -> None:
 
 def test_what_the_demo_says_to_try_works(tmp_path: Path) -> None:
     shown = srvstat("demo", "a place's #1", cwd=tmp_path).stdout.decode()
-    commands = [line.strip() for line in shown.partition("Try next:\n")[2].splitlines()]
-    export, *tries = commands
+    local, _, over_http = shown.partition("Try next:\n")[2].partition("\nOver HTTP")
+    export, *tries = [line.strip() for line in local.splitlines()]
 
-    assert len(tries) == 3
+    assert len(tries) == 4
     snapshot = shlex.split(export)[1].partition("=")[2]
     for command in tries:
         words = shlex.split(command.partition("|")[0])
         ran = srvstat(*words[1:], env={"SRVSTAT_SNAPSHOT": snapshot}, cwd=tmp_path)
         assert (words[0], ran.exit_code, ran.stderr) == ("srvstat", 0, "")
+    serve, curl = (shlex.split(line) for line in over_http.splitlines()[1:])
+    assert serve == ["srvstat", "serve", "--snapshot", snapshot]
+    assert curl[:3] == ["curl", "-H", "X-Gateway-Key: any"]
+    assert curl[3:] == ["http://127.0.0.1:8000/gateway/v1/servers/flaky-arena"]
+
+
+def test_the_demo_leaves_the_keys_that_were_added_since(cli: Cli) -> None:
+    assert cli("demo", "here").exit_code == 0
+    assert cli("access", "new-key", "--plan", "studio", "--access", "here/access.toml").stdout
+    before = Path("here/access.toml").read_bytes()
+
+    again = cli("demo", "here")
+
+    assert (again.exit_code, again.stderr) == (0, "")
+    assert Path("here/access.toml").read_bytes() == before
+
+
+def test_the_demo_writes_what_is_missing_and_says_so(cli: Cli) -> None:
+    assert cli("demo", "here").stderr == (
+        "wrote here/servers.ndjson, here/observations.csv, here/access.toml and here/snapshot.db\n"
+    )
+    Path("here/access.toml").unlink()
+    assert cli("demo", "here").stderr == "wrote here/access.toml\n"
+    Path("here/snapshot.db").unlink()
+    Path("here/servers.ndjson").unlink()
+    assert cli("demo", "here").stderr == "wrote here/servers.ndjson and here/snapshot.db\n"
+    assert sorted(path.name for path in Path("here").iterdir()) == FILES
+
+
+def test_more_than_the_demos_observations_are_somebody_elses(cli: Cli) -> None:
+    assert cli("demo", "here").exit_code == 0
+    with open("here/observations.csv", "a", encoding="ascii") as file:
+        file.write("a,0,1\n")
+
+    assert cli("demo", "here").exit_code == 2
 
 
 def test_the_demo_writes_the_same_bytes_everywhere_and_every_time(tmp_path: Path) -> None:

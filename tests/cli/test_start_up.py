@@ -29,6 +29,7 @@ OURS_TO_ANSWER = {
     "srvstat",
     "srvstat.__main__",
     "srvstat.cli",
+    "srvstat.cli.access",
     "srvstat.cli.app",
     "srvstat.cli.demo",
     "srvstat.cli.interruptions",

@@ -20,6 +20,7 @@ CASES = {
     "compare-90d": ["compare", "hostile-host", "cfxId:og3m7p", "--range", "90d"],
     "get": ["get", "hostile-host"],
     "info": ["snapshot", "info"],
+    "access": ["access", "check", "--access", str(ROOT / "fixtures" / "access.toml")],
 }
 
 

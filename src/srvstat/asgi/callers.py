@@ -1,7 +1,7 @@
 """Who asks: keys, their plans, and how often each may ask."""
 
+import asyncio
 import hashlib
-import os
 import time
 from math import ceil
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from srvstat.access import Plan, read_access
 from srvstat.asgi.log import Log
 from srvstat.contract.errors import GatewayUnauthorizedError, RateLimitedError, SourceError
-from srvstat.snapshot.opening import identity_of
+from srvstat.snapshot.opening import Identity, identity_at
 
 KEY_HEADER = "x-gateway-key"
 
@@ -30,10 +30,15 @@ class TooManyRequestsError(RateLimitedError):
 class Caller(NamedTuple):
     """Whoever has shown a good key."""
 
-    name: str
-    """The first digits of the key's digest, which tell callers apart in the log."""
+    digest: str
+    """The key's SHA-256 in hexadecimal digits."""
     plan: Plan | None
     """None without an access file: everything is allowed."""
+
+    @property
+    def name(self) -> str:
+        """What tells callers apart in the log."""
+        return self.digest[:8]
 
 
 class Callers:
@@ -46,59 +51,57 @@ class Callers:
         self._path = path
         self._log = log
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
-        self._seen = _identity_at(path)
+        self._seen: Identity = identity_at(path) if path else None
+        self._reading: asyncio.Task[None] | None = None
         self._access = None if path is None else read_access(path)
 
-    def admit(self, headers: Headers) -> Caller:
-        """Return who asks, once it is known that they may ask now.
+    async def known(self, headers: Headers) -> Caller:
+        """Return who asks.
 
-        Raises GatewayUnauthorizedError, TooManyRequestsError.
+        Raises GatewayUnauthorizedError.
         """
-        caller, digest = self._known(headers.getlist(KEY_HEADER))
-        most = caller.plan.requests_per_minute if caller.plan else None
-        if most is not None:
-            limit = RateLimitItemPerMinute(most)
-            if not self._limiter.hit(limit, digest):
-                reset = self._limiter.get_window_stats(limit, digest).reset_time
-                raise TooManyRequestsError(
-                    f"more than {most:,} requests a minute", max(1, ceil(reset - time.time()))
-                )
-        return caller
-
-    def _known(self, keys: list[str]) -> tuple[Caller, str]:
+        keys = headers.getlist(KEY_HEADER)
         if len(keys) != 1 or not keys[0]:
             found = f"{len(keys)} of them" if len(keys) > 1 else "missing or empty"
             raise GatewayUnauthorizedError(f"the header {KEY_HEADER}: {found}")
+        await self._read_again()
         # The bytes as they were sent: Starlette decodes headers in this way.
         key = keys[0].encode("latin-1")
-        self._look_at_file()
         if self._access is None:
-            digest = hashlib.sha256(key).hexdigest()
-            return Caller(digest[:8], None), digest
+            return Caller(hashlib.sha256(key).hexdigest(), None)
         customer = self._access.customer(key)
         if customer is None:
             raise GatewayUnauthorizedError(f"the header {KEY_HEADER}: not a key of the access file")
-        digest = customer.sha256.hex()
-        return Caller(digest[:8], customer.plan), digest
+        return Caller(customer.sha256.hex(), customer.plan)
 
-    def _look_at_file(self) -> None:
-        """Read the access file again where it has changed; a bad one changes nothing."""
-        identity = _identity_at(self._path)
-        if self._path is None or identity == self._seen:
+    def count(self, caller: Caller) -> None:
+        """Count a request of a caller whose plan has a limit.
+
+        Raises TooManyRequestsError.
+        """
+        if caller.plan is None or caller.plan.requests_per_minute is None:
             return
-        self._seen = identity
-        try:
-            self._access = read_access(self._path)
-        except SourceError as error:
-            self._log.notice(
-                "the new access file is refused; the old one holds", reason=error.reason
+        limit = RateLimitItemPerMinute(caller.plan.requests_per_minute)
+        if not self._limiter.hit(limit, caller.digest):
+            reset = self._limiter.get_window_stats(limit, caller.digest).reset_time
+            raise TooManyRequestsError(
+                f"more than {limit.amount:,} requests a minute", max(1, ceil(reset - time.time()))
             )
+
+    async def _read_again(self) -> None:
+        """Read the access file where it has changed, and have all requests wait for that."""
+        if self._path and (identity := identity_at(self._path)) != self._seen:
+            self._seen = identity
+            self._reading = asyncio.create_task(self._read(self._path))
+        if self._reading:
+            await asyncio.wait({self._reading})
+
+    async def _read(self, path: str) -> None:
+        try:
+            self._access = await asyncio.to_thread(read_access, path)
+        except SourceError as error:
+            self._log.notice("a new access file is refused; the old one holds", reason=error.reason)
         else:
-            self._log.notice("the access file was read again")
-
-
-def _identity_at(path: str | None) -> tuple[int, ...] | None:
-    try:
-        return path and identity_of(os.stat(path))  # type: ignore[return-value]
-    except OSError:
-        return None
+            self._log.notice("a new access file holds")
+        finally:
+            self._reading = None

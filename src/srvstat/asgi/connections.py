@@ -24,6 +24,8 @@ SECONDS_BETWEEN_LOOKS = 0.2
 """A look at all connections costs less than a timer for each part of each request."""
 
 MAX_HEAD_BYTES = 16_384
+BROKEN_BODY = "srvstat.broken_body"
+"""Stands in the state of a request whose body ended before its end."""
 _MAX_BYTES_UNREAD = 1 << 20
 """Of a body that was answered before its end, so much is thrown away; then the connection ends."""
 
@@ -55,11 +57,18 @@ class Connection(H11Protocol):
         self._waits_for: tuple[_Phase, object] = (_Phase.HEAD, None)
         self._since = self.loop.time()
         self._unread = 0
+        self._has_heard_all = False
         self._make_room()
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come."""
+        """Take what has come, in pieces: a head is too long however it arrives."""
+        for start in range(0, len(data), MAX_HEAD_BYTES):
+            if self.transport.is_closing():
+                return
+            self._take(data[start : start + MAX_HEAD_BYTES])
+
+    def _take(self, data: bytes) -> None:
         phase, _ = self._waits_for
         if phase is _Phase.BODY and self._is_answered():
             self._unread += len(data)
@@ -67,31 +76,44 @@ class Connection(H11Protocol):
         self._look()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's returns nothing
-        """Answer whoever says no more, if a whole request is under way."""
-        phase, _ = self._waits_for
-        if phase is not _Phase.ANSWER:
-            return False
-        self.cycle.keep_alive = False
+        """Answer whoever says no more, all that was asked before."""
+        self._has_heard_all = True
+        self._end_unless_asked()
         return True
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
         super().on_response_complete()
+        if self._has_heard_all:
+            self._end_unless_asked()
         self._look()
+
+    def _end_unless_asked(self) -> None:
+        if not self._has_begun() or self._is_answered():
+            self.transport.close()
+        elif self.conn.their_state is h11.SEND_BODY:
+            self._end_body()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's own text, in its shape
         """Answer what is no HTTP with the contract's error, where it can still be answered."""
         if self._has_begun() and not self._is_answered():
-            # Its body is what went wrong: the application need not answer any more.
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+            self._end_body()
+            return
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             remote = ":".join(map(str, self.client or ()))
             headers, body = cast("RefusesMalformed", self.app).malformed(remote)
+            headers = [*self.server_state.default_headers, *headers]  # the date
             response = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
             for event in (response, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+
+    def _end_body(self) -> None:
+        """Let the application answer: a body that is no HTTP is not the first thing it judges."""
+        self.scope["state"][BROKEN_BODY] = True
+        self.cycle.keep_alive = False
+        self.cycle.more_body = False
+        self.cycle.message_event.set()
 
     def _make_room(self) -> None:
         """End the connection that has waited longest for a client, where there are too many."""

@@ -5,7 +5,7 @@ import asyncio
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
-from srvstat.asgi.connections import BODY_SECONDS, MAX_HEAD_BYTES
+from srvstat.asgi.connections import BODY_SECONDS, BROKEN_BODY, MAX_HEAD_BYTES
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError
 from srvstat.contract.requests import MAX_BODY_BYTES
@@ -13,15 +13,24 @@ from srvstat.contract.requests import MAX_BODY_BYTES
 JSON = "application/json"
 
 
-def judge_head(headers: Headers) -> None:
+def has_two_lengths(headers: Headers) -> bool:
+    """Say whether a head tells in two ways where its body ends.
+
+    Whoever stands between may have gone by the other one.
+    """
+    return "content-length" in headers and "transfer-encoding" in headers
+
+
+def judge_head(request: Request) -> None:
     """Refuse a head that is too long, or that leaves open where its body ends.
 
     Raises InvalidRequestError.
     """
-    if sum(len(name) + len(value) for name, value in headers.raw) > MAX_HEAD_BYTES:
-        raise InvalidRequestError(f"headers: more than {MAX_HEAD_BYTES:,} bytes")
-    # Two ways to say the length: whoever stands between may have read the other one.
-    if "content-length" in headers and "transfer-encoding" in headers:
+    headers, scope = request.headers, request.scope
+    target = len(scope["raw_path"]) + len(scope["query_string"])
+    if target + sum(len(name) + len(value) for name, value in headers.raw) > MAX_HEAD_BYTES:
+        raise InvalidRequestError(f"target and headers: more than {MAX_HEAD_BYTES:,} bytes")
+    if has_two_lengths(headers):
         raise InvalidRequestError(
             "headers: Content-Length and Transfer-Encoding exclude each other"
         )
@@ -53,9 +62,9 @@ def judge_json(headers: Headers) -> None:
 async def read_body(request: Request) -> bytes:
     """Read a body, but no further than one byte more than it may have.
 
-    Raises InvalidRequestError where it does not come in time, ClientDisconnect.
+    Raises InvalidRequestError where it does not come in time or in one piece, ClientDisconnect.
     """
-    length = request.headers.get("content-length", "0")
+    length = request.headers.get("content-length", "0").lstrip("0") or "0"
     if len(length) > len(str(MAX_BODY_BYTES)) or int(length) > MAX_BODY_BYTES:
         raise InvalidRequestError(f"body: more than {MAX_BODY_BYTES:,} bytes")
     body = b""
@@ -67,4 +76,6 @@ async def read_body(request: Request) -> bytes:
                     break
     except TimeoutError:
         raise InvalidRequestError(f"body: not there within {BODY_SECONDS:.0f} s") from None
+    if BROKEN_BODY in request.scope["state"]:
+        raise InvalidRequestError("body: broken off, or chunks that are none")
     return body

@@ -22,7 +22,7 @@ from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.contract.errors import UsageError
 
 _BACKLOG = 2_048
-_MOST_CONNECTIONS = 2_000
+MOST_CONNECTIONS = 2_000
 _TICKS_BETWEEN_LOOKS = round(SECONDS_BETWEEN_LOOKS / 0.1)
 """uvicorn has ten ticks a second."""
 _OTHER_DESCRIPTORS = 64
@@ -120,7 +120,7 @@ class _Server(uvicorn.Server):
 
 def _most_connections() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return min(_MOST_CONNECTIONS, max(soft - _OTHER_DESCRIPTORS, 1))
+    return min(MOST_CONNECTIONS, max(soft - _OTHER_DESCRIPTORS, 1))
 
 
 class _Notices(logging.Handler):

@@ -16,7 +16,14 @@ from starlette.types import Receive, Scope, Send
 from srvstat import operations
 from srvstat.asgi.callers import KEY_HEADER, Caller, Callers, TooManyRequestsError
 from srvstat.asgi.log import Log
-from srvstat.asgi.reading import JSON, judge_head, judge_json, judge_no_body, read_body
+from srvstat.asgi.reading import (
+    JSON,
+    has_two_lengths,
+    judge_head,
+    judge_json,
+    judge_no_body,
+    read_body,
+)
 from srvstat.asgi.snapshots import Generation, ServedSnapshot
 from srvstat.asgi.targets import (
     HEALTH,
@@ -75,7 +82,8 @@ class Service:
             entry["reason"] = "the client left before its request was whole"
         else:
             await response(scope, receive, send)
-            entry |= {"status": response.status_code, "bytes": len(response.body)}
+            sent = 0 if request.method == "HEAD" else len(response.body)
+            entry |= {"status": response.status_code, "bytes": sent}
         entry["ms"] = round((time.perf_counter() - started) * 1000, 3)
         self._log.entry(_without_keys(entry, request.headers))
 
@@ -90,6 +98,8 @@ class Service:
 
     async def _response(self, request: Request, entry: dict[str, Any]) -> Response:
         headers = _headers(entry["id"])
+        if has_two_lengths(request.headers):
+            headers["connection"] = "close"  # RFC 9112, section 6.1: whatever the answer is
         try:
             return Response(await self._answer(request, entry), _OK, headers, JSON)
         except ApiError as error:
@@ -110,10 +120,11 @@ class Service:
         if path == HEALTH:
             allow(method, "GET, HEAD")
             return await self._health()
-        caller = self._callers.admit(request.headers)
+        caller = await self._callers.known(request.headers)
         entry["caller"] = caller.name
+        self._callers.count(caller)
         operation = operation_at(path, method)
-        judge_head(request.headers)
+        judge_head(request)
         if isinstance(operation, GetServer):
             return await self._get_server(request, operation, caller)
         return await self._compare(request, caller)

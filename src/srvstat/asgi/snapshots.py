@@ -1,7 +1,6 @@
 """The snapshot at a path, and the one that takes its place while the service runs."""
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -12,7 +11,7 @@ from srvstat.asgi.log import Log
 from srvstat.asgi.results import Results
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import format_instant
-from srvstat.snapshot.opening import identity_of
+from srvstat.snapshot.opening import Identity, identity_at
 from srvstat.snapshot.read import SnapshotFile, open_file
 from srvstat.snapshot.verify import check_chain
 
@@ -27,8 +26,6 @@ _MOST_REPLACED = 100
 
 Worker = ThreadPoolExecutor
 """A thread. It has a connection of its own to each file, and only it uses that."""
-
-Identity = tuple[int, ...] | None
 
 _T = TypeVar("_T")
 
@@ -65,7 +62,7 @@ class ServedSnapshot:
         for worker in self._workers:
             self._idle.put_nowait(worker)
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="srvstat-checker")
-        identity = _identity_at(path)
+        identity = identity_at(path)
         self._generation = Generation(identity, _opened(path, self._workers))
         self._refused: Identity | object = object()
         self._told: object = None
@@ -77,7 +74,7 @@ class ServedSnapshot:
 
         Ask it before anything else is awaited: it may be closed once it is not the current one.
         """
-        identity = _identity_at(self._path)
+        identity = identity_at(self._path)
         if identity not in (self._generation.identity, self._refused):
             await self._changed(identity)
         return self._generation
@@ -121,6 +118,9 @@ class ServedSnapshot:
         except SnapshotError as error:
             self._refuse(identity, error.reason)
             return
+        except Exception as error:  # noqa: BLE001 - a bug, which must not end the service, nor be met with each request
+            self._refuse(identity, f"a bug in srvstat: {error!r}")
+            return
         old, self._generation = self._generation, Generation(identity, files)
         old.is_retired = True
         self._close_unused(old)
@@ -139,13 +139,6 @@ class ServedSnapshot:
         if generation.is_retired and not generation.questions:
             for worker, file in generation.files.items():
                 worker.submit(file.close)
-
-
-def _identity_at(path: str) -> Identity:
-    try:
-        return identity_of(os.stat(path))
-    except OSError:
-        return None
 
 
 def _opened(path: str, workers: Sequence[Worker]) -> dict[Worker, SnapshotFile]:

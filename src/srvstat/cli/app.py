@@ -5,14 +5,14 @@ from typing import Annotated
 import typer
 
 import srvstat
-from srvstat.cli import demo, openapi, queries, serve, snapshots
+from srvstat.cli import access, demo, openapi, queries, serve, snapshots
 from srvstat.cli.output import tell
 from srvstat.contract import CONTRACT_VERSION
 from srvstat.snapshot.schema import FORMAT_VERSION
 
 _EXIT_CODES = """Exit codes: 0 an answer, 2 wrong usage, 3 no usable snapshot, 4 output not written,
-5 a difference found, 6 an input file refused, 40 invalid request, 44 server not found,
-130 interrupted."""
+5 a difference found, 6 an input file refused, 40 invalid request, 43 not in the plan,
+44 server not found, 130 interrupted."""
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -27,6 +27,11 @@ app = typer.Typer(
 )
 snapshot_app = typer.Typer(
     help="Build snapshots, look into them and check them.",
+    rich_markup_mode=None,
+    context_settings=_SETTINGS,
+)
+access_app = typer.Typer(
+    help="Make keys for the plans of an access file, and check the file.",
     rich_markup_mode=None,
     context_settings=_SETTINGS,
 )
@@ -64,9 +69,15 @@ def _snapshot(ctx: typer.Context) -> None:
     _help_for_nothing(ctx)
 
 
+@access_app.callback(invoke_without_command=True)
+def _access(ctx: typer.Context) -> None:
+    _help_for_nothing(ctx)
+
+
 app.command()(queries.get)
 app.command()(queries.compare)
 app.add_typer(snapshot_app, name="snapshot")
+app.add_typer(access_app, name="access")
 app.command()(serve.serve)
 app.command()(demo.demo)
 app.command()(openapi.openapi)
@@ -74,3 +85,5 @@ snapshot_app.command()(snapshots.build)
 snapshot_app.command()(snapshots.info)
 snapshot_app.command()(snapshots.verify)
 snapshot_app.command("draft-servers")(snapshots.draft_servers)
+access_app.command("new-key")(access.new_key)
+access_app.command()(access.check)

@@ -1,5 +1,6 @@
 """`demo`: a snapshot to play with."""
 
+import os
 from contextlib import closing
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from srvstat.snapshot.read import open_file
 
 def demo(
     directory: Annotated[
-        str, typer.Argument(metavar="DIRECTORY", help="Where to write the demo's three files.")
+        str, typer.Argument(metavar="DIRECTORY", help="Where to write the demo's four files.")
     ] = "srvstat-demo",
 ) -> Outcome:
     """Make a small snapshot to play with.
@@ -34,12 +35,16 @@ def demo(
             ["harbor-city", "new-frontier", "night-shift"], by="id", range="7d"
         )
         table = comparison_table(snapshot, request)
-    at = shlex.quote(path)
+    at, access = shlex.quote(path), shlex.quote(os.path.join(directory, "access.toml"))
     text = (
         "\nTry next:\n"
         f"  export SRVSTAT_SNAPSHOT={at}\n"
         "  srvstat get flaky-arena\n"
         "  srvstat compare harbor-city old-guard cfxId:nf8q1z --range 90d\n"
         "  srvstat compare harbor-city new-frontier --json | jq '.data[].medianPlayers'\n"
+        f"  srvstat access check --access {access}\n"
+        "\nOver HTTP, with any key:\n"
+        f"  srvstat serve --snapshot {at}\n"
+        "  curl -H 'X-Gateway-Key: any' http://127.0.0.1:8000/gateway/v1/servers/flaky-arena\n"
     )
     return Outcome([table, text.encode("utf-8", "backslashreplace")])

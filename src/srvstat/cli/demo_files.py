@@ -19,37 +19,48 @@ def write_demo(directory: str) -> str:
     """
     with writing(directory):
         os.makedirs(directory, exist_ok=True)
-    servers, observations, snapshot = (
+    servers, observations, access, snapshot = (
         os.path.join(directory, name)
-        for name in ("servers.ndjson", "observations.csv", "snapshot.db")
+        for name in ("servers.ndjson", "observations.csv", "access.toml", "snapshot.db")
     )
-    sources = {servers: fleet.servers_ndjson(), observations: fleet.observations_csv()}
-    missing = [path for path, content in sources.items() if not _stands(path, content)]
-    if os.path.lexists(snapshot):
+    sources = {
+        servers: fleet.servers_ndjson(),
+        observations: fleet.observations_csv(),
+        access: fleet.access_toml(),
+    }
+    written = [path for path, content in sources.items() if not _stands(path, content)]
+    has_snapshot = os.path.lexists(snapshot)
+    if has_snapshot:
         _check_snapshot(snapshot)
-    for path in missing:
+    for path in written:
         with published(path, overwrite=False) as draft, writing(path), open(draft, "wb") as file:
             file.write(sources[path])
-    if not os.path.lexists(snapshot):
+    if not has_snapshot:
         build(
             snapshot,
             servers_source=Source(servers, "ndjson"),
             observation_sources=[Source(observations, "csv")],
         )
-        tell(f"wrote {servers}, {observations} and {snapshot}")
+        written.append(snapshot)
+    if written:
+        tell(f"wrote {' and '.join(filter(None, (', '.join(written[:-1]), written[-1])))}")
     return snapshot
 
 
 def _stands(path: str, content: bytes) -> bool:
-    """Say whether a file stands there already; one with other content is refused."""
+    """Say whether a file stands there already; one that begins otherwise is refused.
+
+    The access file may have grown: the keys that were added to it are its user's.
+    """
     if not os.path.lexists(path):
         return False
     try:
         with open(path, "rb") as file:
-            found = file.read(len(content) + 1)
+            found = file.read(len(content))
+            has_more = bool(file.read(1)) and not path.endswith(".toml")
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror or 'cannot be read'}") from None
-    if found != content:
+    if found != content or has_more:
         raise _foreign(path)
     return True
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 from contextlib import closing
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -12,6 +12,9 @@ from srvstat.contract.instants import InstantError, parse_instant
 from srvstat.contract.ranges import DEFAULT_RANGE, Range
 from srvstat.contract.requests import NAMESPACES
 from srvstat.snapshot.read import open_file
+
+if TYPE_CHECKING:
+    from srvstat.access import Plan
 
 SNAPSHOT_VARIABLE = "SRVSTAT_SNAPSHOT"
 SNAPSHOT_DEFAULT = "snapshot.db"
@@ -34,6 +37,17 @@ def _complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
     except SrvstatError:
         return []
     return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_plan(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the name of a plan of the access file that the command line names."""
+    from srvstat.access import read_access
+
+    try:
+        access = read_access(ctx.params.get("access") or "")
+    except SrvstatError:
+        return []
+    return [name for name in access.plans if name.startswith(incomplete)]
 
 
 SnapshotOption = Annotated[
@@ -82,6 +96,17 @@ AtOption = Annotated[
         " milliseconds. Later observations are ignored.",
     ),
 ]
+PlanOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Answer as a customer of this plan would be, of those in --access FILE.",
+        autocompletion=complete_plan,
+    ),
+]
+AccessOption = Annotated[
+    str | None, typer.Option(metavar="FILE", help="The file of plans, for --plan.")
+]
 JsonOption = Annotated[
     bool,
     typer.Option("--json", help="The API's exact JSON; the default where output is no terminal."),
@@ -122,6 +147,20 @@ def snapshot_path(given: str | None) -> str:
             f" {SNAPSHOT_DEFAULT} in the current directory"
         )
     return SNAPSHOT_DEFAULT
+
+
+def plan_of(name: str | None, path: str | None) -> "Plan | None":
+    """Return the plan to ask under, or None for the operator, who may ask everything.
+
+    Raises UsageError for one option without the other or an unknown plan, SourceError.
+    """
+    if name is None and path is None:
+        return None
+    if name is None or path is None:
+        raise UsageError("--plan NAME and --access FILE need each other")
+    from srvstat.access import read_access
+
+    return read_access(path).plan(name)
 
 
 def instant_of(option: str, text: str | None) -> int | None:

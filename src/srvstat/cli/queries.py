@@ -2,25 +2,30 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
 
 from srvstat import operations
 from srvstat.cli.options import (
+    AccessOption,
     AtOption,
     BatchOption,
     ByOption,
     IdentifierArgument,
     IdentifiersArgument,
     JsonOption,
+    PlanOption,
     RangeOption,
     RequestOption,
     SnapshotOption,
     TableOption,
     instant_of,
+    plan_of,
     snapshot_path,
 )
 from srvstat.cli.output import Form, Outcome, form_of, json_output, tell
 from srvstat.contract.errors import ApiError, ServerNotFoundError, UsageError
 from srvstat.contract.requests import (
+    CompareRequest,
     ServerReference,
     compare_request,
     read_compare_request,
@@ -30,12 +35,17 @@ from srvstat.contract.responses import ErrorResponse
 from srvstat.render.text import instant_text
 from srvstat.snapshot.read import SnapshotFile, open_file
 
+if TYPE_CHECKING:
+    from srvstat.access import Plan
+
 
 def get(
     identifier: IdentifierArgument,
     by: ByOption = None,
     snapshot: SnapshotOption = None,
     at: AtOption = None,
+    plan: PlanOption = None,
+    access: AccessOption = None,
     json: JsonOption = False,
     table: TableOption = False,
 ) -> Outcome:
@@ -45,9 +55,11 @@ def get(
     """
     form = form_of(json=json, table=table)
     instant = instant_of("--at", at)
+    asking = plan_of(plan, access)
 
     def answer() -> bytes:
         request = server_reference(identifier, by=by)
+        _judge(asking, request)
         with _asked(snapshot, instant, [request]) as file:
             if form is Form.JSON:
                 return json_output(operations.get_server(file, request).to_json())
@@ -66,6 +78,8 @@ def compare(
     batch: BatchOption = None,
     snapshot: SnapshotOption = None,
     at: AtOption = None,
+    plan: PlanOption = None,
+    access: AccessOption = None,
     json: JsonOption = False,
     table: TableOption = False,
 ) -> Outcome:
@@ -81,7 +95,8 @@ def compare(
     if batch is not None:
         if request is not None or table:
             raise UsageError("--batch answers in JSON, and excludes --request and --table")
-        return Outcome(_answers(batch, snapshot, instant))
+        return Outcome(_answers(batch, snapshot, instant, plan_of(plan, access)))
+    asking = plan_of(plan, access)
     body = None
     if request is not None:
         from srvstat.cli.bodies import read_body
@@ -94,6 +109,7 @@ def compare(
             if body is None
             else read_compare_request(body)
         )
+        _judge(asking, asked)
         with _asked(snapshot, instant, asked.servers) as file:
             if form is Form.JSON:
                 return json_output(operations.compare(file, asked, at=instant).to_json())
@@ -102,6 +118,12 @@ def compare(
             return comparison_table(file, asked, at=instant)
 
     return _outcome(form, answer)
+
+
+def _judge(plan: "Plan | None", request: ServerReference | CompareRequest) -> None:
+    """Refuse a request that the plan does not allow. Without a plan it is the operator's."""
+    if plan is not None:
+        plan.must_allow(request)
 
 
 def _outcome(form: Form, answer: Callable[[], bytes]) -> Outcome:
@@ -116,18 +138,22 @@ def _outcome(form: Form, answer: Callable[[], bytes]) -> Outcome:
         return Outcome(exit_code=error.exit_code)
 
 
-def _answers(batch: str, given: str | None, at: int | None) -> Iterator[bytes]:
+def _answers(batch: str, given: str | None, at: int | None, plan: "Plan | None") -> Iterator[bytes]:
     """Answer each line of a batch with a line, as soon as it is there."""
     from srvstat.cli.bodies import arriving, bodies
 
     with arriving(batch) as chunks, _opened(given, at) as snapshot:
         for line, body in enumerate(bodies(chunks), 1):
-            yield _answer(snapshot, body, at, line)
+            yield _answer(snapshot, body, at, plan, line)
 
 
-def _answer(snapshot: SnapshotFile, body: bytes, at: int | None, line: int) -> bytes:
+def _answer(
+    snapshot: SnapshotFile, body: bytes, at: int | None, plan: "Plan | None", line: int
+) -> bytes:
     try:
-        answer = operations.compare(snapshot, read_compare_request(body), at=at).to_json()
+        request = read_compare_request(body)
+        _judge(plan, request)
+        answer = operations.compare(snapshot, request, at=at).to_json()
     except ApiError as error:
         tell(f"line {line}: {error.reason}")
         answer = ErrorResponse.of(error).to_json()

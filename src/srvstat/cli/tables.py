@@ -10,7 +10,7 @@ from srvstat import operations
 from srvstat.cli.output import STDOUT, shows_ascii_only, tell
 from srvstat.contract.ranges import DAY_MS
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.views import SnapshotView, Verification
+from srvstat.contract.views import AccessView, SnapshotView, Verification
 from srvstat.render import tables
 from srvstat.render.screen import Screen
 from srvstat.render.text import duration, instant_text
@@ -47,6 +47,11 @@ def info_table(view: SnapshotView) -> bytes:
 def verification_table(view: Verification) -> bytes:
     """Show what was found of a snapshot that is sound."""
     return tables.verification(view, _screen()).encode("utf-8")
+
+
+def access_table(view: AccessView) -> bytes:
+    """Show what the plans of an access file may do."""
+    return tables.access(view, _screen()).encode("utf-8")
 
 
 def _screen() -> Screen:

@@ -115,3 +115,22 @@ class BuildSummary:
     first_observed_at: int | None
     last_observed_at: int | None
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """What a plan may do, and how many keys it has; no limit of requests where it is None."""
+
+    name: str
+    operations: tuple[str, ...]
+    ranges: tuple[str, ...]
+    raw_history_days: int
+    requests_per_minute: int | None
+    keys: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccessView:
+    """What an access file says, in its order."""
+
+    plans: tuple[PlanView, ...]

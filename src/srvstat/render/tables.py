@@ -12,7 +12,9 @@ from rich.text import Text
 
 from srvstat.contract.responses import GrowthFields, ServerResult
 from srvstat.contract.views import (
+    AccessView,
     ComparisonView,
+    PlanView,
     ServerDetailView,
     ServerView,
     SnapshotView,
@@ -253,6 +255,34 @@ def verification(view: Verification, screen: Screen) -> str:
         ("days", f"{view.days:,}, each of one server"),
     ]
     return screen.text(_grid(fields, screen))
+
+
+def access(view: AccessView, screen: Screen) -> str:
+    """Show what each plan may do: a row a plan where that fits, else a block a plan."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for name in ("plan", "operations", "ranges", "raw history", "requests", "keys"):
+        table.add_column(name, justify="right" if name == "keys" else "left", no_wrap=True)
+    for plan in view.plans:
+        table.add_row(plan.name, *(value or _NOTHING for value in _permissions(plan).values()))
+    if screen.width is None or screen.width >= screen.width_of(table):
+        return screen.text(table)
+    blocks = [part for plan in view.plans for part in _plan_block(plan, screen)]
+    return screen.text(*blocks[:-1])
+
+
+def _plan_block(plan: PlanView, screen: Screen) -> tuple[RenderableType, ...]:
+    return screen.whole(plan.name, "bold"), _grid([*_permissions(plan).items()], screen), Text()
+
+
+def _permissions(plan: PlanView) -> dict[str, str]:
+    limit = plan.requests_per_minute
+    return {
+        "operations": ", ".join(plan.operations),
+        "ranges": ", ".join(plan.ranges),
+        "raw history": count_of(plan.raw_history_days, "day"),
+        "requests": "no limit" if limit is None else f"{limit:,} a minute",
+        "keys": f"{plan.keys:,}",
+    }
 
 
 def _grid(fields: _Fields, screen: Screen) -> Table:

@@ -48,6 +48,9 @@ _TABLES = frozenset(
 _PRAGMAS = frozenset({*(setting.partition(" ")[0] for setting in _SETTINGS), "integrity_check"})
 _FUNCTIONS = frozenset({"count"})
 
+Identity = tuple[int, ...] | None
+"""What tells a file from another one; None where there is no file."""
+
 _MOST_REPLACED = 100
 """How many times in a row a new build may take the file's place just while it is opened."""
 
@@ -253,11 +256,18 @@ def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:
 def _is_unchanged(path: str, location: str, judged: os.stat_result) -> bool:
     """Say whether no file took the place of the one whose first bytes were judged."""
     with _naming(path):
-        return identity_of(os.stat(location)) == identity_of(judged)
+        return _identity(os.stat(location)) == _identity(judged)
 
 
-def identity_of(status: os.stat_result) -> tuple[int, ...]:
-    """Return what tells a file from any other that takes its place."""
+def identity_at(path: str) -> Identity:
+    """Return what tells the file at a path from any other that takes its place."""
+    try:
+        return _identity(os.stat(path))
+    except OSError:
+        return None
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
