@@ -38,7 +38,7 @@ fix: $(BIN)/installed  ## Format and mend what can be mended
 docs: $(BIN)/installed  ## Write the generated docs, the README's examples and the fixtures anew
 	$(BIN)/python docs/generate.py
 
-# The peers come on top of what is installed. SIZE=20 takes two minutes, the full size up to 40.
+# The peers come on top of what is installed. SIZE=20 takes three minutes, the full size up to 40.
 SIZE ?= 200
 $(BIN)/installed-bench: $(BIN)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'

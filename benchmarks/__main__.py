@@ -1,4 +1,7 @@
-"""Run the whole benchmark: `python -m benchmarks --size 200`."""
+"""Run the whole benchmark: `python -m benchmarks --size 200`.
+
+With `--only service` that part alone is measured, and no report is written.
+"""
 
 import argparse
 import os
@@ -7,12 +10,12 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from benchmarks import batch, builds, engines, hypixel, report, rounds, trust
+from benchmarks import batch, builds, engines, hypixel, report, rounds, service, trust
 from benchmarks.builds import Order
 from benchmarks.commands import commands
 from benchmarks.data import FleetFiles
 from benchmarks.engines import Engine
-from benchmarks.figures import FIGURES, find
+from benchmarks.figures import FIGURES, SERVICE_FIGURES, Finding, find
 from benchmarks.measure import FailedError, tell
 from benchmarks.questions import UnequalError
 from benchmarks.results import FULL, LARGE, SMALL, SNAPSHOT, Results
@@ -33,17 +36,15 @@ _BUILT: tuple[tuple[int, Order], ...] = (
 def main() -> int:
     """Measure, write the report, and return 1 where a figure is not what it must be."""
     arguments = _arguments()
-    started = time.monotonic()
     try:
-        results = _measured(arguments.size, arguments.data)
+        found = (
+            _service_alone(arguments.size, arguments.data)
+            if arguments.only
+            else _whole(arguments.size, arguments.data)
+        )
     except (UnequalError, FailedError) as error:
         tell(f"error: {error}")
         return 1
-    found = [find(figure, results) for figure in FIGURES]
-    # The repository's own report is that of the full size.
-    output = _DOCS if arguments.size == FULL else arguments.data
-    for path in report.write(output, results, found, time.monotonic() - started):
-        tell(f"wrote {os.path.relpath(path)}")
     sys.stdout.write(report.table(found))
     missed = [finding.what for finding in found if finding.is_missed]
     for what in missed:
@@ -51,9 +52,44 @@ def main() -> int:
     return 1 if missed else 0
 
 
+def _whole(size: int, data: str) -> list[Finding]:
+    """Measure everything, and write the report.
+
+    Raises UnequalError, FailedError.
+    """
+    started = time.monotonic()
+    results = _measured(size, data)
+    found = [find(figure, results) for figure in FIGURES]
+    found += [find(figure, results.service) for figure in SERVICE_FIGURES]
+    # The repository's own report is that of the full size.
+    output = _DOCS if size == FULL else data
+    for path in report.write(output, results, found, time.monotonic() - started):
+        tell(f"wrote {os.path.relpath(path)}")
+    return found
+
+
+def _service_alone(size: int, data: str) -> list[Finding]:
+    """Measure the service.
+
+    Raises UnequalError, FailedError.
+    """
+    files = FleetFiles(data, size)
+    (order,) = (order for built, order in _BUILT if built == size)
+    builds.build_snapshot(files, order)
+    rates = _service_rates(files, quick=size == SMALL)
+    for name, rate in rates.items():
+        tell(f"{rate:>9,.0f}  {name}")
+    return [find(figure, rates) for figure in SERVICE_FIGURES]
+
+
+def _service_rates(files: FleetFiles, *, quick: bool) -> service.Rates:
+    return service.rates(files, rounds=3 if quick else 5, seconds=1 if quick else 3)
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--size", type=int, choices=(SMALL, FULL), default=FULL)
+    parser.add_argument("--only", choices=("service",), help="the part to measure")
     parser.add_argument("--data", metavar="DIR", default=os.path.join(_HERE, "data"))
     return parser.parse_args()
 
@@ -75,6 +111,7 @@ def _measured(size: int, data: str) -> Results:
         loads = builds.timed(fleets[SMALL], quick=quick)
         processes = rounds.time_commands(every_command, files, rounds=3 if quick else 11)
         rate = batch.answers_a_second(files, rounds=1 if quick else 3)
+        rates = _service_rates(files, quick=quick)
         digests = trust.milliseconds_a_comparison(files)
         verified = trust.verified_a_second(files)
         latencies = rounds.time_engines(
@@ -95,6 +132,7 @@ def _measured(size: int, data: str) -> Results:
         digests=digests,
         verified_a_second=verified,
         hypixel=hypixel.bytes_an_observation(_REPOSITORY, data),
+        service=rates,
     )
 
 

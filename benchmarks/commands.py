@@ -64,11 +64,11 @@ def commands(files: FleetFiles) -> list[Command]:
         histogram, window_function = "sqlite3's CLI, histogram", "sqlite3's CLI, window function"
         found.append(_sql(histogram, cli, queries.sqlite_histogram))
         found.append(_sql(window_function, cli, queries.sqlite_window_function))
-    datasette = _datasette(files)
+    one_request = datasette(files)
     found.append(
         Command(
             "datasette --get",
-            lambda request: [*datasette, "--get", queries.datasette_path(request)],
+            lambda request: [*one_request, "--get", queries.datasette_path(request)],
             answers_of_objects,
         )
     )
@@ -101,7 +101,8 @@ def _sql(name: str, start: list[str], query: queries.Query) -> Command:
     )
 
 
-def _datasette(files: FleetFiles) -> list[str]:
+def datasette(files: FleetFiles) -> list[str]:
+    """Return the start of a Datasette on a fleet's snapshot; without `--get` it is a server."""
     metadata = os.path.join(files.directory, "datasette.json")
     with open(metadata, "w", encoding="utf-8") as file:
         json.dump(queries.DATASETTE, file)

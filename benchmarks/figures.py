@@ -1,13 +1,16 @@
 """The figures that srvstat is held to: what must be reached, and what is aimed for."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Generic, Literal, NamedTuple, TypeVar
 
-from benchmarks import commands, engines
+from benchmarks import commands, engines, service
 from benchmarks.results import FULL, Results
+from benchmarks.service import Rates
+
+_Measured = TypeVar("_Measured")
 
 
-class Figure(NamedTuple):
+class Figure(NamedTuple, Generic[_Measured]):
     """One figure: how it is measured and what it is held to."""
 
     what: str
@@ -17,7 +20,7 @@ class Figure(NamedTuple):
     aim: float
     form: str
     """How a value is written."""
-    measure: Callable[[Results], float | None]
+    measure: Callable[[_Measured], float | None]
     absent: str = f"needs SIZE={FULL}"
     """Why nothing may be measured."""
 
@@ -26,7 +29,7 @@ class Figure(NamedTuple):
         return value >= limit if self.limit == "≥" else value <= limit
 
 
-FIGURES: Sequence[Figure] = (
+FIGURES: Sequence[Figure[Results]] = (
     Figure("in process, request to bytes, 24h: times as fast as DuckDB", "≥", 5, 12, "{:,.1f}×",
            lambda results: results.over_duckdb(engines.SRVSTAT, "24h")),
     Figure("the same, 30d", "≥", 6, 15, "{:,.1f}×",
@@ -69,6 +72,25 @@ FIGURES: Sequence[Figure] = (
 """In the order of the report."""
 
 
+def _over(one: str, other: str) -> Callable[[Rates], float | None]:
+    """Measure how many times the requests a second of another are answered."""
+    return lambda rates: rates[one] / rates[other] if other in rates else None
+
+
+SERVICE_FIGURES: Sequence[Figure[Rates]] = (
+    Figure("serve, five servers over 1y not asked before: requests a second over a bare hello's",
+           "≥", 0.06, 0.12, "{:.3f}×", _over(service.NEW, service.HELLO)),
+    Figure("the same asked again", "≥", 0.3, 0.5, "{:.3f}×", _over(service.AGAIN, service.HELLO)),
+    Figure("the same over a hello on httptools and uvloop", "≥", None, 0.3, "{:.3f}×",
+           _over(service.AGAIN, service.FAST_HELLO), "these are not installed"),
+    Figure("serve, 30d: times the requests a second of Datasette", "≥", 15, 45, "{:.1f}×",
+           _over(service.MONTH, service.DATASETTE)),
+    Figure("the same, of servers not asked before", "≥", None, 15, "{:.1f}×",
+           _over(service.NEW_MONTH, service.DATASETTE)),
+)  # fmt: skip
+"""Those of the service, which can be measured alone; in the order of the report, after the rest."""
+
+
 class Finding(NamedTuple):
     """What a run says of a figure, as text."""
 
@@ -80,9 +102,9 @@ class Finding(NamedTuple):
     is_missed: bool
 
 
-def find(figure: Figure, results: Results) -> Finding:
-    """Hold a run's results against a figure."""
-    value = figure.measure(results)
+def find(figure: Figure[_Measured], measured: _Measured) -> Finding:
+    """Hold what a run has measured against a figure."""
+    value = figure.measure(measured)
     must, aim = (
         "-" if limit is None else f"{figure.limit} {figure.form.format(limit)}"
         for limit in (figure.must, figure.aim)

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 
-from benchmarks import builds, commands, engines, fleet, picture
+from benchmarks import builds, commands, engines, fleet, picture, service
 from benchmarks.builds import Build
 from benchmarks.figures import Finding
 from benchmarks.questions import RANGES
@@ -28,6 +28,9 @@ _PACKAGES = (
     "numpy",
     "sqlite-utils",
     "datasette",
+    "starlette",
+    "uvicorn",
+    "h11",
 )
 
 _TEMPLATE = """# Benchmarks
@@ -37,7 +40,7 @@ one range. `make bench` writes this page and the picture; nothing in it is writt
 
 ```
 make bench            # {full} servers: up to 40 minutes, 10 GB of disk and 4 GB of memory
-make bench SIZE={small}    # {small} servers: about two minutes; its page goes to benchmarks/data
+make bench SIZE={small}    # {small} servers: about three minutes; its page goes to benchmarks/data
 ```
 
 This run: {size:,} servers, {observations:,} observations, {minutes:.1f} minutes.
@@ -66,6 +69,13 @@ belong to whatever starts it.
 
 {commands}
 
+## The service, requests a second
+
+One server process on one core, the client on another one; {connections} connections, each of which
+asks again once it is answered. In brackets: over the bare application.
+
+{service}
+
 ## Loading
 
 {builds}
@@ -88,6 +98,8 @@ On disk, in bytes an observation: {files}.
 - **Warm.** Files are read once before each round, so that none waits for the disk.
 - **Alternated.** A round goes over the ranges and, for each, over all engines, beginning with
   another one each time. All get the same random requests. Figures are medians of all rounds.
+- **The service's answers** are compared, every one, while it is timed: with what the same request
+  is answered with in process. Those of Datasette say the same as ours before they are timed.
 - **No peer has rollups of its own**, as srvstat's `days` are; each computes from the rows of the
   window.
 - **Processes** are started without the benchmark's own Python variables and run once before they
@@ -131,13 +143,15 @@ def _page(results: Results, found: Sequence[Finding], seconds: float) -> str:
         engines=_engine_table(results),
         picture=_PICTURE,
         commands=_command_table(results),
+        connections=service.CONNECTIONS,
+        service=_service_table(results.service),
         builds=_build_table(results.loads),
         files=", ".join(
             f"{name} {size / results.observations:.1f}" for name, size in results.file_bytes.items()
         ),
         given="\n".join(
             f"- **{name}**: {given}"
-            for part in (engines.GIVEN, commands.GIVEN, builds.GIVEN)
+            for part in (engines.GIVEN, commands.GIVEN, service.GIVEN, builds.GIVEN)
             for name, given in part.items()
         ),
         days=fleet.DAYS,
@@ -188,6 +202,15 @@ def _cell(seconds: float, ours: float) -> str:
 def _short(value: float) -> str:
     """Return a number with about three digits."""
     return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f}"  # noqa: PLR2004 - digits
+
+
+def _service_table(rates: service.Rates) -> str:
+    hello = rates[service.HELLO]
+    rows = [
+        (name, f"{rate:,.0f}" + (f" ({rate / hello:.3f}×)" if name != service.HELLO else ""))
+        for name, rate in rates.items()
+    ]
+    return _markdown(("", "requests a second"), rows)
 
 
 def _build_table(found: Sequence[Build]) -> str:

@@ -6,6 +6,7 @@ from benchmarks import builds, commands, engines
 from benchmarks.builds import Build, Order
 from benchmarks.questions import RANGES
 from benchmarks.rounds import Latencies, Timed
+from benchmarks.service import Rates
 from srvstat.contract.ranges import Range
 
 SMALL, FULL, LARGE = 20, 200, 1_000
@@ -36,6 +37,7 @@ class Results:
     """Observations, by `snapshot verify`."""
     hypixel: float | None
     """Bytes an observation."""
+    service: Rates
 
     def over_duckdb(self, engine: str, range: Range) -> float:
         """Return how many times as fast an engine is as the faster form of DuckDB."""

@@ -15,7 +15,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from random import sample
 from typing import TypeVar
 
 ROOT = Path(__file__).parent.parent
@@ -212,8 +214,11 @@ def _run(commands: list[str]) -> list[str]:
 
 
 def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    """Return a port that is free, and that the system gives to nobody who asks for any."""
+    for port in sample(range(20_000, 30_000), 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise SystemExit("no port is free between 20,000 and 30,000")
 
 
 def main() -> None:

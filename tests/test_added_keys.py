@@ -54,7 +54,8 @@ def test_a_key_is_added_at_the_end_and_the_rest_stays_as_it_was(path: Path) -> N
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "# and a comment", "\n\n\n"])
 def test_a_key_is_added_however_the_file_ends(path: Path, end: str) -> None:
-    path.write_bytes((PLANS.rstrip("\n") + end).encode())
+    before = (PLANS.rstrip("\n") + end).encode()
+    path.write_bytes(before)
     keys = [new_key() for _ in range(3)]
 
     for key in keys:
@@ -63,6 +64,9 @@ def test_a_key_is_added_however_the_file_ends(path: Path, end: str) -> None:
     access = read_access(str(path))
     assert all(access.customer(key.encode()) for key in keys)
     assert len(access.customers) == 3
+    after = path.read_bytes()
+    assert after.startswith(before)
+    assert after.replace(b"\r", b"").count(b"\n\n[[keys]]\n") == 3
 
 
 def test_keys_in_an_array_take_no_key_at_the_end(path: Path) -> None:

@@ -254,14 +254,23 @@ def _judged(path: str, content: bytes) -> Access:
         line = content.count(b"\n", 0, error.start) + 1
         raise SourceError(f"{path}, line {line}: not UTF-8") from None
     try:
-        return _linked(validated(_AccessFile, read_toml(text), _WORDS))
-    except NotValidError as error:
-        line, reason = line_of(text, error.location), error.reason
+        return _access(text)
     except TomlError as error:
         line, reason = error.line, str(error)
-    except RecursionError:  # shallow enough to be read, and too deep to be shown
+    except RecursionError:  # shallow enough to be read, and too deep to be looked into
         line, reason = 1, "nested too deeply"
     raise SourceError(f"{path}, line {line}: {_MAYBE_KEY.sub('…', reason)}")
+
+
+def _access(text: str) -> Access:
+    """Return what a text says.
+
+    Raises TomlError, RecursionError.
+    """
+    try:
+        return _linked(validated(_AccessFile, read_toml(text), _WORDS))
+    except NotValidError as error:
+        raise TomlError(line_of(text, error.location), error.reason) from None
 
 
 def _linked(file: _AccessFile) -> Access:

@@ -25,7 +25,7 @@ _SYNTAX_ERROR = re.compile(
 
 
 class TomlError(ValueError):
-    """A text is no TOML; the message says why in one line, `line` where, counted from 1."""
+    """A text is not the TOML that it should be: the message says why, `line` where, from 1."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)

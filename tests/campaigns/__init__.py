@@ -6,11 +6,15 @@ from campaigns import (
     flips,
     fuzz,
     kills,
+    load,
     mutants,
     order,
     parallel,
+    replacements,
     requests,
+    restarts,
     schema,
+    slow_clients,
     text,
 )
 from campaigns.campaign import Campaign
@@ -26,6 +30,10 @@ _ALL: tuple[Campaign, ...] = (
     kills.KILLS,
     kills.INTERRUPTIONS,
     parallel.CAMPAIGN,
+    load.CAMPAIGN,
+    slow_clients.CAMPAIGN,
+    replacements.CAMPAIGN,
+    restarts.CAMPAIGN,
     *fuzz.CAMPAIGNS,
     mutants.MUTANTS,
 )

@@ -99,18 +99,18 @@ def truths_of(originals: Originals, path: str) -> Truths:
 
 
 def judged(path: str, truth: Answers) -> tuple[str, Sequence[str], float]:
-    """Ask a damaged file everything: the outcome, what breaks the promise, and the seconds."""
+    """Ask a damaged file everything: the outcome, what breaks the promise, and the seconds of work."""
     seconds = 0.0
     # The machine may be busy: a case is slow if it is slow each time.
     for _ in range(4):
-        started = time.perf_counter()
+        started = time.process_time()
         try:
             found = answers_of(path)
         except Exception as error:  # noqa: BLE001 - whatever comes is what is looked for
             place = traceback.extract_tb(error.__traceback__)[-1]
             name = f"{type(error).__name__} in {place.name}, {os.path.basename(place.filename)}"
-            return CRASHED, [f"{name} line {place.lineno}"], time.perf_counter() - started
-        again = time.perf_counter() - started
+            return CRASHED, [f"{name} line {place.lineno}"], time.process_time() - started
+        again = time.process_time() - started
         seconds = min(seconds or again, again)
         if seconds <= MOST_SECONDS:
             break

@@ -35,7 +35,8 @@ PUBLISHED = [
 
 
 def subclasses_of(error: type[SrvstatError]) -> set[type[SrvstatError]]:
-    found = set(error.__subclasses__())
+    """Return the kinds of an error. The service's own have a status or a header of theirs alone."""
+    found = {kind for kind in error.__subclasses__() if kind.__module__ == SrvstatError.__module__}
     return found.union(*map(subclasses_of, found))
 
 

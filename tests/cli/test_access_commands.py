@@ -24,7 +24,6 @@ FORBIDDEN = (
 NOT_FOUND = b'{"error":{"code":"SERVER_NOT_FOUND","message":"Server not found"}}\n'
 MAKE_ONE = "docs/access.md shows how to write one, and `srvstat demo` writes one"
 STARTER = ["--plan", "starter", "--access", "access.toml"]
-DETAILS = ["--plan", "details", "--access", "access.toml"]
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +74,7 @@ def test_a_key_that_cannot_be_shown_is_said_to_be_shown_by_nobody() -> None:
         ("new-key --plan pro --access none.toml", 6, f"none.toml: no such file; {MAKE_ONE}"),
         ("new-key --plan pro --access bad.toml", 6, "bad.toml, line 1: plans: missing"),
         ("check --access bad.toml", 6, "bad.toml, line 1: plans: missing"),
+        ("new-key --plan pro --access .", 6, ".: a directory, not an access file"),
         ("check --access .", 6, ".: a directory, not an access file"),
         ("check --json --table", 2, "--json and --table exclude each other"),
     ],
@@ -127,23 +127,30 @@ def test_a_request_that_the_plan_allows_is_answered_as_without_one(cli: Cli) -> 
 
 
 @pytest.mark.parametrize(
-    ("question", "options", "reason"),
+    ("question", "plan", "reason"),
     [
-        ("a b --range 1y", STARTER, "the plan starter has no 1y, only 24h, 7d"),
-        ("a b", STARTER, "the plan starter has no 30d, only 24h, 7d"),
-        ("--request month.json", STARTER, "the plan starter has no 30d, only 24h, 7d"),
-        ("a b --range 24h", DETAILS, "the plan details has no compare-servers, only get-server"),
+        ("compare a b --range 1y", "starter", "the plan starter has no 1y, only 24h, 7d"),
+        ("compare a b", "starter", "the plan starter has no 30d, only 24h, 7d"),
+        ("compare --request month.json", "starter", "the plan starter has no 30d, only 24h, 7d"),
+        (
+            "compare a b --range 24h",
+            "details",
+            "the plan details has no compare-servers, only get-server",
+        ),
+        ("get a", "closed", "the plan closed has no get-server, nothing of the kind"),
     ],
 )
 def test_a_request_that_the_plan_does_not_allow_is_the_apis_403(
-    cli: Cli, question: str, options: list[str], reason: str, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, question: str, plan: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     servers = [{"identifier": name, "by": "id"} for name in "ab"]
     Path("month.json").write_text(json.dumps({"servers": servers}))
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", "there-is-none.db")
+    Path("access.toml").write_text(f"{PLANS}[plans.closed]\noperations = []\nranges = []\n")
+    asked = [*question.split(), "--plan", plan, "--access", "access.toml"]
 
-    as_json = cli("compare", *question.split(), *options, "--json")
-    as_table = cli("compare", *question.split(), *options, "--table")
+    as_json = cli(*asked, "--json")
+    as_table = cli(*asked, "--table")
 
     assert (as_json.exit_code, as_json.stdout, as_json.stderr) == (43, FORBIDDEN, f"{reason}\n")
     assert (as_table.exit_code, as_table.stdout) == (43, b"")
