@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,14 +17,23 @@ def build_small(directory: Path, name: str = "small.db", *, players: int = 6) ->
 
     `players` are the last ones that were observed on `a`.
     """
+    path = directory / name
+    path.write_bytes(_built(players))
+    return path
+
+
+@cache
+def _built(players: int) -> bytes:
     servers = [server("a"), server("b"), server("hidden", publishable=False)]
-    (directory / "servers.ndjson").write_bytes(ndjson(servers))
     rows = [("a", AS_OF - DAY, 5), ("a", AS_OF, players), ("b", AS_OF, 7)]
-    (directory / "week.csv").write_bytes(csv(rows))
-    sources = ("--servers", "servers.ndjson", "--observations", "week.csv")
-    ran = srvstat("snapshot", "build", name, *sources, "--overwrite", cwd=directory)
-    assert ran.exit_code == 0, ran.stderr
-    return directory / name
+    with TemporaryDirectory() as name:
+        directory = Path(name)
+        (directory / "servers.ndjson").write_bytes(ndjson(servers))
+        (directory / "week.csv").write_bytes(csv(rows))
+        sources = ("--servers", "servers.ndjson", "--observations", "week.csv")
+        ran = srvstat("snapshot", "build", "small.db", *sources, cwd=directory)
+        assert ran.exit_code == 0, ran.stderr
+        return (directory / "small.db").read_bytes()
 
 
 PLANS = """

@@ -28,7 +28,7 @@ PLACES = {
     "an unknown path": b"GET /%b HTTP/1.1",
     "the name of a parameter": b"GET /gateway/v1/servers/a?%b HTTP/1.1",
     "a parameter": b"GET /gateway/v1/servers/a?by=%b HTTP/1.1",
-    "a long parameter": b"GET /gateway/v1/servers/a?by=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx%b HTTP/1.1",
+    "a long parameter": b"GET /gateway/v1/servers/a?" + b"x" * 42 + b"%b HTTP/1.1",
     "the method": b"%b /gateway/v1/servers/a HTTP/1.1",
 }
 BODIES = {

@@ -76,6 +76,6 @@ async def read_body(request: Request) -> bytes:
                     break
     except TimeoutError:
         raise InvalidRequestError(f"body: not there within {BODY_SECONDS:.0f} s") from None
-    if BROKEN_BODY in request.scope["state"]:
+    if BROKEN_BODY in request.scope.get("state", ()):
         raise InvalidRequestError("body: broken off, or chunks that are none")
     return body
