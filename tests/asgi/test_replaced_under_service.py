@@ -265,14 +265,16 @@ def test_a_bad_snapshot_that_grows_is_refused_once(service: Service, path: Path)
     assert len(notices(service, 1)) == 1
 
 
-def test_the_same_snapshot_may_come_back(
+def test_the_same_snapshot_may_come_back_and_go_again(
     service: Service, path: Path, snapshots: dict[int, Path]
 ) -> None:
-    path.rename(path.with_name("away.db"))
-    assert players(service) == 6
-    path.with_name("away.db").rename(path)
+    for times in (1, 2):
+        path.rename(path.with_name("away.db"))
+        assert players(service) == 6
+        assert len(notices(service, times)) == times
+        path.with_name("away.db").rename(path)
+        assert players(service) == 6
 
-    assert players(service) == 6
     renamed(snapshots[8], path)
     assert players(service) == 8
 

@@ -27,6 +27,9 @@ _MOST_REPLACED = 100
 Worker = ThreadPoolExecutor
 """A thread. It has a connection of its own to each file, and only it uses that."""
 
+_NOTHING = object()
+"""In the place of an identity: even a file that is missing has one, which is None."""
+
 _T = TypeVar("_T")
 
 
@@ -64,8 +67,8 @@ class ServedSnapshot:
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="srvstat-checker")
         identity = identity_at(path)
         self._generation = Generation(identity, _opened(path, self._workers))
-        self._refused: Identity | object = object()
-        self._told: object = None
+        self._refused: object = _NOTHING
+        self._told: object = _NOTHING
         self._change: asyncio.Task[None] | None = None
         self._wait_until = 0.0
 
@@ -75,7 +78,9 @@ class ServedSnapshot:
         Ask it before anything else is awaited: it may be closed once it is not the current one.
         """
         identity = identity_at(self._path)
-        if identity not in (self._generation.identity, self._refused):
+        if identity == self._generation.identity:
+            self._refused = self._told = _NOTHING
+        elif identity != self._refused:
             await self._changed(identity)
         return self._generation
 
@@ -122,6 +127,7 @@ class ServedSnapshot:
             self._refuse(identity, f"a bug in srvstat: {error!r}")
             return
         old, self._generation = self._generation, Generation(identity, files)
+        self._refused = self._told = _NOTHING
         old.is_retired = True
         self._close_unused(old)
         new = self._generation
