@@ -18,6 +18,22 @@ def entries(service: Service, number: int, after: int = 0) -> list[dict[str, Any
     return found
 
 
+def notices(service: Service, number: int, after: int = 0) -> list[dict[str, Any]]:
+    """Return what the log tells besides requests, as `entries` does."""
+    deadline = time.monotonic() + 5
+    while len(notices_so_far(service)) < after + number and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.07)
+    found = notices_so_far(service)[after:]
+    assert len(found) == number, found
+    return found
+
+
+def notices_so_far(service: Service) -> list[dict[str, Any]]:
+    """Return what the log has told by now besides requests."""
+    return [entry for entry in service.log() if "event" in entry]
+
+
 def logged(service: Service, sent: bytes) -> dict[str, Any]:
     """Send a request, and return the only entry that has its answer's id."""
     answer = answer_to(service, sent, to_head=sent.startswith(b"HEAD"))

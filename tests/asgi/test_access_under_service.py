@@ -9,6 +9,7 @@ import pytest
 
 from conftest import srvstat
 from exchanging import COMPARE, HOST, JSON, TWO, A, Client, answer_to, request
+from log_entries import notices, notices_so_far
 from serving import Service, serving
 from small_service import access_text, build_small
 
@@ -42,23 +43,6 @@ def status(service: Service, key: str) -> int:
     return answer_to(service, request(A, HOST, b"X-Gateway-Key: " + key.encode())).status
 
 
-def notices(service: Service, number: int, after: int = 0) -> list[str]:
-    """Return what the log tells besides requests, once there is so much, and see that it is all."""
-    deadline = time.monotonic() + 5
-    while len(_notices(service)) < after + number and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.07)
-    found = _notices(service)[after:]
-    assert len(found) == number, found
-    return found
-
-
-def _notices(service: Service) -> list[str]:
-    return [
-        f"{entry['event']}: {entry.get('reason')}" for entry in service.log() if "event" in entry
-    ]
-
-
 def test_a_key_is_good_from_the_next_request_on_and_no_longer_once_it_is_gone(
     service: Service, access: Path
 ) -> None:
@@ -68,7 +52,7 @@ def test_a_key_is_good_from_the_next_request_on_and_no_longer_once_it_is_gone(
 
     assert (status(service, "old-key"), status(service, "new-key")) == (401, 200)
     assert status(service, "lasting-key") == 200
-    assert notices(service, 1) == ["a new access file holds: None"]
+    assert notices(service, 1)[0]["event"] == "a new access file holds"
 
 
 def test_a_key_made_by_the_command_is_good_at_once(service: Service, access: Path) -> None:
@@ -170,18 +154,19 @@ def test_a_bad_access_file_is_refused_once_and_the_old_one_holds(
     replaced(access, access_text({"old-key": "all"}))
     assert status(service, "old-key") == 200
     time.sleep(0.07)
-    before = len(_notices(service))
+    before = len(notices_so_far(service))
 
     turn(access)
     for _ in range(3):
         assert (status(service, "old-key"), status(service, "new-key")) == (200, 401)
 
     (notice,) = notices(service, 1, before)
-    assert notice.startswith(f"a new access file is refused; the old one holds: {access}")
-    assert "old-key" not in notice
+    assert notice["event"] == "a new access file is refused; the old one holds"
+    assert notice["reason"].startswith(str(access))
+    assert "old-key" not in notice["reason"]
 
     if access.is_dir():
         access.rmdir()
     replaced(access, access_text({"new-key": "all"}))
     assert (status(service, "old-key"), status(service, "new-key")) == (401, 200)
-    assert notices(service, 2, before)[1] == "a new access file holds: None"
+    assert notices(service, 2, before)[1]["event"] == "a new access file holds"

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from exchanging import HOST, Client, answer_to, compare, get, request
 from forging import change
+from log_entries import notices, notices_so_far
 from serving import Service, serving
 from small_service import SERVER_A, build_small
 
@@ -57,21 +57,6 @@ def players(service: Service) -> int:
     assert [result["currentPlayers"] for result in results] == [current] * 2
     assert [result["peakPlayers"] for result in results] == [current] * 2
     return current
-
-
-def notices(service: Service, number: int, after: int = 0) -> list[dict[str, Any]]:
-    """Return notices of the log, once there are so many, and see that no more come."""
-    deadline = time.monotonic() + 5
-    while len(_notices(service)) < after + number and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.07)
-    found = _notices(service)[after:]
-    assert len(found) == number, found
-    return found
-
-
-def _notices(service: Service) -> list[dict[str, Any]]:
-    return [entry for entry in service.log() if "event" in entry]
 
 
 def test_a_new_snapshot_is_served_from_the_next_request_on(
@@ -237,7 +222,7 @@ def test_a_bad_snapshot_is_refused_once_and_the_old_one_goes_on(
     renamed(snapshots[6], path)
     assert players(service) == 6
     time.sleep(0.07)
-    before = len(_notices(service))
+    before = len(notices_so_far(service))
 
     turn(path)
     for _ in range(3):
