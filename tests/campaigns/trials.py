@@ -99,7 +99,7 @@ def truths_of(originals: Originals, path: str) -> Truths:
 
 
 def judged(path: str, truth: Answers) -> tuple[str, Sequence[str], float]:
-    """Ask a damaged file everything: the outcome, what breaks the promise, and the seconds of work."""
+    """Ask a damaged file everything: the outcome, what broke the promise, seconds of work."""
     seconds = 0.0
     # The machine may be busy: a case is slow if it is slow each time.
     for _ in range(4):
