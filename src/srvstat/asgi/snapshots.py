@@ -122,6 +122,8 @@ class ServedSnapshot:
             self._refuse(identity, f"a bug in srvstat: {error!r}")
             return
         old, self._generation = self._generation, Generation(identity, files)
+        # What was refused before may come again, and is then news.
+        self._refused, self._told = object(), None
         old.is_retired = True
         self._close_unused(old)
         new = self._generation
