@@ -17,7 +17,7 @@ from typing import Any
 import clients
 from campaigns.campaign import Campaign, Result
 from campaigns.places import MEMORY
-from campaigns.service_questions import descriptors, exchanges, last_core, two_snapshots
+from campaigns.service_questions import descriptors, exchanges, two_snapshots
 from loads import Exchange, Load, rotated
 from serving import Service, serving
 
@@ -36,7 +36,7 @@ def run(seed: int, count: int) -> Result:
     with (
         two_snapshots() as snapshots,
         TemporaryDirectory(dir=MEMORY) as name,
-        clients.client(last_core()) as client,
+        clients.client() as client,
     ):
         path = Path(name, "served.db")
         shutil.copy(snapshots[0], path)
@@ -50,7 +50,7 @@ def run(seed: int, count: int) -> Result:
             before = descriptors(service.process.pid)
             asking = client(Load(service.port, turns, count * _SECONDS_EACH))
             for number in range(count):
-                place.put_a_bad_file(draw) if number % 3 == 1 else place.put_a_snapshot()
+                place.put_a_bad_file(draw) if number % 2 else place.put_a_snapshot()
             outcome = asking.result()
             after = _settled_descriptors(service, before)
     failures = [*outcome.failures(), *place.failures]
