@@ -2,7 +2,7 @@
 
 import clients
 from campaigns.campaign import Campaign, Result
-from campaigns.service_questions import exchanges, last_core, resident_kib, two_snapshots
+from campaigns.service_questions import exchanges, resident_kib, two_snapshots
 from loads import Load, Outcome, rotated
 from serving import serving
 
@@ -24,7 +24,7 @@ def run(seed: int, count: int) -> Result:
     with (
         two_snapshots() as (snapshot, _),
         serving(snapshot) as service,
-        clients.client(last_core()) as client,
+        clients.client() as client,
     ):
         turns = rotated(exchanges(snapshot, seed), count)
 

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
@@ -17,8 +17,8 @@ from typing import Any
 import clients
 from campaigns.campaign import Campaign, Result
 from campaigns.places import MEMORY
-from campaigns.service_questions import descriptors, exchanges, last_core, two_snapshots
-from loads import Exchange, Load, rotated
+from campaigns.service_questions import descriptors, exchanges, two_snapshots
+from loads import Exchange, Load, dealt, rotated
 from serving import Service, serving
 
 _SECONDS_EACH = 1.0
@@ -36,7 +36,7 @@ def run(seed: int, count: int) -> Result:
     with (
         two_snapshots() as snapshots,
         TemporaryDirectory(dir=MEMORY) as name,
-        clients.client(last_core()) as client,
+        clients.client() as client,
     ):
         path = Path(name, "served.db")
         shutil.copy(snapshots[0], path)
@@ -45,12 +45,11 @@ def run(seed: int, count: int) -> Result:
         assert sum(len({*one.bodies}) > 1 for one in asked) > len(asked) / _TELLING
         turns = rotated(asked, _CLIENTS)
         with serving(path) as service:
-            place = _Place(path, snapshots, service)
-            place.put_a_snapshot()
+            place = _Place(path, snapshots, both, service)
             before = descriptors(service.process.pid)
             asking = client(Load(service.port, turns, count * _SECONDS_EACH))
             for number in range(count):
-                place.put_a_bad_file(draw) if number % 3 == 1 else place.put_a_snapshot()
+                place.put_a_bad_file(draw) if number % 2 else place.put_a_snapshot()
             outcome = asking.result()
             after = _settled_descriptors(service, before)
     failures = [*outcome.failures(), *place.failures]
@@ -77,8 +76,15 @@ def _settled_descriptors(service: Service, expected: int | None) -> int | None:
 class _Place:
     """The path that is served, and what was put there; each file has a second."""
 
-    def __init__(self, path: Path, snapshots: tuple[Path, Path], service: Service) -> None:
-        self._path, self._snapshots, self._service = path, snapshots, service
+    def __init__(
+        self,
+        path: Path,
+        snapshots: tuple[Path, Path],
+        answers: Sequence[Sequence[Exchange]],
+        service: Service,
+    ) -> None:
+        self._path, self._snapshots, self._answers = path, snapshots, answers
+        self._service = service
         self._current = 0
         self._notices = _Notices(service)
         self.counts = Counter[str]()
@@ -87,20 +93,22 @@ class _Place:
     def put_a_snapshot(self) -> None:
         """Put the other snapshot there, which must be taken up."""
         self._current = 1 - self._current
-        self._put("snapshots", lambda draft: shutil.copy(self._other(), draft), _TAKEN_UP)
+        snapshot = self._snapshots[self._current]
+        self._put("snapshots", lambda draft: shutil.copy(snapshot, draft), _TAKEN_UP)
 
     def put_a_bad_file(self, draw: Random) -> None:
         """Put something else there, which must be refused, and told of once."""
         kind = draw.choice([*_BAD_FILES])
         # A single bit may lie where no answer reads.
         allowed = (*_TAKEN_UP, *_REFUSED) if kind == "damaged files" else _REFUSED
-        self._put(kind, lambda draft: _BAD_FILES[kind](self._other(), draft, draw), allowed)
-
-    def _other(self) -> Path:
-        return self._snapshots[self._current]
+        snapshot = self._snapshots[self._current]
+        self._put(kind, lambda draft: _BAD_FILES[kind](snapshot, draft, draw), allowed)
 
     def _put(self, kind: str, write: Callable[[Path], object], allowed: tuple[str, ...]) -> None:
-        """Put a file there; within the second the service says of it one thing, and once."""
+        """Put a file there; within the second the service says of it one thing, and once.
+
+        Then all its answers are those of the snapshot that came last.
+        """
         self._notices.read()
         began = time.monotonic()
         draft = self._path.with_suffix(".draft")
@@ -115,6 +123,9 @@ class _Place:
         told = self._notices.read()
         if len(told) != 1 or told[0]["event"] not in allowed:
             self.failures.append(f"{kind}, number {self.counts[kind]}: the log says {told}")
+        turns = dealt(self._answers[self._current], _CLIENTS)
+        outcome = clients.ask(Load(self._service.port, turns, 10, is_repeated=False))
+        self.failures += [f"after {kind}: {failure}" for failure in outcome.failures()]
 
 
 class _Notices:

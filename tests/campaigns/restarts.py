@@ -13,7 +13,7 @@ from pathlib import Path
 import clients
 from answers import answer_in
 from campaigns.campaign import Campaign, Result
-from campaigns.service_questions import exchanges, last_core, two_snapshots
+from campaigns.service_questions import exchanges, two_snapshots
 from clients import Client
 from loads import Exchange, Load, Outcome, rotated
 from serving import Service, serving
@@ -34,7 +34,7 @@ def run(seed: int, count: int) -> Result:
     counts: Counter[str] = Counter()
     failures: list[str] = []
     slowest = 0.0
-    with two_snapshots() as (snapshot, _), clients.client(last_core()) as client:
+    with two_snapshots() as (snapshot, _), clients.client() as client:
         asked = exchanges(snapshot, seed)
         for number in range(count):
             after = draw.random() * _LONGEST

@@ -105,8 +105,3 @@ def descriptors(process: int) -> int | None:
         return len(os.listdir(f"/proc/{process}/fd"))
     except FileNotFoundError:
         return None
-
-
-def last_core() -> int | None:
-    """Return a core for the client, where one can be chosen."""
-    return max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import clients
 from campaigns.campaign import Campaign, Result
 from campaigns.places import MEMORY
-from campaigns.service_questions import COMPARE, SERVERS, comparisons, last_core
+from campaigns.service_questions import COMPARE, SERVERS, comparisons
 from conftest import AS_OF, DAY, csv, ndjson, server
 from loads import Exchange, Load, request, rotated
 from serving import Service, serving
@@ -38,6 +38,8 @@ _LATE = 1.0
 _LATE_BESIDE_OTHERS = 4.0
 """The same where other tests run beside this one."""
 _EARLY = 0.05
+_APART = 0.004
+"""Seconds between connections: the service has to answer some of them before they are slow."""
 _DEAF = 20
 """One of so many is deaf."""
 _TICK = 0.1
@@ -88,8 +90,11 @@ class _Slow:
     def has_ended(self, *, is_readable: bool) -> bool:
         """Say or hear something, where it is time to, and tell whether the service has ended it."""
         try:
-            if is_readable and not self.socket.recv(1 << 16):
-                return True
+            if is_readable:
+                if not self.socket.recv(1 << 16):
+                    return True
+                if self.kind.seconds == IDLE_SECONDS:
+                    self.began = time.monotonic()  # with the answer
             seconds = time.monotonic() - self.began
             if self.kind.trickles and self._said < self._due(seconds):
                 self._said += 1
@@ -117,14 +122,20 @@ class _Crowd:
         self.ended = Counter[str]()
         self.failures: list[str] = []
         self.latest = 0.0
-        for place in range(number):
-            # Few are deaf: each holds megabytes of the service.
-            self._begin(_KINDS[-1] if place % _DEAF == 0 else _KINDS[place % (len(_KINDS) - 1)])
+        # Few are deaf: each holds megabytes of the service.
+        self._to_begin = [
+            _KINDS[-1] if place % _DEAF == 0 else _KINDS[place % (len(_KINDS) - 1)]
+            for place in range(number)
+        ]
 
     def wait(self) -> None:
         """Wait until the service has ended all of them; while there is time, others follow."""
-        while self._open:
-            readable = {key.data for key, _ in self._selector.select(_TICK)}
+        while self._open or self._to_begin:
+            if self._to_begin:
+                self._begin(self._to_begin.pop())
+                time.sleep(_APART)
+            seconds = 0 if self._to_begin else _TICK
+            readable = {key.data for key, _ in self._selector.select(seconds)}
             now = time.monotonic()
             for slow in list(self._open):
                 if slow.has_ended(is_readable=slow in readable):
@@ -147,7 +158,7 @@ class _Crowd:
         self.ended[slow.kind.name] += 1
         self._close(slow)
         if now + slow.kind.seconds < self._until:
-            self._begin(slow.kind)
+            self._to_begin.append(slow.kind)
 
     def _close(self, slow: _Slow) -> None:
         if slow.kind.listens:
@@ -166,7 +177,7 @@ def run(seed: int, count: int) -> Result:
         _many_descriptors(2 * count),
         _snapshot() as snapshot,
         serving(snapshot) as service,
-        clients.client(last_core()) as client,
+        clients.client() as client,
     ):
         turns = rotated(_good(snapshot, seed), _GOOD)
         client(Load(service.port, turns, 0.5)).result()  # warm

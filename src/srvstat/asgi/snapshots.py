@@ -127,6 +127,7 @@ class ServedSnapshot:
             self._refuse(identity, f"a bug in srvstat: {error!r}")
             return
         old, self._generation = self._generation, Generation(identity, files)
+        # What was refused before may come again, and is then news.
         self._refused = self._told = _NOTHING
         old.is_retired = True
         self._close_unused(old)
