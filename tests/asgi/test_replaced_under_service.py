@@ -308,3 +308,20 @@ def test_a_path_is_the_one_it_was_wherever_the_service_was_started(
         assert players(service) == 6
         renamed(snapshots[8], tmp_path / "served.db")
         assert players(service) == 8
+
+
+def test_a_file_that_was_refused_for_what_stood_beside_it_is_taken_once_that_is_gone(
+    service: Service, snapshots: dict[int, Path], path: Path
+) -> None:
+    journal = path.with_name(f"{path.name}-journal")
+    journal.write_bytes(b"left by another program")
+    renamed(snapshots[8], path)
+    assert players(service) == 6
+
+    journal.unlink()
+
+    waited = time.monotonic() + 30
+    while players(service) == 6:
+        assert time.monotonic() < waited
+        time.sleep(0.2)
+    assert players(service) == 8

@@ -69,7 +69,7 @@ class Log:
 def _line(fields: Mapping[str, object]) -> bytes:
     """Write an entry in ASCII, so that nothing a client sends can drive a terminal."""
     entry: dict[str, Any] = {"time": format_instant(time.time_ns() // 1_000_000), **fields}
-    return json.dumps(entry).replace("\x7f", r"\u007f").encode("ascii") + b"\n"
+    return json.dumps(entry).encode("ascii") + b"\n"
 
 
 def _write_all(data: bytes) -> None:

@@ -21,6 +21,9 @@ WORKERS = 4
 _SECONDS_TO_WAIT = 1.0
 """So long requests wait for a new file to be checked. Then the old one answers until it is."""
 
+_SECONDS_BETWEEN_TRIES = 5.0
+"""So long a file that was refused is left alone. Its permissions may be mended meanwhile."""
+
 _MOST_REPLACED = 100
 """How many times in a row another file may come while the connections to one are opened."""
 
@@ -70,7 +73,7 @@ class ServedSnapshot:
         self._refused: object = _NOTHING
         self._told: object = _NOTHING
         self._change: asyncio.Task[None] | None = None
-        self._wait_until = 0.0
+        self._wait_until = self._again_at = 0.0
 
     async def current(self) -> Generation:
         """Return the generation of the file that is at the path now, if that is a good one.
@@ -82,6 +85,8 @@ class ServedSnapshot:
             self._refused = self._told = _NOTHING
         elif identity != self._refused:
             await self._changed(identity)
+        elif asyncio.get_running_loop().time() > self._again_at:
+            self._tried(identity)
         return self._generation
 
     async def ask(self, generation: Generation, question: Callable[[SnapshotFile], _T]) -> _T:
@@ -107,12 +112,17 @@ class ServedSnapshot:
 
     async def _changed(self, identity: Identity) -> None:
         """Try the file that is new at the path, and wait for that a little."""
+        change = self._tried(identity)
+        if (seconds := self._wait_until - asyncio.get_running_loop().time()) > 0:
+            await asyncio.wait({change}, timeout=seconds)
+
+    def _tried(self, identity: Identity) -> asyncio.Task[None]:
+        """Try the file at the path, unless one is tried already."""
         loop = asyncio.get_running_loop()
         if self._change is None or self._change.done():
             self._change = loop.create_task(self._adopt(identity))
             self._wait_until = loop.time() + _SECONDS_TO_WAIT
-        if (seconds := self._wait_until - loop.time()) > 0:
-            await asyncio.wait({self._change}, timeout=seconds)
+        return self._change
 
     async def _adopt(self, identity: Identity) -> None:
         loop = asyncio.get_running_loop()
@@ -136,6 +146,7 @@ class ServedSnapshot:
 
     def _refuse(self, identity: Identity, reason: str) -> None:
         self._refused = identity
+        self._again_at = asyncio.get_running_loop().time() + _SECONDS_BETWEEN_TRIES
         # A file that is written to in place is another one with every look at it.
         told = (identity and identity[:2], reason)
         if told != self._told:
