@@ -12,7 +12,7 @@ from typing import NamedTuple
 import clients
 from benchmarks.measure import FailedError, environment
 from benchmarks.questions import UnequalError
-from loads import Exchange, Load, Outcome
+from loads import Exchange, Load, Outcome, request
 
 _REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LOOPBACK = "127.0.0.1"
@@ -28,6 +28,8 @@ class Server(NamedTuple):
     port: int
     log: str
     """The path of what it writes on standard output and standard error."""
+    first: Exchange
+    """What each connection asks before the time begins: then it is open."""
 
 
 Ask = Callable[[Server, Sequence[Sequence[Exchange]], float | None], Outcome]
@@ -46,7 +48,8 @@ def asking() -> Iterator[Ask]:
         def ask(
             server: Server, turns: Sequence[Sequence[Exchange]], seconds: float | None
         ) -> Outcome:
-            load = Load(server.port, turns, seconds or _LONGEST, is_repeated=bool(seconds))
+            is_repeated = seconds is not None
+            load = Load(server.port, turns, seconds or _LONGEST, is_repeated, first=server.first)
             outcome = client(load).result()
             if failures := outcome.failures():
                 raise UnequalError(failures[0])
@@ -58,8 +61,10 @@ def asking() -> Iterator[Ask]:
 
 
 @contextmanager
-def started(line: Callable[[str], Sequence[str]], log: str) -> Iterator[Server]:
+def started(line: Callable[[str], Sequence[str]], log: str, path: str) -> Iterator[Server]:
     """Start a server whose command line is made for a port; it takes requests once this returns.
+
+    It answers 200 at the path.
 
     Raises FailedError.
     """
@@ -78,7 +83,7 @@ def started(line: Callable[[str], Sequence[str]], log: str) -> Iterator[Server]:
         )
     try:
         _await_start(process, port, log)
-        yield Server(port, log)
+        yield Server(port, log, Exchange(request(path)))
     finally:
         process.kill()
         process.wait()

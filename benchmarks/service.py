@@ -103,18 +103,18 @@ def _running(files: FleetFiles) -> Iterator[tuple[dict[str, Server], Ask]]:
     """Start every server, and the client."""
     serve = [*without_pandas("srvstat.__main__", "run"), "serve", "--snapshot", files.snapshot]
     bare = [sys.executable, "-m", "benchmarks.hello"]
-    lines: dict[str, Callable[[str], list[str]]] = {
-        NEW: lambda port: [*serve, "--port", port],
-        HELLO: lambda port: [*bare, port],
-        DATASETTE: lambda port: [*datasette(files), "--port", port],
+    lines: dict[str, tuple[Callable[[str], list[str]], str]] = {
+        NEW: (lambda port: [*serve, "--port", port], "/healthz"),
+        HELLO: (lambda port: [*bare, port], "/"),
+        DATASETTE: (lambda port: [*datasette(files), "--port", port], "/-/versions.json"),
     }
     if find_spec("httptools") and find_spec("uvloop"):
-        lines[FAST_HELLO] = lambda port: [*bare, port, "fast"]
+        lines[FAST_HELLO] = (lambda port: [*bare, port, "fast"], "/")
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory())
         servers = {
-            name: stack.enter_context(started(line, os.path.join(directory, f"{place}.log")))
-            for place, (name, line) in enumerate(lines.items())
+            name: stack.enter_context(started(line, os.path.join(directory, f"{place}.log"), path))
+            for place, (name, (line, path)) in enumerate(lines.items())
         }
         yield servers, stack.enter_context(asking())
 

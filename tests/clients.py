@@ -51,8 +51,9 @@ def ask(load: Load) -> Outcome:
 class _Connection:
     """A connection, what it asks next, and what it has received of the answer."""
 
-    def __init__(self, turn: Iterator[Exchange], due: float) -> None:
-        self.turn, self.due = turn, due
+    def __init__(self, turn: Iterator[Exchange]) -> None:
+        self.turn = turn
+        self.due = 0.0
         self.socket: socket.socket | None = None
         self.exchange: Exchange | None = None
         """The request under way."""
@@ -74,13 +75,19 @@ class _Asking:
         self._cuts: list[Cut] = []
 
     def outcome(self) -> Outcome:
-        load, cpu = self._load, time.process_time()
-        started = last = time.monotonic()
-        for number, turn in enumerate(load.turns):
+        load = self._load
+        connections = [
+            _Connection(cycle(turn) if load.is_repeated else iter(turn)) for turn in load.turns
+        ]
+        if load.first:
+            for number, connection in enumerate(connections):
+                self._ask_first(number, connection, load.first)
+        cpu, started = time.process_time(), time.monotonic()
+        last = started
+        for number, connection in enumerate(connections):
             # Connections that pause begin one after another, not all at once.
-            due = started + load.pause * number / len(load.turns)
-            turns = cycle(turn) if load.is_repeated else iter(turn)
-            heapq.heappush(self._waiting, (due, number, _Connection(turns, due)))
+            connection.due = started + load.pause * number / len(connections)
+            heapq.heappush(self._waiting, (connection.due, number, connection))
         while (now := time.monotonic()) < started + load.seconds + PATIENCE:
             self._begin_what_is_due(now, ends_at=started + load.seconds)
             if not self._under_way and not self._waiting:
@@ -103,6 +110,21 @@ class _Asking:
             self._reopened,
             busy,
         )
+
+    def _ask_first(self, number: int, connection: _Connection, first: Exchange) -> None:
+        """Open a connection, and ask something on it that is no part of what is measured."""
+        opened = self._opened(number, connection)
+        opened.setblocking(True)
+        opened.sendall(first.request)
+        received = b""
+        while (answer := answer_in(received, is_head=False)) is None:
+            part = opened.recv(_MOST_BYTES)
+            received += part
+            if not part:
+                raise ConnectionError(f"{first.name}: closed")
+        if wrong := first.wrong_with(answer.status, answer.body):
+            self._tell(f"{first.name}: {wrong}")
+        opened.setblocking(False)
 
     def _begin_what_is_due(self, now: float, ends_at: float) -> None:
         if now >= ends_at:

@@ -48,6 +48,8 @@ class Load(NamedTuple):
 
     Without a pause, the next one is due once the one before is answered.
     """
+    first: Exchange | None = None
+    """What each connection asks before the time begins, so that it is open by then."""
 
 
 class Cut(NamedTuple):

@@ -103,6 +103,14 @@ def test_a_pause_spreads_requests_and_counts_from_when_they_were_due() -> None:
     assert time.monotonic() - started >= 0.3
 
 
+def test_what_is_asked_first_is_no_part_of_the_outcome() -> None:
+    first = Exchange(loads.request("/"), 200, (b"no",))
+    with answering(RIGHT.replace(b"3", b"2").replace(b"yes", b"no"), RIGHT) as port:
+        found = clients.ask(Load(port, [[ASKED]], 10, is_repeated=False, first=first))
+
+    assert (found.answers, found.failures()) == (1, [])
+
+
 def test_a_process_of_its_own_asks() -> None:
     with clients.client() as client, answering(RIGHT) as port:
         found = client(Load(port, [[ASKED]], 10, is_repeated=False)).result()
