@@ -2,8 +2,8 @@
 
 import asyncio
 import hashlib
+import math
 import time
-from math import ceil
 from typing import NamedTuple
 
 from limits import RateLimitItemPerMinute
@@ -17,6 +17,10 @@ from srvstat.contract.errors import GatewayUnauthorizedError, RateLimitedError, 
 from srvstat.snapshot.opening import Identity, identity_at
 
 KEY_HEADER = "x-gateway-key"
+
+_MINUTE = 60
+_SECONDS_BETWEEN_TRIES = 5.0
+"""So long a file that was refused is left alone. Its permissions may be mended meanwhile."""
 
 
 class TooManyRequestsError(RateLimitedError):
@@ -53,6 +57,8 @@ class Callers:
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
         self._seen: Identity = identity_at(path) if path else None
         self._reading: asyncio.Task[None] | None = None
+        self._again_at = math.inf
+        self._told: str | None = None
         self._access = None if path is None else read_access(path)
 
     async def known(self, headers: Headers) -> Caller:
@@ -84,23 +90,33 @@ class Callers:
         limit = RateLimitItemPerMinute(caller.plan.requests_per_minute)
         if not self._limiter.hit(limit, caller.digest):
             reset = self._limiter.get_window_stats(limit, caller.digest).reset_time
-            raise TooManyRequestsError(
-                f"more than {limit.amount:,} requests a minute", max(1, ceil(reset - time.time()))
-            )
+            # The limiter goes by the time of day, which may be set back.
+            seconds = min(max(1, math.ceil(reset - time.time())), _MINUTE)
+            raise TooManyRequestsError(f"more than {limit.amount:,} requests a minute", seconds)
 
     async def _read_again(self) -> None:
         """Read the access file where it has changed, and have all requests wait for that."""
-        if self._path and (identity := identity_at(self._path)) != self._seen:
-            self._seen = identity
-            self._reading = asyncio.create_task(self._read(self._path))
-        if self._reading:
+        while self._path:
+            if self._reading is None:
+                identity = identity_at(self._path)
+                if identity == self._seen and time.monotonic() < self._again_at:
+                    return
+                self._seen, self._again_at = identity, math.inf
+                self._reading = asyncio.create_task(self._read(self._path))
+            # Another one may have come meanwhile, and the last one must be the one that holds.
             await asyncio.wait({self._reading})
 
     async def _read(self, path: str) -> None:
+        told, self._told = self._told, None
         try:
             self._access = await asyncio.to_thread(read_access, path)
         except SourceError as error:
-            self._log.notice("a new access file is refused; the old one holds", reason=error.reason)
+            self._told = error.reason
+            self._again_at = time.monotonic() + _SECONDS_BETWEEN_TRIES
+            if error.reason != told:
+                self._log.notice(
+                    "a new access file is refused; the old one holds", reason=error.reason
+                )
         else:
             self._log.notice("a new access file holds")
         finally:
