@@ -186,15 +186,16 @@ def test_half_a_request_holds_up_the_end_no_longer_than_its_deadline(service: Se
         assert client.rest() == b""
 
 
-def test_a_second_signal_ends_it_at_once(service: Service) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_ends_it_at_once(service: Service, number: int) -> None:
     with Client(service) as client:
         client.send(compare(TWO)[:-1])
         time.sleep(0.1)
         began = time.monotonic()
-        service.process.send_signal(signal.SIGINT)
+        service.process.send_signal(number)
         time.sleep(0.2)
 
-        assert service.stop(signal.SIGINT) == 130
+        assert service.stop(number) == 128 + number
         assert time.monotonic() - began < 3
 
 

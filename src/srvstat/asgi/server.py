@@ -1,11 +1,13 @@
 """Run the service: a socket, uvicorn on it, and an end that finishes what is under way."""
 
+import asyncio
 import gc
 import ipaddress
 import logging
 import resource
 import socket
 from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 
@@ -101,8 +103,20 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit:  # the second signal: nothing is waited for any more
+            self.force_exit = True
+            self._loop.call_soon_threadsafe(self._abort)
+        super().handle_exit(sig, frame)
+
+    def _abort(self) -> None:
+        # From Python 3.12 on asyncio itself waits until all connections are closed.
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS_BETWEEN_LOOKS == 0:
