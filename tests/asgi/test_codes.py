@@ -41,6 +41,7 @@ from small_service import (
 from srvstat.asgi import service as asgi_service
 from srvstat.asgi.callers import Callers
 from srvstat.asgi.log import Log
+from srvstat.asgi.room import Room
 from srvstat.asgi.snapshots import WORKERS, ServedSnapshot
 
 NOT_IN_PLAN = Expected(403, ERRORS["FEATURE_NOT_AVAILABLE"])
@@ -227,7 +228,7 @@ def test_work_that_takes_too_long_is_given_up(
     monkeypatch.setattr(asgi_service, "WORK_SECONDS", 0.1)
     log = Log()
     snapshot = ServedSnapshot(os.fspath(build_small(tmp_path)), log)
-    app = asgi_service.Service(snapshot, Callers(None, log), log, most_connections=1)
+    app = asgi_service.Service(snapshot, Callers(None, log), log, room=Room(1))
 
     async def ask(client: httpx.AsyncClient) -> tuple[int, bytes]:
         response = await client.get("/gateway/v1/servers/a", headers={"X-Gateway-Key": "k"})
@@ -235,7 +236,10 @@ def test_work_that_takes_too_long_is_given_up(
 
     async def ask_in_vain() -> list[tuple[int, bytes]]:
         generation = await snapshot.current()
-        slow = [snapshot.ask(generation, lambda _: time.sleep(0.4)) for _ in range(WORKERS)]
+        slow = [
+            snapshot.ask(generation, lambda _: time.sleep(0.4), lambda: True)
+            for _ in range(WORKERS)
+        ]
         waiting = asyncio.gather(*slow)
         await asyncio.sleep(0)
         transport = httpx.ASGITransport(app)

@@ -11,6 +11,8 @@ from typing import Protocol, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from srvstat.asgi.room import Room
+
 HEAD_SECONDS = 5.0
 """From the first byte of a request, or from the connection, to the end of its head."""
 BODY_SECONDS = 5.0
@@ -26,6 +28,8 @@ SECONDS_BETWEEN_LOOKS = 0.2
 MAX_HEAD_BYTES = 16_384
 BROKEN_BODY = "srvstat.broken_body"
 """Stands in the state of a request whose body ended before its end."""
+GONE = "srvstat.gone"
+"""Stands in the state of a request whose connection has ended."""
 _MAX_BYTES_UNREAD = 1 << 20
 """Of a body that was answered before its end, so much is thrown away; then the connection ends."""
 
@@ -39,10 +43,10 @@ class _Phase(Enum):
     IDLE = IDLE_SECONDS
 
 
-class RefusesMalformed(Protocol):
-    """What a connection needs of its application: the answer to what is no HTTP."""
+class Hosts(Protocol):
+    """What a connection needs of its application."""
 
-    most_connections: int
+    room: Room
 
     def malformed(self, remote: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
         """Return the headers and the body of a 400, and log it."""
@@ -54,12 +58,21 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Begin, and wait for the head of a request."""
+        self._host = cast("Hosts", self.app)
         self._waits_for: tuple[_Phase, object] = (_Phase.HEAD, None)
         self._since = self.loop.time()
         self._unread = 0
         self._has_heard_all = False
-        self._make_room()
         super().connection_made(transport)
+        if not self._host.room.enter(self):
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End, and tell whoever still works for it."""
+        self._host.room.leave(self)
+        if self._has_begun():
+            self.scope["state"][GONE] = True
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Take what has come, in pieces: a head is too long however it arrives."""
@@ -78,6 +91,8 @@ class Connection(H11Protocol):
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's returns nothing
         """Answer whoever says no more, all that was asked before."""
         self._has_heard_all = True
+        # It may as well have left: where there is no room, others come first.
+        self._host.room.waits(self)
         self._end_unless_asked()
         return True
 
@@ -101,7 +116,7 @@ class Connection(H11Protocol):
             return
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             remote = ":".join(map(str, self.client or ()))
-            headers, body = cast("RefusesMalformed", self.app).malformed(remote)
+            headers, body = self._host.malformed(remote)
             headers = [*self.server_state.default_headers, *headers]  # the date
             response = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
             for event in (response, h11.Data(data=body), h11.EndOfMessage()):
@@ -115,27 +130,6 @@ class Connection(H11Protocol):
         self.cycle.more_body = False
         self.cycle.message_event.set()
 
-    def _make_room(self) -> None:
-        """End the connection that has waited longest for a client, where there are too many."""
-        most = cast("RefusesMalformed", self.app).most_connections
-        if len(self.connections) < most:
-            return
-        waiting = [
-            one
-            for one in self.connections
-            if isinstance(one, Connection) and one.waits_for_client()
-        ]
-        if waiting:
-            min(waiting, key=Connection.waiting_since).transport.abort()
-
-    def waits_for_client(self) -> bool:
-        """Say whether it is the client's turn."""
-        return self._waits_for[0] is not _Phase.ANSWER
-
-    def waiting_since(self) -> float:
-        """Return when what it waits for began, by the clock of the event loop."""
-        return self._since
-
     def _has_begun(self) -> bool:
         # It is None until there is a request, which uvicorn's types do not say.
         return bool(self.cycle)
@@ -144,7 +138,7 @@ class Connection(H11Protocol):
         return self._has_begun() and self.cycle.response_complete
 
     def end_if_late(self) -> None:
-        """End a connection that has waited too long; asked every SECONDS_BETWEEN_LOOKS."""
+        """End a connection that has waited too long; asked again and again."""
         phase, _ = self._waits_for
         seconds = phase.value
         if phase is _Phase.BODY and not self._is_answered():
@@ -163,6 +157,10 @@ class Connection(H11Protocol):
         if waits_for != self._waits_for:
             self._waits_for = waits_for
             self._since = self.loop.time()
+            if waits_for[0] is _Phase.ANSWER and not self._has_heard_all:
+                self._host.room.is_asked(self)
+            else:
+                self._host.room.waits(self)
 
     def _phase(self) -> _Phase:
         state = self.conn.their_state

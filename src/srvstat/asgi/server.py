@@ -5,8 +5,10 @@ import gc
 import ipaddress
 import logging
 import resource
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 import uvicorn
@@ -19,14 +21,20 @@ from srvstat.asgi.connections import (
     Connection,
 )
 from srvstat.asgi.log import Log
+from srvstat.asgi.room import Room
 from srvstat.asgi.service import Service
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.contract.errors import UsageError
 
 _BACKLOG = 2_048
 MOST_CONNECTIONS = 2_000
-_TICKS_BETWEEN_LOOKS = round(SECONDS_BETWEEN_LOOKS / 0.1)
-"""uvicorn has ten ticks a second."""
+_ACCEPTED_TOGETHER = 8
+"""asyncio accepts so many connections before it looks at any, however many descriptors are left.
+
+It takes this number from the backlog, which is set anew after that.
+"""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SECONDS_BETWEEN_WARNINGS = 1.0
 _OTHER_DESCRIPTORS = 64
 """How many files are open besides the connections, at most."""
 
@@ -71,7 +79,7 @@ def serve(
         callers=Callers(access, log),
         snapshot=ServedSnapshot(path, log),
         log=log,
-        most_connections=_most_connections(),
+        room=Room(_most_connections()),
     )
     config = uvicorn.Config(
         service,
@@ -83,7 +91,8 @@ def serve(
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        backlog=_BACKLOG,
+        workers=1,
+        backlog=_ACCEPTED_TOGETHER,
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         timeout_graceful_shutdown=int(ANSWER_SECONDS),
     )
@@ -91,24 +100,54 @@ def serve(
     # The command line starts without the collector, which only long work needs.
     gc.freeze()
     gc.enable()
-    _Server(config, log, ready).run([listener])
+    _Server(config, service, log, ready).run([listener])
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which says when it is ready and takes the log along when it ends."""
+    """uvicorn's server, which says when it is ready, keeps deadlines, and ends with its log."""
 
-    def __init__(self, config: uvicorn.Config, log: Log, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, service: Service, log: Log, ready: Callable[[], None]
+    ) -> None:
         super().__init__(config)
+        self._room = service.room
         self._log = log
         self._ready = ready
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_BACKLOG)
+        self._looks = self._loop.create_task(self._look())
         self._ready()
 
+    async def _look(self) -> None:
+        """End connections that are late, until all have ended."""
+        while True:
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.end_if_late()
+            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # uvicorn takes over two signals, be they ignored or not. A third one ends a service, too:
+        # that of a terminal that was closed.
+        ignored = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_IGN]
+        with super().capture_signals():
+            hang_up = signal.signal(signal.SIGHUP, self.handle_exit)
+            for number in ignored:
+                signal.signal(number, signal.SIG_IGN)
+            try:
+                yield
+            finally:
+                # Before uvicorn raises the signal again, whose own handler ends the process then.
+                signal.signal(signal.SIGHUP, hang_up)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self.should_exit:  # the second signal: nothing is waited for any more
+        if self.should_exit and self._loop:  # the second signal: nothing is waited for any more
             self.force_exit = True
             self._loop.call_soon_threadsafe(self._abort)
         super().handle_exit(sig, frame)
@@ -118,17 +157,11 @@ class _Server(uvicorn.Server):
         for connection in list(self.server_state.connections):
             connection.transport.abort()
 
-    async def on_tick(self, counter: int) -> bool:
-        if counter % _TICKS_BETWEEN_LOOKS == 0:
-            for connection in list(self.server_state.connections):
-                if isinstance(connection, Connection):
-                    connection.end_if_late()
-        return await super().on_tick(counter)
-
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._room.is_closing = True
         await super().shutdown(sockets)
+        self._looks.cancel()
         self._log.notice("stopped")
-        # uvicorn raises the signal again once it is done, and that is the end of the process.
         self._log.close()
 
 
@@ -143,18 +176,19 @@ class _Notices(logging.Handler):
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
         self._log = log
+        self._last = ("", 0.0)
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info and record.exc_info[0]
         text = record.getMessage().strip()
-        try:
-            self._log.notice(
-                "warning",
-                logger=record.name,
-                message=f"{text} ({error.__name__})" if error else text,
-            )
-        except RuntimeError:  # outside of the event loop
+        last, told = self._last
+        # What goes wrong thousands of times a second is told once a second.
+        if last == text and record.created < told + _SECONDS_BETWEEN_WARNINGS:
             return
+        self._last = text, record.created
+        message = f"{text} ({error.__name__})" if error else text
+        with suppress(RuntimeError):  # outside of the event loop
+            self._log.notice("warning", logger=record.name, message=message)
 
 
 def _tell_warnings(log: Log) -> None:

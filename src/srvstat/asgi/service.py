@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from srvstat import operations
 from srvstat.asgi.callers import KEY_HEADER, Caller, Callers, TooManyRequestsError
+from srvstat.asgi.connections import GONE
 from srvstat.asgi.hiding import without_keys
 from srvstat.asgi.log import Log
 from srvstat.asgi.reading import (
@@ -25,7 +26,8 @@ from srvstat.asgi.reading import (
     judge_no_body,
     read_body,
 )
-from srvstat.asgi.snapshots import Generation, ServedSnapshot
+from srvstat.asgi.room import Room
+from srvstat.asgi.snapshots import Generation, NobodyAsksError, ServedSnapshot
 from srvstat.asgi.targets import (
     HEALTH,
     GetServer,
@@ -58,18 +60,13 @@ _T = TypeVar("_T")
 
 
 class Service:
-    """The ASGI application over one snapshot.
+    """The ASGI application over one snapshot; `room` is for its connections (connections.py)."""
 
-    `most_connections` is for its connections (connections.py).
-    """
-
-    def __init__(
-        self, snapshot: ServedSnapshot, callers: Callers, log: Log, *, most_connections: int
-    ) -> None:
+    def __init__(self, snapshot: ServedSnapshot, callers: Callers, log: Log, *, room: Room) -> None:
         self._snapshot = snapshot
         self._callers = callers
         self._log = log
-        self.most_connections = most_connections
+        self.room = room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and log it."""
@@ -78,8 +75,8 @@ class Service:
         entry = _entry(request)
         try:
             response = await self._response(request, entry)
-        except ClientDisconnect:
-            entry["reason"] = "the client left before its request was whole"
+        except (ClientDisconnect, NobodyAsksError):
+            entry["reason"] = "the client left before it was answered"
         else:
             await response(scope, receive, send)
             sent = 0 if request.method == "HEAD" else len(response.body)
@@ -106,7 +103,7 @@ class Service:
             answered = error
         except SnapshotError as error:
             answered = InternalError(error.reason)
-        except ClientDisconnect:
+        except (ClientDisconnect, NobodyAsksError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever else comes here is a bug, and no client reads a traceback
             place = traceback.extract_tb(error.__traceback__)[-1]
@@ -141,6 +138,7 @@ class Service:
         if caller.plan:
             caller.plan.must_allow(asked)
         return await self._ask(
+            request,
             await self._snapshot.current(),
             lambda file: operations.get_server(file, asked).to_json(),
         )
@@ -155,16 +153,20 @@ class Service:
         found = generation.results.known(asked)
         missing = [position for position, result in enumerate(found) if result is None]
         if missing:
-            new = await self._ask(generation, lambda file: _written(file, asked, missing))
+            new = await self._ask(request, generation, lambda file: _written(file, asked, missing))
             generation.results.keep(asked, missing, new)
             for position, result in zip(missing, new, strict=True):
                 found[position] = result
         return comparison_json(asked.range, [result for result in found if result])
 
-    async def _ask(self, generation: Generation, question: Callable[[SnapshotFile], _T]) -> _T:
+    async def _ask(
+        self, request: Request, generation: Generation, question: Callable[[SnapshotFile], _T]
+    ) -> _T:
         try:
             async with asyncio.timeout(WORK_SECONDS):
-                return await self._snapshot.ask(generation, question)
+                return await self._snapshot.ask(
+                    generation, question, lambda: GONE not in request.scope.get("state", ())
+                )
         except TimeoutError:
             raise InternalError(f"no answer within {WORK_SECONDS:.0f} s") from None
 

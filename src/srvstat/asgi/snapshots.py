@@ -23,6 +23,8 @@ _SECONDS_TO_WAIT = 1.0
 
 _SECONDS_BETWEEN_TRIES = 5.0
 """So long a file that was refused is left alone. Its permissions may be mended meanwhile."""
+_MOST_SECONDS = 300.0
+"""It is left alone for twice as long each time, up to this."""
 
 _MOST_REPLACED = 100
 """How many times in a row another file may come while the connections to one are opened."""
@@ -34,6 +36,10 @@ _NOTHING = object()
 """In the place of an identity: even a file that is missing has one, which is None."""
 
 _T = TypeVar("_T")
+
+
+class NobodyAsksError(Exception):
+    """Whoever asked a question has gone before its turn came."""
 
 
 class Generation:
@@ -74,6 +80,7 @@ class ServedSnapshot:
         self._told: object = _NOTHING
         self._change: asyncio.Task[None] | None = None
         self._wait_until = self._again_at = 0.0
+        self._pause = _SECONDS_BETWEEN_TRIES
 
     async def current(self) -> Generation:
         """Return the generation of the file that is at the path now, if that is a good one.
@@ -89,14 +96,27 @@ class ServedSnapshot:
             self._tried(identity)
         return self._generation
 
-    async def ask(self, generation: Generation, question: Callable[[SnapshotFile], _T]) -> _T:
-        """Have a worker answer a question. It goes on where nobody waits any more."""
+    async def ask(
+        self,
+        generation: Generation,
+        question: Callable[[SnapshotFile], _T],
+        is_wanted: Callable[[], bool],
+    ) -> _T:
+        """Have a worker answer a question, unless nobody wants to know by then.
+
+        What a worker has begun it finishes.
+
+        Raises NobodyAsksError, and what the question raises.
+        """
         generation.questions += 1
         try:
             worker = await self._idle.get()
         except BaseException:
             self._left(generation)
             raise
+        if not is_wanted():
+            self._done(worker, generation)
+            raise NobodyAsksError
         loop = asyncio.get_running_loop()
         answer = loop.run_in_executor(worker, question, generation.files[worker])
         answer.add_done_callback(lambda _: self._done(worker, generation))
@@ -145,8 +165,10 @@ class ServedSnapshot:
         self._log.notice("a new snapshot is served", asOf=new.as_of, root=new.root)
 
     def _refuse(self, identity: Identity, reason: str) -> None:
+        is_known = identity == self._refused
+        self._pause = min(self._pause * 2, _MOST_SECONDS) if is_known else _SECONDS_BETWEEN_TRIES
         self._refused = identity
-        self._again_at = asyncio.get_running_loop().time() + _SECONDS_BETWEEN_TRIES
+        self._again_at = asyncio.get_running_loop().time() + self._pause
         # A file that is written to in place is another one with every look at it.
         told = (identity and identity[:2], reason)
         if told != self._told:
