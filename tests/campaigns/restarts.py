@@ -17,7 +17,7 @@ from campaigns.service_questions import exchanges, two_snapshots
 from clients import Client
 from loads import Exchange, Load, Outcome, rotated
 from serving import Service, serving
-from srvstat.asgi.connections import ANSWER_SECONDS
+from srvstat.asgi.connections import ANSWER_SECONDS, BODY_SECONDS
 
 _CLIENTS = 16
 _LONGEST = 1.0
@@ -74,7 +74,7 @@ def _outcome_of(
             broken.append(f"{logged} answers in the log, {outcome.answers} and a half one came")
     if exit_code not in _ENDED:
         broken.append(f"exit code {exit_code}")
-    if seconds > ANSWER_SECONDS + 1:
+    if seconds > BODY_SECONDS + 2:
         broken.append(f"ended {seconds:.1f} s after the signal")
     counts = Counter({"answers": outcome.answers, "requests too late": len(outcome.cuts)})
     return counts, seconds, broken
