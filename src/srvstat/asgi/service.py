@@ -87,11 +87,11 @@ class Service:
         entry["ms"] = round((time.perf_counter() - started) * 1000, 3)
         self._log.entry(_without_keys(entry, request.headers))
 
-    def malformed(self, remote: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    def malformed(self, client: tuple[str, int] | None) -> tuple[list[tuple[bytes, bytes]], bytes]:
         """Return the headers and the body for what is no HTTP, and log it."""
         error = InvalidRequestError("not HTTP/1.1, or a head that is too long")
         new_id = _new_id()
-        entry = {"id": new_id, "remote": remote, "status": error.http_status}
+        entry = {"id": new_id, "remote": _remote(client), "status": error.http_status}
         self._log.entry(entry | {"code": error.code, "reason": error.reason})
         response = _response_to(error, {**_headers(new_id), "connection": "close"})
         return response.raw_headers, bytes(response.body)
@@ -190,13 +190,20 @@ def _headers(request_id: str) -> dict[str, str]:
 
 def _entry(request: Request) -> dict[str, Any]:
     """Begin the log's entry: what is known of any request. The query is not part of it."""
-    remote = request.client
     return {
         "id": _request_id(request.headers),
-        "remote": f"{remote.host}:{remote.port}" if remote else "",
+        "remote": _remote(request.client),
         "method": request.method,
         "path": request.scope["raw_path"].decode("latin-1"),
     }
+
+
+def _remote(client: tuple[str, int] | None) -> str:
+    """Write whose connection it is: `127.0.0.1:5000`, `[::1]:5000`."""
+    if client is None:
+        return ""
+    host, port = client
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _request_id(headers: Headers) -> str:
