@@ -15,7 +15,13 @@ from starlette.types import Receive, Scope, Send
 
 from srvstat import operations
 from srvstat.asgi.callers import KEY_HEADER, Caller, Callers, TooManyRequestsError
-from srvstat.asgi.hiding import without_keys
+from srvstat.asgi.hiding import (
+    HIDDEN,
+    is_known,
+    path_without_known,
+    reason_without_known,
+    without_keys,
+)
 from srvstat.asgi.log import Log
 from srvstat.asgi.reading import (
     JSON,
@@ -53,6 +59,8 @@ WORK_SECONDS = 10.0
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 _OK = 200
+_MOST_TOLD = 1_000
+"""So many characters of a path, a method or a reason are logged."""
 
 _T = TypeVar("_T")
 
@@ -75,7 +83,7 @@ class Service:
         """Answer a request, and log it."""
         started = time.perf_counter()
         request = Request(scope, receive)
-        entry = _entry(request)
+        entry = _entry(request, self._callers)
         try:
             response = await self._response(request, entry)
         except ClientDisconnect:
@@ -85,7 +93,7 @@ class Service:
             sent = 0 if request.method == "HEAD" else len(response.body)
             entry |= {"status": response.status_code, "bytes": sent}
         entry["ms"] = round((time.perf_counter() - started) * 1000, 3)
-        self._log.entry(_without_keys(entry, request.headers))
+        self._log.entry(_told(entry, request.headers, self._callers))
 
     def malformed(self, client: tuple[str, int] | None) -> tuple[list[tuple[bytes, bytes]], bytes]:
         """Return the headers and the body for what is no HTTP, and log it."""
@@ -188,10 +196,10 @@ def _headers(request_id: str) -> dict[str, str]:
     return {"cache-control": "private, no-store", "x-request-id": request_id}
 
 
-def _entry(request: Request) -> dict[str, Any]:
+def _entry(request: Request, callers: Callers) -> dict[str, Any]:
     """Begin the log's entry: what is known of any request. The query is not part of it."""
     return {
-        "id": _request_id(request.headers),
+        "id": _request_id(request.headers, callers),
         "remote": _remote(request.client),
         "method": request.method,
         "path": request.scope["raw_path"].decode("latin-1"),
@@ -206,12 +214,13 @@ def _remote(client: tuple[str, int] | None) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _request_id(headers: Headers) -> str:
+def _request_id(headers: Headers, callers: Callers) -> str:
     """Return the client's own name for its request, where that is harmless, or a new one."""
     given = headers.getlist("x-request-id")
     if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]):
         (name,) = given
-        if without_keys(name, headers.getlist(KEY_HEADER)) == name:
+        own_keys = headers.getlist(KEY_HEADER)
+        if without_keys(name, own_keys) == name and not is_known(name, callers.is_key):
             return name
     return _new_id()
 
@@ -220,8 +229,15 @@ def _new_id() -> str:
     return secrets.token_hex(8)
 
 
-def _without_keys(entry: dict[str, Any], headers: Headers) -> dict[str, Any]:
+def _told(entry: dict[str, Any], headers: Headers, callers: Callers) -> dict[str, Any]:
+    """Take the keys out of an entry, and then cut what is long: no beginning of a key is left."""
+    if is_known(entry["method"], callers.is_key):
+        entry["method"] = HIDDEN
+    entry["path"] = path_without_known(entry["path"], callers.is_key)
+    if "reason" in entry:
+        entry["reason"] = reason_without_known(entry["reason"], callers.is_key)
     for field in ("method", "path", "reason"):
         if field in entry:
-            entry[field] = without_keys(entry[field], headers.getlist(KEY_HEADER))
+            text = without_keys(entry[field], headers.getlist(KEY_HEADER))
+            entry[field] = text if len(text) <= _MOST_TOLD else f"{text[: _MOST_TOLD - 1]}…"
     return entry
