@@ -75,6 +75,13 @@ def test_an_encoded_key_is_not_told_either(service: Service) -> None:
     is_without(OURS, service, request(line, HOST))
 
 
+@pytest.mark.parametrize("before", range(940, 1_000, 7))
+def test_a_key_where_a_path_is_cut_is_not_told(before: int, service: Service) -> None:
+    path = b"x" * before + OURS.encode()
+
+    is_without(OURS, service, request(b"GET /%b HTTP/1.1" % path, HOST))
+
+
 def test_a_key_as_the_name_of_a_request_is_not_told(service: Service) -> None:
     name = b"X-Request-Id: another-key"
 

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -99,6 +100,38 @@ def test_what_is_no_http_has_one_entry(service: Service) -> None:
     (entry,) = entries(service, 1, before)
     assert (entry["status"], entry["code"]) == (400, "INVALID_REQUEST")
     assert entry["reason"] == "not HTTP/1.1, or a head that is too long"
+
+
+def test_the_port_of_a_client_is_told_apart_from_its_address(small: str) -> None:
+    try:
+        with socket.socket(socket.AF_INET6) as tried:
+            tried.bind(("::1", 0))
+    except OSError:
+        pytest.skip("this machine has no ::1")
+    with serving(small, "--host", "::1") as service:
+        for before, sent in enumerate((get(b"a"), b"GET / / HTTP/1.1\r\n\r\n")):
+            with socket.create_connection(("::1", service.port), timeout=10) as client:
+                client.sendall(sent)
+                assert client.recv(1)
+                here = f"[::1]:{client.getsockname()[1]}"
+            assert entries(service, 1, before)[0]["remote"] == here
+
+
+@pytest.mark.parametrize(
+    ("field", "sent"),
+    [
+        ("path", b"GET /%b HTTP/1.1"),
+        ("method", b"%b /gateway/v1/servers/a HTTP/1.1"),
+    ],
+)
+def test_what_is_long_is_cut(field: str, sent: bytes, service: Service) -> None:
+    begun = "/" if field == "path" else ""
+
+    told_whole = logged(service, request(sent % (b"x" * (1_000 - len(begun))), HOST, KEY))
+    told_in_part = logged(service, request(sent % (b"x" * (1_001 - len(begun))), HOST, KEY))
+
+    assert told_whole[field] == begun.ljust(1_000, "x")
+    assert told_in_part[field] == begun.ljust(999, "x") + "…"
 
 
 @pytest.mark.parametrize("status", [400, 401])

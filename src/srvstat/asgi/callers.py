@@ -121,3 +121,7 @@ class Callers:
             self._log.notice("a new access file holds")
         finally:
             self._reading = None
+
+    def is_key(self, key: bytes) -> bool:
+        """Say whether a key is one of the access file."""
+        return self._access is not None and self._access.customer(key) is not None

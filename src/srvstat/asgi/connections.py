@@ -48,7 +48,7 @@ class Hosts(Protocol):
 
     room: Room
 
-    def malformed(self, remote: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    def malformed(self, client: tuple[str, int] | None) -> tuple[list[tuple[bytes, bytes]], bytes]:
         """Return the headers and the body of a 400, and log it."""
         ...
 
@@ -115,8 +115,7 @@ class Connection(H11Protocol):
             self._end_body()
             return
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            remote = ":".join(map(str, self.client or ()))
-            headers, body = self._host.malformed(remote)
+            headers, body = self._host.malformed(self.client)
             headers = [*self.server_state.default_headers, *headers]  # the date
             response = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
             for event in (response, h11.Data(data=body), h11.EndOfMessage()):

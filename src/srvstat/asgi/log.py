@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import select
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,12 +13,13 @@ from typing import Any
 from srvstat.contract.instants import format_instant
 
 _STDERR = 2
+_NEWLINE = ord("\n")
 
 _SECONDS_TOGETHER = 0.05
 """Lines of so much time are written with one call."""
 
-_MOST_WAITING = 20_000
-"""So many lines wait for a reader. What comes then is counted, and not kept."""
+_MOST_WAITING = 16 << 20
+"""So many bytes wait for a reader. Entries that come then are counted, and not kept."""
 
 
 class Log:
@@ -25,7 +27,10 @@ class Log:
 
     def __init__(self) -> None:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="srvstat-log")
+        self._output = _Output()
         self._lines: list[bytes] = []
+        self._waiting = 0
+        self._with_writer = 0
         self._lost = 0
         self._timer: asyncio.TimerHandle | None = None
         self._writing: Future[None] | None = None
@@ -36,10 +41,12 @@ class Log:
 
     def entry(self, fields: Mapping[str, object]) -> None:
         """Add an entry; `time` comes first."""
-        if len(self._lines) >= _MOST_WAITING:
+        if self._waiting + self._with_writer < _MOST_WAITING:
+            line = _line(fields)
+            self._lines.append(line)
+            self._waiting += len(line)
+        else:
             self._lost += 1
-            return
-        self._lines.append(_line(fields))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_SECONDS_TOGETHER, self._write)
 
@@ -48,22 +55,45 @@ class Log:
         if self._writing is not None and not self._writing.done():
             self._timer = asyncio.get_running_loop().call_later(_SECONDS_TOGETHER, self._write)
             return
-        self._writing = self._writer.submit(_write_all, self._taken())
+        self._writing = self._handed_over()
 
     def close(self) -> None:
         """Write what is left, unless nobody reads any more."""
         if self._timer is not None:
             self._timer.cancel()
-        last = self._writer.submit(_write_all, self._taken())
         with suppress(TimeoutError):
-            last.result(timeout=1)
+            self._handed_over().result(timeout=1)
 
-    def _taken(self) -> bytes:
-        if self._lost:
-            self._lines.append(_line({"event": "log lines lost", "lines": self._lost}))
-            self._lost = 0
+    def _handed_over(self) -> Future[None]:
         lines, self._lines = self._lines, []
-        return b"".join(lines)
+        lost, self._lost = self._lost, 0
+        self._with_writer, self._waiting = self._waiting, 0
+        return self._writer.submit(self._output.write, lines, lost)
+
+
+class _Output:
+    """Standard error, as the writer's thread knows it: what did not get there is counted."""
+
+    def __init__(self) -> None:
+        self._lost = 0
+        self._cut = False
+
+    def write(self, lines: list[bytes], lost: int) -> None:
+        """Write lines; once that works, tell of those that were lost since it last did."""
+        self._lost += lost + self._put(b"".join(lines))
+        if self._lost and not self._cut:
+            told = {"event": "log lines lost", "lines": self._lost}
+            if self._put(_line(told)) == 0:
+                self._lost = 0
+
+    def _put(self, lines: bytes) -> int:
+        """Write lines, the first of them not onto one that was cut; return how many are lost."""
+        data = b"\n" + lines if self._cut else lines
+        written = _written(data)
+        if written:
+            self._cut = data[written - 1] != _NEWLINE
+        # A line that lacks its end alone is whole: the next one brings the end.
+        return data.count(b"\n", written + 1)
 
 
 def _line(fields: Mapping[str, object]) -> bytes:
@@ -72,8 +102,15 @@ def _line(fields: Mapping[str, object]) -> bytes:
     return json.dumps(entry).encode("ascii") + b"\n"
 
 
-def _write_all(data: bytes) -> None:
-    # There is nobody to tell of a failure.
-    with suppress(OSError):
-        while data:
-            data = data[os.write(_STDERR, data) :]
+def _written(data: bytes) -> int:
+    """Write as much as can be written, and return how many bytes that is."""
+    rest = memoryview(data)
+    try:
+        while rest:
+            try:
+                rest = rest[os.write(_STDERR, rest) :]
+            except BlockingIOError:  # whoever shares the file description has made it so
+                select.select((), (_STDERR,), ())
+    except OSError:
+        pass  # there is nobody to tell of it before it works again
+    return len(data) - len(rest)

@@ -16,7 +16,13 @@ from starlette.types import Receive, Scope, Send
 from srvstat import operations
 from srvstat.asgi.callers import KEY_HEADER, Caller, Callers, TooManyRequestsError
 from srvstat.asgi.connections import GONE
-from srvstat.asgi.hiding import without_keys
+from srvstat.asgi.hiding import (
+    HIDDEN,
+    is_known,
+    path_without_known,
+    reason_without_known,
+    without_keys,
+)
 from srvstat.asgi.log import Log
 from srvstat.asgi.reading import (
     JSON,
@@ -55,6 +61,8 @@ WORK_SECONDS = 10.0
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 _OK = 200
+_MOST_TOLD = 1_000
+"""So many characters of a path, a method or a reason are logged."""
 
 _T = TypeVar("_T")
 
@@ -72,7 +80,7 @@ class Service:
         """Answer a request, and log it."""
         started = time.perf_counter()
         request = Request(scope, receive)
-        entry = _entry(request)
+        entry = _entry(request, self._callers)
         try:
             response = await self._response(request, entry)
         except (ClientDisconnect, NobodyAsksError):
@@ -82,13 +90,13 @@ class Service:
             sent = 0 if request.method == "HEAD" else len(response.body)
             entry |= {"status": response.status_code, "bytes": sent}
         entry["ms"] = round((time.perf_counter() - started) * 1000, 3)
-        self._log.entry(_without_keys(entry, request.headers))
+        self._log.entry(_told(entry, request.headers, self._callers))
 
-    def malformed(self, remote: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    def malformed(self, client: tuple[str, int] | None) -> tuple[list[tuple[bytes, bytes]], bytes]:
         """Return the headers and the body for what is no HTTP, and log it."""
         error = InvalidRequestError("not HTTP/1.1, or a head that is too long")
         new_id = _new_id()
-        entry = {"id": new_id, "remote": remote, "status": error.http_status}
+        entry = {"id": new_id, "remote": _remote(client), "status": error.http_status}
         self._log.entry(entry | {"code": error.code, "reason": error.reason})
         response = _response_to(error, {**_headers(new_id), "connection": "close"})
         return response.raw_headers, bytes(response.body)
@@ -190,23 +198,31 @@ def _headers(request_id: str) -> dict[str, str]:
     return {"cache-control": "private, no-store", "x-request-id": request_id}
 
 
-def _entry(request: Request) -> dict[str, Any]:
+def _entry(request: Request, callers: Callers) -> dict[str, Any]:
     """Begin the log's entry: what is known of any request. The query is not part of it."""
-    remote = request.client
     return {
-        "id": _request_id(request.headers),
-        "remote": f"{remote.host}:{remote.port}" if remote else "",
+        "id": _request_id(request.headers, callers),
+        "remote": _remote(request.client),
         "method": request.method,
         "path": request.scope["raw_path"].decode("latin-1"),
     }
 
 
-def _request_id(headers: Headers) -> str:
+def _remote(client: tuple[str, int] | None) -> str:
+    """Write whose connection it is: `127.0.0.1:5000`, `[::1]:5000`."""
+    if client is None:
+        return ""
+    host, port = client
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _request_id(headers: Headers, callers: Callers) -> str:
     """Return the client's own name for its request, where that is harmless, or a new one."""
     given = headers.getlist("x-request-id")
     if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]):
         (name,) = given
-        if without_keys(name, headers.getlist(KEY_HEADER)) == name:
+        own_keys = headers.getlist(KEY_HEADER)
+        if without_keys(name, own_keys) == name and not is_known(name, callers.is_key):
             return name
     return _new_id()
 
@@ -215,8 +231,15 @@ def _new_id() -> str:
     return secrets.token_hex(8)
 
 
-def _without_keys(entry: dict[str, Any], headers: Headers) -> dict[str, Any]:
+def _told(entry: dict[str, Any], headers: Headers, callers: Callers) -> dict[str, Any]:
+    """Take the keys out of an entry, and then cut what is long: no beginning of a key is left."""
+    if is_known(entry["method"], callers.is_key):
+        entry["method"] = HIDDEN
+    entry["path"] = path_without_known(entry["path"], callers.is_key)
+    if "reason" in entry:
+        entry["reason"] = reason_without_known(entry["reason"], callers.is_key)
     for field in ("method", "path", "reason"):
         if field in entry:
-            entry[field] = without_keys(entry[field], headers.getlist(KEY_HEADER))
+            text = without_keys(entry[field], headers.getlist(KEY_HEADER))
+            entry[field] = text if len(text) <= _MOST_TOLD else f"{text[: _MOST_TOLD - 1]}…"
     return entry
