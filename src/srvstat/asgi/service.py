@@ -166,7 +166,7 @@ class Service:
             async with asyncio.timeout(WORK_SECONDS):
                 return await self._snapshot.ask(generation, question)
         except TimeoutError:
-            raise InternalError(f"no answer within {WORK_SECONDS:.0f} s") from None
+            raise InternalError(f"no answer within {WORK_SECONDS:g} s") from None
 
 
 def _written(file: SnapshotFile, asked: CompareRequest, positions: list[int]) -> list[Written]:
