@@ -52,14 +52,15 @@ def test_whoever_asks_however_often_is_let_in_as_a_plain_count_says() -> None:
         let_in[name] = [*recent, *([now] if is_let_in else [])]
 
 
-def test_callers_who_ask_no_more_are_forgotten() -> None:
+def test_callers_who_ask_no_more_are_forgotten_and_not_the_one_who_goes_on() -> None:
     window = LastMinute()
+    window.let_in("lasting", 10_000, 0)
     for number in range(1_000):
         window.let_in(str(number), 9, number)
-    assert len(window) == 1_000
+    assert len(window) == 1_001
 
-    for number in range(1_000):
-        window.let_in("another", 10_000, MINUTE + 1_000 + number)
+    for number in range(1_001):
+        window.let_in("lasting", 10_000, MINUTE - 1 + number * SECOND // 20)
 
     assert len(window) == 1
 

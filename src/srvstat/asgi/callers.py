@@ -48,8 +48,8 @@ class Caller(NamedTuple):
 class LastMinute:
     """When each caller was let in, as far as that is no more than a minute ago.
 
-    What it keeps is bounded by how many requests the service takes in two minutes, whatever the
-    limits are: 40 bytes each. What it costs does not depend on how many callers there are.
+    It keeps no more instants than the service takes requests in two minutes, whatever the limits
+    are: 40 bytes each. What it costs does not depend on how many callers there are.
     """
 
     def __init__(self) -> None:
