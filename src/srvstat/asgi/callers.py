@@ -49,7 +49,7 @@ class LastMinute:
     """When each caller was let in, as far as that is no more than a minute ago.
 
     It keeps no more instants than the service takes requests in two minutes, whatever the limits
-    are: 40 bytes each. What it costs does not depend on how many callers there are.
+    are: 44 bytes each. What it costs does not depend on how many callers there are.
     """
 
     def __init__(self) -> None:
