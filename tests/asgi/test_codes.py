@@ -162,7 +162,7 @@ def test_more_requests_than_the_plan_has_a_minute_are_told_to_wait(service: Serv
 
     time.sleep(1.1)
     later = int(limited(service, key).headers["retry-after"])
-    assert seconds - 3 <= later < seconds
+    assert 60 - (time.monotonic() - began) <= later < seconds
     assert logged(service, shown_to(key))["reason"] == "more than 3 requests a minute"
 
 
@@ -225,7 +225,6 @@ def test_a_snapshot_damaged_under_the_service_gives_an_error_where_it_is_read(
 def test_work_that_takes_too_long_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(asgi_service, "WORK_SECONDS", 0.1)
     log = Log()
     snapshot = ServedSnapshot(os.fspath(build_small(tmp_path)), log)
     app = asgi_service.Service(snapshot, Callers(None, log), log, room=Room(1))
@@ -244,7 +243,9 @@ def test_work_that_takes_too_long_is_given_up(
         await asyncio.sleep(0)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-            answers = [await ask(client)]
+            with monkeypatch.context() as patched:
+                patched.setattr(asgi_service, "WORK_SECONDS", 0.1)
+                answers = [await ask(client)]
             await waiting
             answers.append(await ask(client))
         for worker, file in generation.files.items():
@@ -256,4 +257,4 @@ def test_work_that_takes_too_long_is_given_up(
 
     assert late == (500, ERRORS["INTERNAL_ERROR"])
     assert in_time[0] == 200
-    assert '"reason": "no answer within 0 s"' in capfd.readouterr().err
+    assert '"reason": "no answer within 0.1 s"' in capfd.readouterr().err

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import json
+import os
 import re
 import signal
 import subprocess
@@ -57,13 +58,33 @@ def test_the_file_of_a_new_key_may_be_named(cli: Cli) -> None:
     assert customer.plan.name == "details"
 
 
-def test_a_key_that_cannot_be_shown_is_said_to_be_shown_by_nobody() -> None:
+def test_a_key_that_cannot_be_shown_is_said_to_be_seen_by_nobody() -> None:
     command = [sys.executable, "-m", "srvstat", "access", "new-key", "--plan", "starter"]
     with open("/dev/full", "wb") as full:
         ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
 
     assert ran.returncode == 4
-    assert ran.stderr == b"error: standard output: No space left on device\n"
+    assert ran.stderr.decode() == (
+        f"{not_seen()}\nerror: standard output: No space left on device\n"
+    )
+
+
+def test_a_key_whose_reader_has_gone_is_said_to_be_seen_by_nobody() -> None:
+    command = [sys.executable, "-m", "srvstat", "access", "new-key", "--plan", "starter"]
+    read, write = os.pipe()
+    os.close(read)
+    ran = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+
+    assert (ran.returncode, ran.stderr.decode()) == (141, f"{not_seen()}\n")
+
+
+def not_seen() -> str:
+    """Return what is told of the only key in the file where nobody has seen it."""
+    (customer,) = read_access("access.toml").customers
+    digest = f'sha256 = "{customer.sha256.hex()}"'
+    assert digest in Path("access.toml").read_text()
+    return f"nobody has seen the key: remove the one with {digest} from access.toml"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What may be asked, and the reason that each refusal gives (D8, D9, D19)."""
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -154,6 +155,9 @@ REFUSED_BODIES = [
     (naming("a"), "servers: 1 given, 2 to 5 needed"),
     (naming(*"abcdef"), "servers: 6 given, 2 to 5 needed"),
     (naming(*map(str, range(300))), "servers: 300 given, 2 to 5 needed"),
+    (body(servers=[{}, A] * 3), "servers: 6 given, 2 to 5 needed"),
+    (body(servers=[7]), "servers: 1 given, 2 to 5 needed"),
+    (body(servers=[], range="8d"), "servers: 0 given, 2 to 5 needed"),
     (body(servers=["a", "b"]), "servers[0]: an object is needed"),
     (body(servers=[A, None]), "servers[1]: an object is needed"),
     (body(servers=[A, [B]]), "servers[1]: an object is needed"),
@@ -246,6 +250,17 @@ def test_a_body_may_have_16384_bytes_and_no_more() -> None:
     assert asked(read_compare_request(full)) == ([("id", "a"), ("id", "b")], "30d")
     assert reason_of(full + b" ") == "body: more than 16,384 bytes"
     assert reason_of(b"\xff" * 16_385) == "body: more than 16,384 bytes"
+
+
+def test_thousands_of_bad_references_are_refused_for_their_number_before_any_is_judged() -> None:
+    """A body of the greatest size, which took 12 ms when all that is wrong was found first."""
+    request_body = b'{"servers":[%b]}' % b",".join([b"{}"] * 5_450)
+
+    began = time.perf_counter()
+    for _ in range(100):
+        assert reason_of(request_body) == "servers: 5450 given, 2 to 5 needed"
+
+    assert time.perf_counter() - began < 0.6
 
 
 def test_the_limit_is_of_bytes_and_not_of_characters() -> None:

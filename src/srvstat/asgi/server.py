@@ -46,6 +46,8 @@ def listening(host: str, port: int, *, only_here: bool) -> socket.socket:
 
     Raises UsageError.
     """
+    if not host:
+        raise UsageError("--host: empty; 127.0.0.1 is this machine")
     try:
         ((family, kind, protocol, _, address), *_) = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -56,7 +58,9 @@ def listening(host: str, port: int, *, only_here: bool) -> socket.socket:
         raise UsageError(f"--host {host}: {reason}") from None
     if only_here and not ipaddress.ip_address(address[0]).is_loopback:
         listener.close()
-        raise UsageError(f"--host {host}: without --access only this machine may ask (127.0.0.1)")
+        raise UsageError(
+            f"--host {host}: without keys only this machine may ask (127.0.0.1); give --access FILE"
+        )
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)

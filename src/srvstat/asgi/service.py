@@ -176,7 +176,7 @@ class Service:
                     generation, question, lambda: GONE not in request.scope.get("state", ())
                 )
         except TimeoutError:
-            raise InternalError(f"no answer within {WORK_SECONDS:.0f} s") from None
+            raise InternalError(f"no answer within {WORK_SECONDS:g} s") from None
 
 
 def _written(file: SnapshotFile, asked: CompareRequest, positions: list[int]) -> list[Written]:

@@ -1,16 +1,24 @@
 """`access new-key` and `access check`: the file of plans and keys."""
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from srvstat.cli.interruptions import taken_back
 from srvstat.cli.options import TableOption, complete_plan
-from srvstat.cli.output import Form, Outcome, form_of, json_output, tell
+from srvstat.cli.output import (
+    Form,
+    Outcome,
+    ReaderGoneError,
+    form_of,
+    json_output,
+    tell,
+    write,
+)
 from srvstat.cli.snapshots import JsonOption
 from srvstat.contract import wire
+from srvstat.contract.errors import OutputError
 
 if TYPE_CHECKING:
     from srvstat.access import Access
@@ -42,12 +50,23 @@ def new_key(
     key = new_key()
     with taken_back():
         add_key(access, plan, key)
-    return Outcome(_shown_once(key, plan, access))
+    _show_once(key, plan, access)
+    return Outcome()
 
 
-def _shown_once(key: str, plan: str, access: str) -> Iterator[bytes]:
-    yield f"{key}\n".encode()
-    # Asked for what comes next, so the key has been written.
+def _show_once(key: str, plan: str, access: str) -> None:
+    """Print a key, or say which digest nobody has the key of.
+
+    Raises OutputError, ReaderGoneError.
+    """
+    try:
+        write(f"{key}\n".encode())
+    except (OutputError, ReaderGoneError):
+        import hashlib
+
+        sha256 = hashlib.sha256(key.encode()).hexdigest()
+        tell(f'nobody has seen the key: remove the one with sha256 = "{sha256}" from {access}')
+        raise
     tell(f"a key of the plan {plan}, shown this once: {access} keeps its digest alone")
 
 

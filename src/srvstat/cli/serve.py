@@ -6,7 +6,7 @@ import typer
 
 from srvstat.cli.options import SnapshotOption, snapshot_path
 from srvstat.cli.output import Outcome, write
-from srvstat.contract.errors import UsageError
+from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.render.text import safe_text
 
 
@@ -40,8 +40,8 @@ def serve(
         raise UsageError(
             f"serve needs the package {error.name}: install srvstat with its extra, srvstat[serve]"
         ) from None
-    path = snapshot_path(snapshot)
     listener = server.listening(host, port, only_here=access is None)
+    path = _snapshot_path(snapshot, access)
     address = listener.getsockname()
     at = f"[{address[0]}]" if ":" in address[0] else address[0]
     lines = [f"serving {safe_text(path)} at http://{at}:{address[1]}"]
@@ -50,3 +50,18 @@ def serve(
     text = "".join(f"{line}\n" for line in lines).encode("utf-8")
     server.serve(path, access, listener, lambda: write(text))
     return Outcome()
+
+
+def _snapshot_path(given: str | None, access: str | None) -> str:
+    """Return the snapshot to serve.
+
+    Raises SourceError where the access file is refused, else SnapshotError where there is none.
+    """
+    try:
+        return snapshot_path(given)
+    except SnapshotError:
+        from srvstat.access import read_access
+
+        if access is not None:
+            read_access(access)  # what is wrong with it is told first
+        raise

@@ -108,8 +108,6 @@ def _finding(error: Any, words: Mapping[str, str]) -> str:
     match error["type"]:
         case "missing":
             finding = "missing"
-        case "too_short" | "too_long" as kind:
-            finding = f"{len(given)} given, {words[kind]}"
         case "literal_error":
             allowed = limits["expected"].replace("'", "").replace(" or ", ", ")
             finding = f"{wire.quoted(given)} is not one of {allowed}"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError
@@ -39,6 +39,13 @@ class ServerReference(ContractModel):
     by: Namespace
 
 
+def _as_many_as_needed(servers: object) -> object:
+    """Refuse a wrong number of servers before each of thousands is judged."""
+    if isinstance(servers, list | tuple) and not MIN_SERVERS <= len(servers) <= MAX_SERVERS:
+        raise ValueError(f": {len(servers)} given, {MIN_SERVERS} to {MAX_SERVERS} needed")
+    return servers
+
+
 def _without_duplicates(servers: tuple[ServerReference, ...]) -> tuple[ServerReference, ...]:
     repeated = repeated_at(servers)
     if repeated is not None:
@@ -57,6 +64,7 @@ class CompareRequest(ContractModel):
             max_length=MAX_SERVERS,
             json_schema_extra={"uniqueItems": True},
         ),
+        BeforeValidator(_as_many_as_needed),
         AfterValidator(_without_duplicates),
     ]
     range: Range = DEFAULT_RANGE
@@ -128,10 +136,7 @@ def _reference(text: str, by: str) -> dict[str, str]:
 
 _Model = TypeVar("_Model", bound=ContractModel)
 
-_SERVERS_NEEDED = f"{MIN_SERVERS} to {MAX_SERVERS} needed"
 _WORDS = {
-    "too_short": _SERVERS_NEEDED,
-    "too_long": _SERVERS_NEEDED,
     "extra_forbidden": "not a property of the request",
     "string_pattern_mismatch": "has more than letters, digits and hyphens",
 }
