@@ -44,6 +44,7 @@ HOME = {
     "rich": "render",
     "typer": "cli",
     "h11": "asgi",
+    "limits": "asgi",
     "starlette": "asgi",
     "uvicorn": "asgi",
 }

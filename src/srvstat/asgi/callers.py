@@ -4,9 +4,12 @@ import asyncio
 import hashlib
 import math
 import time
-from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import NamedTuple
 
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
 from starlette.datastructures import Headers
 
 from srvstat.access import Plan, read_access
@@ -16,9 +19,7 @@ from srvstat.snapshot.opening import Identity, identity_at
 
 KEY_HEADER = "x-gateway-key"
 
-_SECOND = 1_000_000_000
-_MINUTE = 60 * _SECOND
-"""In nanoseconds, as all instants of the clock are here: whole numbers lose nothing."""
+_MINUTE = 60
 _SECONDS_BETWEEN_TRIES = 5.0
 """So long a file that was refused is left alone. Its permissions may be mended meanwhile."""
 
@@ -45,45 +46,45 @@ class Caller(NamedTuple):
         return self.digest[:8]
 
 
-class LastMinute:
-    """When each caller was let in, as far as that is no more than a minute ago.
+class Counters:
+    """How many requests each caller made within the last minute.
 
-    It keeps no more instants than the service takes requests in two minutes, whatever the limits
-    are: 44 bytes each. What it costs does not depend on how many callers there are.
+    Each has a store of its own: the library looks through all that a store holds again and again,
+    and a caller's request must not cost more for others. One that made none for a minute is
+    forgotten.
     """
 
-    def __init__(self) -> None:
-        # The caller who has not been let in for the longest time comes first.
-        self._let_in: OrderedDict[str, deque[int]] = OrderedDict()
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        # The caller who has asked nothing for the longest time comes first.
+        self._limiters: dict[str, tuple[MovingWindowRateLimiter, float]] = {}
 
-    def let_in(self, digest: str, most: int, now: int) -> int | None:
-        """Let a caller in, or return the whole seconds until there is room again, 1 to 60.
+    def count(self, caller: str, most: int) -> None:
+        """Count a request of a caller, who may make so many a minute.
 
-        There is room where within the last minute fewer than `most` were let in. `now` is in
-        nanoseconds, of a clock that is never set back.
+        Raises TooManyRequestsError.
         """
-        self._forget_one(now)
-        instants = self._let_in.get(digest)
-        if instants is None:
-            instants = self._let_in[digest] = deque()
-        while instants and instants[0] <= now - _MINUTE:
-            instants.popleft()
-        if len(instants) >= most:
-            # Not the first one: the plan may have become a smaller one.
-            return math.ceil((instants[-most] + _MINUTE - now) / _SECOND)
-        instants.append(now)
-        self._let_in.move_to_end(digest)
-        return None
+        now = self._clock()
+        limiter = self._limiter(caller, now)
+        self._limiters[caller] = limiter, now
+        limit = RateLimitItemPerMinute(most)
+        if not limiter.hit(limit, caller):
+            reset = limiter.get_window_stats(limit, caller).reset_time
+            # The library goes by the time of day, which may be set back.
+            seconds = min(max(1, math.ceil(reset - time.time())), _MINUTE)
+            raise TooManyRequestsError(f"more than {most:,} requests a minute", seconds)
 
-    def _forget_one(self, now: int) -> None:
-        """Forget one caller with nothing left: as a request adds at most one, that is enough."""
-        for digest, instants in self._let_in.items():
-            if instants[-1] <= now - _MINUTE:
-                del self._let_in[digest]
-            return
+    def _limiter(self, caller: str, now: float) -> MovingWindowRateLimiter:
+        """Take a caller's limiter out, or a new one, and forget one that is not needed any more."""
+        limiter, _ = self._limiters.pop(caller, (None, now))
+        # A request adds at most one, so to forget one is enough.
+        oldest, (_, last) = next(iter(self._limiters.items()), ("", (None, now)))
+        if last < now - _MINUTE:
+            del self._limiters[oldest]
+        return limiter or MovingWindowRateLimiter(MemoryStorage())
 
     def __len__(self) -> int:
-        return len(self._let_in)
+        return len(self._limiters)
 
 
 class Callers:
@@ -95,7 +96,7 @@ class Callers:
     def __init__(self, path: str | None, log: Log) -> None:
         self._path = path
         self._log = log
-        self._last_minute = LastMinute()
+        self._counters = Counters()
         self._seen: Identity = identity_at(path) if path else None
         self._reading: asyncio.Task[None] | None = None
         self._again_at = math.inf
@@ -126,12 +127,9 @@ class Callers:
 
         Raises TooManyRequestsError.
         """
-        if caller.plan is None or caller.plan.requests_per_minute is None:
-            return
-        most = caller.plan.requests_per_minute
-        seconds = self._last_minute.let_in(caller.digest, most, time.monotonic_ns())
-        if seconds is not None:
-            raise TooManyRequestsError(f"more than {most:,} requests a minute", seconds)
+        most = caller.plan.requests_per_minute if caller.plan else None
+        if most is not None:
+            self._counters.count(caller.digest, most)
 
     async def _read_again(self) -> None:
         """Read the access file where it has changed, and have all requests wait for that."""
