@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,10 @@ from hypothesis import settings
 
 from srvstat import demo
 from srvstat.cli.main import main
+
+# A shell's background job ignores it, and so would all that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure.
 settings.register_profile("srvstat", deadline=None)
