@@ -11,6 +11,7 @@ import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, server, srvstat
 from forging import change, forge
+from srvstat.snapshot.opening import identity_at
 from srvstat.snapshot.schema import FORMAT_VERSION
 
 BUILD_ONE = "build one with `srvstat snapshot build`"
@@ -452,3 +453,16 @@ def test_without_any_snapshot_the_error_says_where_one_is_looked_for(here: Path,
             " in the current directory\n"
         )
     assert content(here) == {}
+
+
+def test_a_file_has_another_identity_than_what_was_in_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.db"
+    assert identity_at(str(path)) is None
+    path.write_bytes(b"one")
+    first = identity_at(str(path))
+    assert first == identity_at(str(path))
+
+    (tmp_path / "next").write_bytes(b"two")
+    (tmp_path / "next").replace(path)
+
+    assert identity_at(str(path)) not in (None, first)
