@@ -116,7 +116,8 @@ CONTENTS: Mapping[str, Harm] = {
     "a server more": changed(
         "INSERT INTO servers SELECT 7, 'secret', 'secret', game, hostname, project_name,"
         " project_description, region, players_current, players_max, tags, flags, chat_url,"
-        " icon_url, offline, first_seen_at, updated_at, current_is_stand_in, calendar_digest"
+        " icon_url, offline, first_seen_at, updated_at, current_is_stand_in, 0, NULL, NULL,"
+        " calendar_digest"
         " FROM servers WHERE id = 'once'"
     ),
     "players that are a text": changed("UPDATE observations SET players = 'secret'"),

@@ -196,6 +196,9 @@ def _server_row(record: ServerRecord, key: int, stored: Stored, as_of: int) -> S
         **fields,
         server=key,
         current_is_stand_in=int(record.players_current is None),
+        observation_count=span.observations if span else 0,
+        first_observed_at=span.first_at if span else None,
+        last_observed_at=span.last_at if span else None,
         calendar_digest=stored.calendar_digests[key],
     )
 

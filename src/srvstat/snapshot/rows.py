@@ -73,6 +73,9 @@ class ServerRow(NamedTuple):
     first_seen_at: int
     updated_at: int
     current_is_stand_in: int
+    observation_count: int
+    first_observed_at: int | None
+    last_observed_at: int | None
     calendar_digest: bytes
 
     @property
@@ -92,8 +95,10 @@ class ServerRow(NamedTuple):
         return self.id if by == "id" else self.cfx_id
 
 
-_BEFORE_ICON, _AFTER_ICON = [int, *[str] * 7, int, int, *[str] * 3], [*[int] * 4, bytes]
-_SERVER_KINDS = frozenset((*_BEFORE_ICON, icon, *_AFTER_ICON) for icon in (str, NoneType))
+_SERVER_KINDS = frozenset(
+    (*[int], *[str] * 7, int, int, *[str] * 3, icon, *[int] * 5, first, last, bytes)
+    for icon, first, last in product((str, NoneType), _OPTIONAL_INT, _OPTIONAL_INT)
+)
 
 
 def server_row(values: Iterable[Any]) -> ServerRow:

@@ -1,4 +1,4 @@
--- A snapshot of srvstat: format version 3.
+-- A snapshot of srvstat: format version 4.
 --
 -- One SQLite file in rollback-journal mode. Its header bears application_id 0x73727673 ("srvs")
 -- and, as user_version, the format version. The tables are STRICT, so a column holds its declared
@@ -7,7 +7,8 @@
 -- A digest is the first 16 bytes of the SHA-256 of a row (docs/snapshot.md says how a row becomes
 -- bytes). Each row that answers read has its digest in another one, up to the row of the file.
 --
--- History: 1, the first format; 2, with days; 3, with digests.
+-- History: 1, the first format; 2, with days; 3, with digests; 4, with what each server was
+-- observed.
 
 -- One row: what the file speaks for, and what it was built from. It holds no clock and no path, so
 -- that the same sources build the same bytes.
@@ -58,6 +59,9 @@ CREATE TABLE servers (
     first_seen_at       INTEGER NOT NULL,
     updated_at          INTEGER NOT NULL,
     current_is_stand_in INTEGER NOT NULL,     -- 1 where players_current is the last observation
+    observation_count   INTEGER NOT NULL,     -- the server's rows of observations
+    first_observed_at   INTEGER,              -- the earliest of them; NULL without any
+    last_observed_at    INTEGER,              -- the latest of them; NULL without any
     calendar_digest     BLOB    NOT NULL      -- of the server's row of calendars
 ) STRICT;
 

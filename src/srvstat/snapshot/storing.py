@@ -28,8 +28,9 @@ _ROWS_A_REPORT = 10_000
 
 
 class Span(NamedTuple):
-    """The first and the last observation of a server."""
+    """How often a server was observed, and its first and last observation."""
 
+    observations: int
     first_at: int
     last_at: int
     last_players: int
@@ -66,7 +67,8 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
                 intake.rejects.add_conflict(place, standing_players, text)
         if series.instants:
             _insert_observations(connection, key, series)
-            spans[key] = Span(series.instants[0], series.instants[-1], series.players[-1])
+            instants = series.instants
+            spans[key] = Span(len(instants), instants[0], instants[-1], series.players[-1])
             kept += len(series.instants)
         calendar_digests[key] = _insert_days(connection, server_id, key, series)
         if kept - told >= _ROWS_A_REPORT:

@@ -44,8 +44,15 @@ def verify(
         for server in servers:
             instants, players = _observations(snapshot, server)
             days += _check_days(snapshot, server, instants, players)
-            if instants:
-                spans.append((instants[0], instants[-1]))
+            first, last = (instants[0], instants[-1]) if instants else (None, None)
+            if (len(instants), first, last) != (
+                server.observation_count,
+                server.first_observed_at,
+                server.last_observed_at,
+            ):
+                raise connection.damaged(server.title)
+            if first is not None and last is not None:
+                spans.append((first, last))
             observations += len(instants)
             progress(len(instants), snapshot.rows.own.observation_count)
         directory = directory_of(servers)
