@@ -4,10 +4,11 @@ A quotient of two integers is returned as the IEEE double nearest to it: Python'
 integers rounds correctly whatever their size.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
+from math import inf
 from typing import NamedTuple
 
 Histogram = Mapping[int, int]
@@ -55,66 +56,96 @@ def statistics_of_histogram(histogram: Histogram, growth: Growth) -> Statistics:
 class Prefix(NamedTuple):
     """What a server's observations up to an instant add up to: how many, and all their players.
 
-    `cumulative[i]` counts those with at most `lowest + i` players, for every value that the server
-    was ever observed with, up to an instant nearby. What was observed between the two is in `added`
-    where that one is earlier, and in `removed` where it is later.
+    The values that the server was ever observed with are divided into bands of neighbours, often of
+    one value each. `cumulative[i]` counts the observations in the bands 0 to i, up to an instant
+    nearby. The observations between the two are in `added` where that one is earlier, and in
+    `removed` where it is later.
     """
 
     observations: int
     total: int
-    lowest: int
     cumulative: Sequence[int]
     added: Sequence[int]
     removed: Sequence[int]
 
 
-def statistics_between(start: Prefix, end: Prefix, growth: Growth) -> Statistics:
-    """Return the statistics of what was observed after one prefix and up to a later one.
+class Ranking:
+    """Finds values by their rank among the observations after one prefix and up to a later one.
 
-    Both are of one server, so that their cumulative histograms have the same values. The figures
-    are those that `statistics_of` gives for the observations between, at a cost that does not grow
-    with their number. Growth needs the order that a histogram has lost.
+    `starts` are the least values of the bands, ascending. A rank counts from 0. The cost does not
+    grow with the number of observations between the two.
     """
-    count = end.observations - start.observations
-    if not count:
-        return Statistics(0, None, None, None, None, growth)
-    select = _selector(start, end)
-    lower, upper = (count - 1) // 2, count // 2
-    middle = select(lower)
-    return Statistics(
-        observations=count,
-        mean=(end.total - start.total) / count,
-        median=(middle + (middle if upper == lower else select(upper))) / 2,
-        peak=select(count - 1),
-        lowest=select(0),
-        growth=growth,
-    )
 
+    def __init__(self, start: Prefix, end: Prefix, starts: Sequence[int]) -> None:
+        self.count = end.observations - start.observations
+        self.total = end.total - start.total
+        self._start, self._end, self._starts = start, end, starts
+        self._more = sorted([*end.added, *start.removed])
+        self._fewer = sorted([*end.removed, *start.added])
 
-def _selector(start: Prefix, end: Prefix) -> Callable[[int], int]:
-    """Return what finds, between two prefixes, the value with a rank, counted from 0.
-
-    That is the least value that more observations than the rank do not exceed.
-    """
-    lowest, before, after = start.lowest, start.cumulative, end.cumulative
-    more = sorted([*end.added, *start.removed])
-    fewer = sorted([*end.removed, *start.added])
-
-    def select(rank: int) -> int:
-        low, high = 0, len(after) - 1
+    def find_band(self, rank: int) -> int:
+        """Return the band that the value with a rank lies in."""
+        starts, before, after = self._starts, self._start.cumulative, self._end.cumulative
+        more, fewer = self._more, self._fewer
+        low, high = 0, len(starts) - 1
         while low < high:
             at = (low + high) // 2
-            value = lowest + at
-            not_above = (
-                after[at] - before[at] + bisect_right(more, value) - bisect_right(fewer, value)
-            )
-            if not_above > rank:
+            limit = starts[at + 1]
+            below = after[at] - before[at] + bisect_left(more, limit) - bisect_left(fewer, limit)
+            if below > rank:
                 high = at
             else:
                 low = at + 1
-        return lowest + low
+        return low
 
-    return select
+    def find_members(self, band: int) -> tuple[int, int]:
+        """Return the positions of a band's observations between the prefixes, the second excluded.
+
+        Positions count the band's observations from 0, in the order of time.
+        """
+        return self._count_in(self._start, band), self._count_in(self._end, band)
+
+    def count_below(self, band: int) -> int:
+        """Return how many observations lie in the bands before one."""
+        if not band:
+            return 0
+        limit = self._starts[band]
+        below = self._end.cumulative[band - 1] - self._start.cumulative[band - 1]
+        return below + bisect_left(self._more, limit) - bisect_left(self._fewer, limit)
+
+    def _count_in(self, prefix: Prefix, band: int) -> int:
+        """Return how many observations up to a prefix lie in a band."""
+        starts = self._starts
+        low, high = starts[band], starts[band + 1] if band + 1 < len(starts) else inf
+        count = prefix.cumulative[band] - (prefix.cumulative[band - 1] if band else 0)
+        count += sum(low <= value < high for value in prefix.added)
+        return count - sum(low <= value < high for value in prefix.removed)
+
+
+def middle_ranks(count: int) -> tuple[int, int]:
+    """Return the ranks of the two middle ones of some observations; equal where there is one."""
+    return (count - 1) // 2, count // 2
+
+
+def statistics_of_ranking(
+    ranking: Ranking, value_at: Callable[[int], int], growth: Growth
+) -> Statistics:
+    """Return the statistics of a ranking, whose values by rank `value_at` gives.
+
+    The figures are those that `statistics_of` gives for the observations. Growth needs their order.
+    """
+    count = ranking.count
+    if not count:
+        return Statistics(0, None, None, None, None, growth)
+    lower, upper = map(value_at, middle_ranks(count))
+    return Statistics(
+        observations=count,
+        mean=ranking.total / count,
+        median=(lower + upper) / 2,
+        peak=value_at(count - 1),
+        lowest=value_at(0),
+        growth=growth,
+    )
 
 
 def mean(histogram: Histogram) -> float:

@@ -12,6 +12,7 @@ import sqlite_utils
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, SourceError, UsageError
 from srvstat.contract.views import BuildSummary
+from srvstat.snapshot.derive import span_observed
 from srvstat.snapshot.digest import bucket_digests, directory_of, sealed
 from srvstat.snapshot.intake import Intake, Progress
 from srvstat.snapshot.publish import published, writing
@@ -126,9 +127,7 @@ def _derive(
     first_reject: str | None,
 ) -> BuildSummary:
     """Store the servers, with what only their observations tell, and the file's own row."""
-    spans = stored.spans
-    first = min((span.first_at for span in spans.values()), default=None)
-    last = max((span.last_at for span in spans.values()), default=None)
+    first, last = span_observed(stored.derived.values())
     as_of = intake.as_of if intake.as_of is not None else last
     if as_of is None:
         raise SourceError("no observation was kept, so nothing tells the as_of; add --as-of TIME")
@@ -178,13 +177,13 @@ def _derive(
 
 def _server_row(record: ServerRecord, key: int, stored: Stored, as_of: int) -> ServerRow:
     """Return a row of `servers`, with what the record leaves open taken from its observations."""
-    span = stored.spans.get(key)
+    derived = stored.derived[key]
     fields = asdict(record)
     del fields["publishable"]
     defaults = {
-        "players_current": span.last_players if span else 0,
-        "first_seen_at": span.first_at if span else as_of,
-        "updated_at": span.last_at if span else as_of,
+        "players_current": stored.last_players.get(key, 0),
+        "first_seen_at": as_of if derived.first_observed_at is None else derived.first_observed_at,
+        "updated_at": as_of if derived.last_observed_at is None else derived.last_observed_at,
     }
     fields |= {name: value for name, value in defaults.items() if fields[name] is None}
     fields |= {
@@ -196,10 +195,7 @@ def _server_row(record: ServerRecord, key: int, stored: Stored, as_of: int) -> S
         **fields,
         server=key,
         current_is_stand_in=int(record.players_current is None),
-        observation_count=span.observations if span else 0,
-        first_observed_at=span.first_at if span else None,
-        last_observed_at=span.last_at if span else None,
-        calendar_digest=stored.calendar_digests[key],
+        **derived._asdict(),
     )
 
 

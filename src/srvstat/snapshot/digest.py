@@ -1,8 +1,10 @@
 """The chain of digests by which a snapshot proves itself, from a server's day up to the root.
 
-A day's digest stands in its server's calendar, the calendar's in the server's row, the row's in the
-directory under both of its identifiers, the directory's in the row of the file, and that of all in
-the root. Whatever an answer reads is compared with the digest that the row above holds of it.
+The digest of a day stands in its server's calendar, which is part of the server's row or of a row
+whose digest that has (calendar.py), like those of the bands of values (bands.py). The digest of the
+server's row stands in the directory under both of its identifiers, the directory's in the row of
+the file, and that of all in the root. Every row that an answer reads is compared with the digest
+that the row above holds of it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,10 +12,9 @@ from functools import cache
 from hashlib import sha256
 from operator import itemgetter
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any
 
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.snapshot.packing import pack, unpack
 from srvstat.snapshot.rows import FileRow, ServerRow, Value
 
 DIGEST_BYTES = 16
@@ -98,31 +99,6 @@ def _picker(positions: Sequence[int]) -> _Pick:
     if len(positions) > 1:
         return itemgetter(*positions)
     return lambda values: tuple(values[at] for at in positions)
-
-
-class Calendar(NamedTuple):
-    """The days of a server, ascending since 1970-01-01, and their digests one after another."""
-
-    days: Sequence[int]
-    digests: bytes
-
-    def digest(self, position: int) -> bytes:
-        """Return the digest of the day at a position."""
-        return self.digests[position * DIGEST_BYTES : (position + 1) * DIGEST_BYTES]
-
-
-def calendar_row(server: int, days: Sequence[int], digests: Iterable[bytes]) -> tuple[Value, ...]:
-    """Return a server's row of calendars."""
-    return server, pack(days, days[-1]) if days else b"", b"".join(digests)
-
-
-def calendar_of(days: bytes, digests: bytes) -> Calendar:
-    """Return the calendar that two columns of a row hold.
-
-    Raises ValueError for bytes that are none.
-    """
-    count = len(digests) // DIGEST_BYTES
-    return Calendar(unpack(days, count) if count else (), digests)
 
 
 def directory_of(servers: Sequence[ServerRow]) -> list[tuple[int, bytes]]:

@@ -43,7 +43,16 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 1_000,
 }
 _TABLES = frozenset(
-    {"snapshot", "directory", "servers", "calendars", "days", "observations", "sqlite_master"}
+    {
+        "snapshot",
+        "directory",
+        "servers",
+        "calendars",
+        "bands",
+        "days",
+        "observations",
+        "sqlite_master",
+    }
 )
 _PRAGMAS = frozenset({*(setting.partition(" ")[0] for setting in _SETTINGS), "integrity_check"})
 _FUNCTIONS = frozenset({"count"})

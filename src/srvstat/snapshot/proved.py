@@ -3,19 +3,27 @@
 What was proved once stays in memory, within limits: a snapshot does not change.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from srvstat.contract.instants import format_instant
 from srvstat.contract.ranges import DAY_MS
 from srvstat.contract.requests import NAMESPACES, Namespace
+from srvstat.snapshot.bands import BANDS_A_SERVER, Bands, Members, read_bands
+from srvstat.snapshot.calendar import (
+    BLOCKS_A_SERVER,
+    Block,
+    Calendar,
+    Entry,
+    read_block,
+    read_calendar,
+)
 from srvstat.snapshot.days import DAYS_A_SERVER, Day, day_of
 from srvstat.snapshot.digest import (
     DIGEST_BYTES,
-    Calendar,
     bucket_of,
-    calendar_of,
     entries_of,
     entry_digests,
     is_row,
@@ -33,8 +41,8 @@ Reference = tuple[Namespace, str]
 _MOST_KEPT = 1 << 25
 """About how many bytes of servers and calendars stay in memory."""
 
-_BYTES_A_SERVER, _BYTES_A_CALENDAR = 1_500, 300
-"""What each takes besides its texts, days and digests."""
+_BYTES_A_SERVER, _BYTES_A_BLOCK = 2_500, 1_000
+"""What each takes; a server besides its texts, and twice its blobs, which are read into arrays."""
 
 
 class ProvedRows:
@@ -47,6 +55,8 @@ class ProvedRows:
         self._buckets: dict[int, bytes] = {}
         self._servers: dict[Reference, ServerRow] = {}
         self._calendars: dict[int, Calendar] = {}
+        self._bands: dict[int, Bands] = {}
+        self._blocks: dict[int, Block] = {}
         self._kept = 0
 
     def _own_row(self) -> FileRow:
@@ -63,6 +73,7 @@ class ProvedRows:
 
         All are read with one statement.
         """
+        self._make_room()
         found = {reference: self._servers.get(reference) for reference in references}
         entries = {
             reference: list(self._entries(*reference))
@@ -91,7 +102,7 @@ class ProvedRows:
             with self._connection.decoding(f"server {identifier}"):
                 server = server_row(row)
             if server.named(by) == identifier:
-                self._make_room(_BYTES_A_SERVER + server.text_length)
+                self._kept += _BYTES_A_SERVER + server.length
                 self._servers[reference] = server
                 return server
         return None
@@ -116,66 +127,142 @@ class ProvedRows:
         if digests:
             raise self._connection.damaged(part)
 
-    def calendars(self, servers: Sequence[ServerRow]) -> list[Calendar]:
-        """Return the days of each server."""
-        # Held here: making room for one of them may forget the others.
-        known = {server.server: self._calendars.get(server.server) for server in servers}
-        keys = [key for key, calendar in known.items() if calendar is None]
-        rows = self._by_key("calendars", "server", keys, part="the calendars") if keys else {}
-        with self._connection.decoding("the calendars"):
-            return [
-                known[server.server] or self._calendar(server, rows.get(server.server))
-                for server in servers
-            ]
+    def calendar(self, server: ServerRow) -> Calendar:
+        """Return the days of a server."""
+        if server.server not in self._calendars:
+            with self._connection.decoding(f"the calendar of {server.title}"):
+                self._calendars[server.server] = read_calendar(server)
+        return self._calendars[server.server]
 
-    def _calendar(self, server: ServerRow, row: Any) -> Calendar:
-        if row is None or not is_row("calendars", row, server.calendar_digest):
-            raise self._connection.damaged(f"the calendar of {server.title}")
-        calendar = calendar_of(*row[1:])
-        self._make_room(_BYTES_A_CALENDAR + len(calendar.days) * 8 + len(calendar.digests))
-        self._calendars[server.server] = calendar
-        return calendar
+    def bands(self, server: ServerRow) -> Bands:
+        """Return the bands of a server's values."""
+        if server.server not in self._bands:
+            with self._connection.decoding(f"the bands of {server.title}"):
+                self._bands[server.server] = read_bands(server)
+        return self._bands[server.server]
 
-    def days_at(
-        self, servers: Sequence[tuple[ServerRow, Calendar, Sequence[int]]]
-    ) -> list[list[Day]]:
-        """Return the days of some servers that stand at some positions of their calendars.
+    def ends(
+        self, servers: Sequence[ServerRow], first_day: int, last_day: int
+    ) -> list[tuple[Entry, Entry] | None]:
+        """Return, of each server, the first day from one on and the last up to another one.
 
-        All are read with one statement.
+        None for a server without any day between. All are read with one statement at most.
         """
+        asked = [
+            (server, self.calendar(server).blocks_between(first_day, last_day))
+            for server in servers
+        ]
+        self._read_blocks([(server, block) for server, both in asked for block in both or ()])
+        ends: list[tuple[Entry, Entry] | None] = []
+        for server, both in asked:
+            if both is None:
+                ends.append(None)
+                continue
+            first, last = (self._block(server, block) for block in both)
+            start = bisect_left(first.days, first_day)
+            end = bisect_right(last.days, last_day) - 1
+            is_empty = both[0] == both[1] and start > end
+            with self._connection.decoding(f"the calendar of {server.title}"):
+                ends.append(None if is_empty else (first.entry(start), last.entry(end)))
+        return ends
+
+    def _read_blocks(self, wanted: Iterable[tuple[ServerRow, int]]) -> None:
+        """Read the blocks of some calendars that are not in memory."""
+        missing = {
+            server.server * BLOCKS_A_SERVER + block: (server, block)
+            for server, block in wanted
+            if block < self.calendar(server).stored_blocks
+        }
+        keys = [key for key in missing if key not in self._blocks]
+        if not keys:
+            return
+        rows = self._by_key("calendars", "server_block", keys, part="the calendars")
+        for key in keys:
+            server, block = missing[key]
+            part = f"the calendar of {server.title}"
+            row = rows.get(key)
+            if row is None or not is_row("calendars", row, self.calendar(server).digest(block)):
+                raise self._connection.damaged(part)
+            with self._connection.decoding(part):
+                self._blocks[key] = read_block(*row[1:])
+            self._kept += _BYTES_A_BLOCK
+
+    def _block(self, server: ServerRow, block: int) -> Block:
+        """Return a block of a calendar that is in memory."""
+        calendar = self.calendar(server)
+        if block >= calendar.stored_blocks:
+            return calendar.recent
+        return self._blocks[server.server * BLOCKS_A_SERVER + block]
+
+    def days_at(self, servers: Sequence[tuple[ServerRow, Sequence[Entry]]]) -> list[list[Day]]:
+        """Return some days of some servers, all read with one statement."""
         keys = [
-            server.server * DAYS_A_SERVER + calendar.days[position]
-            for server, calendar, positions in servers
-            for position in positions
+            server.server * DAYS_A_SERVER + entry.day
+            for server, entries in servers
+            for entry in entries
         ]
         rows = self._by_key("days", "server_day", keys, part="the days")
         following = iter(keys)
         return [
-            [
-                self._day(server, calendar, position, rows.get(next(following)))
-                for position in positions
-            ]
-            for server, calendar, positions in servers
+            [self._day(server, entry, rows.get(next(following))) for entry in entries]
+            for server, entries in servers
         ]
 
-    def days(self, server: ServerRow, calendar: Calendar, first: int, last: int) -> Iterator[Day]:
-        """Yield the days of a server between two positions of its calendar, both included."""
+    def days(self, server: ServerRow, first_day: int, last_day: int) -> Iterator[Day]:
+        """Yield the days of a server from one day up to another one, both included."""
+        both = self.calendar(server).blocks_between(first_day, last_day)
+        if both is None:
+            return
         start = server.server * DAYS_A_SERVER
         rows = self._connection.stream(
             "SELECT * FROM days WHERE server_day BETWEEN ? AND ? ORDER BY server_day",
-            start + calendar.days[first],
-            start + calendar.days[last],
+            start + first_day,
+            start + last_day,
             part=f"the days of {server.title}",
         )
-        for position in range(first, last + 1):
-            yield self._day(server, calendar, position, next(rows, None))
+        for number in range(both[0], both[1] + 1):
+            self._make_room()
+            self._read_blocks([(server, number)])
+            block = self._block(server, number)
+            for position, day in enumerate(block.days):
+                if first_day <= day <= last_day:
+                    yield self._day(server, block.entry(position), next(rows, None))
 
-    def _day(self, server: ServerRow, calendar: Calendar, position: int, row: Any) -> Day:
-        """Return the day at a position of a calendar from what the file has in its place."""
-        if row is not None and is_row("days", row, calendar.digest(position)):
+    def _day(self, server: ServerRow, entry: Entry, row: Any) -> Day:
+        """Return a day from what the file has in its place."""
+        if row is not None and is_row("days", row, entry.digest):
             with self._connection.decoding("the days"):
                 return day_of(row)
-        raise self._connection.damaged(day_part(server, calendar.days[position]))
+        raise self._connection.damaged(day_part(server, entry.day))
+
+    def members(self, wanted: Iterable[tuple[ServerRow, int]]) -> dict[tuple[int, int], Members]:
+        """Return the observations that lie in some bands of several values.
+
+        They come by the server's key and the number of the band. All are read with one statement.
+        """
+        servers = {(server.server, band): server for server, band in wanted}
+        if not servers:
+            return {}
+        keys = [key * BANDS_A_SERVER + band for key, band in servers]
+        rows = self._by_key("bands", "server_band", keys, part="the bands")
+        found = {}
+        for (key, band), server in servers.items():
+            row = rows.get(key * BANDS_A_SERVER + band)
+            part = f"the bands of {server.title}"
+            bands = self.bands(server)
+            if row is None or not is_row("bands", row, bands.digest(band) or b""):
+                raise self._connection.damaged(part)
+            with self._connection.decoding(part):
+                found[key, band] = Members(bands.starts[band], *row[1:])
+        return found
+
+    def prove_bands(self, server: ServerRow) -> int:
+        """Read all rows of bands of a server, and return how many it has."""
+        bands = self.bands(server)
+        wide = [band for band in range(len(bands.starts)) if bands.digest(band)]
+        for band in wide:
+            self.members([(server, band)])
+        return len(wide)
 
     def _by_key(self, table: str, column: str, keys: Sequence[int], *, part: str) -> dict[Any, Any]:
         rows = self._connection.rows(_among(table, column, len(keys)), *keys, part=part)
@@ -198,13 +285,12 @@ class ProvedRows:
             self._buckets[number] = rows[0][1]
         return self._buckets[number]
 
-    def _make_room(self, size: int) -> None:
-        """Forget all that stays in memory where something new would be too much."""
-        if self._kept + size > _MOST_KEPT:
-            self._servers.clear()
-            self._calendars.clear()
+    def _make_room(self) -> None:
+        """Forget all that stays in memory where it has become too much."""
+        if self._kept > _MOST_KEPT:
+            for kept in (self._servers, self._calendars, self._bands, self._blocks):
+                kept.clear()
             self._kept = 0
-        self._kept += size
 
 
 def day_part(server: ServerRow, day: int) -> str:

@@ -1,6 +1,5 @@
 """Ask a snapshot named questions. Whatever an answer reads is proved by its digest first."""
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,12 +9,12 @@ from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import Namespace, ServerReference
 from srvstat.contract.responses import Players, ServerDetail
-from srvstat.snapshot.days import Day, has_prefix, observed_in, statistics_from_ends
-from srvstat.snapshot.digest import Calendar
+from srvstat.snapshot.days import DAYS_A_SERVER, Day, observed_in
+from srvstat.snapshot.figures import compute_statistics
 from srvstat.snapshot.opening import SnapshotConnection, connected
 from srvstat.snapshot.proved import OWN_ROW, ProvedRows
 from srvstat.snapshot.rows import ServerRow
-from srvstat.stats import Statistics, statistics_of
+from srvstat.stats import Statistics
 
 if TYPE_CHECKING:
     from srvstat.contract.views import SnapshotView
@@ -74,51 +73,32 @@ class SnapshotFile:
         return sorted(name for (name,) in some if isinstance(name, str))
 
     def statistics(self, servers: Sequence[ServerRow], window: Window) -> list[Statistics]:
-        """Return the statistics of some servers in a window.
-
-        All that is read comes with two statements, except for servers whose days hold no prefix.
-        """
-        calendars = self.rows.calendars(servers)
-        ends = [_ends(calendar, window) for calendar in calendars]
+        """Return the statistics of some servers in a window, however long, from a few rows."""
         with self.connection.decoding("the days"):
-            days = self.rows.days_at(list(zip(servers, calendars, ends, strict=True)))
-            return [
-                self._statistics(server, days_at_ends, window)
-                for server, days_at_ends in zip(servers, days, strict=True)
-            ]
-
-    def _statistics(self, server: ServerRow, ends: Sequence[Day], window: Window) -> Statistics:
-        """Return the statistics of a window from the days at its ends, where there are any."""
-        if not ends:
-            return statistics_of(())
-        first, last = ends
-        if has_prefix(first):
-            return statistics_from_ends(first, last, window)
-        return statistics_of(self.observations(server, window)[1])
+            return compute_statistics(self.rows, servers, window)
 
     def observations(self, server: ServerRow, window: Window) -> tuple[list[int], list[int]]:
         """Return the instants of a server's observations in a window, in order, and the players."""
-        (calendar,) = self.rows.calendars([server])
-        ends = _ends(calendar, window)
+        days = self.rows.days(server, window.start // DAY_MS, window.end // DAY_MS)
         with self.connection.decoding(f"the days of {server.title}"):
-            return observed_in(self.rows.days(server, calendar, *ends) if ends else (), window)
+            return observed_in(days, window)
 
     def last_observed_at(self, server: ServerRow, until: int) -> int | None:
         """Return the instant of a server's last observation up to and including `until`."""
-        (calendar,) = self.rows.calendars([server])
-        last = bisect_right(calendar.days, until // DAY_MS)
-        # The last day may begin after `until`, and the one before it never does.
-        for day in reversed(calendar.days[max(last - 2, 0) : last]):
-            instants, _ = self.observations(server, Window(day * DAY_MS - 1, until))
+        if server.last_observed_at is None or until >= server.last_observed_at:
+            return server.last_observed_at
+        while (ends := self.rows.ends([server], 0, until // DAY_MS)[0]) is not None:
+            start = ends[1].day * DAY_MS
+            instants, _ = self.observations(server, Window(start - 1, until))
             if instants:
                 return instants[-1]
+            # Of the last day only observations after `until` remain; the one before has others.
+            until = start - 1
         return None
 
     def days(self, server: ServerRow) -> Iterator[Day]:
         """Yield all days of a server."""
-        (calendar,) = self.rows.calendars([server])
-        if calendar.days:
-            yield from self.rows.days(server, calendar, 0, len(calendar.days) - 1)
+        yield from self.rows.days(server, 0, DAYS_A_SERVER - 1)
 
     def view(self) -> "SnapshotView":
         """Return what is in the file."""
@@ -148,17 +128,6 @@ class SnapshotFile:
                 conflicting=row.conflicting,
                 rejected=row.rejected,
             )
-
-
-def _ends(calendar: Calendar, window: Window) -> Sequence[int]:
-    """Return the positions of the two days between which a window lies, or none.
-
-    They are the first day not before that of the window's start, and the last one not after that of
-    its end.
-    """
-    first = bisect_left(calendar.days, window.start // DAY_MS)
-    last = bisect_right(calendar.days, window.end // DAY_MS) - 1
-    return (first, last) if first <= last else ()
 
 
 def open_file(path: str) -> SnapshotFile:

@@ -76,14 +76,23 @@ class ServerRow(NamedTuple):
     observation_count: int
     first_observed_at: int | None
     last_observed_at: int | None
-    calendar_digest: bytes
+    days: bytes
+    day_digests: bytes
+    blocks: bytes
+    block_digests: bytes
+    band_count: int
+    bands: bytes
+    band_digests: bytes
 
     @property
-    def text_length(self) -> int:
-        """How many characters the columns of free text have."""
+    def length(self) -> int:
+        """How many bytes and characters the columns of free text and twice the blobs have."""
         texts = (self.hostname, self.project_name, self.project_description, self.region)
         more = (self.tags, self.flags, self.chat_url, self.icon_url or "")
-        return sum(map(len, texts + more))
+        blobs = (self.days, self.day_digests, self.blocks, self.block_digests)
+        return sum(map(len, texts + more)) + 2 * sum(
+            map(len, (*blobs, self.bands, self.band_digests))
+        )
 
     @property
     def title(self) -> str:
@@ -96,7 +105,21 @@ class ServerRow(NamedTuple):
 
 
 _SERVER_KINDS = frozenset(
-    (*[int], *[str] * 7, int, int, *[str] * 3, icon, *[int] * 5, first, last, bytes)
+    (
+        *[int],
+        *[str] * 7,
+        int,
+        int,
+        *[str] * 3,
+        icon,
+        *[int] * 5,
+        first,
+        last,
+        *[bytes] * 4,
+        int,
+        bytes,
+        bytes,
+    )
     for icon, first, last in product((str, NoneType), _OPTIONAL_INT, _OPTIONAL_INT)
 )
 

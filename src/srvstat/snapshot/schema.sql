@@ -62,14 +62,33 @@ CREATE TABLE servers (
     observation_count   INTEGER NOT NULL,     -- the server's rows of observations
     first_observed_at   INTEGER,              -- the earliest of them; NULL without any
     last_observed_at    INTEGER,              -- the latest of them; NULL without any
-    calendar_digest     BLOB    NOT NULL      -- of the server's row of calendars
+    -- The rest is derived from the server's observations: what leads to the rows of days, calendars
+    -- and bands, and proves them. Numbers are packed like those of days.
+    days                BLOB    NOT NULL,     -- the last days it was observed on, since 1970-01-01,
+                                              -- ascending: at most 63; calendars has earlier ones
+    day_digests         BLOB    NOT NULL,     -- the digest of each of them: of its row of days
+    blocks              BLOB    NOT NULL,     -- the first and the last day of each row of calendars
+    block_digests       BLOB    NOT NULL,     -- the digest of each of these rows
+    band_count          INTEGER NOT NULL,     -- how many bands its values are divided into
+    bands               BLOB    NOT NULL,     -- the least value of each band, ascending
+    band_digests        BLOB    NOT NULL      -- the digest of each one's row of bands, zeros for a band
+                                              -- of one value; empty where all have one value
 ) STRICT;
 
--- One row a server: the days it was observed on, so that none can be missing unnoticed.
+-- The days that a server was observed on before those in its own row, so that none can be missing
+-- unnoticed: a row for every 32 days.
 CREATE TABLE calendars (
-    server  INTEGER PRIMARY KEY, -- servers.server
-    days    BLOB NOT NULL,       -- days since 1970-01-01, ascending; packed like the blobs of days
-    digests BLOB NOT NULL        -- the digest of each of them: of its row of days
+    server_block INTEGER PRIMARY KEY, -- servers.server * 10000 + 0, 1, 2 …
+    days         BLOB NOT NULL,       -- days since 1970-01-01, ascending
+    digests      BLOB NOT NULL        -- the digest of each of them: of its row of days
+) STRICT;
+
+-- The observations of a server that lie in one band of values, for bands of several values.
+CREATE TABLE bands (
+    server_band       INTEGER PRIMARY KEY, -- servers.server * 1000000 + the band's number, from 0
+    observation_count INTEGER NOT NULL,    -- how many observations lie in it
+    players           BLOB    NOT NULL     -- of each, in the order of time: players less the least value
+                                           -- of the band
 ) STRICT;
 
 -- The truth: every observed player count, once. Plain rows, for any tool that reads SQLite.
@@ -94,10 +113,8 @@ CREATE TABLE days (
     players_before    INTEGER,             -- the last observation before the day; NULL without one
     players_after     INTEGER,             -- the first observation after it; NULL without one
     prefix_count      INTEGER NOT NULL,    -- how many observations the prefix has
-    -- The rest is NULL in all rows of a server whose values are too many or too high for it.
-    prefix_sum        INTEGER,             -- the sum of their players
-    lowest            INTEGER,             -- the least players the server was ever observed with
-    highest           INTEGER,             -- and the most
-    cumulative        BLOB                 -- for each from lowest to highest: how many observations
-                                           -- of the prefix have at most as many players
+    prefix_sum        BLOB    NOT NULL,    -- the sum of their players: one unsigned little-endian
+                                           -- integer, of as many bytes as it takes
+    cumulative        BLOB    NOT NULL     -- for each of the server's bands: how many observations of
+                                           -- the prefix lie in it or in one before it
 ) STRICT;

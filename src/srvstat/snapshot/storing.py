@@ -1,17 +1,17 @@
-"""Store what was staged: the observations, the days that index them, and the calendars of these."""
+"""Store what was staged: the observations, and the rows that are derived from them."""
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import NamedTuple
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import format_instant
 from srvstat.contract.ranges import DAY_MS
-from srvstat.snapshot.days import DAYS_A_SERVER, Day, days_of
-from srvstat.snapshot.digest import calendar_row, row_digest
+from srvstat.snapshot.days import DAYS_A_SERVER, Day
+from srvstat.snapshot.derive import DerivedColumns, derive
 from srvstat.snapshot.intake import Intake, Progress
+from srvstat.snapshot.rows import Value
 from srvstat.snapshot.staging import Series
 
 MOST_OBSERVATIONS_A_DAY = 1_000_000
@@ -27,24 +27,15 @@ _ROWS_A_REPORT = 10_000
 """Servers can be many and small, and drawing takes longer than storing one."""
 
 
-class Span(NamedTuple):
-    """How often a server was observed, and its first and last observation."""
-
-    observations: int
-    first_at: int
-    last_at: int
-    last_players: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """What became of the observations staged.
 
-    By the keys of the servers: the span of each with any, and the digest of each one's calendar.
+    By the keys of the servers: what each row of `servers` says of its observations, and the players
+    of the last one, where there is one.
     """
 
-    spans: Mapping[int, Span]
-    calendar_digests: Mapping[int, bytes]
+    derived: Mapping[int, DerivedColumns]
+    last_players: Mapping[int, int]
     kept: int
     repeated: int
 
@@ -54,8 +45,8 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
 
     Raises SourceError for a server with more observations in a day than a snapshot takes.
     """
-    spans: dict[int, Span] = {}
-    calendar_digests: dict[int, bytes] = {}
+    derived: dict[int, DerivedColumns] = {}
+    last_players: dict[int, int] = {}
     kept = repeated = told = 0
     for server_id, key in intake.keys.items():
         series = intake.staging.series(key)
@@ -67,14 +58,13 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
                 intake.rejects.add_conflict(place, standing_players, text)
         if series.instants:
             _insert_observations(connection, key, series)
-            instants = series.instants
-            spans[key] = Span(len(instants), instants[0], instants[-1], series.players[-1])
+            last_players[key] = series.players[-1]
             kept += len(series.instants)
-        calendar_digests[key] = _insert_days(connection, server_id, key, series)
+        derived[key] = _derive(connection, server_id, key, series)
         if kept - told >= _ROWS_A_REPORT:
             progress("storing", 0, kept - told)
             told = kept
-    return Stored(spans, calendar_digests, kept, repeated)
+    return Stored(derived, last_players, kept, repeated)
 
 
 def _insert_observations(connection: sqlite3.Connection, key: int, series: Series) -> None:
@@ -92,27 +82,33 @@ def _insert_observations(connection: sqlite3.Connection, key: int, series: Serie
         )
 
 
-def _insert_days(connection: sqlite3.Connection, server_id: str, key: int, series: Series) -> bytes:
-    """Store the days of a server and its calendar, and return the digest of that."""
-    days: list[int] = []
-    digests: list[bytes] = []
-    statement = f"INSERT INTO days VALUES ({', '.join('?' * len(Day._fields))})"  # noqa: S608 - question marks
-    for day in days_of(key, series.instants, series.players):
+def _derive(
+    connection: sqlite3.Connection, server_id: str, key: int, series: Series
+) -> DerivedColumns:
+    """Store all that is derived from the observations of a server."""
+    days = 0
+
+    def insert(table: str, row: tuple[Value, ...]) -> None:
+        nonlocal days
+        if isinstance(row, Day):
+            _check_day(server_id, row, days)
+            days += 1
+        marks = ", ".join("?" * len(row))
+        connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - names of ours
+
+    return derive(key, series.instants, series.players, insert)
+
+
+def _check_day(server_id: str, day: Day, days_before: int) -> None:
+    if day.observation_count > MOST_OBSERVATIONS_A_DAY:
         number = day.server_day % DAYS_A_SERVER
-        if day.observation_count > MOST_OBSERVATIONS_A_DAY:
-            raise SourceError(
-                f"server {server_id} has {day.observation_count:,} observations on"
-                f" {format_instant(number * DAY_MS)[:10]}; a snapshot takes up to"
-                f" {MOST_OBSERVATIONS_A_DAY:,} a day"
-            )
-        if len(days) == MOST_DAYS:
-            raise SourceError(
-                f"server {server_id} was observed on more than {MOST_DAYS:,} days, the most that a"
-                " snapshot takes"
-            )
-        days.append(number)
-        digests.append(row_digest("days", day))
-        connection.execute(statement, day)
-    calendar = calendar_row(key, days, digests)
-    connection.execute("INSERT INTO calendars VALUES (?, ?, ?)", calendar)
-    return row_digest("calendars", calendar)
+        raise SourceError(
+            f"server {server_id} has {day.observation_count:,} observations on"
+            f" {format_instant(number * DAY_MS)[:10]}; a snapshot takes up to"
+            f" {MOST_OBSERVATIONS_A_DAY:,} a day"
+        )
+    if days_before == MOST_DAYS:
+        raise SourceError(
+            f"server {server_id} was observed on more than {MOST_DAYS:,} days, the most that a"
+            " snapshot takes"
+        )

@@ -2,25 +2,20 @@
 
 import math
 from array import array
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from itertools import chain, islice
 
 from srvstat.contract.errors import OutputError, SnapshotError
 from srvstat.contract.requests import NAMESPACES
 from srvstat.contract.views import Verification
-from srvstat.snapshot.days import DAYS_A_SERVER, days_of
-from srvstat.snapshot.digest import (
-    bucket_digests,
-    calendar_row,
-    directory_of,
-    is_row,
-    row_digest,
-    sealed,
-)
+from srvstat.snapshot.days import DAYS_A_SERVER, Day
+from srvstat.snapshot.derive import derive, span_observed
+from srvstat.snapshot.digest import bucket_digests, directory_of, sealed
 from srvstat.snapshot.proved import DIRECTORY, OWN_ROW, day_part
 from srvstat.snapshot.read import SnapshotFile, open_file
-from srvstat.snapshot.rows import ServerRow
+from srvstat.snapshot.rows import ServerRow, Value
 from srvstat.snapshot.staging import is_ascending
 from srvstat.sources.batch import MAX_PLAYERS
 
@@ -30,7 +25,7 @@ _BESIDE = "what SQLite keeps beside the rows"
 def verify(
     path: str, progress: Callable[[int, int], None] = lambda _done, _of: None
 ) -> Verification:
-    """Make all that is derived anew from the observations and the servers, and compare.
+    """Recompute all derived data from the observations and the servers, and compare.
 
     `progress` is told how many observations were just checked, and of how many.
 
@@ -39,37 +34,31 @@ def verify(
     with closing(open_file(path)) as snapshot:
         connection = snapshot.connection
         servers = list(snapshot.rows.servers())
-        spans: list[tuple[int, int]] = []
-        observations = days = 0
+        observations = 0
+        counts: Counter[str] = Counter()
         for server in servers:
             instants, players = _observations(snapshot, server)
-            days += _check_days(snapshot, server, instants, players)
-            first, last = (instants[0], instants[-1]) if instants else (None, None)
-            if (len(instants), first, last) != (
-                server.observation_count,
-                server.first_observed_at,
-                server.last_observed_at,
-            ):
-                raise connection.damaged(server.title)
-            if first is not None and last is not None:
-                spans.append((first, last))
+            counts += _check_derived(snapshot, server, instants, players)
+            snapshot.rows.prove_bands(server)
             observations += len(instants)
             progress(len(instants), snapshot.rows.own.observation_count)
         directory = directory_of(servers)
         _check_directory(snapshot, directory)
+        first, last = span_observed(servers)
         own = snapshot.rows.own._replace(
             bucket_digests=bucket_digests(directory),
             server_count=len(servers),
             observation_count=observations,
-            first_observed_at=min((first for first, _ in spans), default=None),
-            last_observed_at=max((last for _, last in spans), default=None),
+            first_observed_at=first,
+            last_observed_at=last,
         )
         if sealed(own) != snapshot.rows.own:
             raise connection.damaged(OWN_ROW)
-        _check_counts(snapshot, days=days)
+        _check_counts(snapshot, counts)
         # Last, as it can't name the part.
         if not connection.is_sound():
             raise connection.damaged(_BESIDE)
+        days = counts["days"]
         return Verification(snapshot.root, snapshot.as_of, len(servers), observations, days)
 
 
@@ -96,8 +85,12 @@ def check_chain(snapshot: SnapshotFile) -> None:
         references = [(namespace, server.named(namespace)) for namespace in NAMESPACES]
         if snapshot.rows.named(references) != [server, server]:
             raise connection.damaged(DIRECTORY)
-    days = sum(1 for server in servers for _ in snapshot.days(server))
-    _check_counts(snapshot, days=days)
+    counts: Counter[str] = Counter()
+    for server in servers:
+        counts["days"] += sum(1 for _ in snapshot.days(server))
+        counts["calendars"] += snapshot.rows.calendar(server).stored_blocks
+        counts["bands"] += snapshot.rows.prove_bands(server)
+    _check_counts(snapshot, counts)
     if not connection.is_sound():
         raise connection.damaged(_BESIDE)
 
@@ -124,22 +117,29 @@ def _observations(snapshot: SnapshotFile, server: ServerRow) -> "tuple[array[int
     return instants, players
 
 
-def _check_days(
+def _check_derived(
     snapshot: SnapshotFile, server: ServerRow, instants: "array[int]", players: "array[int]"
-) -> int:
-    """Compare the days of a server with those that its observations make, and count them."""
+) -> Counter[str]:
+    """Compare the rows of a server with those that its observations make, and count them by table.
+
+    Those of days are compared here, so that a message can name the day. The others agree where the
+    server's row has their digests: the rows read were proved by the same ones.
+    """
     damaged = snapshot.connection.damaged
     stored = snapshot.days(server)
-    days, digests = [], []
-    for day in days_of(server.server, instants, players):
-        days.append(day.server_day % DAYS_A_SERVER)
-        digests.append(row_digest("days", day))
-        if next(stored, None) != day:
-            raise damaged(day_part(server, days[-1]))
-    calendar = calendar_row(server.server, days, digests)
-    if not is_row("calendars", calendar, server.calendar_digest):
-        raise damaged(f"the calendar of {server.title}")
-    return len(days)
+    counts: Counter[str] = Counter()
+
+    def compare(table: str, row: tuple[Value, ...]) -> None:
+        counts[table] += 1
+        if isinstance(row, Day) and next(stored, None) != row:
+            raise damaged(day_part(server, row.server_day % DAYS_A_SERVER))
+
+    derived = derive(server.server, instants, players, compare)
+    for name, value in derived._asdict().items():
+        if getattr(server, name) != value:
+            part = "bands" if name.startswith("band") else "calendar"
+            raise damaged(f"the {part} of {server.title}")
+    return counts
 
 
 def _check_directory(snapshot: SnapshotFile, directory: list[tuple[int, bytes]]) -> None:
@@ -149,13 +149,14 @@ def _check_directory(snapshot: SnapshotFile, directory: list[tuple[int, bytes]])
         raise snapshot.connection.damaged(DIRECTORY)
 
 
-def _check_counts(snapshot: SnapshotFile, *, days: int) -> None:
+def _check_counts(snapshot: SnapshotFile, derived: Mapping[str, int]) -> None:
     """Find rows that belong to no server, once whatever belongs to one was read and proved."""
     expected = {
         "snapshot": 1,
         "servers": snapshot.rows.own.server_count,
-        "calendars": snapshot.rows.own.server_count,
-        "days": days,
+        "calendars": derived["calendars"],
+        "days": derived["days"],
+        "bands": derived["bands"],
         "observations": snapshot.rows.own.observation_count,
     }
     for table, count in expected.items():
