@@ -110,10 +110,10 @@ def _measured(size: int, data: str) -> Results:
         rounds.check_commands(every_command, files)
         loads = builds.timed(fleets[SMALL], quick=quick)
         processes = rounds.time_commands(every_command, files, rounds=3 if quick else 11)
-        rate = batch.answers_a_second(files, rounds=1 if quick else 3)
+        batched = batch.time_batch(files, rounds=1 if quick else 3)
         rates = _service_rates(files, quick=quick)
-        digests = trust.milliseconds_a_comparison(files)
-        verified = trust.verified_a_second(files)
+        digests = trust.cost_of_digests(files)
+        verified = trust.time_verify(files)
         latencies = rounds.time_engines(
             every_engine, rounds=3 if quick else 5, seconds=0.15 if quick else 2
         )
@@ -128,9 +128,9 @@ def _measured(size: int, data: str) -> Results:
         latencies=latencies,
         processes=processes,
         loads=loads + [build for build in built if build.servers != SMALL],
-        answers_a_second=rate,
+        batch=batched,
         digests=digests,
-        verified_a_second=verified,
+        verified=verified,
         hypixel=hypixel.bytes_an_observation(_REPOSITORY, data),
         service=rates,
     )

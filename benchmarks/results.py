@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 from benchmarks import builds, commands, engines
+from benchmarks.batch import Batch
 from benchmarks.builds import Build, Order
 from benchmarks.questions import RANGES
 from benchmarks.rounds import Latencies, Timed
 from benchmarks.service import Rates
+from benchmarks.trust import Cost, Verified
 from srvstat.contract.ranges import Range
 
 SMALL, FULL, LARGE = 20, 200, 1_000
@@ -29,12 +31,9 @@ class Results:
     """By name and size of the fleet."""
     processes: dict[str, dict[Range, Timed]]
     loads: list[Build]
-    answers_a_second: float
-    """In one batch, on one core."""
-    digests: float
-    """Milliseconds that digests add to a comparison of five servers not asked before."""
-    verified_a_second: float
-    """Observations, by `snapshot verify`."""
+    batch: Batch
+    digests: Cost
+    verified: Verified
     hypixel: float | None
     """Bytes an observation."""
     service: Rates

@@ -1,76 +1,130 @@
-"""What it costs that a snapshot proves itself: as it is asked, and all of it at once."""
+"""What it costs that a snapshot proves itself: for one answer, and for all of it at once."""
 
+import sqlite3
 import time
 from contextlib import closing
+from hashlib import sha256
 from statistics import median
+from typing import NamedTuple
 
 from benchmarks.data import FleetFiles
 from benchmarks.measure import tell
 from benchmarks.questions import Request, UnequalError, drawn
+from srvstat import operations
+from srvstat.contract.ranges import Range
+from srvstat.contract.requests import read_compare_request
 from srvstat.snapshot.days import DAYS_A_SERVER
 from srvstat.snapshot.proved import ProvedRows
 from srvstat.snapshot.read import SnapshotFile, open_file
 from srvstat.snapshot.verify import verify
 
 _COMPARISONS = 300
+_RANGES: tuple[Range, ...] = ("30d", "1y")
+"""One whose days all stand in the servers' rows, and one that needs other calendars, too."""
+
 _SERVER = "SELECT * FROM servers WHERE id = ?"
-_DAYS = "SELECT * FROM days WHERE server_day IN (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_DAYS = "SELECT * FROM days WHERE server_day IN (?, ?, ?, ?, ?)"
+_DERIVED = ("directory", "servers", "calendars", "bands", "days")
 
 
-def milliseconds_a_comparison(files: FleetFiles) -> float:
-    """Return what proving the rows of a five-server comparison adds to reading them.
+class Cost(NamedTuple):
+    """What digests add to an answer, and how long it takes without them, in seconds."""
+
+    added: float
+    rest: float
+
+
+def cost_of_digests(files: FleetFiles) -> Cost:
+    """Return the cost of the digests for a comparison of five servers, over the worse range.
 
     The servers were not asked about before, so nothing of them is remembered. Reading alone is five
-    rows by the index on `id`, and ten days by their keys.
+    rows by the index on `id`, and the days at the window's start by their keys.
 
     Raises UnequalError where both do not give the same rows.
     """
     tell("timing what the digests cost")
     with closing(open_file(files.snapshot)) as snapshot:
-        added = [
-            _added(snapshot, request)
-            for _ in range(2)  # the first time everything is read from the file
-            for request in drawn("trust", files, "30d", _COMPARISONS)
-        ]
-    return median(added[_COMPARISONS:]) * 1_000
+        costs = [_cost(snapshot, drawn("trust", files, range, _COMPARISONS)) for range in _RANGES]
+    return max(costs, key=lambda cost: cost.added / cost.rest)
+
+
+def _cost(snapshot: SnapshotFile, requests: list[Request]) -> Cost:
+    for request in requests:  # the first time everything is read from the file
+        _added(snapshot, request)
+    added = median(_added(snapshot, request) for request in requests)
+    whole = median(_whole(snapshot, request) for request in requests)
+    return Cost(added, whole - added)
+
+
+def _forget(snapshot: SnapshotFile) -> ProvedRows:
+    """Forget all servers; the directory stays in memory for all comparisons alike."""
+    snapshot.rows = ProvedRows(snapshot.connection)
+    snapshot.rows.named([("id", "nobody")])
+    return snapshot.rows
+
+
+def _whole(snapshot: SnapshotFile, request: Request) -> float:
+    """Return how long it takes from the body of a request to the bytes of its answer."""
+    _forget(snapshot)
+    started = time.perf_counter()
+    operations.compare(snapshot, read_compare_request(request.body)).to_json()
+    return time.perf_counter() - started
 
 
 def _added(snapshot: SnapshotFile, request: Request) -> float:
-    """Return how many more seconds it takes to read rows and prove them than to read them."""
-    rows = ProvedRows(snapshot.connection)
+    """Return how much longer it takes to read rows and prove them than to read them."""
+    rows = _forget(snapshot)
     references = [(one.by, one.identifier) for one in request.references]
-    # The directory stays in memory for all comparisons alike.
-    rows.named([("id", "nobody")])
     started = time.perf_counter()
     servers = [server for server in rows.named(references) if server]
-    calendars = rows.calendars(servers)
-    ends = [(len(calendar.days) - 31, len(calendar.days) - 1) for calendar in calendars]
-    days = rows.days_at(list(zip(servers, calendars, ends, strict=True)))
+    asked = list(zip(servers, rows.ends(servers, request.window), strict=True))
+    days = rows.days_at(asked)
     proved = time.perf_counter() - started
-    keys = [
-        server.server * DAYS_A_SERVER + calendar.days[end]
-        for server, calendar, both in zip(servers, calendars, ends, strict=True)
-        for end in both
-    ]
+    keys = [server.server * DAYS_A_SERVER + entry.day for server, ends in asked for entry in ends]
     read = snapshot.connection.rows
     started = time.perf_counter()
     plain_servers = [read(_SERVER, identifier, part="")[0] for _, identifier in references]
     plain_days = read(_DAYS, *keys, part="")
     plain = time.perf_counter() - started
-    if plain_servers != servers or sorted(plain_days) != sorted(day for two in days for day in two):
+    if plain_servers != servers or sorted(plain_days) != sorted(
+        day for of_server in days for day in of_server
+    ):
         raise UnequalError("rows that were proved are not those that were read")
     return proved - plain
 
 
-def verified_a_second(files: FleetFiles) -> float:
-    """Return how many observations a second `snapshot verify` checks.
+class Verified(NamedTuple):
+    """How fast `snapshot verify` is: alone, and over reading and hashing the same rows."""
 
-    Raises UnequalError where it does not check them all.
+    observations_a_second: float
+    over_hashing: float
+
+
+def time_verify(files: FleetFiles) -> Verified:
+    """Time `snapshot verify` beside a program that only reads every row and hashes its text.
+
+    Raises UnequalError where the two do not see as many observations.
     """
     tell("verifying the snapshot")
     started = time.perf_counter()
     found = verify(files.snapshot)
     seconds = time.perf_counter() - started
-    if found.observations != files.observation_count:
+    started = time.perf_counter()
+    observations = _hash_all_rows(files.snapshot)
+    plain = time.perf_counter() - started
+    if not found.observations == observations == files.observation_count:
         raise UnequalError("verify: not all observations were checked")
-    return found.observations / seconds
+    return Verified(found.observations / seconds, plain / seconds)
+
+
+def _hash_all_rows(path: str) -> int:
+    """Read and hash each row with sqlite3 and hashlib alone, and count the observations."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
+        for table in _DERIVED:
+            for row in connection.execute(f"SELECT * FROM {table}"):
+                sha256(repr(row).encode()).digest()
+        count = 0
+        for row in connection.execute("SELECT * FROM observations"):
+            sha256(repr(row).encode()).digest()
+            count += 1
+    return count

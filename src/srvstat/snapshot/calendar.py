@@ -39,6 +39,14 @@ class Block(NamedTuple):
         at = position * DIGEST_BYTES
         return Entry(self.days[position], self.digests[at : at + DIGEST_BYTES])
 
+    def first_from(self, day: int) -> Entry:
+        """Return the first day from one on, which is in the block."""
+        return self.entry(bisect_left(self.days, day))
+
+    def last_up_to(self, day: int) -> Entry:
+        """Return the last day up to one, which is in the block."""
+        return self.entry(bisect_right(self.days, day) - 1)
+
 
 class Calendar(NamedTuple):
     """All days of a server: the edges and digests of its blocks, and its recent days.
@@ -60,14 +68,15 @@ class Calendar(NamedTuple):
         """Return the digest of a row of `calendars`."""
         return self.digests[block * DIGEST_BYTES : (block + 1) * DIGEST_BYTES]
 
-    def blocks_between(self, first_day: int, last_day: int) -> tuple[int, int] | None:
-        """Return the blocks with the first day from `first_day` on and the last up to `last_day`.
+    def find_block(self, first_day: int) -> int | None:
+        """Return the block that has the first day from `first_day` on; None where none has."""
+        block = bisect_left(self.edges, first_day) // 2
+        return block if 2 * block < len(self.edges) else None
 
-        None where no day can lie between; where the two are equal, there may still be none.
-        """
-        first = bisect_left(self.edges, first_day) // 2
-        last = (bisect_right(self.edges, last_day) - 1) // 2
-        return (first, last) if first <= last else None
+    def find_last_block(self, last_day: int) -> int | None:
+        """Return the block that has the last day up to `last_day`; None where none has."""
+        block = (bisect_right(self.edges, last_day) - 1) // 2
+        return block if block >= 0 else None
 
 
 class CalendarColumns(NamedTuple):

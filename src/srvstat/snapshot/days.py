@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.snapshot.packing import pack, unpack
+from srvstat.snapshot.rows import ServerRow
 from srvstat.stats import Growth, Prefix, Ranking, growth_between
 
 DAYS_A_SERVER = 10_000_000
@@ -76,7 +77,7 @@ def days_of(
             players_before=players[start - 1] if start else None,
             players_after=players[end] if end < len(players) else None,
             prefix_count=middle,
-            prefix_sum=total.to_bytes((total.bit_length() + 7) // 8, "little"),
+            prefix_sum=pack_sum(total),
             cumulative=pack(list(accumulate(histogram)), middle),
         )
         total += _count(players[middle:end], histogram, bands)
@@ -97,17 +98,66 @@ def start_days(instants: Sequence[int]) -> Iterator[int]:
         start = bisect_left(instants, (instants[start] // DAY_MS + 1) * DAY_MS, start)
 
 
-def rank_window(
-    first: Day, last: Day, window: Window, starts: Sequence[int]
-) -> tuple[Ranking, Growth]:
-    """Return the ranking of the observations in a window, and their growth.
+def pack_sum(total: int) -> bytes:
+    """Return a sum, which may exceed the integers of SQLite, in the fewest little-endian bytes."""
+    return total.to_bytes((total.bit_length() + 7) // 8, "little")
 
-    `first` is the server's first day with an observation that is not before the day of the window's
-    start, `last` the last one not after the day of its end. `starts` are the server's bands.
 
-    Raises ValueError, TypeError and LookupError for rows that no build wrote.
+class State(NamedTuple):
+    """A server at an instant: its prefix, and the players last before it and first after it."""
+
+    prefix: Prefix
+    players_before: int | None
+    players_after: int | None
+
+
+def read_state(day: Day, instant: int, starts: Sequence[int]) -> State:
+    """Return the state of a server whose bands have these starts.
+
+    `day` is the day of the instant. Where the server was not observed on that, it is the next day
+    it was observed on, or the one before.
+
+    Raises ValueError, TypeError and LookupError for a row that no build wrote.
     """
-    start, end = _state(first, window.start, starts), _state(last, window.end, starts)
+    count = day.observation_count
+    players = unpack(day.players, count)
+    past = bisect_right(unpack(day.times, count), instant - _midnight(day))
+    # The prefix is that of the day's middle: at most half a day is to be added or taken away.
+    middle = count // 2
+    added, removed = players[middle:past], players[past:middle]
+    return State(
+        Prefix(
+            observations=day.prefix_count + past - middle,
+            total=int.from_bytes(day.prefix_sum, "little") + sum(added) - sum(removed),
+            cumulative=unpack(day.cumulative, len(starts)),
+            added=added,
+            removed=removed,
+        ),
+        players[past - 1] if past else day.players_before,
+        players[past] if past < count else day.players_after,
+    )
+
+
+def read_last_state(server: ServerRow, starts: Sequence[int]) -> State:
+    """Return the state of an observed server after its last observation.
+
+    Raises ValueError for a row that no build wrote.
+    """
+    prefix = Prefix(
+        observations=server.observation_count,
+        total=int.from_bytes(server.player_sum, "little"),
+        cumulative=unpack(server.cumulative, len(starts)),
+        added=(),
+        removed=(),
+    )
+    return State(prefix, server.last_players, None)
+
+
+def rank_between(start: State, end: State, starts: Sequence[int]) -> tuple[Ranking, Growth]:
+    """Return the ranking of the observations between two states of a server, and their growth.
+
+    Raises ValueError and LookupError for states that no build wrote.
+    """
     ranking = Ranking(start.prefix, end.prefix, starts)
     if ranking.count < 0:
         raise ValueError("fewer observations at the end of a window than at its start")
@@ -135,34 +185,6 @@ def observed_in(days: Iterable[Day], window: Window) -> tuple[list[int], list[in
         instants.extend([midnight + time for time in times[first:last]])
         players.extend(unpack(day.players, day.observation_count)[first:last])
     return instants, players
-
-
-class _State(NamedTuple):
-    """A server at an instant: its prefix, and the players last before it and first after it."""
-
-    prefix: Prefix
-    players_before: int | None
-    players_after: int | None
-
-
-def _state(day: Day, instant: int, starts: Sequence[int]) -> _State:
-    count = day.observation_count
-    players = unpack(day.players, count)
-    past = bisect_right(unpack(day.times, count), instant - _midnight(day))
-    # The prefix is that of the day's middle: at most half a day is to be added or taken away.
-    middle = count // 2
-    added, removed = players[middle:past], players[past:middle]
-    return _State(
-        Prefix(
-            observations=day.prefix_count + past - middle,
-            total=int.from_bytes(day.prefix_sum, "little") + sum(added) - sum(removed),
-            cumulative=unpack(day.cumulative, len(starts)),
-            added=added,
-            removed=removed,
-        ),
-        players[past - 1] if past else day.players_before,
-        players[past] if past < count else day.players_after,
-    )
 
 
 def _midnight(day: Day) -> int:

@@ -3,12 +3,14 @@
 A build stores them, and `snapshot verify` compares them with those stored.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from srvstat.snapshot.bands import band_rows, divide_into_bands, join_digests, number_values
 from srvstat.snapshot.calendar import split_calendar
-from srvstat.snapshot.days import DAYS_A_SERVER, days_of, start_days
+from srvstat.snapshot.days import DAYS_A_SERVER, days_of, pack_sum, start_days
 from srvstat.snapshot.digest import row_digest
 from srvstat.snapshot.packing import pack
 from srvstat.snapshot.rows import ServerRow, Value
@@ -27,6 +29,9 @@ class DerivedColumns(NamedTuple):
     band_count: int
     bands: bytes
     band_digests: bytes
+    player_sum: bytes
+    cumulative: bytes
+    last_players: int | None
 
 
 def derive(
@@ -62,6 +67,9 @@ def derive(
         len(starts),
         pack(starts, starts[-1]) if starts else b"",
         join_digests(rows, len(starts)),
+        pack_sum(sum(players)),
+        _count_bands(players, len(starts), bands),
+        players[-1] if players else None,
     )
 
 
@@ -73,3 +81,9 @@ def span_observed(servers: Iterable[DerivedColumns | ServerRow]) -> tuple[int | 
             firsts.append(server.first_observed_at)
             lasts.append(server.last_observed_at)
     return min(firsts, default=None), max(lasts, default=None)
+
+
+def _count_bands(players: Sequence[int], band_count: int, bands: Mapping[int, int]) -> bytes:
+    """Return the packed cumulative histogram of all observations."""
+    counts = Counter(map(bands.__getitem__, players))
+    return pack(list(accumulate(counts[band] for band in range(band_count))), len(players))

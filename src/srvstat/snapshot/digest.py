@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from operator import itemgetter
+from struct import Struct
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.snapshot.rows import FileRow, ServerRow, Value
@@ -68,31 +69,50 @@ def sealed(row: FileRow) -> FileRow:
 def _hash(label: str, values: Sequence[Any]) -> bytes:
     """Return the SHA-256 of values.
 
-    Its input begins with the label, a letter for the type of each value, the values that are no
-    blobs (numbers in decimal, text in UTF-8) and the lengths of those that are, with a zero byte
-    after each of these. The blobs follow. So no two different rows have the same input: no text of
-    ours holds a zero byte.
+    Its input begins with the label, a zero byte, a letter for the type of each value, and a zero
+    byte. Then come the integers and after them the lengths of the blobs, each in 8 bytes, signed
+    and little-endian; the texts in UTF-8, with a zero byte after each; and the blobs. So no two
+    different rows have the same input: no text of ours holds a zero byte.
     """
-    form, plain, blobs = _layout(label, tuple(map(type, values)))
-    head = form % (*plain(values), *map(len, blobs(values)))
-    if head.count("\0") != form.count("\0"):
+    layout = _layout(label, tuple(map(type, values)))
+    blobs = layout.blobs(values)
+    texts = "\0".join((*layout.texts(values), ""))
+    if texts.count("\0") != layout.text_count:
         raise ValueError("a text with a zero byte")
-    return sha256(b"".join((head.encode("utf-8"), *blobs(values)))).digest()
+    numbers = layout.pack(*layout.integers(values), *map(len, blobs))
+    return sha256(b"".join((layout.head, numbers, texts.encode(), *blobs))).digest()
 
 
 _Pick = Callable[[Sequence[Any]], tuple[Any, ...]]
 
 
+class _Layout(NamedTuple):
+    """What the input of a row's hash begins with, and what picks and packs the rest."""
+
+    head: bytes
+    pack: Callable[..., bytes]
+    integers: _Pick
+    texts: _Pick
+    blobs: _Pick
+    text_count: int
+
+
 @cache
-def _layout(label: str, types: tuple[type, ...]) -> tuple[str, _Pick, _Pick]:
-    """Return the form of what a row's hash begins with, and what picks plain values and blobs."""
+def _layout(label: str, types: tuple[type, ...]) -> _Layout:
     if not set(types) <= _LETTERS.keys():
         raise ValueError("a value of no type of ours")
     letters = "".join(_LETTERS[kind] for kind in types)
-    form = f"{label}\0{letters}\0" + "%s\0" * len(types)
-    plain = [at for at, kind in enumerate(types) if kind is not bytes]
-    blobs = [at for at, kind in enumerate(types) if kind is bytes]
-    return form, _picker(plain), _picker(blobs)
+    integers, texts, blobs = (
+        [at for at, kind in enumerate(types) if kind is wanted] for wanted in (int, str, bytes)
+    )
+    return _Layout(
+        head=f"{label}\0{letters}\0".encode(),
+        pack=Struct(f"<{len(integers) + len(blobs)}q").pack,
+        integers=_picker(integers),
+        texts=_picker(texts),
+        blobs=_picker(blobs),
+        text_count=len(texts),
+    )
 
 
 def _picker(positions: Sequence[int]) -> _Pick:
@@ -107,7 +127,7 @@ def directory_of(servers: Sequence[ServerRow]) -> list[tuple[int, bytes]]:
     buckets: list[bytes] = []
     for namespace in NAMESPACES:
         entries = [
-            _identifier_hash(namespace, server.named(namespace))
+            hash_identifier(namespace, server.named(namespace))
             + server.server.to_bytes(_KEY_BYTES)
             + digest
             for server, digest in zip(servers, digests, strict=True)
@@ -125,23 +145,20 @@ def _buckets(entries: Sequence[bytes]) -> list[bytes]:
     count = -(-len(entries) // _ENTRIES_A_BUCKET) or 1
     buckets = [bytearray() for _ in range(count)]
     for entry in entries:
-        buckets[_bucket(entry[:_HASH_BYTES], count)] += entry
+        buckets[bucket_of(entry[:_HASH_BYTES], count)] += entry
     return [bytes(bucket) for bucket in buckets]
 
 
-def bucket_of(namespace: Namespace, identifier: str, count: int) -> int:
-    """Return which of a namespace's buckets has an identifier, if any has."""
-    return _bucket(_identifier_hash(namespace, identifier), count)
+def bucket_of(hash: bytes, count: int) -> int:
+    """Return which of a namespace's buckets has the identifier with a hash, if any has."""
+    return int.from_bytes(hash) * count >> 8 * _HASH_BYTES
 
 
-def entries_of(
-    entries: bytes, namespace: Namespace, identifier: str
-) -> Iterator[tuple[int, bytes]]:
-    """Yield, of a bucket, the key and the row's digest of each server that may bear an identifier.
+def entries_of(entries: bytes, sought: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield, of a bucket, the key and the row's digest of each server whose identifier has a hash.
 
     That is hardly ever more than one; of two identifiers with one hash, only the row can tell.
     """
-    sought = _identifier_hash(namespace, identifier)
     at = entries.find(sought)
     while at >= 0:
         if at % _ENTRY_BYTES == 0:
@@ -161,9 +178,6 @@ def _entry(entries: bytes, at: int) -> tuple[int, bytes]:
     return int.from_bytes(entries[at + _HASH_BYTES : digest_at]), digest
 
 
-def _identifier_hash(namespace: Namespace, identifier: str) -> bytes:
+def hash_identifier(namespace: Namespace, identifier: str) -> bytes:
+    """Return what an identifier is sought by in the directory."""
     return sha256(f"{namespace}\0{identifier}".encode()).digest()[:_HASH_BYTES]
-
-
-def _bucket(hash: bytes, count: int) -> int:
-    return int.from_bytes(hash) * count >> 8 * _HASH_BYTES

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.contract.ranges import Window
 from srvstat.snapshot.bands import Members
-from srvstat.snapshot.days import rank_window
+from srvstat.snapshot.days import Day, rank_between, read_last_state, read_state
 from srvstat.snapshot.proved import ProvedRows
 from srvstat.snapshot.rows import ServerRow
 from srvstat.stats import (
@@ -27,17 +27,12 @@ def compute_statistics(
 
     Raises SnapshotError; ValueError, TypeError and LookupError for rows that no build wrote.
     """
-    ends = rows.ends(servers, window.start // DAY_MS, window.end // DAY_MS)
-    days = iter(
-        rows.days_at([(one, both) for one, both in zip(servers, ends, strict=True) if both])
-    )
-    rankings: list[tuple[Ranking, Growth] | None] = []
-    for server, both in zip(servers, ends, strict=True):
-        if both:
-            first, last = next(days)
-            rankings.append(rank_window(first, last, window, rows.bands(server).starts))
-        else:
-            rankings.append(None)
+    ends = rows.ends(servers, window)
+    days = rows.days_at(list(zip(servers, ends, strict=True)))
+    rankings = [
+        _rank(server, of_server, window, rows.bands(server).starts) if of_server else None
+        for server, of_server in zip(servers, days, strict=True)
+    ]
     members = rows.members(
         (server, band)
         for server, ranked in zip(servers, rankings, strict=True)
@@ -48,6 +43,16 @@ def compute_statistics(
         _statistics(rows, server, *ranked, members) if ranked else statistics_of(())
         for server, ranked in zip(servers, rankings, strict=True)
     ]
+
+
+def _rank(
+    server: ServerRow, ends: Sequence[Day], window: Window, starts: Sequence[int]
+) -> tuple[Ranking, Growth]:
+    """Return the ranking of a window from the days at its ends, or the one at its start alone."""
+    start = read_state(ends[0], window.start, starts)
+    if len(ends) == 1:
+        return rank_between(start, read_last_state(server, starts), starts)
+    return rank_between(start, read_state(ends[1], window.end, starts), starts)
 
 
 def _wide_bands(rows: ProvedRows, server: ServerRow, ranking: Ranking) -> set[int]:

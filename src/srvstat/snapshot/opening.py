@@ -63,6 +63,9 @@ Identity = tuple[int, ...] | None
 _MOST_REPLACED = 100
 """How many times in a row a new build may take the file's place just while it is opened."""
 
+UNDECODABLE = (ValueError, TypeError, LookupError, OverflowError, RecursionError)
+"""What the decoders of rows raise for values that no build wrote."""
+
 _SECONDS_A_ROW = 5.0
 _OPERATIONS_A_LOOK = 2_000
 """So many steps of SQLite pass between two looks at the clock: a few dozen microseconds."""
@@ -140,7 +143,7 @@ class SnapshotConnection:
         """
         try:
             yield
-        except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
+        except UNDECODABLE:
             raise self.damaged(part) from None
 
 

@@ -3,13 +3,12 @@
 What was proved once stays in memory, within limits: a snapshot does not change.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from srvstat.contract.instants import format_instant
-from srvstat.contract.ranges import DAY_MS
+from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.snapshot.bands import BANDS_A_SERVER, Bands, Members, read_bands
 from srvstat.snapshot.calendar import (
@@ -26,10 +25,11 @@ from srvstat.snapshot.digest import (
     bucket_of,
     entries_of,
     entry_digests,
+    hash_identifier,
     is_row,
     root_of,
 )
-from srvstat.snapshot.opening import SnapshotConnection
+from srvstat.snapshot.opening import UNDECODABLE, SnapshotConnection
 from srvstat.snapshot.rows import FileRow, ServerRow, file_row, server_row
 
 OWN_ROW = "its own row"
@@ -76,7 +76,7 @@ class ProvedRows:
         self._make_room()
         found = {reference: self._servers.get(reference) for reference in references}
         entries = {
-            reference: list(self._entries(*reference))
+            reference: self._entries(*reference)
             for reference, known in found.items()
             if known is None
         }
@@ -86,10 +86,11 @@ class ProvedRows:
             found[reference] = self._server(reference, named, rows)
         return [found[reference] for reference in references]
 
-    def _entries(self, by: Namespace, identifier: str) -> Iterator[tuple[int, bytes]]:
+    def _entries(self, by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
         count = self._buckets_a_namespace
-        bucket = NAMESPACES.index(by) * count + bucket_of(by, identifier, count)
-        return entries_of(self._bucket(bucket), by, identifier)
+        sought = hash_identifier(by, identifier)
+        bucket = NAMESPACES.index(by) * count + bucket_of(sought, count)
+        return list(entries_of(self._bucket(bucket), sought))
 
     def _server(
         self, reference: Reference, entries: Sequence[tuple[int, bytes]], rows: Mapping[Any, Any]
@@ -99,8 +100,10 @@ class ProvedRows:
             row = rows.get(key)
             if row is None or not is_row("servers", row, digest):
                 raise self._connection.damaged(f"server {identifier}")
-            with self._connection.decoding(f"server {identifier}"):
+            try:
                 server = server_row(row)
+            except UNDECODABLE:
+                raise self._connection.damaged(f"server {identifier}") from None
             if server.named(by) == identifier:
                 self._kept += _BYTES_A_SERVER + server.length
                 self._servers[reference] = server
@@ -130,66 +133,84 @@ class ProvedRows:
     def calendar(self, server: ServerRow) -> Calendar:
         """Return the days of a server."""
         if server.server not in self._calendars:
-            with self._connection.decoding(f"the calendar of {server.title}"):
+            try:
                 self._calendars[server.server] = read_calendar(server)
+            except UNDECODABLE:
+                raise self._connection.damaged(f"the calendar of {server.title}") from None
         return self._calendars[server.server]
 
     def bands(self, server: ServerRow) -> Bands:
         """Return the bands of a server's values."""
         if server.server not in self._bands:
-            with self._connection.decoding(f"the bands of {server.title}"):
+            try:
                 self._bands[server.server] = read_bands(server)
+            except UNDECODABLE:
+                raise self._connection.damaged(f"the bands of {server.title}") from None
         return self._bands[server.server]
 
-    def ends(
-        self, servers: Sequence[ServerRow], first_day: int, last_day: int
-    ) -> list[tuple[Entry, Entry] | None]:
-        """Return, of each server, the first day from one on and the last up to another one.
+    def ends(self, servers: Sequence[ServerRow], window: Window) -> list[Sequence[Entry]]:
+        """Return, of each server, the days whose rows tell its state at the ends of a window.
 
-        None for a server without any day between. All are read with one statement at most.
+        The first is the first day from that of the window's start on, the second the last one up to
+        that of its end. The second is left out where the window ends after all observations. Both
+        are where nothing can lie between. At most one statement reads what is not in memory.
         """
-        asked = [
-            (server, self.calendar(server).blocks_between(first_day, last_day))
-            for server in servers
-        ]
-        self._read_blocks([(server, block) for server, both in asked for block in both or ()])
-        ends: list[tuple[Entry, Entry] | None] = []
-        for server, both in asked:
-            if both is None:
-                ends.append(None)
-                continue
-            first, last = (self._block(server, block) for block in both)
-            start = bisect_left(first.days, first_day)
-            end = bisect_right(last.days, last_day) - 1
-            is_empty = both[0] == both[1] and start > end
-            with self._connection.decoding(f"the calendar of {server.title}"):
-                ends.append(None if is_empty else (first.entry(start), last.entry(end)))
-        return ends
+        first_day, last_day = window.start // DAY_MS, window.end // DAY_MS
+        wanted: list[tuple[ServerRow, Calendar, Sequence[int]]] = []
+        for server in servers:
+            calendar = self.calendar(server)
+            first, last = calendar.find_block(first_day), calendar.find_last_block(last_day)
+            if first is None or last is None or first > last:
+                wanted.append((server, calendar, ()))
+            elif window.end >= (server.last_observed_at or 0):
+                wanted.append((server, calendar, (first,)))
+            else:
+                wanted.append((server, calendar, (first, last)))
+        self._read_blocks(wanted)
+        return [self._entries_at(*one, first_day, last_day) for one in wanted]
 
-    def _read_blocks(self, wanted: Iterable[tuple[ServerRow, int]]) -> None:
-        """Read the blocks of some calendars that are not in memory."""
-        missing = {
-            server.server * BLOCKS_A_SERVER + block: (server, block)
-            for server, block in wanted
-            if block < self.calendar(server).stored_blocks
-        }
-        keys = [key for key in missing if key not in self._blocks]
-        if not keys:
+    def _entries_at(
+        self,
+        server: ServerRow,
+        calendar: Calendar,
+        blocks: Sequence[int],
+        first_day: int,
+        last_day: int,
+    ) -> Sequence[Entry]:
+        if not blocks:
+            return ()
+        try:
+            first = self._block(server, calendar, blocks[0]).first_from(first_day)
+            if len(blocks) == 1:
+                return (first,)
+            last = self._block(server, calendar, blocks[1]).last_up_to(last_day)
+        except UNDECODABLE:
+            raise self._connection.damaged(f"the calendar of {server.title}") from None
+        return (first, last) if first.day <= last.day else ()
+
+    def _read_blocks(self, wanted: Iterable[tuple[ServerRow, Calendar, Sequence[int]]]) -> None:
+        """Read the blocks of calendars that are not in memory."""
+        missing = {}
+        for server, calendar, blocks in wanted:
+            for block in blocks:
+                key = server.server * BLOCKS_A_SERVER + block
+                if block < calendar.stored_blocks and key not in self._blocks:
+                    missing[key] = server, calendar.digest(block)
+        if not missing:
             return
-        rows = self._by_key("calendars", "server_block", keys, part="the calendars")
-        for key in keys:
-            server, block = missing[key]
-            part = f"the calendar of {server.title}"
+        rows = self._by_key("calendars", "server_block", list(missing), part="the calendars")
+        for key, (server, digest) in missing.items():
             row = rows.get(key)
-            if row is None or not is_row("calendars", row, self.calendar(server).digest(block)):
-                raise self._connection.damaged(part)
-            with self._connection.decoding(part):
+            try:
+                if row is None or not is_row("calendars", row, digest):
+                    raise ValueError("not the row that was built")
                 self._blocks[key] = read_block(*row[1:])
+            except UNDECODABLE:
+                raise self._connection.damaged(f"the calendar of {server.title}") from None
             self._kept += _BYTES_A_BLOCK
 
-    def _block(self, server: ServerRow, block: int) -> Block:
+    def _block(self, server: ServerRow, calendar: Calendar, block: int) -> Block:
         """Return a block of a calendar that is in memory."""
-        calendar = self.calendar(server)
         if block >= calendar.stored_blocks:
             return calendar.recent
         return self._blocks[server.server * BLOCKS_A_SERVER + block]
@@ -210,8 +231,9 @@ class ProvedRows:
 
     def days(self, server: ServerRow, first_day: int, last_day: int) -> Iterator[Day]:
         """Yield the days of a server from one day up to another one, both included."""
-        both = self.calendar(server).blocks_between(first_day, last_day)
-        if both is None:
+        calendar = self.calendar(server)
+        first, last = calendar.find_block(first_day), calendar.find_last_block(last_day)
+        if first is None or last is None:
             return
         start = server.server * DAYS_A_SERVER
         rows = self._connection.stream(
@@ -220,10 +242,10 @@ class ProvedRows:
             start + last_day,
             part=f"the days of {server.title}",
         )
-        for number in range(both[0], both[1] + 1):
+        for number in range(first, last + 1):
             self._make_room()
-            self._read_blocks([(server, number)])
-            block = self._block(server, number)
+            self._read_blocks([(server, calendar, (number,))])
+            block = self._block(server, calendar, number)
             for position, day in enumerate(block.days):
                 if first_day <= day <= last_day:
                     yield self._day(server, block.entry(position), next(rows, None))
@@ -231,8 +253,10 @@ class ProvedRows:
     def _day(self, server: ServerRow, entry: Entry, row: Any) -> Day:
         """Return a day from what the file has in its place."""
         if row is not None and is_row("days", row, entry.digest):
-            with self._connection.decoding("the days"):
+            try:
                 return day_of(row)
+            except UNDECODABLE:
+                raise self._connection.damaged("the days") from None
         raise self._connection.damaged(day_part(server, entry.day))
 
     def members(self, wanted: Iterable[tuple[ServerRow, int]]) -> dict[tuple[int, int], Members]:
@@ -248,12 +272,10 @@ class ProvedRows:
         found = {}
         for (key, band), server in servers.items():
             row = rows.get(key * BANDS_A_SERVER + band)
-            part = f"the bands of {server.title}"
             bands = self.bands(server)
             if row is None or not is_row("bands", row, bands.digest(band) or b""):
-                raise self._connection.damaged(part)
-            with self._connection.decoding(part):
-                found[key, band] = Members(bands.starts[band], *row[1:])
+                raise self._connection.damaged(f"the bands of {server.title}")
+            found[key, band] = Members(bands.starts[band], *row[1:])
         return found
 
     def prove_bands(self, server: ServerRow) -> int:

@@ -87,8 +87,8 @@ class SnapshotFile:
         """Return the instant of a server's last observation up to and including `until`."""
         if server.last_observed_at is None or until >= server.last_observed_at:
             return server.last_observed_at
-        while (ends := self.rows.ends([server], 0, until // DAY_MS)[0]) is not None:
-            start = ends[1].day * DAY_MS
+        while ends := self.rows.ends([server], Window(0, until))[0]:
+            start = ends[-1].day * DAY_MS
             instants, _ = self.observations(server, Window(start - 1, until))
             if instants:
                 return instants[-1]

@@ -83,15 +83,18 @@ class ServerRow(NamedTuple):
     band_count: int
     bands: bytes
     band_digests: bytes
+    player_sum: bytes
+    cumulative: bytes
+    last_players: int | None
 
     @property
     def length(self) -> int:
-        """How many bytes and characters the columns of free text and twice the blobs have."""
-        texts = (self.hostname, self.project_name, self.project_description, self.region)
-        more = (self.tags, self.flags, self.chat_url, self.icon_url or "")
-        blobs = (self.days, self.day_digests, self.blocks, self.block_digests)
-        return sum(map(len, texts + more)) + 2 * sum(
-            map(len, (*blobs, self.bands, self.band_digests))
+        """About how many characters and bytes its texts and blobs have."""
+        texts = len(self.hostname) + len(self.project_name) + len(self.project_description)
+        lists = len(self.tags) + len(self.flags) + len(self.chat_url) + len(self.icon_url or "")
+        days = len(self.days) + len(self.day_digests) + len(self.blocks) + len(self.block_digests)
+        return (
+            texts + lists + days + len(self.bands) + len(self.band_digests) + len(self.cumulative)
         )
 
     @property
@@ -104,23 +107,11 @@ class ServerRow(NamedTuple):
         return self.id if by == "id" else self.cfx_id
 
 
+_RECORD_KINDS = (int, *[str] * 7, int, int, *[str] * 3)
 _SERVER_KINDS = frozenset(
-    (
-        *[int],
-        *[str] * 7,
-        int,
-        int,
-        *[str] * 3,
-        icon,
-        *[int] * 5,
-        first,
-        last,
-        *[bytes] * 4,
-        int,
-        bytes,
-        bytes,
-    )
-    for icon, first, last in product((str, NoneType), _OPTIONAL_INT, _OPTIONAL_INT)
+    (*_RECORD_KINDS, icon, *[int] * 5, first, last, *[bytes] * 4, int, *[bytes] * 4, players)
+    for icon in (str, NoneType)
+    for first, last, players in product(_OPTIONAL_INT, repeat=3)
 )
 
 

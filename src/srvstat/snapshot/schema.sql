@@ -71,8 +71,13 @@ CREATE TABLE servers (
     block_digests       BLOB    NOT NULL,     -- the digest of each of these rows
     band_count          INTEGER NOT NULL,     -- how many bands its values are divided into
     bands               BLOB    NOT NULL,     -- the least value of each band, ascending
-    band_digests        BLOB    NOT NULL      -- the digest of each one's row of bands, zeros for a band
+    band_digests        BLOB    NOT NULL,     -- the digest of each one's row of bands, zeros for a band
                                               -- of one value; empty where all have one value
+    player_sum          BLOB    NOT NULL,     -- the sum of the players of all observations; this column
+                                              -- and the next are what the prefixes of days become
+    cumulative          BLOB    NOT NULL,     -- for each band: how many observations lie in it or in
+                                              -- one before it
+    last_players        INTEGER               -- the last observation; NULL without any
 ) STRICT;
 
 -- The days that a server was observed on before those in its own row, so that none can be missing
