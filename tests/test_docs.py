@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import sqlite3
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 
 import generate
 import srvstat
-from conftest import DAY, ROOT, Cli
+from conftest import AS_OF, DAY, ROOT, Build, Cli, server
 from srvstat.contract.errors import SrvstatError
 from srvstat.contract.ranges import DAYS
 
@@ -85,6 +87,32 @@ def test_the_readers_written_down_give_the_figures_of_compare_and_the_root(
         exec(chain, names)  # noqa: S102 - so is what checks the digests
         assert capsys.readouterr().out == f"{snapshot.root}\n"
     names["connection"].close()
+
+
+@pytest.mark.usefixtures("_demo")
+def test_the_reader_written_down_finds_ranks_in_bands_of_several_values(build: Build) -> None:
+    text = (ROOT / "docs" / "snapshot.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], names)  # noqa: S102 - the reader is ours
+    names["connection"].close()
+    rows = [
+        (name, AS_OF - at * DAY // 24, at * at * 7919 % 100_003)
+        for name in "ab"
+        for at in range(999)
+    ]
+    path = build([server("a"), server("b")], rows)
+
+    with closing(sqlite3.connect(path)) as connection, srvstat.open_snapshot(path) as snapshot:
+        assert connection.execute("SELECT count(*) FROM bands").fetchone() > (40,)
+        for name, days in DAYS.items():
+            answer, _ = snapshot.compare(["a", "b"], range=name).data
+            read = names["figures"](connection, 1, AS_OF - days * DAY, AS_OF)
+            assert read[:4] == (
+                answer.averagePlayers,
+                answer.medianPlayers,
+                answer.peakPlayers,
+                answer.lowestPlayers,
+            )
 
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)
