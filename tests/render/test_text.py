@@ -5,9 +5,11 @@ import unicodedata
 
 import pytest
 
+from conftest import AS_OF
 from srvstat.render.text import (
     ascii_text,
     count_of,
+    date_text,
     duration,
     exact_duration,
     instant_text,
@@ -73,13 +75,15 @@ def test_a_duration_is_told_in_its_largest_fitting_unit(milliseconds: int, words
 
 def test_an_exact_duration_leaves_nothing_over() -> None:
     assert exact_duration(86_400_000) == "1 day"
-    assert exact_duration(365 * 86_400_000 // 30) == "292 hours"
-    assert exact_duration(90_000) == "90,000 milliseconds"
+    assert exact_duration(365 * 86_400_000 // 30) == "12 days 4 hours"
+    assert exact_duration(90_001) == "1 minute 30 seconds 1 millisecond"
+    assert exact_duration(0) == "0 seconds"
 
 
 def test_instants_and_counts_read_as_words() -> None:
     assert instant_text(0) == "1970-01-01 00:00:00 UTC"
     assert instant_text(1) == "1970-01-01 00:00:00.001 UTC"
-    assert instant_text(-1) == "before 1970"
+    assert instant_text(-1) == "1969-12-31 23:59:59.999 UTC"
+    assert date_text(AS_OF) == "2026-03-01"
     assert count_of(1, "server") == "1 server"
     assert count_of(1234, "server") == "1,234 servers"

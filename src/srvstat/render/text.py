@@ -71,11 +71,14 @@ def duration(milliseconds: int) -> str:
 
 
 def exact_duration(milliseconds: int) -> str:
-    """Write a length of time in the largest unit that fits it exactly: `1 day`, `292 hours`."""
-    for unit, length in _UNITS:
-        if milliseconds % length == 0:
-            return count_of(milliseconds // length, unit)
-    return count_of(milliseconds, "millisecond")
+    """Write a length of time with nothing left out: `1 day`, `12 days 4 hours`."""
+    words = []
+    rest = milliseconds
+    for unit, length in (*_UNITS, ("second", 1000), ("millisecond", 1)):
+        count, rest = divmod(rest, length)
+        if count:
+            words.append(count_of(count, unit))
+    return " ".join(words) or "0 seconds"
 
 
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
@@ -83,6 +86,9 @@ _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
 def instant_text(at: int) -> str:
     """Write an instant for reading: `2026-08-22 17:30:00 UTC`."""
-    if at < 0:
-        return "before 1970"
     return format_instant(at).replace("T", " ").replace(".000Z", "Z").replace("Z", " UTC")
+
+
+def date_text(at: int) -> str:
+    """Write the day of an instant for reading, in UTC: `2026-08-22`."""
+    return format_instant(at)[:10]
