@@ -102,7 +102,12 @@ def _server_view(
     observed = _averages(instants, players, window, spans)
     last = instants[-1] if instants else snapshot.last_observed_at(server, window.end)
     return ServerView(
-        result, server.hostname, averages, sum(average is not None for average in observed), last
+        result,
+        server.hostname,
+        averages,
+        sum(average is not None for average in observed),
+        players[0] if players else None,
+        last,
     )
 
 

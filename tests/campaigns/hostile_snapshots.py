@@ -16,7 +16,7 @@ from srvstat import operations
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import compare_request, server_reference
-from srvstat.render import tables
+from srvstat.render.comparison import comparison
 from srvstat.render.screen import Screen
 from srvstat.snapshot.read import SnapshotFile, open_file
 
@@ -41,7 +41,7 @@ def _comparison(names: Sequence[str], range: Range, at: int | None) -> Question:
 
 def _comparison_table(snapshot: SnapshotFile) -> str:
     request = compare_request(["a", "c"], range="7d")
-    return tables.comparison(operations.view_comparison(snapshot, request), _SCREEN)
+    return comparison(operations.view_comparison(snapshot, request), _SCREEN)
 
 
 def _comparison_view(snapshot: SnapshotFile) -> str:

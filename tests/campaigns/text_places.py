@@ -38,6 +38,7 @@ from srvstat.contract.views import (
     SnapshotView,
 )
 from srvstat.render import tables
+from srvstat.render.comparison import comparison
 from srvstat.render.screen import Screen
 from srvstat.snapshot.read import open_file
 
@@ -57,7 +58,7 @@ _RESULT = ServerResult(
     growth=GrowthFields(players=1, percentage=2.0),
     sampleCount=7,
 )
-_FIGURES = re.compile(r" 5 +1\.50 +2 +9 +0 +\+1 \(\+2\.0%\) +7 ")
+_FIGURES = re.compile(r" 5 +1\.50 +2 +9 +0 +\+1 +\+2\.0%( |$)")
 _GAME = re.compile(r" game_a( |$)")
 _NEVER = re.compile(r"(?!)")
 _SERVERS_COMPARED = 5
@@ -69,12 +70,12 @@ def in_a_comparison(texts: Sequence[str], screen: Screen) -> str | None:
     names = _spread(texts, _SERVERS_COMPARED)
     view = ComparisonView(
         CompareResponse(range="30d", data=(_RESULT,) * len(names)),
-        tuple(ServerView(_RESULT, name, (1.0, None, 2.0) * 10, 30, _AS_OF) for name in names),
+        tuple(ServerView(_RESULT, name, (1.0, None, 2.0) * 10, 30, 50, _AS_OF) for name in names),
         Window(_AS_OF - 30 * DAY_MS, _AS_OF),
         _AS_OF,
         DAY_MS,
     )
-    return _fault_of_table(tables.comparison(view, screen), screen, len(names), _FIGURES)
+    return _fault_of_table(comparison(view, screen), screen, len(names), _FIGURES)
 
 
 def in_a_list(texts: Sequence[str], screen: Screen) -> str | None:

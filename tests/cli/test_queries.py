@@ -456,15 +456,6 @@ def test_an_unreadable_request_file_exits_6(
     assert ran.stderr.startswith(f"error: {name}: ")
 
 
-def test_a_table_says_that_a_server_was_last_seen_long_ago(cli: Cli, build: Build) -> None:
-    path = build([server("a"), server("b")], [("a", AS_OF - 3 * DAY, 7), ("b", AS_OF, 7)])
-
-    assert cli("compare", "a", "b", "-s", path, "--table").stderr == (
-        "note: the last observation of a is 3 days older than as of\n"
-    )
-    assert cli("compare", "a", "b", "-s", path, "--json").stderr == ""
-
-
 def test_version_names_contract_and_format(cli: Cli) -> None:
     ran = cli("--version")
 

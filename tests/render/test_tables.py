@@ -17,6 +17,10 @@ HOSTILE = "\x1b[2J\x1b]0;x\x07[red]A[/] [/x]\u202eb\n" + "z" + "\u0301" * 200 + 
 
 CASES = {
     "compare": ["compare", "harbor-city", "night-shift", "empty-plains", "--range", "7d"],
+    "compare-five": [
+        "compare",
+        *("harbor-city", "night-shift", "old-guard", "new-frontier", "flaky-arena"),
+    ],
     "compare-90d": ["compare", "hostile-host", "cfxId:og3m7p", "--range", "90d"],
     "get": ["get", "hostile-host"],
     "info": ["snapshot", "info"],
@@ -42,8 +46,7 @@ def test_a_table_fits_the_terminal_and_looks_as_it_should(
     )
 
     assert code == 0
-    answer = [line for line in shown.split("\n") if not line.startswith("note: ")]
-    assert max(map(cell_len, answer)) <= columns
+    assert max(map(cell_len, shown.split("\n"))) <= columns
     same_as_gold(f"{case}-{columns}", shown)
 
 
@@ -125,11 +128,12 @@ def test_a_hostile_hostname_is_visible_text_on_one_line(build: Build, cli: Cli) 
 
 def test_a_pipe_never_cuts_an_identifier(build: Build, cli: Cli) -> None:
     ids = ["a" * 128, "b" * 128]
-    path = build([server(name, cfxId=f"{name[1:]}c") for name in ids], [(ids[0], AS_OF, 1)])
+    servers = [server(name, cfxId=f"{name[1:]}c", hostname="x") for name in ids]
+    path = build(servers, [(ids[0], AS_OF, 1)])
     shown = cli("compare", *ids, "-s", path, "--table").stdout.decode()
 
-    assert f"id {ids[0]}  cfxId {ids[0][1:]}c" in shown
-    assert f"id {ids[1]}  cfxId {ids[1][1:]}c" in shown
+    assert f"  {ids[0]}  {ids[0][1:]}c " in shown
+    assert f"  {ids[1]}  {ids[1][1:]}c " in shown
 
 
 UUIDS = ["0f8fad5b-d9cb-469f-a165-70867728950e", "7c9e6679-7425-40de-944b-e07fc1f90ae7"]
@@ -139,11 +143,10 @@ def test_two_long_identifiers_stand_on_two_lines(build: Build) -> None:
     path = build(
         [server(UUIDS[0], cfxId=UUIDS[1]), server(UUIDS[1], cfxId=UUIDS[0])], [(UUIDS[0], AS_OF, 1)]
     )
-    for columns in (60, 160):
+    for columns in (60, 100):
         _, shown = srvstat_in_terminal("compare", *UUIDS, "-s", path, columns=columns)
-        lines = [line[: len(f"cfxId {UUIDS[0]}")].rstrip() for line in shown.split("\n")]
-        assert f"id {UUIDS[0]}" in lines
-        assert f"cfxId {UUIDS[1]}" in lines
+        lines = [line[: len(UUIDS[0]) + 2].strip() for line in shown.split("\n")]
+        assert lines.count(UUIDS[0]) == lines.count(UUIDS[1]) == 2
 
 
 @pytest.mark.parametrize("term", ["dumb", "unknown", "xterm"])
@@ -190,24 +193,3 @@ def test_a_terminal_gets_a_table_and_a_flag_decides_otherwise(
 
     assert table.startswith("Harbor City Roleplay\n")
     assert json.startswith('{"data":{"id":"harbor-city",')
-
-
-def test_growth_has_a_sign_unless_it_is_none(build: Build, cli: Cli) -> None:
-    observations = [
-        *[("up", AS_OF - 1, 8), ("up", AS_OF, 9)],
-        *[("down", AS_OF - 1, 9), ("down", AS_OF, 8)],
-        *[("same", AS_OF - 1, 9), ("same", AS_OF, 9)],
-        *[("new", AS_OF - 1, 0), ("new", AS_OF, 9)],
-        *[("idle", AS_OF - 1, 0), ("idle", AS_OF, 0)],
-    ]
-    names = ["up", "down", "same", "new", "idle"]
-    path = build([server(name) for name in names], observations)
-    shown = cli("compare", *names, "-s", path, "--table").stdout.decode()
-
-    assert re.findall(r"\S+ \(.*?\)", shown) == [
-        "+1 (+12.5%)",
-        "-1 (-11.1%)",
-        "0 (0.0%)",
-        "+9 (from 0)",
-        "0 (from 0)",
-    ]

@@ -7,13 +7,12 @@ import os
 import shutil
 
 from srvstat import operations
-from srvstat.cli.output import STDOUT, shows_ascii_only, tell
-from srvstat.contract.ranges import DAY_MS
+from srvstat.cli.output import STDOUT, shows_ascii_only
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.views import AccessView, SnapshotView, Verification
 from srvstat.render import tables
+from srvstat.render.comparison import comparison
 from srvstat.render.screen import Screen
-from srvstat.render.text import duration, instant_text
 from srvstat.snapshot.read import SnapshotFile
 
 _LEAST_WIDTH = 20
@@ -28,15 +27,9 @@ def server_table(snapshot: SnapshotFile, request: ServerReference) -> bytes:
 def comparison_table(
     snapshot: SnapshotFile, request: CompareRequest, *, at: int | None = None
 ) -> bytes:
-    """Answer Compare Servers with a table, and tell of servers not observed for long."""
+    """Answer Compare Servers with a table."""
     view = operations.view_comparison(snapshot, request, at=at)
-    for server in view.servers:
-        name, end, last = server.result.serverId, view.window.end, server.last_observed_at
-        if last is None:
-            tell(f"note: {name} has no observation up to {instant_text(end)}")
-        elif end - last > DAY_MS:
-            tell(f"note: the last observation of {name} is {duration(end - last)} older than as of")
-    return tables.comparison(view, _screen()).encode("utf-8")
+    return comparison(view, _screen()).encode("utf-8")
 
 
 def info_table(view: SnapshotView) -> bytes:

@@ -14,13 +14,15 @@ class ServerView:
 
     `averages` cuts the window into equal cells, oldest first: the average of each, None where
     nothing was observed. `observed_spans` counts the spans (hours of a 24h window, days of any
-    other) that have an observation.
+    other) that have an observation. `first_players` is the first count in the window, from which
+    growth is computed. `last_observed_at` may lie before the window.
     """
 
     result: ServerResult
     hostname: str
     averages: tuple[float | None, ...]
     observed_spans: int
+    first_players: int | None
     last_observed_at: int | None
 
 

@@ -3,6 +3,7 @@
 import io
 from dataclasses import dataclass
 
+from rich.cells import set_cell_size
 from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.text import Text
@@ -10,7 +11,8 @@ from rich.text import Text
 from srvstat.render.text import ascii_text, safe_text
 
 _LONGEST_CELL = 200
-_NATURAL_WIDTH = 100_000
+NATURAL_WIDTH = 100_000
+"""The width of what nothing limits."""
 _ASCII_OF_OURS = str.maketrans("▁▂▃▄▅▆▇█│─–·", "_.:-=+*#|---")  # noqa: RUF001 - what stands for what
 
 
@@ -34,12 +36,20 @@ class Screen:
     def width_of(self, part: RenderableType) -> int:
         """Return the width at which a part need not wrap."""
         console = self._console()
-        wide = console.options.update(width=_NATURAL_WIDTH)
+        wide = console.options.update(width=NATURAL_WIDTH)
         return Measurement.get(console, wide, part).maximum
 
     def cell(self, text: str, style: str = "") -> Text:
         """Return foreign text for a cell: visible, harmless, on one line unless it must wrap."""
         return self._shown(safe_text(text, longest=_LONGEST_CELL), style)
+
+    def cut(self, text: Text, width: int) -> Text:
+        """Return text of at most `width` cells; a text that is cut ends with an ellipsis."""
+        if text.cell_len <= width:
+            return text
+        ellipsis = "..." if self.ascii_only else "…"
+        kept = set_cell_size(text.plain, width - len(ellipsis))
+        return Text(kept.rstrip() + ellipsis, text.style)
 
     def whole(self, text: str, style: str = "") -> Text:
         """Return foreign text, such as an identifier, to be wrapped where it must be, never cut."""
@@ -48,7 +58,7 @@ class Screen:
     def _console(self) -> Console:
         return Console(
             file=io.StringIO(),
-            width=self.width or _NATURAL_WIDTH,
+            width=self.width or NATURAL_WIDTH,
             # Without a height Rich would take a dumb terminal to be 80 wide, whatever we say.
             height=100,
             force_terminal=self.color,

@@ -1,0 +1,284 @@
+"""Comparisons as a table and as cards. Whole pictures are in tests/gold."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from conftest import AS_OF, DAY, Build, Cli, server
+from srvstat.contract.ranges import Window
+from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
+from srvstat.contract.views import ComparisonView, ServerView
+from srvstat.render.comparison import comparison
+from srvstat.render.screen import Screen
+from terminal import srvstat_in_terminal
+
+HOUR = DAY // 24
+BAR = "│"
+NONE = "–"  # noqa: RUF001 - the dash of a table
+
+FIGURE = re.compile(r"(?P<name>current|average|median|peak|lowest|growth) +\S+(  \S+%)?")
+
+identifiers = st.text("abcXYZ019-", min_size=1, max_size=24)
+hostnames = st.text("aZ «夜勤»é\u0301|\x1b\u202e", max_size=60).map(lambda text: f"h{text}")
+counts = st.one_of(st.integers(0, 9), st.integers(0, 9_999_999), st.integers(0, 2**53 - 1))
+
+
+@st.composite
+def servers(draw: st.DrawFn) -> ServerView:
+    """Draw a server with figures of any size, or without an observation."""
+    name = draw(identifiers)
+    first, last, top = draw(counts), draw(counts), draw(counts)
+    seen = draw(st.booleans())
+    result = ServerResult(
+        serverId=name,
+        cfxId=draw(st.one_of(st.just(name), identifiers)),
+        range="30d",
+        currentPlayers=draw(counts),
+        averagePlayers=top / 3 if seen else None,
+        medianPlayers=top / 2 if seen else None,
+        peakPlayers=top if seen else None,
+        lowestPlayers=first if seen else None,
+        growth=GrowthFields(
+            players=last - first if seen else None,
+            percentage=100 * (last - first) / first if seen and first else None,
+        ),
+        sampleCount=draw(st.integers(1, 99_999)) if seen else 0,
+    )
+    return ServerView(
+        result,
+        draw(st.one_of(st.just(name), hostnames)),
+        tuple(draw(st.lists(st.floats(0, top), min_size=30, max_size=30)))
+        if seen
+        else (None,) * 30,
+        draw(st.integers(1, 30)) if seen else 0,
+        first if seen else None,
+        AS_OF - draw(st.sampled_from([0, 3 * DAY])) if seen else None,
+    )
+
+
+def view_of(*shown: ServerView) -> ComparisonView:
+    """Return the comparison of some servers over 30 days."""
+    response = CompareResponse(range="30d", data=tuple(one.result for one in shown))
+    return ComparisonView(response, shown, Window(AS_OF - 30 * DAY, AS_OF), AS_OF, DAY)
+
+
+def by_cell(line: str) -> str:
+    """Return a line with as many characters as it has cells on the screen."""
+    return "".join(character * cell_len(character) for character in line)
+
+
+def figures(result: ServerResult) -> Iterator[tuple[str, str]]:
+    """Yield the name of each figure but growth, and its text."""
+    yield "current", f"{result.currentPlayers:,}"
+    average, median = result.averagePlayers, result.medianPlayers
+    yield "average", NONE if average is None else f"{average:,.2f}"
+    yield "median", NONE if median is None else f"{median:,.1f}".removesuffix(".0")
+    for name, count in (("peak", result.peakPlayers), ("lowest", result.lowestPlayers)):
+        yield name, NONE if count is None else f"{count:,}"
+
+
+@given(st.lists(servers(), min_size=2, max_size=5), st.one_of(st.none(), st.integers(60, 220)))
+def test_each_figure_ends_below_its_name_for_every_server(
+    shown: list[ServerView], width: int | None
+) -> None:
+    text = comparison(view_of(*shown), Screen(width))
+    header, *lines = map(by_cell, text.split("\n\n", maxsplit=1)[0].split("\n"))
+
+    assert max(map(cell_len, text.split("\n"))) <= (width or 1_000)
+    for name in {name for one in shown for name in (one.result.serverId, one.result.cfxId)}:
+        assert name in text
+    if not header.startswith("server "):
+        return
+    rows = [line for line in lines if not line.startswith("  ")]
+    for one, row in zip(shown, rows, strict=True):
+        for name, value in figures(one.result):
+            assert row[: header.index(name) + len(name)].endswith(f" {value}")
+    assert width is None or width >= 80
+    assert len({line.index(BAR) for line in lines if BAR in line}) == 1
+
+
+def test_a_table_needs_80_columns_and_cards_align_below(build: Build) -> None:
+    path = build(
+        [server("a", hostname="夜勤"), server("b")],
+        [
+            ("a", AS_OF - HOUR, 12_345),
+            ("a", AS_OF, 9_000),
+            ("b", AS_OF - HOUR, 70),
+            ("b", AS_OF, 7),
+        ],
+    )
+    for columns in (40, 60, 79):
+        _, shown = srvstat_in_terminal("compare", "a", "b", "-s", path, columns=columns)
+        first, second = (
+            [
+                (found["name"], *found.span())
+                for line in card.split("\n")
+                for found in FIGURE.finditer(line)
+            ]
+            for card in shown.split("\n\n")[:2]
+        )
+        assert len(first) == 6
+        assert first == second
+    _, shown = srvstat_in_terminal("compare", "a", "b", "-s", path, columns=80)
+    assert shown.startswith("server ")
+
+
+def test_growth_has_its_columns_and_from_under_10_both_counts(build: Build, cli: Cli) -> None:
+    changes = {
+        "up": (80, 90),
+        "down": (9_000, 80),
+        "same": (10, 10),
+        "small": (2, 78),
+        "new": (0, 9),
+        "idle": (0, 0),
+        "left": (9, 0),
+    }
+    observations = [
+        (name, AS_OF - HOUR * (1 - at), count)
+        for name, pair in changes.items()
+        for at, count in enumerate(pair)
+    ]
+    path = build([server(name) for name in changes], observations)
+    growth = []
+    for names in (["up", "down", "same", "small"], ["new", "idle", "left"]):
+        shown = cli("compare", *names, "-s", path, "--table").stdout.decode()
+        lines = shown.split("\n")
+        end = lines[0].index("growth") + len("growth")
+        growth += [line[end - 14 : end] for line in lines if line.split(" ")[0] in names]
+
+    assert growth == [
+        "   +10  +12.5%",
+        "-8,920  -99.1%",
+        "     0    0.0%",
+        "        2 → 78",
+        "         0 → 9",
+        "         0 → 0",
+        "         9 → 0",
+    ]
+
+
+def test_the_base_of_growth_is_the_first_observation_in_the_window(build: Build, cli: Cli) -> None:
+    observations = [("a", AS_OF - DAY - 1, 500), ("a", AS_OF - DAY, 50), ("a", AS_OF - HOUR, 2)]
+    path = build([server("a"), server("b")], [*observations, ("a", AS_OF, 3)])
+
+    assert (
+        " 2 → 3 "
+        in cli("compare", "a", "b", "-s", path, "--range", "24h", "--table").stdout.decode()
+    )
+
+
+def test_ascii_growth_has_an_arrow_of_two(build: Build) -> None:
+    path = build([server("a"), server("b")], [("a", AS_OF - HOUR, 2), ("a", AS_OF, 78)])
+    for columns in (60, 80, 140):
+        env = {"LC_ALL": "C", "TERM": "dumb"}
+        _, shown = srvstat_in_terminal("compare", "a", "b", "-s", path, columns=columns, env=env)
+        assert "  2 -> 78" in shown
+        assert shown.isascii()
+
+
+def test_a_drawing_rounds_to_the_nearest_mark_and_keeps_zero_apart(build: Build, cli: Cli) -> None:
+    # Seven steps lead from 0 to the highest average, 700 here.
+    hours = [700, 651, 649, 0, 1, 351, 349, None]
+    observations = [
+        ("a", AS_OF - HOUR * at, count) for at, count in enumerate(hours) if count is not None
+    ]
+    path = build([server("a"), server("b")], observations)
+    shown = cli("compare", "a", "b", "-s", path, "--range", "24h", "--table").stdout.decode()
+
+    assert f" ▄▅▂▁▇██{BAR}" in shown
+    assert "from 0 to the peak average of each row: a 700\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("range", "mark"),
+    [("24h", "1 hour"), ("7d", "6 hours"), ("90d", "3 days"), ("1y", "12 days 4 hours")],
+)
+def test_the_notes_name_the_dates_and_the_length_of_a_mark(
+    range: str, mark: str, build: Build, cli: Cli
+) -> None:
+    days = {"24h": 1, "7d": 7, "90d": 90, "1y": 365}[range]
+    start = {1: "2026-02-28", 7: "2026-02-22", 90: "2025-12-01", 365: "2025-03-01"}[days]
+    path = build([server("a"), server("b")], [("a", AS_OF, 1)])
+    shown = cli("compare", "a", "b", "-s", path, "--range", range, "--table").stdout.decode()
+
+    assert f"{start} to 2026-03-01, each mark the average of {mark};" in shown
+
+
+def test_a_row_says_how_much_was_observed_and_when_last(build: Build, cli: Cli) -> None:
+    observations = [
+        *(("full", AS_OF - DAY * at, 5) for at in range(7)),
+        *(("day", AS_OF - DAY - at * HOUR, 5) for at in range(3)),
+        *(("silent", AS_OF - DAY - 1 - at * DAY, 5) for at in range(3)),
+        ("gone", AS_OF - 32 * DAY, 5),
+    ]
+    names = ["full", "day", "silent", "gone", "never"]
+    path = build([server(name) for name in names], observations)
+    ran = cli("compare", *names, "-s", path, "--range", "7d", "--table")
+    shown = [
+        line.rsplit("  ", maxsplit=1)[-1]
+        for line in ran.stdout.decode().split("\n\n")[0].split("\n")
+    ]
+
+    assert [
+        line for line in shown if "observation" in line or " in " in line or "seen" in line
+    ] == [
+        "7 observations",
+        "3 in 1 of 7 days",
+        "3 in 3 of 7 days",
+        "last seen 2026-02-28",
+        "0 observations",
+        "last seen 2026-01-28",
+        "0 observations",
+        "never seen",
+    ]
+    assert ran.stderr == ""
+
+
+def test_an_identifier_equal_to_another_name_is_shown_once(build: Build) -> None:
+    long = "l" * 40
+    path = build(
+        [
+            server("all", cfxId="all"),
+            server("host", cfxId="other"),
+            server("twice", cfxId="twice", hostname="Twice"),
+            server(long, cfxId="y", hostname=long),
+        ],
+        [("all", AS_OF, 1)],
+    )
+    for columns in (60, 80, 140):
+        _, shown = srvstat_in_terminal(
+            "compare", "all", "host", "twice", long, "-s", path, columns=columns
+        )
+        listed = shown[: shown.index("window ")]
+        for name, times in (("all", 1), ("host", 1), ("other", 1), ("twice", 1), (long, 1)):
+            assert listed.split().count(name) == times, (columns, name)
+
+
+def test_notes_wrap_between_words(build: Build, cli: Cli) -> None:
+    path = build([server("a"), server("b")], [("a", AS_OF, 1)])
+    whole = cli("compare", "a", "b", "-s", path, "--table").stdout.decode()
+    for columns in (45, 60, 80, 100):
+        _, shown = srvstat_in_terminal("compare", "a", "b", "-s", path, columns=columns)
+        notes = shown[shown.index("window ") :]
+        assert notes.split() == whole[whole.index("window ") :].split()
+
+
+def test_with_another_instant_current_is_said_to_be_the_snapshots(build: Build, cli: Cli) -> None:
+    path = build([server("a"), server("b")], [("a", AS_OF, 1)])
+    own = "current  the record's own, as of the snapshot: 2026-03-01 12:00:00 UTC\n"
+    compared = ("compare", "a", "b", "-s", path, "--table")
+
+    assert own not in cli(*compared).stdout.decode()
+    assert own in cli(*compared, "--at", "2026-02-01T00:00Z").stdout.decode()
+
+
+def test_a_window_that_starts_before_1970_has_dates(build: Build, cli: Cli) -> None:
+    path = build([server("a"), server("b")], [("a", AS_OF, 1)])
+    shown = cli("compare", "a", "b", "-s", path, "--at", str(20 * DAY), "--table").stdout.decode()
+
+    assert "window   after 1969-12-22 00:00:00 UTC, to 1970-01-21 00:00:00 UTC inclusive" in shown
+    assert "30d      1969-12-22 to 1970-01-21, each mark" in shown
