@@ -56,15 +56,20 @@ def results(
     return _results(snapshot, request, _window(snapshot, request, None), positions)[0]
 
 
-def view_server(snapshot: SnapshotFile, request: ServerReference) -> "ServerDetailView":
+def view_server(
+    snapshot: SnapshotFile, request: ServerReference, *, at: int | None = None
+) -> "ServerDetailView":
     """Answer Get Server with the instants that a table shows beside it."""
     from srvstat.contract.views import ServerDetailView  # noqa: PLC0415 - only for a table
 
     (server,) = _resolve(snapshot, {0: request})
     detail = snapshot.detail(server)
+    as_of = snapshot.as_of if at is None else at
     return ServerDetailView(
         detail.server,
+        as_of,
         snapshot.as_of,
+        snapshot.last_observed_at(server, as_of),
         detail.first_seen_at,
         detail.updated_at,
         detail.current_is_stand_in,

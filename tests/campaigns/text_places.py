@@ -117,8 +117,12 @@ def in_a_detail(texts: Sequence[str], screen: Screen) -> str | None:
         updatedAt=_MOMENT,
         **dict(zip(names, values, strict=False)),
     )
-    view = ServerDetailView(detail, _AS_OF, _AS_OF, _AS_OF, current_is_stand_in=False)
+    view = ServerDetailView(
+        detail, _AS_OF, _AS_OF, _AS_OF, _AS_OF, _AS_OF, current_is_stand_in=False
+    )
     shown = tables.server_detail(view, screen)
+    # The line breaks of a description stay line breaks.
+    values[4] = values[4].replace("\r", "").replace("\n", "")
     whole = [*values, ", ".join(tags), " ".join(flags)]
     return _fault_of_table(shown, screen, 0, _NEVER) or _lost(shown, whole, screen)
 

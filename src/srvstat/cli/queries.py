@@ -65,7 +65,7 @@ def get(
                 return json_output(operations.get_server(file, request).to_json())
             from srvstat.cli.tables import server_table
 
-            return server_table(file, request)
+            return server_table(file, request, at=instant)
 
     return _outcome(form, answer)
 

@@ -18,9 +18,11 @@ from srvstat.snapshot.read import SnapshotFile
 _LEAST_WIDTH = 20
 
 
-def server_table(snapshot: SnapshotFile, request: ServerReference) -> bytes:
+def server_table(
+    snapshot: SnapshotFile, request: ServerReference, *, at: int | None = None
+) -> bytes:
     """Answer Get Server with a table."""
-    view = operations.view_server(snapshot, request)
+    view = operations.view_server(snapshot, request, at=at)
     return tables.server_detail(view, _screen()).encode("utf-8")
 
 

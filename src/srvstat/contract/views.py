@@ -49,10 +49,15 @@ class ComparisonView:
 
 @dataclass(frozen=True, slots=True)
 class ServerDetailView:
-    """An answer of Get Server and the instants around it, in Unix milliseconds."""
+    """An answer of Get Server and the instants around it, in Unix milliseconds.
+
+    `last_observed_at` is the last observation up to and including `as_of`.
+    """
 
     server: ServerDetail
+    as_of: int
     snapshot_as_of: int
+    last_observed_at: int | None
     first_seen_at: int
     updated_at: int
     current_is_stand_in: bool

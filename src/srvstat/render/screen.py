@@ -1,6 +1,7 @@
 """Where text goes: how wide, with colours or without, in Unicode or ASCII. Rich starts here."""
 
 import io
+import re
 from dataclasses import dataclass
 
 from rich.cells import set_cell_size
@@ -11,6 +12,7 @@ from rich.text import Text
 from srvstat.render.text import ascii_text, safe_text
 
 _LONGEST_CELL = 200
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
 NATURAL_WIDTH = 100_000
 """The width of what nothing limits."""
 _ASCII_OF_OURS = str.maketrans("▁▂▃▄▅▆▇█│─–·", "_.:-=+*#|---")  # noqa: RUF001 - what stands for what
@@ -54,6 +56,11 @@ class Screen:
     def whole(self, text: str, style: str = "") -> Text:
         """Return foreign text, such as an identifier, to be wrapped where it must be, never cut."""
         return self._shown(safe_text(text), style)
+
+    def lines(self, text: str) -> Text:
+        """Return foreign text whose line breaks stay; nothing else of it moves the cursor."""
+        lines = _LINE_BREAK.split(text.strip("\r\n"))
+        return Text("\n", overflow="fold").join(map(self.whole, lines))
 
     def _console(self) -> Console:
         return Console(

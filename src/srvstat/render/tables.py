@@ -26,26 +26,41 @@ def server_detail(view: ServerDetailView, screen: Screen) -> str:
     """Show every field of a server, in groups."""
     server = view.server
     stand_in = f" (stand-in: {_STAND_IN})" if view.current_is_stand_in else ""
+    # --at moves the last observation; the record is the snapshot's whatever is asked.
+    is_snapshots = view.as_of == view.snapshot_as_of
+    own = "" if is_snapshots else ", as of the snapshot"
     fields: Fields = [
         ("id", screen.whole(server.id)),
         ("cfxId", screen.whole(server.cfxId)),
         ("game", server.game),
         None,
         ("projectName", screen.whole(server.projectName)),
-        ("projectDescription", screen.whole(server.projectDescription)),
+        ("projectDescription", screen.lines(server.projectDescription)),
         ("region", screen.whole(server.region)),
         ("tags", screen.whole(", ".join(server.tags))),
         ("flags", screen.whole(" ".join(server.flags))),
         ("chatUrl", screen.whole(server.chatUrl)),
         ("iconUrl", screen.whole(server.iconUrl or "")),
         None,
-        ("players", f"{server.players.current:,} of {server.players.max:,}{stand_in}"),
+        ("players", f"{server.players.current:,} of {server.players.max:,}{own}{stand_in}"),
         ("offline", "yes" if server.offline else "no"),
         None,
         ("firstSeenAt", _moment(view.first_seen_at, view.snapshot_as_of)),
         ("updatedAt", _moment(view.updated_at, view.snapshot_as_of)),
+        *([] if is_snapshots else [("as of", instant_text(view.as_of))]),
+        ("last seen", _last_seen(view)),
     ]
     return screen.text(screen.whole(server.hostname, "bold"), fields_grid(fields, screen))
+
+
+def _last_seen(view: ServerDetailView) -> str:
+    at = view.last_observed_at
+    if at is None:
+        return "never"
+    if view.as_of == view.snapshot_as_of:
+        return _moment(at, view.snapshot_as_of)
+    before = f" ({duration(view.as_of - at)} before as of)" if at != view.as_of else ""
+    return f"{instant_text(at)}{before}"
 
 
 def _moment(at: int, as_of: int) -> str:

@@ -1,0 +1,50 @@
+"""The table of one server."""
+
+from conftest import AS_OF, DAY, Build, Cli, server
+from terminal import srvstat_in_terminal
+
+
+def test_a_description_keeps_its_line_breaks_and_nothing_else(build: Build, cli: Cli) -> None:
+    text = "\nOne\r\nTwo\n\nThree\x1b[2J\x0b\u2028\u202eFour\rFive\n\n"
+    path = build([server("a", projectDescription=text)], [("a", AS_OF, 1)])
+    shown = cli("get", "a", "-s", path, "--table").stdout.decode()
+    start = shown.index("projectDescription")
+
+    assert [line[20:] for line in shown[start:].split("\n")[:6]] == [
+        "One",
+        "Two",
+        "",
+        r"Three\u001b[2J\u000b\u2028\u202eFour",
+        "Five",
+        "–",  # noqa: RUF001 - the region, of which there is none
+    ]
+
+
+def test_a_hostname_keeps_to_its_line(build: Build, cli: Cli) -> None:
+    path = build([server("a", hostname="a\nid  b")], [("a", AS_OF, 1)])
+
+    assert cli("get", "a", "-s", path, "--table").stdout.startswith(rb"a\u000aid  b")
+
+
+def test_a_server_says_when_it_was_last_seen(build: Build, cli: Cli) -> None:
+    observations = [("a", AS_OF - 40 * DAY, 1), ("a", AS_OF - 32 * DAY, 1), ("c", AS_OF, 1)]
+    path = build([server(name) for name in "abc"], observations)
+
+    def last_seen(name: str, *options: str) -> str:
+        shown = cli("get", name, "-s", path, "--table", *options).stdout.decode()
+        return shown[shown.index("last seen") :].removeprefix("last seen").strip()
+
+    assert last_seen("a") == "2026-01-28 12:00:00 UTC (32 days before the snapshot)"
+    assert last_seen("b") == "never"
+    assert last_seen("c") == "2026-03-01 12:00:00 UTC (the snapshot's own as_of)"
+    at = ("--at", "2026-01-22T12:00Z")
+    assert last_seen("a", *at) == "2026-01-20 12:00:00 UTC (2 days before as of)"
+    assert last_seen("c", *at) == "never"
+
+
+def test_with_another_instant_players_are_said_to_be_the_snapshots(build: Build) -> None:
+    path = build([server("a", players={"current": 3, "max": 9})], [("a", AS_OF, 1)])
+    _, shown = srvstat_in_terminal("get", "a", "-s", path, "--at", "2026-01-22T12:00Z")
+
+    assert "3 of 9, as of the snapshot\n" in shown
+    assert "as of               2026-01-22 12:00:00 UTC\n" in shown
