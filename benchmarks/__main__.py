@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from benchmarks import batch, builds, engines, hypixel, report, rounds, service, trust
+from benchmarks import batch, builds, engines, hypixel, report, rounds, service, trust, wide
 from benchmarks.builds import Order
 from benchmarks.commands import commands
 from benchmarks.data import FleetFiles
@@ -133,6 +133,7 @@ def _measured(size: int, data: str) -> Results:
         verified=verified,
         hypixel=hypixel.bytes_an_observation(_REPOSITORY, data),
         service=rates,
+        wide=wide.time_wide_servers(data),
     )
 
 

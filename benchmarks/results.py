@@ -9,6 +9,7 @@ from benchmarks.questions import RANGES
 from benchmarks.rounds import Latencies, Timed
 from benchmarks.service import Rates
 from benchmarks.trust import Cost, Verified
+from benchmarks.wide import Wide
 from srvstat.contract.ranges import Range
 
 SMALL, FULL, LARGE = 20, 200, 1_000
@@ -37,6 +38,7 @@ class Results:
     hypixel: float | None
     """Bytes an observation."""
     service: Rates
+    wide: Wide
 
     def over_duckdb(self, engine: str, range: Range) -> float:
         """Return how many times as fast an engine is as the faster form of DuckDB."""

@@ -82,6 +82,7 @@ class Ranking:
         self._start, self._end, self._starts = start, end, starts
         self._more = sorted([*end.added, *start.removed])
         self._fewer = sorted([*end.removed, *start.added])
+        self._moved: tuple[_Moved, _Moved] | None = None
 
     def find_band(self, rank: int) -> int:
         """Return the band that the value with a rank lies in."""
@@ -103,7 +104,12 @@ class Ranking:
 
         Positions count the band's observations from 0, in the order of time.
         """
-        return self._count_in(self._start, band), self._count_in(self._end, band)
+        if self._moved is None:
+            self._moved = _Moved(self._start), _Moved(self._end)
+        low = self._starts[band]
+        high = self._starts[band + 1] if band + 1 < len(self._starts) else inf
+        first, last = (moved.count_in(band, low, high) for moved in self._moved)
+        return first, last
 
     def count_below(self, band: int) -> int:
         """Return how many observations lie in the bands before one."""
@@ -113,13 +119,19 @@ class Ranking:
         below = self._end.cumulative[band - 1] - self._start.cumulative[band - 1]
         return below + bisect_left(self._more, limit) - bisect_left(self._fewer, limit)
 
-    def _count_in(self, prefix: Prefix, band: int) -> int:
-        """Return how many observations up to a prefix lie in a band."""
-        starts = self._starts
-        low, high = starts[band], starts[band + 1] if band + 1 < len(starts) else inf
-        count = prefix.cumulative[band] - (prefix.cumulative[band - 1] if band else 0)
-        count += sum(low <= value < high for value in prefix.added)
-        return count - sum(low <= value < high for value in prefix.removed)
+
+class _Moved:
+    """A prefix with the observations between it and its histogram in the order of their values."""
+
+    def __init__(self, prefix: Prefix) -> None:
+        self._cumulative = prefix.cumulative
+        self._added, self._removed = sorted(prefix.added), sorted(prefix.removed)
+
+    def count_in(self, band: int, low: float, high: float) -> int:
+        """Return how many observations lie in a band, with values from `low` to below `high`."""
+        count = self._cumulative[band] - (self._cumulative[band - 1] if band else 0)
+        count += bisect_left(self._added, high) - bisect_left(self._added, low)
+        return count - bisect_left(self._removed, high) + bisect_left(self._removed, low)
 
 
 def middle_ranks(count: int) -> tuple[int, int]:

@@ -22,7 +22,7 @@ _MOST_VALUES = 4_096
 _MOST_VALUES_AN_OBSERVATION = 16
 """Single values are bands up to so many, for each observation of an average day."""
 
-_LEAST_BANDS, _MOST_BANDS = 16, 256
+_LEAST_BANDS, _MOST_BANDS = 16, 512
 _MOST_OBSERVATIONS_A_BAND = 100_000
 """So that reading a band takes milliseconds, however many observations a server has."""
 
@@ -113,18 +113,14 @@ def read_bands(server: ServerRow) -> Bands:
 
 
 class Members(NamedTuple):
-    """The observations in a band: its least value, how many, and their packed players above it."""
+    """The observations in a band: how many, and their packed players above the band's start."""
 
-    start: int
     size: int
     packed: bytes
 
-    def value_at(self, rank: int, first: int, last: int) -> int:
-        """Return the value with a rank among some of the members, from `first` to before `last`.
+    def between(self, first: int, last: int) -> Sequence[int]:
+        """Return the members from one position up to but not including another one.
 
-        Raises ValueError and LookupError for bytes that no build wrote.
+        Raises ValueError for bytes that no build wrote.
         """
-        above = unpack(self.packed, self.size)[first:last]
-        if rank == 0:
-            return self.start + min(above)
-        return self.start + (max(above) if rank == len(above) - 1 else sorted(above)[rank])
+        return unpack(self.packed, self.size)[first:last]

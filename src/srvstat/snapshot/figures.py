@@ -72,12 +72,22 @@ def _statistics(
     members: dict[tuple[int, int], Members],
 ) -> Statistics:
     starts = rows.bands(server).starts
+    between: dict[int, Sequence[int]] = {}
 
     def value_at(rank: int) -> int:
         band = ranking.find_band(rank)
         if (server.server, band) not in members:
             return starts[band]
+        if band not in between:
+            of_band = members[server.server, band]
+            between[band] = of_band.between(*ranking.find_members(band))
         within = rank - ranking.count_below(band)
-        return members[server.server, band].value_at(within, *ranking.find_members(band))
+        if within == 0:
+            return starts[band] + min(between[band])
+        if within == len(between[band]) - 1:
+            return starts[band] + max(between[band])
+        # The two middle ranks often share a band; sorting it again takes next to no time.
+        between[band] = sorted(between[band])
+        return starts[band] + between[band][within]
 
     return statistics_of_ranking(ranking, value_at, growth)

@@ -275,7 +275,7 @@ class ProvedRows:
             bands = self.bands(server)
             if row is None or not is_row("bands", row, bands.digest(band) or b""):
                 raise self._connection.damaged(f"the bands of {server.title}")
-            found[key, band] = Members(bands.starts[band], *row[1:])
+            found[key, band] = Members(*row[1:])
         return found
 
     def prove_bands(self, server: ServerRow) -> int:

@@ -1,0 +1,95 @@
+"""Servers with wide values: 600,000 observations each, of 0 to 100,000 players."""
+
+import os
+import time
+from contextlib import closing
+from itertools import repeat
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.measure import program, run, tell
+from benchmarks.questions import UnequalError
+from srvstat import operations
+from srvstat.contract.ranges import DAYS, Range
+from srvstat.contract.requests import compare_request
+from srvstat.snapshot.proved import ProvedRows
+from srvstat.snapshot.read import SnapshotFile, open_file
+
+_SERVERS, _OBSERVATIONS, _MOST = 5, 600_000, 100_000
+_AS_OF, _MINUTE = 1_772_366_400_000, 60_000
+_CALLS = 100
+_IDS = [f"w{key}" for key in range(_SERVERS)]
+
+
+class Wide(NamedTuple):
+    """Seconds from request to bytes for five such servers not asked before, by range."""
+
+    day: float
+    year: float
+
+
+def time_wide_servers(directory: str) -> Wide:
+    """Build the servers' snapshot, compare its answers with numpy's, and time them.
+
+    Raises UnequalError.
+    """
+    tell("building and asking five servers with wide values")
+    players = np.random.default_rng(1).integers(0, _MOST + 1, (_SERVERS, _OBSERVATIONS))
+    path = _build(directory, players)
+    with closing(open_file(path)) as snapshot:
+        for range in DAYS:
+            _check(snapshot, range, players)
+        return Wide(_time(snapshot, "24h"), _time(snapshot, "1y"))
+
+
+def _build(directory: str, players: NDArray[np.int64]) -> str:
+    servers, observations, path = (
+        os.path.join(directory, f"wide.{ending}") for ending in ("ndjson", "csv", "db")
+    )
+    with open(servers, "w", encoding="ascii") as file:
+        for name in _IDS:
+            fields = f'"id":"{name}","cfxId":"{name}","game":"game_a","hostname":"{name}"'
+            file.write(f"{{{fields}}}\n")
+    with open(observations, "w", encoding="ascii") as file:
+        file.write("serverId,observedAt,players\n")
+        for name, of_server in zip(_IDS, players, strict=True):
+            # Newest first: one a minute, back from the snapshot's own instant.
+            file.writelines(
+                f"{name},{_AS_OF - at * _MINUTE},{count}\n"
+                for at, count in enumerate(of_server.tolist())
+            )
+    arguments = ["--servers", servers, "--observations", observations, "--overwrite", "--quiet"]
+    run([program("srvstat"), "snapshot", "build", path, *arguments])
+    return path
+
+
+def _check(snapshot: SnapshotFile, range: Range, players: NDArray[np.int64]) -> None:
+    request = compare_request(_IDS, range=range)
+    seen = min(DAYS[range] * 1_440, _OBSERVATIONS)
+    for result, of_server in zip(
+        operations.compare(snapshot, request).data, players[:, :seen], strict=True
+    ):
+        found = (result.averagePlayers, result.medianPlayers, result.peakPlayers)
+        expected = (
+            int(of_server.sum()) / seen,
+            float(np.median(of_server)),
+            int(of_server.max()),
+        )
+        least = int(of_server.min())
+        if found != expected or (result.lowestPlayers, result.sampleCount) != (least, seen):
+            raise UnequalError(f"wide values, {range}: not the figures that numpy gives")
+
+
+def _time(snapshot: SnapshotFile, range: Range) -> float:
+    """Return the median time of an answer about servers that were not asked about before."""
+    request = compare_request(_IDS, range=range)
+    seconds = []
+    for _ in repeat(None, _CALLS):
+        snapshot.rows = ProvedRows(snapshot.connection)
+        started = time.perf_counter()
+        operations.compare(snapshot, request).to_json()
+        seconds.append(time.perf_counter() - started)
+    return median(seconds)
