@@ -16,6 +16,9 @@ Game = Literal["game_a", "game_b"]
 # Ours are integers (D5, D6). The specification promises numbers, and so does what is published.
 CountOrNull = Annotated[int | None, WithJsonSchema({"type": ["number", "null"]})]
 
+# Always null. Generators of clients fail on `"type": "null"` (docs/generated-clients.md).
+AlwaysNull = Annotated[None, WithJsonSchema({"type": ["number", "null"], "const": None})]
+
 # What an instant looks like (D4) is published. Ours are written by one function, and not judged.
 Instant = Annotated[
     str,
@@ -55,7 +58,7 @@ class ServerResult(ContractModel):
     peakPlayers: CountOrNull
     lowestPlayers: CountOrNull
     growth: GrowthFields
-    uptime: None = None
+    uptime: AlwaysNull = None
     sampleCount: Annotated[int, Field(ge=0)]
 
     def written(self) -> wire.Written:

@@ -26,8 +26,13 @@ def openapi_document() -> Json:
             "title": "Server Analytics Service",
             "version": CONTRACT_VERSION,
             "description": texts.service(_error_table()),
+            "contact": {"name": "The maintainers of srvstat"},
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/", "description": "Wherever the service is."}],
+        "servers": [  # generated clients call the first
+            {"url": "http://127.0.0.1:8000", "description": "`srvstat serve` with its defaults."},
+            {"url": "/", "description": "The service that this document was read from."},
+        ],
         "security": [{"GatewayKey": []}],
         "tags": [
             {"name": "Servers", "description": "Public discovery and current state."},

@@ -89,10 +89,23 @@ def _compare_servers() -> Json:
             "content": {JSON: {"schema": reference(CompareRequest), "examples": requests}},
         },
         "responses": {
-            "200": answer("One result for each server.", reference(CompareResponse), answers),
+            "200": {
+                **answer("One result for each server.", reference(CompareResponse), answers),
+                # Every comparison has two results; a link can't stand for each of some.
+                "links": {"firstServer": _link_to_server(0), "secondServer": _link_to_server(1)},
+            },
             "400": invalid(sent),
             **refusals(),
         },
+    }
+
+
+def _link_to_server(position: int) -> Json:
+    """Return the link from a result of a comparison to its server's detail."""
+    return {
+        "operationId": "getServer",
+        "parameters": {"identifier": f"$response.body#/data/{position}/serverId", "by": "id"},
+        "description": f"The detail of the server of `data[{position}]`.",
     }
 
 

@@ -1,13 +1,14 @@
 """JSON Schemas of the models, the same with every pydantic."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from srvstat.contract.models import ContractModel
 from srvstat.contract.openapi.texts import MODELS
-from srvstat.contract.requests import CompareRequest
+from srvstat.contract.ranges import Range
+from srvstat.contract.requests import NAMESPACES, CompareRequest
 from srvstat.contract.responses import (
     CompareResponse,
     ErrorResponse,
@@ -24,6 +25,12 @@ _WHOLE: list[tuple[type[ContractModel], JsonSchemaMode]] = [
     (HealthResponse, "serialization"),
     (ErrorResponse, "serialization"),
 ]
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {"Namespace": NAMESPACES, "Range": get_args(Range)}
+"""Schemas of their own, so that a generated client has one type for all properties of a kind."""
+
+_FORMATS = {"integer": "int64", "number": "double"}
+"""What generated clients read numbers as; without it some take 32 bits."""
 
 _KEYWORDS = (
     "$ref",
@@ -43,23 +50,30 @@ _KEYWORDS = (
     "additionalProperties",
     "required",
     "properties",
-    "default",
 )
 """The keywords of a schema, in the order in which they are written."""
 
 
 def reference(model: type[ContractModel]) -> dict[str, str]:
     """Return the schema that stands for a model's own."""
-    return {"$ref": f"{_PLACE}{model.__name__}"}
+    return _named(model.__name__)
+
+
+def _named(name: str) -> dict[str, str]:
+    return {"$ref": f"{_PLACE}{name}"}
 
 
 def component_schemas() -> dict[str, Any]:
-    """Return the schemas of all models that a body is made of, by name.
+    """Return the schemas that bodies and parameters are made of, by name.
 
     All properties of a response are required: none is ever left out.
     """
     _, written = models_json_schema(_WHOLE, ref_template=f"{_PLACE}{{model}}")
-    return {name: _described(name, schema) for name, schema in sorted(written["$defs"].items())}
+    schemas = {name: _described(name, schema) for name, schema in written["$defs"].items()}
+    for name, choices in _CHOICES.items():
+        description, _ = MODELS[name]
+        schemas[name] = {"description": description, "type": "string", "enum": list(choices)}
+    return dict(sorted(schemas.items()))
 
 
 def _described(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,16 +86,22 @@ def _described(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without what only pydantic says, and with its nullable types in one word."""
-    plain = {key: value for key, value in schema.items() if key != "title"}
-    if plain.get("type") == "null":
-        plain.pop("default", None)
-    if choices := plain.pop("anyOf", None):
-        plain["type"] = [choice["type"] for choice in choices]
+    """Return a schema without what only pydantic says, nullable types as one list of types.
+
+    Defaults stay out: openapi-typescript makes a property with a default required, also in a
+    request. The texts say them.
+    """
+    for name, choices in _CHOICES.items():
+        if schema.get("enum") == list(choices):
+            return _named(name)
+    plain = {key: value for key, value in schema.items() if key not in {"title", "default"}}
+    if alternatives := plain.pop("anyOf", None):
+        plain["type"] = [alternative["type"] for alternative in alternatives]
     if "items" in plain:
         plain["items"] = _plain(plain["items"])
-    if "const" in plain:
-        plain.pop("default", None)
+    types = plain["type"] if isinstance(plain.get("type"), list) else [plain.get("type")]
+    for kind in _FORMATS.keys() & types:
+        plain["format"] = _FORMATS[kind]
     return plain
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from srvstat.contract.errors import ErrorCode
+from srvstat.contract.ranges import DEFAULT_RANGE
 from srvstat.contract.requests import MAX_BODY_BYTES, MAX_SERVERS, MIN_SERVERS
 
 CONDITIONS: Mapping[ErrorCode, str] = {
@@ -32,7 +33,7 @@ KEY = "A customer key that the gateway has issued. A service without access file
 MODELS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "CompareRequest": (
         "Two to five different references and the range to compare them over.",
-        {"servers": "No two of them are equal.", "range": "Ends at the snapshot's instant."},
+        {"servers": "No two of them are equal.", "range": f"`{DEFAULT_RANGE}` if absent."},
     ),
     "ServerReference": (
         "One server, named in its own namespace.",
@@ -41,6 +42,8 @@ MODELS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "by": "The namespace of the identifier. It is never guessed.",
         },
     ),
+    "Namespace": ("The kind of an identifier.", {}),
+    "Range": ("A number of whole days of 24 hours that ends at the snapshot's instant.", {}),
     "CompareResponse": (
         "One result for each requested server, in the order of the request.",
         {"range": "The range used."},
