@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test check coverage fix docs bench soak clean
+.PHONY: help demo test check coverage external fix docs bench soak clean
 
 help:  ## Show what there is to make
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -18,18 +18,31 @@ demo: $(BIN)/installed  ## Build a small snapshot and print a comparison
 	@$(BIN)/srvstat demo
 	@echo 'For srvstat on your path: . .venv/bin/activate'
 
-test: $(BIN)/installed  ## Run all tests, in two processes
+test: $(BIN)/installed  ## Run all tests but the external ones, in two processes
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: $(BIN)/installed  ## Format, lint, types, all tests, and what of the code they run
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	@$(MAKE) --no-print-directory test coverage
+	@$(MAKE) --no-print-directory test coverage external
 
 coverage: $(BIN)/installed  ## Run the tests once more, and see that they run every branch of what answers
 	$(BIN)/python -m coverage run -m pytest -q --deselect tests/test_campaigns.py
 	$(BIN)/python -m coverage report
+
+# Generators and compilers, in an environment of their own. Tests skip what is missing there.
+EXTERNAL := .venv/external
+$(EXTERNAL)/installed: tests/external/requirements.txt tests/external/package.json | $(BIN)/installed
+	$(PYTHON) -m venv $(EXTERNAL)
+	cp tests/external/package.json $(EXTERNAL)
+	@$(EXTERNAL)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--requirement tests/external/requirements.txt && \
+		npm install --prefix $(EXTERNAL) --silent --no-audit --no-fund --no-package-lock && \
+		touch $@ || echo 'not all generators could be installed; the tests of the others run' >&2
+
+external: $(EXTERNAL)/installed  ## Generate clients in other languages, and have them call the service
+	$(BIN)/python -m pytest -m external
 
 fix: $(BIN)/installed  ## Format and mend what can be mended
 	$(BIN)/ruff format .
