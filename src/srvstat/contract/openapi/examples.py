@@ -26,7 +26,7 @@ SERVER = (
 
 HEALTH = (
     '{"status":"ok","asOf":"2026-03-01T12:00:00.000Z",'
-    '"root":"e0097720b35d3e32ccbc2dcc7fc9792180f3a0ae58109fb7bd7389351a178a1f"}'
+    '"root":"2b895cf35e555fd402e9cee870f23bab96098133e131c07b372754ffa01f5ac3"}'
 )
 
 COMPARISONS: Mapping[str, Exchange] = {
