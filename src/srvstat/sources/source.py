@@ -12,6 +12,7 @@ from typing import Self
 
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.sources.formats import STDIN, Format
+from srvstat.sources.reading import Input, open_input, title_of
 
 _FORMAT_OF: dict[str, Format] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -57,9 +58,7 @@ class Source:
     @property
     def title(self) -> str:
         """The source's name as text that any file can hold, whatever its bytes."""
-        if self.name == STDIN:
-            return "standard input"
-        return os.fsencode(self.name).decode("utf-8", "backslashreplace")
+        return title_of(self.name)
 
     def size(self) -> int | None:
         """Return the bytes of the file as stored, or None where that can't be known."""
@@ -102,16 +101,10 @@ class Source:
 
     @contextmanager
     def _opened(self) -> Iterator[io.BufferedIOBase]:
-        try:
-            raw = open(0 if self.name == STDIN else self.name, "rb", 0, closefd=self.name != STDIN)  # noqa: SIM115 - any path or a descriptor; closed below
-        except OSError as error:
-            raise SourceError(f"{self.title}: {error.strerror or 'cannot be opened'}") from None
-        except ValueError:  # a NUL in the path
-            raise SourceError(f"{self.title}: not a file name") from None
-        with raw:
-            stored = _Input(raw, self.on_bytes)
-            is_gzip = stored.starts_with(_GZIP_MAGIC)
-            buffered = io.BufferedReader(stored, _BLOCK_BYTES)
+        with open_input(self.name) as stored:
+            counted = _Counted(stored, self.on_bytes)
+            is_gzip = counted.starts_with(_GZIP_MAGIC)
+            buffered = io.BufferedReader(counted, _BLOCK_BYTES)
             yield gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
 
     def _read(self, stream: io.BufferedIOBase, line: int) -> bytes:
@@ -122,8 +115,6 @@ class Source:
             raise self.refuse(line, "the gzip data is cut off here") from None
         except (zlib.error, gzip.BadGzipFile):
             raise self.refuse(line, "the gzip data is damaged here") from None
-        except OSError as error:
-            raise self.refuse(line, error.strerror or "cannot be read") from None
 
     def _check_length(self, line: int, text: bytes) -> None:
         if len(text) > MAX_LINE_BYTES:
@@ -147,18 +138,18 @@ def check_stdin_once(names: Iterable[str]) -> None:
         raise UsageError("standard input (-) can be read once only")
 
 
-class _Input(io.RawIOBase):
+class _Counted(io.RawIOBase):
     """The bytes of a file as stored, counted as they are read and opened by their first ones."""
 
-    def __init__(self, raw: io.RawIOBase, on_bytes: Callable[[int], None] | None) -> None:
-        self._raw = raw
+    def __init__(self, stored: Input, on_bytes: Callable[[int], None] | None) -> None:
+        self._stored = stored
         self._on_bytes = on_bytes
         self._head = b""
 
     def starts_with(self, magic: bytes) -> bool:
         """Look at the first bytes; they are read again afterwards, also from a FIFO."""
         while len(self._head) < len(magic) and (
-            more := self._raw.read(len(magic) - len(self._head))
+            more := self._stored.read(len(magic) - len(self._head))
         ):
             self._head += more
         return self._head == magic
@@ -174,7 +165,7 @@ class _Input(io.RawIOBase):
             buffer[:count] = self._head[:count]
             self._head = self._head[count:]
         else:
-            count = self._raw.readinto(buffer) or 0
+            count = self._stored.readinto(buffer)
         if self._on_bytes:
             self._on_bytes(count)
         return count

@@ -1,0 +1,206 @@
+"""An input is read to its end, or refused."""
+
+import fcntl
+import os
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from building import COMMAND
+from conftest import AS_OF, Ran, csv, ndjson, server, srvstat
+from srvstat.contract.errors import SourceError
+from srvstat.sources.source import Source
+
+CHANGED = "changed while it was read; run again once nothing writes to it"
+TEXT = b"".join(b"line %d\n" % number for number in range(60_000))
+
+# Files that change
+
+
+def replace(path: Path) -> None:
+    copy = path.with_suffix(".new")
+    copy.write_bytes(path.read_bytes())
+    os.replace(copy, path)
+
+
+def grow(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"one more\n")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "cut": lambda path: os.truncate(path, 200_000),
+    "emptied": lambda path: os.truncate(path, 0),
+    "grown": grow,
+    "written again": lambda path: path.write_bytes(TEXT),
+    "replaced": replace,
+    "removed": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    change: Callable[[Path], object], tmp_path: Path
+) -> None:
+    path = tmp_path / "week.ndjson"
+    path.write_bytes(TEXT)
+    os.utime(path, (0, 0))  # long ago, so that every write is later by the file system's clock
+    blocks = Source(str(path), "ndjson").blocks()
+    next(blocks)
+
+    change(path)
+
+    with pytest.raises(SourceError) as caught:
+        list(blocks)
+    assert caught.value.reason == f"{path}: {CHANGED}"
+
+
+REQUEST = (
+    b'{"servers":[{"by":"id","identifier":"old-guard"},{"by":"id","identifier":"harbor-city"}]}\n'
+)
+
+
+@pytest.mark.parametrize("name", ["batch.ndjson", "-"])
+def test_a_batch_that_is_cut_while_it_is_answered_is_refused(
+    name: str, demo_snapshot: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "batch.ndjson"
+    path.write_bytes(REQUEST * 20_000)
+    command = [sys.executable, "-m", "srvstat", "compare", "--batch", name, "-s", demo_snapshot]
+    with (
+        path.open("rb") as stdin,
+        subprocess.Popen(
+            command, cwd=tmp_path, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process,
+    ):
+        assert process.stdout is not None
+        process.stdout.readline()
+        # The answers to what is left fit into no pipe, so most of it has not been read.
+        os.truncate(path, 0)
+        _, stderr = process.communicate(timeout=60)
+
+    title = "standard input" if name == "-" else name
+    assert (process.returncode, stderr.decode()) == (6, f"error: {title}: {CHANGED}\n")
+
+
+def test_a_file_on_standard_input_may_have_been_read_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "week.csv"
+    path.write_bytes(b"a comment\n" + csv([("a", AS_OF, 5)]))
+    with path.open("rb", 0) as stdin:
+        stdin.readline()
+        done = subprocess.run(
+            [sys.executable, "-m", "srvstat", *DRAFT, "-", "--format", "csv"],
+            stdin=stdin,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+
+    assert (done.returncode, done.stdout.count(b"\n")) == (0, 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="has no /proc")
+def test_a_file_without_a_size_is_read_to_its_end() -> None:
+    assert list(Source("/proc/self/status", "ndjson").lines())
+
+
+# Inputs that can't be read, and those that come slowly
+
+BUILD = ["snapshot", "build", "out.db"]
+DRAFT = ["snapshot", "draft-servers", "--observations"]
+ROWS = [("ab"[at % 2], AS_OF - at * 60_000, at % 50) for at in range(300)]
+SERVERS = ndjson([server("a"), server("b")])
+
+INPUTS = {
+    "observations": ([*COMMAND, "--format", "csv", "--observations"], csv(ROWS)),
+    "servers": (
+        [*BUILD, "--observations", "week.csv", "--format", "ndjson", "--servers"],
+        SERVERS,
+    ),
+    "draft-servers": (
+        ["snapshot", "draft-servers", "--format", "csv", "--observations"],
+        csv(ROWS),
+    ),
+    "batch": (["compare", "--batch"], REQUEST * 5),
+    "request": (["compare", "--request"], REQUEST),
+}
+
+
+@pytest.fixture(params=INPUTS)
+def command(request: pytest.FixtureRequest) -> list[str]:
+    """Return a command whose last option is to name an input."""
+    return INPUTS[request.param][0]
+
+
+@pytest.fixture
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, demo_snapshot: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
+    Path("servers.ndjson").write_bytes(SERVERS)
+    Path("week.csv").write_bytes(csv(ROWS))
+
+
+@pytest.mark.usefixtures("_files")
+def test_a_closed_standard_input_is_refused_with_the_reason(command: list[str]) -> None:
+    words = [sys.executable, "-m", "srvstat", *command, "-"]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *words], capture_output=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (6, b"")
+    assert done.stderr == b"error: standard input: Bad file descriptor\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="has no /proc")
+@pytest.mark.usefixtures("_files")
+def test_a_file_whose_first_read_fails_is_refused_with_the_reason(command: list[str]) -> None:
+    ran = srvstat(*command, "/proc/self/mem")
+
+    assert (ran.exit_code, ran.stdout) == (6, b"")
+    assert ran.stderr == "error: /proc/self/mem: Input/output error\n"
+
+
+def run_slowly(command: list[str], data: bytes) -> Ran:
+    """Run a command whose standard input does not block and has nothing to read for a while."""
+    theirs, ours = os.pipe()
+    os.set_blocking(theirs, False)
+    cuts = [len(data) * part // 7 for part in range(1, 7)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "srvstat", *command, "-"],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        os.close(theirs)
+        for start, end in zip([0, 1, *cuts], [1, *cuts, len(data)], strict=True):
+            os.write(ours, data[start:end])
+            deadline = time.monotonic() + 30
+            while any(fcntl.ioctl(ours, termios.FIONREAD, bytes(4))):
+                assert time.monotonic() < deadline
+                assert process.poll() is None
+                time.sleep(0.001)
+            time.sleep(0.01)  # for the next read, which is to find nothing
+        os.close(ours)
+        stdout, stderr = process.communicate(timeout=60)
+    return Ran(process.returncode, stdout, stderr.decode())
+
+
+@pytest.mark.usefixtures("_files")
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_standard_input_that_does_not_block_is_read_to_its_end(name: str) -> None:
+    command, data = INPUTS[name]
+    expected = srvstat(*command, "-", stdin=data)
+    assert expected.exit_code == 0, expected.stderr
+    built = Path("out.db")
+    expected_file = built.read_bytes() if built.exists() else None
+    built.unlink(missing_ok=True)
+
+    ran = run_slowly(command, data)
+
+    assert (ran.exit_code, ran.stdout) == (0, expected.stdout), ran.stderr
+    assert (built.read_bytes() if built.exists() else None) == expected_file
