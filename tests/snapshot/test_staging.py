@@ -154,14 +154,14 @@ FILES = st.permutations(list(FORMS)).flatmap(
 )
 
 
-def write(files: Sequence[File]) -> list[str]:
+def write(files: Sequence[File], unended: str = "iso.csv") -> list[str]:
     """Write sources, and return the command that builds from them."""
     command = [*COMMAND, "--as-of", str(AS_OF + 1000), "--overwrite"]
     for name, records in files:
         header = ["serverId,observedAt,players"] if name.endswith(".csv") else []
         texts = [*header, *(record.text.replace("\n", END[name]) for record in records)]
         # One file lacks its last line end, and so has a block of its last line alone.
-        last = [] if name == "iso.csv" else [""]
+        last = [] if name == unended else [""]
         Path(name).write_bytes(END[name].join([*texts, *last]).encode())
         command += ["--observations", name]
     return command
@@ -220,7 +220,8 @@ def test_the_rejects_are_exact_and_in_the_order_of_reading_in_any_steps(
 def test_strict_names_the_first_reject_in_the_order_of_reading_in_any_steps(
     cli: Cli, files: Sequence[File]
 ) -> None:
-    command = write(files)
+    # --strict refuses a CSV file without the last line end.
+    command = write(files, unended="iso.ndjson")
     _, turned_away = judged(files)
     event(turned_away[0]["reason"].partition(" ")[0] if turned_away else "no reject")
     first = (

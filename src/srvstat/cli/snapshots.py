@@ -135,7 +135,10 @@ def draft_servers(observations: ObservationsOption, format: FormatOption = None)
     from srvstat.sources.source import check_stdin_once
 
     check_stdin_once(observations)
-    seen, rejected = seen_servers([source_of(name, format) for name in observations])
+    seen, rejected = seen_servers(
+        [source_of(name, format) for name in observations],
+        warn=lambda warning: tell(f"warning: {warning}"),
+    )
     if rejected:
         tell(f"note: {count_of(rejected, 'row')} passed over, being no observation")
     tell(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import compress
 from typing import Any
 
+from srvstat.contract.errors import SourceError
 from srvstat.snapshot.rejects import Rejects
 from srvstat.snapshot.staging import Staging
 from srvstat.sources import observations
@@ -42,7 +43,10 @@ class Intake:
         self._withheld = {record.id for record in records if not record.publishable}
 
     def read(self, progress: Progress, *, strict: bool) -> None:
-        """Read all sources, or up to a row that `strict` refuses."""
+        """Read all sources, or up to a row that `strict` refuses.
+
+        Raises SourceError, with `strict` also for a last line that may be cut off.
+        """
         for number, source in enumerate(self.sources):
             latest = self._read(number, source, progress, strict=strict)
             if strict and self.rejects.malformed:
@@ -55,7 +59,12 @@ class Intake:
 
     def _read(self, number: int, source: Source, progress: Progress, *, strict: bool) -> int | None:
         """Read one source and return the latest of its instants that are written as integers."""
-        counted = replace(source, on_bytes=lambda count: progress("reading", count, 0))
+        warnings: list[str] = []
+        counted = replace(
+            source,
+            on_bytes=lambda count: progress("reading", count, 0),
+            on_warning=warnings.append,
+        )
         latest = None
         for batch in observations.read(counted):
             self.rejects.add_batch(number, batch)
@@ -67,6 +76,9 @@ class Intake:
             progress("reading", 0, rows)
             if strict and batch.rejects:
                 break
+        if strict and warnings:
+            raise SourceError(warnings[0])
+        self.warnings += warnings
         return latest
 
     def _take(self, batch: Batch, places: Sequence[int]) -> None:

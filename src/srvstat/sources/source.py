@@ -20,6 +20,8 @@ MAX_LINE_BYTES = 1 << 20
 """A line beyond this is no line of ours; holding it whole would be the input's to decide."""
 _BLOCK_BYTES = 1 << 17
 
+_UNENDED = "the last line has no newline, so it may be cut off; add one if the line is complete"
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -33,12 +35,14 @@ class Block:
 class Source:
     """One input file, or standard input, and the format of what it holds.
 
-    `on_bytes` is told how many bytes of the file, as stored, have just been read.
+    `on_bytes` is told how many bytes of the file, as stored, have just been read. `on_warning` is
+    called with one line about what may be wrong with a file that is read all the same.
     """
 
     name: str
     format: Format
     on_bytes: Callable[[int], None] | None = None
+    on_warning: Callable[[str], None] | None = None
 
     @classmethod
     def of(cls, name: str, default: Format | None) -> Self:
@@ -90,6 +94,9 @@ class Source:
                     line += whole.count(b"\n") + 1
                 self._check_length(line, rest)
         if rest:
+            # A row of CSV may still be one when its end is missing; a JSON object can't be.
+            if self.on_warning and self.format == "csv":
+                self.on_warning(self.refuse(line, _UNENDED).reason)
             yield self._decoded(line, rest)
 
     def lines(self) -> Iterator[tuple[int, str]]:

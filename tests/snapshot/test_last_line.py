@@ -1,0 +1,70 @@
+"""A last line without a newline may be cut off: `14` may have been `147`."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from building import WEEK, stored, told
+from conftest import AS_OF, Cli, csv, ndjson
+
+pytestmark = pytest.mark.usefixtures("here")
+
+UNENDED = "the last line has no newline, so it may be cut off; add one if the line is complete"
+DRAFT = ["snapshot", "draft-servers", "--observations", "week.csv"]
+ROWS = csv([("a", AS_OF - 5, 5), ("b", AS_OF, 147)])
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize(("cut", "kept"), [(1, 147), (2, 14)])
+def test_a_last_row_without_a_newline_is_kept_with_a_warning(
+    pack: type[bytes], cut: int, kept: int, cli: Cli
+) -> None:
+    Path("week.csv").write_bytes(pack(ROWS[:-cut]))
+
+    for options in ([], ["--quiet", "--overwrite"]):
+        ran = cli(*WEEK, *options)
+
+        assert ran.exit_code == 0
+        assert ran.stderr.endswith(f"warning: week.csv, line 3: {UNENDED}\n")
+        assert ("b", AS_OF, kept) in stored("out.db")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_strict_refuses_a_last_row_without_a_newline(pack: type[bytes], cli: Cli) -> None:
+    Path("week.csv").write_bytes(pack(ROWS[:-1]))
+
+    ran = cli(*WEEK, "--strict")
+
+    assert (ran.exit_code, ran.stderr) == (6, f"error: week.csv, line 3: {UNENDED}\n")
+    assert not Path("out.db").exists()
+
+
+def test_strict_names_an_earlier_row_first(cli: Cli) -> None:
+    Path("week.csv").write_bytes(csv([("a", AS_OF, 5), ("a", AS_OF, 6), ("b", AS_OF, 147)])[:-1])
+
+    ran = cli(*WEEK, "--strict")
+
+    assert ran.exit_code == 6
+    assert ran.stderr.startswith("error: week.csv, line 3: conflicts with 5 players")
+
+
+def test_a_draft_warns_of_a_last_row_without_a_newline(cli: Cli) -> None:
+    Path("week.csv").write_bytes(ROWS[:-1])
+
+    ran = cli(*DRAFT)
+
+    assert (ran.exit_code, ran.stdout.count(b"\n")) == (0, 2)
+    assert f"warning: week.csv, line 3: {UNENDED}\n" in ran.stderr
+
+
+def test_a_json_object_needs_no_newline(cli: Cli) -> None:
+    row = {"serverId": "a", "observedAt": AS_OF, "players": 147}
+    Path("week.ndjson").write_bytes(ndjson([row])[:-1])
+    servers = Path("servers.ndjson")
+    servers.write_bytes(servers.read_bytes()[:-1])
+
+    ran = cli(*WEEK[:-1], "week.ndjson", "--strict")
+
+    assert (ran.exit_code, told(ran)["kept"]) == (0, "1")
+    assert "warning" not in ran.stderr
