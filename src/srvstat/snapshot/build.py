@@ -159,7 +159,7 @@ def _derive(
         observation_count=summary.kept,
         first_observed_at=first,
         last_observed_at=last,
-        sources=_json([os.path.basename(source.title) for source in intake.sources]),
+        sources=_json([source.stored_name for source in intake.sources]),
         repeated=summary.repeated,
         conflicting=summary.conflicting,
         rejected=summary.rejected,

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,8 @@ from srvstat.sources.formats import STDIN, Format
 from srvstat.sources.reading import Input, open_input, title_of
 
 _FORMAT_OF: dict[str, Format] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
+# A process substitution such as <(zcat week.gz), or another descriptor that a shell opened.
+_DESCRIPTOR_NAME = re.compile("/dev/fd/[0-9]+|/proc/(self|[0-9]+)/fd/[0-9]+")
 _GZIP_MAGIC = b"\x1f\x8b"
 MAX_LINE_BYTES = 1 << 20
 """A line beyond this is no line of ours; holding it whole would be the input's to decide."""
@@ -63,6 +66,15 @@ class Source:
     def title(self) -> str:
         """The source's name as text that any file can hold, whatever its bytes."""
         return title_of(self.name)
+
+    @property
+    def stored_name(self) -> str:
+        """The name that a snapshot keeps: no folder, and no number that a shell has chosen."""
+        if self.name == "/dev/stdin":
+            return title_of(STDIN)
+        if _DESCRIPTOR_NAME.fullmatch(self.name):
+            return "file descriptor"
+        return os.path.basename(self.title)
 
     def size(self) -> int | None:
         """Return the bytes of the file as stored, or None where that can't be known."""

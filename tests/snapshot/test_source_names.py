@@ -1,0 +1,52 @@
+"""The names of its sources that a snapshot keeps."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from building import COMMAND
+from conftest import Cli, csv
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+def build_in_shell(shell: str, redirection: str, name: str) -> bytes:
+    """Build through a descriptor that a shell opens, and return the file."""
+    build = [sys.executable, "-m", "srvstat", *COMMAND, "--overwrite", "--format", "csv"]
+    script = f'exec "$@" --observations {name} {redirection}'
+    subprocess.run([shell, "-c", script, shell, *build], check=True, timeout=60)
+    return Path("out.db").read_bytes()
+
+
+def test_a_descriptor_has_one_name_whatever_its_number(cli: Cli) -> None:
+    built = {
+        build_in_shell("sh", "7< week.csv", "/dev/fd/7"),
+        build_in_shell("sh", "8< week.csv", "/dev/fd/8"),
+        *(
+            [build_in_shell("sh", "9< week.csv", "/proc/self/fd/9")]
+            if Path("/proc").exists()
+            else []
+        ),
+        *([build_in_shell("bash", "", "<(cat week.csv)")] if shutil.which("bash") else []),
+    }
+
+    assert len(built) == 1
+    assert cli("snapshot", "info", "out.db", "--json").json["sources"] == ["file descriptor"]
+
+
+def test_standard_input_has_one_name() -> None:
+    by_path = build_in_shell("sh", "< week.csv", "/dev/stdin")
+
+    assert build_in_shell("sh", "< week.csv", "-") == by_path
+
+
+def test_a_file_keeps_its_name_without_its_folder(cli: Cli) -> None:
+    Path("fd").mkdir()
+    Path("fd/63").write_bytes(csv([("a", 5, 5)]))
+
+    assert cli(*COMMAND, "--observations", "fd/63", "--format", "csv").exit_code == 0
+
+    assert cli("snapshot", "info", "out.db", "--json").json["sources"] == ["63"]
