@@ -32,6 +32,8 @@ def main(arguments: list[str]) -> int:
     except ReaderGoneError:
         return READER_GONE
     except Exception as error:  # noqa: BLE001 - whatever else comes here is a bug, and no user reads a traceback
+        if exit_code := interrupted():
+            return exit_code
         place = traceback.extract_tb(error.__traceback__)[-1]
         tell(
             f"error: a bug in srvstat: {type(error).__name__} in {place.name}, {place.filename}"

@@ -1,7 +1,10 @@
 """Progress bars on standard error, for work that a person waits for."""
 
+import io
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import IO, cast
 
 from rich.console import Console
 from rich.filesize import decimal
@@ -14,6 +17,32 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+
+class _LenientStderr(io.TextIOBase):
+    """Standard error whose failures are ignored: a terminal may go away during a build."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stderr
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override] # typeshed has a variable, never set here
+        return self._stream.encoding
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
 
 class _Done(ProgressColumn):
@@ -43,7 +72,8 @@ def _bars() -> Iterator[Progress]:
         _RowRate(),
         TimeRemainingColumn(),
     )
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    console = Console(file=cast("IO[str]", _LenientStderr()))
+    progress = Progress(*columns, console=console, transient=True)
     try:
         progress.start()
         yield progress
