@@ -2,8 +2,18 @@
 
 import os
 import sys
+from contextlib import suppress
 
 from srvstat.cli.interruptions import take_over_signals
+
+_DESCRIPTORS = 16
+"""How many descriptors must be free at the start. The build that needs most has 7 at once."""
+
+_TOO_FEW = (
+    f"error: open files: the limit leaves srvstat fewer than {_DESCRIPTORS};"
+    " raise it with ulimit -n\n"
+)
+_USAGE_ERROR = 2
 
 
 def run() -> None:
@@ -11,6 +21,7 @@ def run() -> None:
     # Before the imports that take time.
     take_over_signals()
     _occupy_standard_descriptors()
+    _check_descriptors()
     # Both after the signals are taken over.
     from srvstat.cli.start_up import start_lean  # noqa: PLC0415
 
@@ -32,6 +43,21 @@ def _occupy_standard_descriptors() -> None:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, mode)
+
+
+def _check_descriptors() -> None:
+    """End the process where the limit on open files is too low, before an import fails by it."""
+    opened = []
+    try:
+        for _ in range(_DESCRIPTORS):
+            opened.append(os.dup(2))  # noqa: PERF401 - those opened before an error are closed
+    except OSError:
+        with suppress(OSError):
+            os.write(2, _TOO_FEW.encode())
+        os._exit(_USAGE_ERROR)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
 
 
 if __name__ == "__main__":
