@@ -3,6 +3,7 @@
  *
  * Every call that changes a file in one directory is counted and told. The one numbered `at`, or
  * every one from there on, fails in a chosen way. Until faultfs_arm is called all calls pass.
+ * Kinds from READS on count and tell reads of files in that directory instead.
  *
  * Range locks on files there are refused as if the system counted our own lock of the whole file
  * against them, which macOS does, and Linux over NFS.
@@ -22,7 +23,8 @@
 #include <unistd.h>
 
 /* The numbers of the Python side's Kind. */
-enum { NONE, KILL, TORN, SHORT, ENOSPC_ONCE, ENOSPC_ON, EIO_ONCE, EIO_ON, FSYNC_ON, LOST };
+enum { NONE, KILL, TORN, SHORT, ENOSPC_ONCE, ENOSPC_ON, EIO_ONCE, EIO_ON, FSYNC_ON, LOST,
+       READS, READ_EIO, READ_SHORT, READ_AGAIN, READ_END };
 
 static char directory[PATH_MAX];
 static int kind, at, told_to, count;
@@ -69,7 +71,7 @@ static int fault(const char *call, const char *path)
 	int is_write = strstr(call, "write") != NULL, is_flush = strstr(call, "sync") != NULL;
 	int error = 0;
 
-	if (!lies_inside(path))
+	if (kind >= READS || !lies_inside(path))
 		return 0;
 	count++;
 	if (kind == KILL && count == at) {
@@ -172,6 +174,28 @@ OPEN(open)
 OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
+
+/* A read may fail, give a byte, have nothing to give yet, or find the end of the file too early. */
+ssize_t read(int descriptor, void *bytes, size_t size)
+{
+	const char *path = path_of(descriptor);
+	int is_hit;
+
+	if (kind < READS || !lies_inside(path))
+		return REAL(read)(descriptor, bytes, size);
+	count++;
+	is_hit = kind != READS && (count == at || (count > at && kind != READ_SHORT && kind != READ_AGAIN));
+	if (is_hit && kind == READ_SHORT && size)
+		size = 1;
+	tell(is_hit ? "failed" : "done", "read", path);
+	if (is_hit && kind == READ_END)
+		return 0;
+	if (is_hit && kind != READ_SHORT) {
+		errno = kind == READ_EIO ? EIO : EAGAIN;
+		return -1;
+	}
+	return REAL(read)(descriptor, bytes, size);
+}
 
 ssize_t write(int descriptor, const void *bytes, size_t size)
 {

@@ -26,6 +26,9 @@ class Kind(IntEnum):
 
     TORN is half a write and then a kill, SHORT half a write that says so, and LOST none at all that
     says it was done.
+
+    READS and what follows it count reads instead of changes: READ_SHORT gives one byte and
+    READ_AGAIN none yet, once each, and READ_END finds the end of the file too early.
     """
 
     NONE = 0
@@ -38,20 +41,30 @@ class Kind(IntEnum):
     EIO_ON = 7
     FSYNC_ON = 8
     LOST = 9
+    READS = 10
+    READ_EIO = 11
+    READ_SHORT = 12
+    READ_AGAIN = 13
+    READ_END = 14
 
 
 KILLING = (Kind.KILL, Kind.TORN)
+OF_CHANGES = tuple(kind for kind in Kind if Kind.NONE < kind < Kind.READS)
+OF_READS = tuple(kind for kind in Kind if kind > Kind.READS)
 
 
 class Fault(NamedTuple):
-    """Which call that changes a file fails, counted from 1, and how."""
+    """Which call that changes or reads a file fails, counted from 1, and how."""
 
     kind: Kind = Kind.NONE
     at: int = 0
 
 
 class Call(NamedTuple):
-    """A call that is to change a file: "done", "failed", "half", "lost" or "killed", and where."""
+    """A call that is to change or read a file, where, and what became of it.
+
+    The outcome is "done", "failed", "half", "lost" or "killed".
+    """
 
     outcome: str
     name: str
@@ -85,7 +98,7 @@ def run_preloaded(code: str, *arguments: str) -> str:
 
 
 def run_with(fault: Fault, directory: Path, arguments: Sequence[str]) -> Ended:
-    """Run a command line while calls fail that change something in a directory.
+    """Run a command line while calls fail that change, or read, something in a directory.
 
     It runs in this process, or where the fault is to kill it in a fork.
     """

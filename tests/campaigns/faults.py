@@ -12,7 +12,15 @@ from itertools import product
 from typing import NamedTuple
 
 from campaigns.campaign import Campaign, Result
-from campaigns.faultfs import NEEDS, Ended, Fault, Kind, run_preloaded, run_with
+from campaigns.faultfs import (
+    NEEDS,
+    OF_CHANGES,
+    Ended,
+    Fault,
+    Kind,
+    run_preloaded,
+    run_with,
+)
 from campaigns.places import MEMORY, NOTHING, OLD, SETTINGS, Files, Place, Setting
 
 KILLED = -9
@@ -77,9 +85,9 @@ def _faults(place: Place, setting: Setting) -> list[Fault]:
     calls = _run(place, Fault(), *setting.options).calls
     return [
         Fault(kind, at)
-        for kind in Kind
+        for kind in OF_CHANGES
         for at, call in enumerate(calls, 1)
-        if re.search(SUFFERED_BY.get(kind, ""), call.name) and kind
+        if re.search(SUFFERED_BY.get(kind, ""), call.name)
     ]
 
 
