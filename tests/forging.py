@@ -2,12 +2,17 @@
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from typing import Any, NamedTuple
 
+from srvstat.snapshot.bands import BANDS_A_SERVER
+from srvstat.snapshot.calendar import BLOCKS_A_SERVER, split_calendar
 from srvstat.snapshot.days import DAYS_A_SERVER
-from srvstat.snapshot.digest import calendar_row, directory_of, row_digest, sealed
+from srvstat.snapshot.digest import DIGEST_BYTES, directory_of, row_digest, sealed
 from srvstat.snapshot.rows import FileRow, ServerRow
+
+_Row = tuple[Any, ...]
 
 
 def change(path: str, sql: str) -> None:
@@ -17,11 +22,15 @@ def change(path: str, sql: str) -> None:
 
 
 def forge(path: str, sql: str) -> None:
-    """Change a snapshot with SQL, and then every digest in it, as whoever forges one would."""
+    """Change a snapshot with SQL, and make all digests and calendars fit what it left.
+
+    What the SQL itself changed stays as it is. A row that it deleted keeps its digest above.
+    """
     with _unchecked(path) as connection:
+        before = _read_tables(connection)
         connection.executescript(sql)
         with connection:
-            _reseal(connection)
+            _reseal(connection, before)
 
 
 @contextmanager
@@ -39,27 +48,83 @@ def _unchecked(path: str) -> Iterator[sqlite3.Connection]:
             connection.executemany("UPDATE sqlite_schema SET sql = ? WHERE name = ?", schema)
 
 
-def _reseal(connection: sqlite3.Connection) -> None:
+class _Tables(NamedTuple):
+    """The rows that hold digests of others, by their keys."""
+
+    servers: Mapping[int, ServerRow]
+    calendars: Mapping[int, _Row]
+
+
+def _read_tables(connection: sqlite3.Connection) -> _Tables:
+    servers = map(ServerRow._make, connection.execute("SELECT * FROM servers ORDER BY server"))
+    calendars = connection.execute("SELECT * FROM calendars")
+    return _Tables({row.server: row for row in servers}, {row[0]: row for row in calendars})
+
+
+def _reseal(connection: sqlite3.Connection, before: _Tables) -> None:
+    after = _read_tables(connection)
     days: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
     for row in connection.execute("SELECT * FROM days ORDER BY server_day"):
         server, day = divmod(row[0], DAYS_A_SERVER)
         days[server].append((day, row_digest("days", row)))
+    bands: defaultdict[int, dict[int, bytes]] = defaultdict(dict)
+    for row in connection.execute("SELECT * FROM bands"):
+        server, band = divmod(row[0], BANDS_A_SERVER)
+        bands[server][band] = row_digest("bands", row)
     servers = []
-    for row in connection.execute("SELECT * FROM servers ORDER BY server"):
-        server = ServerRow._make(row)
-        numbers, digests = (
-            [day for day, _ in days[server.server]],
-            [d for _, d in days[server.server]],
-        )
-        calendar = calendar_row(server.server, numbers, digests)
-        connection.execute("REPLACE INTO calendars VALUES (?, ?, ?)", calendar)
-        servers.append(server._replace(calendar_digest=row_digest("calendars", calendar)))
-    marks = ", ".join("?" * len(ServerRow._fields))
-    connection.executemany(f"REPLACE INTO servers VALUES ({marks})", servers)  # noqa: S608 - question marks
+    for key, row in after.servers.items():
+        calendar = _calendar(connection, key, days[key], before.calendars, after.calendars)
+        fitting = row._replace(**calendar, band_digests=_band_digests(row.band_digests, bands[key]))
+        servers.append(_keep_changes(before.servers.get(key, row), row, fitting))
+    _insert(connection, "servers", servers)
     directory = directory_of(servers)
-    connection.executemany("REPLACE INTO directory VALUES (?, ?)", directory)
+    _insert(connection, "directory", directory)
     of_buckets = b"".join(row_digest("directory", row) for row in directory)
     own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
     own = sealed(own._replace(bucket_digests=of_buckets))
     query = "UPDATE snapshot SET bucket_digests = ?, root = ?, digest = ?"
     connection.execute(query, (own.bucket_digests, own.root, own.digest))
+
+
+def _calendar(
+    connection: sqlite3.Connection,
+    server: int,
+    days: Sequence[tuple[int, bytes]],
+    before: Mapping[int, _Row],
+    after: Mapping[int, _Row],
+) -> dict[str, bytes]:
+    """Store the calendar of a server but for the rows that were changed, and return its columns."""
+    columns, rows = split_calendar(server, [day for day, _ in days], [each for _, each in days])
+    stored = [
+        row if after.get(row[0]) == before.get(row[0]) else after.get(row[0], row) for row in rows
+    ]
+    deleted = before.keys() - after.keys()
+    _insert(connection, "calendars", [row for row in stored if row[0] not in deleted])
+    # Days that are gone fill fewer rows.
+    of_server = {key for key in before if key // BLOCKS_A_SERVER == server}
+    unused = of_server - {row[0] for row in rows}
+    connection.executemany(
+        "DELETE FROM calendars WHERE server_block = ?", [(key,) for key in unused]
+    )
+    digests = b"".join(row_digest("calendars", row) for row in stored)
+    return columns._replace(block_digests=digests)._asdict()
+
+
+def _band_digests(stored: bytes, of_rows: Mapping[int, bytes]) -> bytes:
+    digests = bytearray(stored)
+    for band, digest in of_rows.items():
+        if band * DIGEST_BYTES < len(digests):
+            digests[band * DIGEST_BYTES : (band + 1) * DIGEST_BYTES] = digest
+    return bytes(digests)
+
+
+def _keep_changes(before: ServerRow, after: ServerRow, fitting: ServerRow) -> ServerRow:
+    return ServerRow._make(
+        fit if now == was else now for was, now, fit in zip(before, after, fitting, strict=True)
+    )
+
+
+def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[_Row]) -> None:
+    if rows:
+        marks = ", ".join("?" * len(rows[0]))
+        connection.executemany(f"REPLACE INTO {table} VALUES ({marks})", rows)  # noqa: S608 - names of ours

@@ -5,20 +5,19 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srvstat.stats import (
     Growth,
-    Prefix,
     Statistics,
     growth_between,
     mean,
     median,
-    statistics_between,
+    middle_ranks,
     statistics_of,
     statistics_of_histogram,
 )
@@ -65,10 +64,9 @@ def test_the_middle_of_two_large_values_is_the_nearest_double() -> None:
 def test_the_middle_is_found_among_more_observations_than_the_doubles_count() -> None:
     # The double nearest to the middle's rank is that of the next value.
     at_0, at_1 = 2**54 + 4, 2**54 + 3
-    end = Prefix(at_0 + at_1, at_1, 0, [at_0, at_0 + at_1], [], [])
 
     assert median({0: at_0, 1: at_1}) == 0.0
-    assert statistics_between(Prefix(0, 0, 0, [0, 0], [], []), end, UNKNOWN).median == 0.0
+    assert middle_ranks(at_0 + at_1) == (2**54 + 3, 2**54 + 3)
 
 
 def test_a_tiny_mean_keeps_all_its_digits() -> None:
@@ -230,69 +228,3 @@ def test_values_and_their_histogram_have_the_same_statistics(values: list[int]) 
 
 def test_an_empty_histogram_keeps_the_growth_that_it_is_given() -> None:
     assert statistics_of_histogram({}, UNKNOWN) == Statistics(0, None, None, None, None, UNKNOWN)
-
-
-@st.composite
-def values_and_cuts(draw: st.DrawFn) -> tuple[list[int], list[int], list[int]]:
-    """Draw the values of a server, a start and an end among them, and a place near each."""
-    lowest = draw(st.sampled_from([0, 1, 7, LARGEST - 60]))
-    values = draw(
-        st.lists(st.integers(lowest, lowest + draw(st.sampled_from([0, 1, 3, 60]))), max_size=60)
-    )
-    places = st.integers(0, len(values))
-    return values, sorted(draw(st.tuples(places, places))), [draw(places), draw(places)]
-
-
-def prefix(values: Sequence[int], length: int, nearby: int) -> Prefix:
-    """Return the prefix of a length, whose histogram is of a place anywhere nearby."""
-    histogram = Counter(values[:nearby])
-    possible = range(min(values, default=0), max(values, default=0) + 1)
-    return Prefix(
-        observations=length,
-        total=sum(values[:length]),
-        lowest=possible[0],
-        cumulative=list(accumulate(histogram[value] for value in possible)),
-        added=values[nearby:length],
-        removed=values[length:nearby],
-    )
-
-
-@settings(max_examples=500)
-@given(case=values_and_cuts())
-@example(case=([], [0, 0], [0, 0]))
-@example(case=([4], [0, 1], [0, 0]))
-@example(case=([4], [0, 1], [1, 0]))
-@example(case=([5, 9, 2], [0, 3], [3, 0]))
-@example(case=([5, 9, 2, 2], [1, 3], [1, 3]))
-@example(case=([5, 9, 2, 2], [2, 2], [4, 0]))
-def test_two_prefixes_have_the_statistics_of_what_lies_between_them(
-    case: tuple[list[int], list[int], list[int]],
-) -> None:
-    values, (start, end), (near_start, near_end) = case
-    expected = statistics_of(values[start:end])
-
-    prefixes = prefix(values, start, near_start), prefix(values, end, near_end)
-
-    assert statistics_between(*prefixes, expected.growth) == expected
-
-
-def test_two_prefixes_have_these_statistics_and_keep_the_growth_they_are_given() -> None:
-    growth = Growth(-7, -12.5)
-    start = Prefix(3, 18, 4, [1, 1, 2, 2, 2], [8], [])
-    end = Prefix(7, 40, 4, [2, 4, 6, 6, 8], [], [6])
-
-    # After 4, 6 and 8 come 4, 5, 5, 8 and 6; the last is not of the window, and in a histogram.
-    assert statistics_between(start, end, growth) == Statistics(4, 5.5, 5.0, 8, 4, growth)
-    assert statistics_between(start, start, UNKNOWN) == Statistics(
-        0, None, None, None, None, UNKNOWN
-    )
-
-
-def test_a_sum_between_two_prefixes_is_divided_exactly() -> None:
-    start = Prefix(1, LARGEST, LARGEST - 1, [0, 1], [], [])
-    end = Prefix(3, 3 * LARGEST - 1, LARGEST - 1, [1, 3], [], [])
-
-    found = statistics_between(start, end, UNKNOWN)
-
-    assert (found.mean, found.median) == (9007199254740990.0, 9007199254740990.0)
-    assert (found.peak, found.lowest) == (LARGEST, LARGEST - 1)

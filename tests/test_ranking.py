@@ -1,0 +1,176 @@
+"""A ranking between two prefixes finds what the observations between them are."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import pytest
+from hypothesis import event, example, given, settings
+from hypothesis import strategies as st
+
+from srvstat.stats import (
+    Growth,
+    Prefix,
+    Ranking,
+    Statistics,
+    middle_ranks,
+    statistics_of,
+    statistics_of_ranking,
+)
+
+LARGEST = 2**53 - 1
+UNKNOWN = Growth(None, None)
+
+
+class Case(NamedTuple):
+    """Values in the order of time, the bands they lie in, and which of them are asked for.
+
+    `near` are the places whose histograms are known, `cuts` those that are asked for.
+    """
+
+    values: list[int]
+    starts: list[int]
+    cuts: list[int]
+    near: list[int]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    lowest = draw(st.sampled_from([0, 1, 7, LARGEST - 60]))
+    values = draw(
+        st.lists(
+            st.integers(lowest, lowest + draw(st.sampled_from([0, 1, 3, 60]))),
+            min_size=1,
+            max_size=60,
+        )
+    )
+    distinct = sorted(set(values))
+    starts = draw(st.just(distinct) | st.sets(st.sampled_from(distinct)).map(sorted))
+    places = st.integers(0, len(values))
+    return Case(
+        values,
+        sorted({distinct[0], *starts}),
+        sorted(draw(st.tuples(places, places))),
+        [draw(places), draw(places)],
+    )
+
+
+def ranking_of(case: Case) -> Ranking:
+    start, end = (
+        prefix(case.values, case.starts, cut, near)
+        for cut, near in zip(case.cuts, case.near, strict=True)
+    )
+    return Ranking(start, end, case.starts)
+
+
+def prefix(values: Sequence[int], starts: Sequence[int], length: int, nearby: int) -> Prefix:
+    """Return the prefix of a length, whose histogram is of a place anywhere nearby."""
+    histogram = Counter(band_of(starts, value) for value in values[:nearby])
+    return Prefix(
+        observations=length,
+        total=sum(values[:length]),
+        cumulative=list(accumulate(histogram[band] for band in range(len(starts)))),
+        added=values[nearby:length],
+        removed=values[length:nearby],
+    )
+
+
+def band_of(starts: Sequence[int], value: int) -> int:
+    return bisect_right(starts, value) - 1
+
+
+@settings(max_examples=500)
+@given(case=cases())
+@example(case=Case([4], [4], [0, 1], [0, 0]))
+@example(case=Case([4], [4], [0, 1], [1, 0]))
+@example(case=Case([5, 9, 2], [2, 5, 9], [0, 3], [3, 0]))
+@example(case=Case([5, 9, 2, 2], [2, 9], [1, 3], [1, 3]))
+@example(case=Case([5, 9, 2, 2], [2], [1, 3], [4, 0]))
+@example(case=Case([5, 9, 2, 2], [2, 5], [2, 2], [4, 0]))
+def test_every_rank_is_found_by_its_band_and_the_members_of_it(case: Case) -> None:
+    start, end = case.cuts
+    between = sorted(case.values[start:end])
+    event("bands of several values" if len(case.starts) < len({*case.values}) else "of one each")
+
+    ranking = ranking_of(case)
+
+    assert (ranking.count, ranking.total) == (len(between), sum(between))
+    for rank, value in enumerate(between):
+        band = ranking.find_band(rank)
+        assert band == band_of(case.starts, value)
+        first, last = ranking.find_members(band)
+        members = [each for each in case.values if band_of(case.starts, each) == band][first:last]
+        assert sorted(members)[rank - ranking.count_below(band)] == value
+
+
+@settings(max_examples=300)
+@given(case=cases())
+def test_the_members_and_what_lies_below_are_counted_for_every_band(case: Case) -> None:
+    start, end = case.cuts
+    ranking = ranking_of(case)
+
+    for band in range(len(case.starts)):
+        of_band = [band_of(case.starts, value) == band for value in case.values]
+        assert ranking.find_members(band) == (sum(of_band[:start]), sum(of_band[:end]))
+        below = [value for value in case.values[start:end] if value < case.starts[band]]
+        assert ranking.count_below(band) == len(below)
+
+
+@settings(max_examples=500)
+@given(case=cases())
+def test_a_ranking_has_the_statistics_of_what_lies_between_its_prefixes(case: Case) -> None:
+    start, end = case.cuts
+    expected = statistics_of(case.values[start:end])
+    between = sorted(case.values[start:end])
+
+    found = statistics_of_ranking(ranking_of(case), between.__getitem__, expected.growth)
+
+    assert found == expected
+
+
+def test_a_ranking_has_these_statistics_and_keeps_the_growth_it_is_given() -> None:
+    growth = Growth(-7, -12.5)
+    start = Prefix(3, 18, [1, 1, 2, 2, 2], [8], [])
+    end = Prefix(7, 40, [2, 4, 6, 6, 8], [], [6])
+    starts = [4, 5, 6, 7, 8]
+    ranking = Ranking(start, end, starts)
+
+    def value_at(rank: int) -> int:
+        return starts[ranking.find_band(rank)]
+
+    # After 4, 6 and 8 come 4, 5, 5, 8 and 6; the last is not of the window, and in a histogram.
+    assert statistics_of_ranking(ranking, value_at, growth) == Statistics(4, 5.5, 5.0, 8, 4, growth)
+    nothing = Ranking(start, start, starts)
+    assert statistics_of_ranking(nothing, value_at, UNKNOWN) == Statistics(
+        0, None, None, None, None, UNKNOWN
+    )
+
+
+def test_a_rank_is_found_among_more_observations_than_the_doubles_count() -> None:
+    at_0, at_1 = 2**54 + 4, 2**54 + 3
+    end = Prefix(at_0 + at_1, at_1, [at_0, at_0 + at_1], [], [])
+    ranking = Ranking(Prefix(0, 0, [0, 0], [], []), end, [0, 1])
+
+    assert statistics_of_ranking(ranking, ranking.find_band, UNKNOWN).median == 0.0
+    assert [ranking.find_band(rank) for rank in (at_0 - 1, at_0)] == [0, 1]
+
+
+def test_a_sum_between_two_prefixes_is_divided_exactly() -> None:
+    starts = [LARGEST - 1, LARGEST]
+    ranking = Ranking(
+        Prefix(1, LARGEST, [0, 1], [], []), Prefix(3, 3 * LARGEST - 1, [1, 3], [], []), starts
+    )
+
+    found = statistics_of_ranking(ranking, lambda rank: starts[ranking.find_band(rank)], UNKNOWN)
+
+    assert (found.mean, found.median) == (9007199254740990.0, 9007199254740990.0)
+    assert (found.peak, found.lowest) == (LARGEST, LARGEST - 1)
+
+
+@pytest.mark.parametrize(
+    ("count", "ranks"), [(1, (0, 0)), (2, (0, 1)), (3, (1, 1)), (4, (1, 2)), (5, (2, 2))]
+)
+def test_the_middle_of_an_even_number_has_two_ranks(count: int, ranks: tuple[int, int]) -> None:
+    assert middle_ranks(count) == ranks
