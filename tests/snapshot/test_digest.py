@@ -8,14 +8,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from server_rows import server_of
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.snapshot.digest import (
     DIGEST_BYTES,
-    Calendar,
     bucket_digests,
     bucket_of,
-    calendar_of,
-    calendar_row,
     directory_of,
     entries_of,
     entry_digests,
@@ -92,13 +90,6 @@ def test_what_no_row_of_ours_holds_has_no_digest(value: Any) -> None:
     assert not is_row("table", [value], b"")
 
 
-def server_of(key: int, **fields: Any) -> ServerRow:
-    texts = dict.fromkeys(ServerRow._fields, "")
-    numbers = dict.fromkeys(ServerRow._fields[8:10] + ServerRow._fields[14:18], 0)
-    named = {"server": key, "id": f"id-{key}", "cfx_id": f"cfx-{key}", "calendar_digest": b""}
-    return ServerRow(**{**texts, **numbers, **named, **fields})
-
-
 def claims(rows: dict[int, bytes], by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
     """Return what a directory has for an identifier."""
     count = len(rows) // len(NAMESPACES)
@@ -170,30 +161,6 @@ def test_the_digests_of_a_directory_stand_in_the_order_of_its_rows() -> None:
     assert bucket_digests([(0, b"x"), (1, b"")]) == (
         first_16(b"directory\0ib\x000\x001\0x") + first_16(b"directory\0ib\x001\x000\0")
     )
-
-
-@given(days=st.lists(st.integers(0, 2_932_896), unique=True).map(sorted))
-def test_a_calendar_reads_back(days: list[int]) -> None:
-    digests = [day.to_bytes(16) for day in days]
-    server, packed, joined = calendar_row(7, days, digests)
-    assert isinstance(packed, bytes)
-    assert isinstance(joined, bytes)
-    calendar = calendar_of(packed, joined)
-
-    assert server == 7
-    assert list(calendar.days) == days
-    assert [calendar.digest(position) for position in range(len(days))] == digests
-
-
-def test_a_server_without_days_has_an_empty_calendar() -> None:
-    assert calendar_row(7, [], []) == (7, b"", b"")
-    assert calendar_of(b"", b"") == Calendar((), b"")
-
-
-@pytest.mark.parametrize(("days", "digests"), [(b"\1\2\3", bytes(32)), (b"", bytes(16))])
-def test_days_that_fit_no_digests_are_no_calendar(days: bytes, digests: bytes) -> None:
-    with pytest.raises(ValueError, match="width"):
-        calendar_of(days, digests)
 
 
 OWN = FileRow(5, 1, 2, 3, 4, '["a.csv"]', 6, 7, 8, b"buckets", b"", b"")

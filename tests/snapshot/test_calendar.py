@@ -1,0 +1,196 @@
+"""The calendar of a server: its days in two levels, and which of them lie in a window."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from conftest import DAY, Build, server
+from server_rows import server_of
+from srvstat.contract.ranges import Window
+from srvstat.contract.requests import ServerReference
+from srvstat.snapshot.calendar import (
+    BLOCKS_A_SERVER,
+    Block,
+    Calendar,
+    CalendarColumns,
+    Entry,
+    read_block,
+    read_calendar,
+    split_calendar,
+)
+from srvstat.snapshot.digest import row_digest
+from srvstat.snapshot.read import open_file
+from srvstat.snapshot.rows import ServerRow
+
+KEY = 7
+MOST_DAYS = 2_932_896
+COUNTS = st.sampled_from([0, 1, 31, 32, 33, 63, 64, 65, 95, 96, 97, 127, 128, 200])
+"""How many days: blocks of 32, and a row of 32 to 63 where there are as many."""
+
+
+@st.composite
+def lists_of_days(draw: st.DrawFn) -> list[int]:
+    """Draw days with gaps among them, some of them long."""
+    count = draw(COUNTS)
+    day = draw(st.sampled_from([-1, 20_000]))
+    gaps = draw(st.lists(st.sampled_from([1, 1, 1, 2, 40]), min_size=count, max_size=count))
+    days = []
+    for gap in gaps:
+        day += gap
+        days.append(day)
+    return days
+
+
+def digest_of(day: int) -> bytes:
+    return day.to_bytes(16)
+
+
+def split(days: Sequence[int]) -> tuple[CalendarColumns, list[tuple[Any, ...]]]:
+    return split_calendar(KEY, days, [digest_of(day) for day in days])
+
+
+def read_back(columns: CalendarColumns, rows: Sequence[tuple[Any, ...]]) -> list[Block]:
+    """Return the blocks of a calendar, as the row of its server and its own rows hold it."""
+    calendar = read_calendar(server_row(columns))
+    assert calendar.stored_blocks == len(rows)
+    assert [calendar.digest(number) for number in range(len(rows))] == [
+        row_digest("calendars", row) for row in rows
+    ]
+    return [*(read_block(*row[1:]) for row in rows), calendar.recent]
+
+
+def server_row(columns: CalendarColumns) -> ServerRow:
+    return server_of(KEY, **columns._asdict())
+
+
+@given(days=lists_of_days())
+def test_a_calendar_reads_back(days: list[int]) -> None:
+    blocks = read_back(*split(days))
+
+    entries = [block.entry(at) for block in blocks for at in range(len(block.days))]
+    assert entries == [Entry(day, digest_of(day)) for day in days]
+
+
+@pytest.mark.parametrize(
+    ("days", "sizes"),
+    [
+        (1, [1]),
+        (32, [32]),
+        (63, [63]),
+        (64, [32, 32]),
+        (95, [32, 63]),
+        (96, [32, 32, 32]),
+        (128, [32, 32, 32, 32]),
+    ],
+)
+def test_the_last_days_stand_in_the_servers_row_and_blocks_of_32_before(
+    days: int, sizes: list[int]
+) -> None:
+    columns, rows = split(range(days))
+
+    assert [len(block.days) for block in read_back(columns, rows)] == sizes
+    assert [row[0] for row in rows] == [KEY * BLOCKS_A_SERVER + at for at in range(len(sizes) - 1)]
+
+
+def test_the_edges_are_of_the_blocks_and_then_of_the_last_days() -> None:
+    columns, _ = split([*range(0, 64, 2), *range(100, 132), *range(300, 340)])
+
+    assert columns.blocks == bytes([0, 62, 100, 131])
+    assert list(read_calendar(server_row(columns)).edges) == [0, 62, 100, 131, 300, 339]
+
+
+def test_a_server_without_days_has_an_empty_calendar() -> None:
+    columns, rows = split([])
+
+    assert (columns, rows) == (CalendarColumns(b"", b"", b"", b""), [])
+    calendar = read_calendar(server_row(columns))
+    assert calendar == Calendar([], b"", Block((), b""))
+    assert calendar.blocks_between(0, MOST_DAYS) is None
+
+
+@pytest.mark.parametrize(("days", "digests"), [(b"\1\2\3", bytes(32)), (b"", bytes(16))])
+def test_days_that_fit_no_digests_are_no_calendar(days: bytes, digests: bytes) -> None:
+    with pytest.raises(ValueError, match="width"):
+        read_block(days, digests)
+    with pytest.raises(ValueError, match="width"):
+        read_calendar(server_row(CalendarColumns(days, digests, b"", b"")))
+    with pytest.raises(ValueError, match="width"):
+        read_calendar(server_row(CalendarColumns(b"", b"", days, digests)))
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> tuple[list[int], int, int]:
+    """Draw days, and a first and a last one asked for: near some of them, or far from all."""
+    days = draw(lists_of_days())
+    marks = st.sampled_from([0, 20_500, MOST_DAYS, *days])
+    edges = st.builds(lambda mark, step: max(mark + step, 0), marks, st.integers(-2, 2))
+    first, last = sorted(draw(st.tuples(edges, edges)))
+    return days, first, last
+
+
+@settings(max_examples=500)
+@given(case=spans())
+def test_the_blocks_of_a_span_are_those_with_its_first_and_its_last_day(
+    case: tuple[list[int], int, int],
+) -> None:
+    days, first, last = case
+    columns, rows = split(days)
+    blocks = read_back(columns, rows)
+    within = [day for day in days if first <= day <= last]
+
+    found = read_calendar(server_row(columns)).blocks_between(first, last)
+
+    event("days" if within else "no days")
+    if within:
+        holding = [at for at, block in enumerate(blocks) if {*block.days} & {*within}]
+        assert found == (holding[0], holding[-1])
+    elif found:
+        # One block around the whole span: only its own days can tell that there are none.
+        assert found[0] == found[1]
+        block = blocks[found[0]].days
+        assert block[0] < first <= last < block[-1]
+
+
+SPREAD = [*range(10, 42), *range(50, 114, 2), *range(200, 232), *range(500, 540)]
+"""Three blocks, the second with a gap between any two days, and the days of the server's row."""
+
+
+def test_the_days_at_the_ends_of_every_span_are_found(build: Build) -> None:
+    path = build([server("a"), server("b")], [("a", day * DAY, day) for day in SPREAD])
+    marks = sorted(
+        {day + step for day in (0, 9, *SPREAD[::9], 41, 112, 231, 539) for step in (0, 1)}
+    )
+
+    with closing(open_file(path)) as snapshot:
+        a, b = snapshot.find([ServerReference(identifier=name, by="id") for name in "ab"])
+        assert a is not None
+        assert b is not None
+        for first in marks:
+            for last in [mark for mark in marks if mark >= first]:
+                of_a, of_b = snapshot.rows.ends([a, b], first, last)
+                within = SPREAD[bisect_left(SPREAD, first) : bisect_right(SPREAD, last)]
+                assert of_b is None
+                assert [entry.day for entry in of_a or ()] == (
+                    [within[0], within[-1]] if within else []
+                )
+                assert [
+                    day.server_day % 10_000_000 for day in snapshot.rows.days(a, first, last)
+                ] == within
+
+
+def test_a_window_in_a_gap_of_an_earlier_block_has_no_observations(build: Build) -> None:
+    path = build([server("a")], [("a", day * DAY, day) for day in SPREAD])
+    gaps = [(51, 51), (42, 49), (113, 199), (232, 499), (0, 9), (540, 9_999)]
+
+    with closing(open_file(path)) as snapshot:
+        (row,) = snapshot.find([ServerReference(identifier="a", by="id")])
+        assert row is not None
+        for first, last in gaps:
+            window = Window(first * DAY, last * DAY + DAY - 1)
+            assert snapshot.statistics([row], window)[0].observations == 0
+            assert snapshot.observations(row, window) == ([], [])

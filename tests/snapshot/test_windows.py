@@ -1,0 +1,202 @@
+"""Windows of a snapshot: whatever the window, its figures are those of the observations in it."""
+
+import json
+import random
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, Build, Cli, server
+from described import described_rows, stored_rows
+from observed import LARGEST, Observed, few_values, many_values, windows
+from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import DAYS, Range, Window
+from srvstat.contract.requests import ServerReference
+from srvstat.snapshot.read import SnapshotFile, open_file
+from srvstat.snapshot.rows import ServerRow
+from srvstat.stats import Statistics, statistics_of
+
+
+def found(snapshot: SnapshotFile, *identifiers: str) -> list[ServerRow]:
+    """Return servers of a snapshot that has them all."""
+    references = [ServerReference(identifier=name, by="id") for name in identifiers]
+    return [row for row in snapshot.find(references) if row]
+
+
+def steps(peak: int) -> Observed:
+    """Return three days with observations and gaps, the peak in the middle of one."""
+    players = {DAY: 0, DAY + 5: 3, 2 * DAY - 1: peak, 2 * DAY: 4, 6 * DAY + 7: 2, 7 * DAY - 1: 8}
+    return Observed([*players], [*players.values()])
+
+
+def years(peak: int) -> Observed:
+    """Return the three days, and later ones until there are blocks and bands of several values."""
+    more = {DAY * day: 1_000 + day * 37 % 101 for day in range(500, 601)}
+    few = steps(peak)
+    return Observed([*few.instants, *more], [*few.players, *more.values()])
+
+
+KINDS = {"few values": steps(9), "large values": steps(LARGEST), "many values": years(LARGEST)}
+PEAKS = {"few values": 9, "large values": LARGEST, "many values": LARGEST}
+
+P = -1
+"""Stands for the peak among the players of a window."""
+
+NAMED: dict[str, tuple[int, int, list[int]]] = {
+    "before 1970, up to the first": (-365 * DAY, DAY, [0]),
+    "before the first day, up to its middle": (DAY - 1, DAY + 5, [0, 3]),
+    "from zero": (DAY - 1, 2 * DAY, [0, 3, P, 4]),
+    "the whole span and more": (-1, 9 * DAY, [0, 3, P, 4, 2, 8]),
+    "the whole span but the first": (DAY, 7 * DAY - 1, [3, P, 4, 2, 8]),
+    "ends before the first": (-DAY, DAY - 1, []),
+    "ends before the first day": (0, DAY // 2, []),
+    "one observation": (DAY + 5, 2 * DAY - 1, [P]),
+    "one observation at midnight": (2 * DAY - 1, 2 * DAY, [4]),
+    "two around a midnight": (2 * DAY - 2, 2 * DAY, [P, 4]),
+    "from a midnight on": (2 * DAY, 7 * DAY, [2, 8]),
+    "inside a gap": (3 * DAY, 4 * DAY, []),
+    "inside a gap, with its edges in the days beside": (2 * DAY, 6 * DAY + 6, []),
+    "inside a day": (DAY + 6, 2 * DAY - 2, []),
+    "empty on an observation": (DAY + 5, DAY + 5, []),
+    "empty on a midnight": (2 * DAY, 2 * DAY, []),
+    "empty in a gap": (4 * DAY, 4 * DAY, []),
+    "starts before the last": (7 * DAY - 2, 400 * DAY, [8]),
+    "starts at the last": (7 * DAY - 1, 400 * DAY, []),
+    "starts after the last day": (7 * DAY, 400 * DAY, []),
+    "empty before 1970": (-5, -5, []),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_window_is_open_at_its_start_and_closed_at_its_end_in_every_case(
+    kind: str, build: Build
+) -> None:
+    observed = KINDS[kind]
+    path = build([server("a")], observed.rows("a"))
+
+    for name, (start, end, players) in NAMED.items():
+        window = Window(start, end)
+        values = [PEAKS[kind] if value == P else value for value in players]
+        with closing(open_file(path)) as snapshot:
+            assert snapshot.statistics(found(snapshot, "a"), window) == [statistics_of(values)], (
+                name
+            )
+        assert observed.within(window) == values
+    with closing(sqlite3.connect(path)) as connection:
+        count = "SELECT (SELECT count(*) FROM bands) > 0, (SELECT count(*) FROM calendars) > 0"
+        assert connection.execute(count).fetchone() == (kind == "many values",) * 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_growth_takes_two_observations_and_its_percentage_a_first_one_above_zero(
+    kind: str, build: Build, cli: Cli
+) -> None:
+    peak = PEAKS[kind]
+    path = build([server("a"), server("b")], [*KINDS[kind].rows("a"), ("b", 8 * DAY, 1)])
+
+    def growth(at: int) -> list[Any]:
+        ran = cli("compare", "a", "b", "--range", "24h", "--at", str(at), "-s", path, "--json")
+        return [ran.json["data"][0][name] for name in ("sampleCount", "growth")]
+
+    unknown = {"players": None, "percentage": None}
+    assert growth(DAY) == [1, unknown]
+    assert growth(DAY + 5) == [2, {"players": 3, "percentage": None}]
+    assert growth(2 * DAY) == [3, {"players": 1, "percentage": 33.333333333333336}]
+    assert growth(2 * DAY + 5) == [2, {"players": 4 - peak, "percentage": 100 * (4 - peak) / peak}]
+    assert growth(3 * DAY - 1) == [1, unknown]
+    assert growth(3 * DAY) == growth(4 * DAY) == [0, unknown]
+    assert growth(7 * DAY) == [2, {"players": 6, "percentage": 300}]
+
+
+def test_the_last_observation_up_to_an_instant_is_found_across_all_gaps(build: Build) -> None:
+    observed = KINDS["many values"]
+    path = build([server("a")], observed.rows("a"))
+    asked = {at + step for at in observed.instants for step in (-1, 0, 1, DAY // 2)}
+
+    with closing(open_file(path)) as snapshot:
+        (row,) = found(snapshot, "a")
+        for until in sorted({0, 300 * DAY, 9_999 * DAY, *asked}):
+            earlier = [at for at in observed.instants if at <= until]
+            assert snapshot.last_observed_at(row, until) == (earlier[-1] if earlier else None)
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> dict[str, Observed]:
+    """Draw a server of each kind, one without observations, and one without any neighbour."""
+    lonely = draw(st.sampled_from([0, DAY - 1, DAY, AS_OF]))
+    return {
+        "few-values": draw(few_values()),
+        "lonely": Observed([lonely], [draw(st.integers(0, LARGEST))]),
+        "many-values": draw(many_values()),
+        "more-values": draw(many_values()),
+        "silent": Observed([], []),
+    }
+
+
+def seen_in(path: str, name: str, window: Window) -> Statistics:
+    """Return the statistics of what any reader of SQLite finds in a window."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute(
+            "SELECT players FROM observations JOIN servers USING (server)"
+            " WHERE id = ? AND observed_at > ? AND observed_at <= ? ORDER BY observed_at",
+            (name, *window),
+        )
+        return statistics_of([players for (players,) in rows])
+
+
+def result(name: str, range: Range, figures: Statistics, current: int) -> dict[str, Any]:
+    return {
+        "serverId": name,
+        "cfxId": f"x-{name}",
+        "range": range,
+        "currentPlayers": current,
+        "averagePlayers": figures.mean,
+        "medianPlayers": figures.median,
+        "peakPlayers": figures.peak,
+        "lowestPlayers": figures.lowest,
+        "growth": {
+            "players": figures.growth.players,
+            "percentage": figures.growth.percentage,
+        },
+        "uptime": None,
+        "sampleCount": figures.observations,
+    }
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(fleet=fleets(), data=st.data())
+def test_a_snapshot_answers_what_its_observations_say(
+    fleet: dict[str, Observed], data: st.DataObject, build: Build, cli: Cli
+) -> None:
+    rows = [row for name, one in fleet.items() for row in one.rows(name)]
+    random.Random(data.draw(st.integers(0, 99))).shuffle(rows)  # noqa: S311 - it is no secret
+    path = build(map(server, fleet), rows, "--as-of", str(LATEST))
+
+    with closing(open_file(path)) as snapshot:
+        for window in data.draw(st.lists(windows(*fleet.values()), min_size=3, max_size=3)):
+            names = data.draw(st.permutations([*fleet, min(fleet)]))
+            expected = [seen_in(path, name, window) for name in names]
+            assert snapshot.statistics(found(snapshot, *names), window) == expected
+
+    names = data.draw(st.permutations(list(fleet)))
+    asked_range = data.draw(st.sampled_from(list(DAYS)))
+    at = min(max(data.draw(windows(*fleet.values())).end, 0), LATEST)
+    asked = [*names, f"cfxId:x-{names[0]}"]
+    window = Window(at - DAYS[asked_range] * DAY, at)
+    ran = cli("compare", *asked, "--range", asked_range, "--at", str(at), "-s", path, "--json")
+    expected_of = {
+        name: result(name, asked_range, seen_in(path, name, window), [0, *one.players][-1])
+        for name, one in fleet.items()
+    }
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    # The JSON of a double may be a whole number that is not the double, but the nearest to write.
+    answer = json.loads(ran.stdout, parse_int=float)["data"]
+    assert answer == [expected_of[name] for name in [*names, names[0]]]
+
+    stored, described = stored_rows(path), described_rows(path)
+    for table, of_table in described.items():
+        assert stored[table] == of_table, table
