@@ -15,7 +15,7 @@ Harm = Callable[[Path], None]
 PAGE = 16_384
 _INTERIOR = b"\x05"
 
-_TABLES = ("snapshot", "directory", "servers", "calendars", "observations", "days")
+_TABLES = ("snapshot", "directory", "servers", "calendars", "bands", "observations", "days")
 
 
 @contextmanager

@@ -68,7 +68,9 @@ def _pointing_to(child: int) -> bytes:
     return head + bytes(places[-1] - len(head)) + cell * 200
 
 
-@pytest.mark.parametrize("table", ["snapshot", "servers", "calendars", "days", "directory"])
+@pytest.mark.parametrize(
+    "table", ["snapshot", "servers", "calendars", "bands", "days", "directory"]
+)
 def test_pages_that_point_to_each_other_are_read_to_no_end(table: str, good: Path) -> None:
     with closing(sqlite3.connect(good)) as connection:
         query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"

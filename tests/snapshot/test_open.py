@@ -308,8 +308,8 @@ INFO, GET, COMPARE = COMMANDS[3], COMMANDS[0], COMMANDS[2]
             INFO,
             "the servers",
         ),
-        ("DELETE FROM calendars WHERE server = 2", COMPARE, "the calendar of server b"),
-        ("UPDATE calendars SET days = x'', digests = x''", COMPARE, "the calendar of server a"),
+        ("UPDATE servers SET days = x'', day_digests = x''", COMPARE, "server a"),
+        ("UPDATE servers SET band_count = 0, bands = x''", COMPARE, "server a"),
         ("DELETE FROM days", COMPARE, "day 2026-02-27 of server a"),
         ("DELETE FROM days WHERE server_day / 10000000 = 2", COMPARE, "day 2026-02-27 of server b"),
         ("UPDATE days SET prefix_count = prefix_count + 1", COMPARE, "day 2026-02-27 of server a"),
@@ -369,7 +369,7 @@ def test_what_no_build_makes_is_damage_even_with_all_its_digests(
 
 def test_a_value_of_no_type_of_ours_has_no_digest(good: bytes, cli: Cli) -> None:
     Path("x.db").write_bytes(good)
-    change("x.db", "UPDATE days SET lowest = 1.5")
+    change("x.db", "UPDATE days SET prefix_sum = 1.5")
 
     assert cli(*COMPARE, "x.db").stderr == f"error: {damaged('day 2026-02-27 of server a')}\n"
 

@@ -1,0 +1,261 @@
+"""The bands that the values of a server are divided into, and the rows of those of several."""
+
+import random
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, Build, server
+from described import described_bands, described_rows, packed, stored_rows
+from observed import LARGEST, Observed, days_of_values
+from server_rows import server_of
+from srvstat.contract.ranges import Window
+from srvstat.contract.requests import ServerReference
+from srvstat.snapshot.bands import (
+    BANDS_A_SERVER,
+    Bands,
+    Members,
+    band_rows,
+    divide_into_bands,
+    join_digests,
+    number_values,
+    read_bands,
+)
+from srvstat.snapshot.digest import row_digest
+from srvstat.snapshot.read import open_file
+from srvstat.stats import statistics_of
+
+KEY = 7
+
+
+@st.composite
+def players_of_days(draw: st.DrawFn) -> tuple[list[int], int]:
+    """Draw the players of a server, some of them frequent, and on how many days."""
+    drawn = random.Random(draw(st.integers(0, 2**32)))  # noqa: S311 - it is no secret
+    count = draw(st.integers(1, 30) | st.integers(1, 3_000))
+    highest = draw(st.sampled_from([0, 5, 60, 1_000, 10**6, LARGEST]))
+    heavy = [drawn.randint(0, highest) for _ in range(3)]
+    share = draw(st.sampled_from([0, 0.05, 0.5]))
+    players = [
+        drawn.choice(heavy) if drawn.random() < share else drawn.randint(0, highest)
+        for _ in range(count)
+    ]
+    return players, draw(st.integers(1, count))
+
+
+def values_of(starts: Sequence[int], players: Sequence[int]) -> list[Counter[int]]:
+    """Return how often each value of each band was observed."""
+    bands: list[Counter[int]] = [Counter() for _ in starts]
+    for value in players:
+        bands[bisect_right(starts, value) - 1][value] += 1
+    return bands
+
+
+@settings(max_examples=300)
+@given(case=players_of_days())
+def test_bands_are_full_or_single_values_and_none_is_too_full(case: tuple[list[int], int]) -> None:
+    players, days = case
+    count, a_day = len(players), len(players) // days
+
+    starts = divide_into_bands(players, days)
+
+    bands = values_of(starts, players)
+    assert [min(band) for band in bands] == list(starts)
+    if len({*players}) <= min(4096, 16 * a_day):
+        event("a band for each value")
+        assert list(starts) == sorted({*players})
+        return
+    event("bands of several values")
+    wanted = max(16, min(a_day, 256))
+    full = -(-count // wanted)
+    for band in bands:
+        assert len(band) == 1 or (band.total() < 2 * full and max(band.values()) < full)
+    assert len(starts) <= 2 * wanted + 1
+
+
+@settings(max_examples=300)
+@given(case=players_of_days())
+def test_the_bands_are_those_that_their_description_gives(case: tuple[list[int], int]) -> None:
+    players, days = case
+    groups = described_bands(players, days)
+
+    starts = divide_into_bands(players, days)
+
+    assert list(starts) == [group[0] for group in groups]
+    assert number_values(sorted({*players}), starts) == {
+        value: number for number, group in enumerate(groups) for value in group
+    }
+
+
+BORDERS = [
+    (24, 24, 16, True),
+    (24, 24, 17, False),
+    (39, 20, 16, True),
+    (39, 20, 17, False),
+    (40, 20, 32, True),
+    (40, 20, 33, False),
+    (5_100, 20, 4_080, True),
+    (5_100, 20, 4_081, False),
+    (5_120, 20, 4_096, True),
+    (5_120, 20, 4_097, False),
+    (9_000, 2, 4_096, True),
+    (9_000, 2, 4_097, False),
+]
+
+
+@pytest.mark.parametrize(("observations", "days", "values", "is_single"), BORDERS)
+def test_up_to_4096_values_and_16_an_observation_of_a_day_are_bands(
+    observations: int, days: int, values: int, is_single: bool
+) -> None:
+    players = [LARGEST - at % values for at in range(observations)]
+
+    starts = divide_into_bands(players, days)
+
+    assert (len(starts) == values) is is_single
+
+
+@pytest.mark.parametrize(
+    ("observations", "days", "bands"),
+    [
+        (5_000, 5_000, 16),
+        (16 * 300, 300, 16),
+        (17 * 300, 300, 17),
+        (256 * 100, 100, 256),
+        (257 * 100, 100, 256),
+        (1_000_000, 3_900, 256),
+    ],
+)
+def test_there_are_as_many_bands_as_observations_of_a_day_from_16_to_256(
+    observations: int, days: int, bands: int
+) -> None:
+    # Each value is observed once, so that all bands are equally full.
+    starts = divide_into_bands(range(observations), days)
+
+    full = -(-observations // bands)
+    assert list(starts) == list(range(0, observations, full))
+
+
+def test_many_observations_have_a_band_for_each_100_000(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("srvstat.snapshot.bands._MOST_OBSERVATIONS_A_BAND", 10)
+
+    starts = divide_into_bands(range(5_000), 5_000)
+
+    assert list(starts) == list(range(0, 5_000, 10))
+
+
+def test_a_value_as_frequent_as_a_full_band_has_its_own() -> None:
+    # Of 200 observations on 50 days, 13 are a full band.
+    light = [*range(100, 180), *range(300, 380)]
+    players = [*light, *[200] * 13, *[201] * 12, *[202] * 14, 203]
+
+    starts = divide_into_bands(players, 50)
+
+    assert 200 in starts
+    assert 201 in starts
+    bands = dict(zip(starts, values_of(starts, players), strict=True))
+    assert bands[200] == {200: 13}
+    assert bands[202] == {202: 14}
+
+
+def rows_of(players: Sequence[int], starts: Sequence[int]) -> list[tuple[Any, ...]]:
+    numbers = number_values(sorted({*players}), starts)
+    return list(band_rows(KEY, players, starts, numbers))
+
+
+def test_the_row_of_a_band_has_its_players_above_the_least_in_the_order_of_time() -> None:
+    rows = rows_of([9, 300, 5, 7, 5, 40, 3, 812, 9], [3, 9, 40, 300])
+
+    assert rows == [
+        (7_000_000, 4, bytes([2, 4, 2, 0])),
+        (7_000_003, 2, b"\0\0\0\2"),
+    ]
+    assert rows_of([5, 9, 5], [5, 9]) == []
+    assert rows_of([], []) == []
+
+
+@pytest.mark.parametrize(
+    ("above", "width"), [(255, 1), (256, 2), (65_536, 4), (2**32, 8), (LARGEST - 3, 8)]
+)
+def test_the_players_of_a_band_take_the_fewest_bytes(above: int, width: int) -> None:
+    assert rows_of([3, 3 + above], [3]) == [
+        (7_000_000, 2, bytes(width) + above.to_bytes(width, "little"))
+    ]
+
+
+def test_a_band_of_one_value_has_zeros_for_a_digest_and_none_where_all_have_one() -> None:
+    rows = rows_of([3, 5, 9, 40, 41], [3, 9, 40])
+    digests = [row_digest("bands", rows[0]), bytes(16), row_digest("bands", rows[1])]
+
+    assert join_digests(rows, 3) == b"".join(digests)
+    assert join_digests([], 3) == b""
+    bands = Bands([3, 9, 40], join_digests(rows, 3))
+    assert [bands.digest(band) for band in range(3)] == [digests[0], None, digests[2]]
+    assert [Bands([3, 9], b"").digest(band) for band in range(2)] == [None, None]
+
+
+@given(starts=st.sets(st.integers(0, LARGEST), max_size=40).map(sorted))
+def test_the_bands_of_a_server_read_back(starts: list[int]) -> None:
+    row = server_of(KEY, band_count=len(starts), bands=packed(starts), band_digests=b"digests")
+
+    bands = read_bands(row)
+
+    assert (list(bands.starts), bands.digests) == (starts, b"digests")
+
+
+@pytest.mark.parametrize(("count", "bands"), [(2, b"\1\2\3"), (-1, b"\1"), (1, b""), (2**62, b"")])
+def test_bands_of_another_number_are_none(count: int, bands: bytes) -> None:
+    with pytest.raises(ValueError, match="width"):
+        read_bands(server_of(KEY, band_count=count, bands=bands))
+
+
+@given(data=st.data(), above=st.lists(st.integers(0, 70_000), min_size=1, max_size=50))
+def test_a_rank_among_some_members_of_a_band_is_found(
+    data: st.DataObject, above: list[int]
+) -> None:
+    first = data.draw(st.integers(0, len(above) - 1))
+    last = data.draw(st.integers(first + 1, len(above)))
+    members = Members(100, len(above), packed(above))
+
+    found = [members.value_at(rank, first, last) for rank in range(last - first)]
+
+    assert found == sorted(value + 100 for value in above[first:last])
+
+
+@pytest.mark.parametrize(("rank", "first", "last"), [(0, 2, 2), (2, 0, 2), (0, 3, 9)])
+def test_a_rank_that_no_member_has_is_an_error(rank: int, first: int, last: int) -> None:
+    with pytest.raises((ValueError, LookupError)):
+        Members(100, 3, b"\1\2\3").value_at(rank, first, last)
+
+
+def test_servers_of_every_kind_of_bands_have_the_rows_described(build: Build) -> None:
+    drawn = random.Random(5)  # noqa: S311 - it is no secret
+    of = {
+        "few": days_of_values([at % 7 for at in range(90)], 1),
+        "heavy": days_of_values([500 if at % 3 else drawn.randrange(999) for at in range(300)], 2),
+        "large": days_of_values([drawn.randrange(LARGEST) for _ in range(600)], 4),
+        "light": days_of_values([drawn.randrange(4_000) for _ in range(2_000)], 20),
+        "silent": Observed([], []),
+        "single": days_of_values([LARGEST] * 3, 1),
+    }
+    path = build(map(server, of), [row for name, one in of.items() for row in one.rows(name)])
+
+    stored = stored_rows(path)
+
+    assert stored == described_rows(path)
+    assert {row[0] // BANDS_A_SERVER for row in stored["bands"]} == {2, 3, 4}
+    with closing(open_file(path)) as snapshot:
+        for number, (name, observed) in enumerate(of.items(), 1):
+            (row,) = snapshot.find([ServerReference(identifier=name, by="id")])
+            assert row is not None
+            wide = [each for each in stored["bands"] if each[0] // BANDS_A_SERVER == number]
+            assert snapshot.rows.prove_bands(row) == len(wide)
+            for start, end in ((-1, AS_OF), (3 * DAY, 40 * DAY), (50 * DAY + 1, 51 * DAY + 9)):
+                window = Window(start, end)
+                expected = statistics_of(observed.within(window))
+                assert snapshot.statistics([row], window) == [expected]

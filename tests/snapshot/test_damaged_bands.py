@@ -1,0 +1,174 @@
+"""Bands and calendars that were changed after they were built, with their digests or without."""
+
+import random
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from conftest import AS_OF, DAY, Cli, csv, ndjson, server, srvstat
+from forging import change, forge
+
+RANGES = ("24h", "7d", "30d", "90d", "1y")
+MOMENTS = (AS_OF, AS_OF - 50 * DAY, AS_OF - 110 * DAY - DAY // 2, AS_OF - 200 * DAY)
+QUESTIONS = [
+    ("compare", "wide", "even", "--range", range_, "--at", str(at), "--json", "-s")
+    for range_ in RANGES
+    for at in MOMENTS
+]
+YEAR = QUESTIONS[16]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a snapshot of 130 days: a server of bands of several values, and one of single ones."""
+    directory = tmp_path_factory.mktemp("sound")
+    drawn = random.Random(3)  # noqa: S311 - it is no secret
+    days = [AS_OF - day * DAY for day in range(130)]
+    rows = [("wide", at, drawn.randrange(900)) for at in days]
+    rows += [("even", at, drawn.randrange(7)) for at in days]
+    (directory / "servers.ndjson").write_bytes(ndjson([server("even"), server("wide")]))
+    (directory / "rows.csv").write_bytes(csv(rows))
+    sources = ("--servers", "servers.ndjson", "--observations", "rows.csv")
+    ran = srvstat("snapshot", "build", "sound.db", *sources, cwd=directory)
+    assert ran.exit_code == 0, ran.stderr
+    return directory / "sound.db"
+
+
+@pytest.fixture
+def path(sound: Path, tmp_path: Path) -> str:
+    """Copy the snapshot."""
+    return str(shutil.copy(sound, tmp_path / "x.db"))
+
+
+def test_the_snapshot_has_rows_of_every_table(sound: Path) -> None:
+    with closing(sqlite3.connect(sound)) as connection:
+        for table in ("bands", "calendars"):
+            ((count,),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()  # noqa: S608 - names of ours
+            assert count > 5, table
+
+
+def check_answers(cli: Cli, path: str, sound: Path, part: str) -> None:
+    """Ask a damaged snapshot everything: each answer is right or names a part, and one does."""
+    refused = 0
+    for question in QUESTIONS:
+        ran = cli(*question, path)
+        if ran.exit_code == 0:
+            assert ran.stdout == cli(*question, str(sound)).stdout
+        else:
+            refused += 1
+            assert (ran.exit_code, ran.stdout) == (3, b"")
+            assert ran.stderr.startswith(f"error: {path}: damaged ({part}")
+    assert refused
+    ran = cli("snapshot", "verify", path)
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+
+
+BANDS = "the bands of server wide"
+CALENDAR = "the calendar of server wide"
+
+CHANGED = {
+    "DELETE FROM bands": BANDS,
+    "DELETE FROM bands WHERE server_band = (SELECT max(server_band) FROM bands)": BANDS,
+    "UPDATE bands SET players = substr(players, 2)": BANDS,
+    "UPDATE bands SET players = zeroblob(length(players))": BANDS,
+    "UPDATE bands SET players = CAST(players AS TEXT)": BANDS,
+    "UPDATE bands SET observation_count = observation_count - 1": BANDS,
+    "UPDATE bands SET server_band = 2 * server_band": BANDS,
+    "DELETE FROM calendars": CALENDAR,
+    "UPDATE calendars SET days = substr(days, 3)": CALENDAR,
+    "UPDATE calendars SET days = x'', digests = x''": CALENDAR,
+    "UPDATE calendars SET digests = zeroblob(512)": CALENDAR,
+    "UPDATE calendars SET server_block = server_block + 5000": CALENDAR,
+}
+
+
+@pytest.mark.parametrize("sql", CHANGED)
+def test_a_changed_row_is_refused_by_what_reads_it_and_has_its_name(
+    sql: str, path: str, sound: Path, cli: Cli
+) -> None:
+    change(path, sql)
+
+    check_answers(cli, path, sound, CHANGED[sql])
+
+
+FORGED = {
+    "DELETE FROM bands": BANDS,
+    "UPDATE bands SET players = substr(players, 2)": "the days",
+    "UPDATE bands SET players = x''": "the days",
+    "UPDATE bands SET players = 'secret'": "the days",
+    "UPDATE bands SET players = NULL": "the days",
+    "UPDATE bands SET observation_count = observation_count - 1": "the days",
+    "UPDATE bands SET observation_count = observation_count + 1": "the days",
+    "UPDATE bands SET observation_count = 0": "the days",
+    "UPDATE bands SET observation_count = -observation_count": "the days",
+    "UPDATE bands SET observation_count = 4611686018427387904": "the days",
+    "UPDATE bands SET observation_count = 'secret'": "the days",
+    "UPDATE bands SET observation_count = 1, players = zeroblob(1)": "the days",
+    "UPDATE servers SET band_count = band_count + 1": BANDS,
+    "UPDATE servers SET band_count = -1": BANDS,
+    "UPDATE servers SET band_count = 4611686018427387904": BANDS,
+    "UPDATE servers SET bands = substr(bands, 3), band_count = band_count - 1": "the days",
+    "UPDATE servers SET bands = x'', band_count = 0": "the days",
+    "DELETE FROM calendars": CALENDAR,
+    "UPDATE calendars SET days = substr(days, 2)": CALENDAR,
+    "UPDATE calendars SET days = NULL": CALENDAR,
+    "UPDATE calendars SET digests = NULL": CALENDAR,
+    "UPDATE calendars SET days = 'secret'": CALENDAR,
+    "UPDATE calendars SET digests = zeroblob(length(digests))": "day 20",
+    "UPDATE servers SET blocks = substr(blocks, 2) WHERE id = 'wide'": CALENDAR,
+    "UPDATE servers SET blocks = x'' WHERE id = 'wide'": CALENDAR,
+    "UPDATE servers SET days = substr(days, 2) WHERE id = 'wide'": CALENDAR,
+    "UPDATE servers SET day_digests = x'' WHERE id = 'wide'": CALENDAR,
+}
+
+
+@pytest.mark.parametrize("sql", FORGED)
+def test_what_no_build_makes_is_refused_even_with_all_its_digests(
+    sql: str, path: str, sound: Path, cli: Cli
+) -> None:
+    forge(path, sql)
+
+    check_answers(cli, path, sound, FORGED[sql])
+
+
+CONSISTENT = {
+    "UPDATE bands SET players = zeroblob(length(players))": BANDS,
+    "UPDATE bands SET observation_count = observation_count * 2, players = players || players": (
+        BANDS
+    ),
+    "UPDATE servers SET band_digests = x'' WHERE id = 'wide'": BANDS,
+    "UPDATE servers SET band_digests = band_digests || zeroblob(16) WHERE id = 'wide'": BANDS,
+    "UPDATE servers SET band_digests = zeroblob(16 * band_count) WHERE id = 'even'": (
+        "the bands of server even"
+    ),
+    "INSERT INTO bands VALUES (1000000, 1, x'00')": "the table bands",
+    "INSERT INTO bands VALUES (9000000, 1, x'00')": "the table bands",
+    "INSERT INTO calendars VALUES (25000, x'00', zeroblob(16))": "the table calendars",
+    "INSERT INTO calendars VALUES (90000, x'00', zeroblob(16))": "the table calendars",
+    "UPDATE observations SET players = 901 WHERE server = 2 AND players ="
+    " (SELECT max(players) FROM observations)": "day ",
+    "UPDATE calendars SET days = x'00' || substr(days, 2)": "",
+    "UPDATE servers SET blocks = zeroblob(length(blocks))": "",
+}
+
+
+@pytest.mark.parametrize("sql", CONSISTENT)
+def test_verify_finds_what_answers_cannot_tell(sql: str, path: str, cli: Cli) -> None:
+    forge(path, sql)
+
+    for question in QUESTIONS:
+        assert cli(*question, path).exit_code in (0, 3)
+    ran = cli("snapshot", "verify", path)
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+    assert ran.stderr.startswith(f"error: {path}: damaged ({CONSISTENT[sql]}")
+
+
+def test_days_that_are_gone_with_their_calendars_are_found_by_verify(path: str, cli: Cli) -> None:
+    forge(path, "DELETE FROM days WHERE server_day / 10000000 = 2 AND server_day % 4 = 0")
+
+    for question in QUESTIONS:
+        assert cli(*question, path).exit_code in (0, 3)
+    assert "damaged (day 20" in cli("snapshot", "verify", path).stderr
