@@ -20,7 +20,7 @@ from harms import (
 
 _ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 _ROOT_OF = "(SELECT rootpage FROM sqlite_schema WHERE name = '{}')"
-_LAST_DAY_OF_UNEVEN = "(SELECT max(server_day) FROM days WHERE server_day / 10000000 = 5)"
+_LAST_DAY_OF_UNEVEN = "(SELECT max(server_day) FROM days WHERE server_day / 10000000 = 6)"
 
 
 def _uneven(assignment: str) -> Harm:
@@ -114,10 +114,10 @@ CONTENTS: Mapping[str, Harm] = {
     "neither offline nor online": _uneven("offline = 2"),
     "no server": changed("DELETE FROM servers"),
     "a server more": changed(
-        "INSERT INTO servers SELECT 7, 'secret', 'secret', game, hostname, project_name,"
+        "INSERT INTO servers SELECT 8, 'secret', 'secret', game, hostname, project_name,"
         " project_description, region, players_current, players_max, tags, flags, chat_url,"
         " icon_url, offline, first_seen_at, updated_at, current_is_stand_in, 0, NULL, NULL,"
-        " calendar_digest"
+        " days, day_digests, blocks, block_digests, band_count, bands, band_digests"
         " FROM servers WHERE id = 'once'"
     ),
     "players that are a text": changed("UPDATE observations SET players = 'secret'"),
@@ -148,6 +148,15 @@ CONTENTS: Mapping[str, Harm] = {
     "servers whose page is its own child": own_child("servers"),
     "days whose page is its own child": own_child("days"),
     "observations whose page is its own child": own_child("observations"),
+    "bands whose page is its own child": own_child("bands"),
+    "calendars whose page is its own child": own_child("calendars"),
+    "bands of 300 MB": changed(
+        "UPDATE bands SET players = zeroblob(300000000), observation_count = 300000000"
+        " WHERE server_band = (SELECT max(server_band) FROM bands)"
+    ),
+    "a band more": changed("INSERT INTO bands VALUES (9000000, 1, x'00')"),
+    "no bands": changed("DELETE FROM bands"),
+    "no calendars": changed("DELETE FROM calendars"),
     "days that end where they begin": last_child("days", "days"),
     "days that end in the observations": last_child("days", "observations"),
     "days that end in the servers": last_child("days", "servers"),
@@ -168,7 +177,7 @@ FORGERIES: Mapping[str, Harm] = {
     "an identifier of 1 MB": _forged_uneven("cfx_id = printf('%.*c', 1000000, 'x')"),
     "an identifier that drives a terminal": forged(
         "UPDATE servers SET id = char(27) || '[2J' || 'secret' WHERE id = 'wide';"
-        " UPDATE observations SET players = players + 1 WHERE server = 6"
+        " UPDATE observations SET players = players + 1 WHERE server = 7"
     ),
     "tags of 400,000 lists": _forged_uneven("tags = printf('%.*c', 400000, '[')"),
     "tags of 400,000 objects": _forged_uneven(
@@ -178,9 +187,26 @@ FORGERIES: Mapping[str, Harm] = {
     "300,000 tags": _forged_uneven(
         "tags = '[' || replace(printf('%.*c', 299999, '0'), '0', '\"\",') || '\"\"]'"
     ),
-    "a histogram of 2^62 values": forged("UPDATE days SET highest = 4611686018427387904"),
-    "a sum beyond an integer": forged(
-        "UPDATE days SET prefix_sum = 9223372036854775807 WHERE prefix_sum IS NOT NULL"
+    "2^62 bands": forged("UPDATE servers SET band_count = 4611686018427387904"),
+    "900,000 bands": _forged_uneven("band_count = 900000, bands = zeroblob(900000)"),
+    "a million digests of bands": _forged_uneven("band_digests = zeroblob(16000000)"),
+    "a sum beyond a double": forged("UPDATE days SET prefix_sum = randomblob(200)"),
+    "a sum of 2 MB": forged("UPDATE days SET prefix_sum = randomblob(2000000)"),
+    "bands of 2 MB": forged("UPDATE bands SET players = zeroblob(8 * observation_count * 1000)"),
+    "bands of 500,000 observations": forged(
+        "UPDATE bands SET players = zeroblob(500000), observation_count = 500000"
+    ),
+    "bands of 2^62 observations": forged(
+        "UPDATE bands SET players = x'', observation_count = 4611686018427387904"
+    ),
+    "a calendar of 100,000 days a block": forged(
+        "UPDATE calendars SET days = zeroblob(400000), digests = zeroblob(1600000)"
+    ),
+    "500,000 blocks": _forged_uneven(
+        "blocks = zeroblob(1000000), block_digests = zeroblob(8000000)"
+    ),
+    "blocks in another order than their days": forged(
+        "UPDATE servers SET blocks = zeroblob(length(blocks))"
     ),
     "a day of 500,000 observations at once": forged(
         "UPDATE days SET times = zeroblob(500000), players = zeroblob(500000),"
@@ -191,7 +217,7 @@ FORGERIES: Mapping[str, Harm] = {
         f" WHERE server_day = {_LAST_DAY_OF_UNEVEN}"
     ),
     "a day after time": forged(
-        f"UPDATE days SET server_day = 59999999 WHERE server_day = {_LAST_DAY_OF_UNEVEN}"
+        f"UPDATE days SET server_day = 69999999 WHERE server_day = {_LAST_DAY_OF_UNEVEN}"
     ),
     "a server seen after time": _forged_uneven("first_seen_at = 9223372036854775807"),
     "an as_of after time": forged("UPDATE snapshot SET as_of = 9223372036854775807"),

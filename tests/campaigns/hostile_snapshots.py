@@ -152,13 +152,15 @@ def right_answers() -> list[bytes | str]:
 
 @cache
 def _sound_snapshot() -> bytes:
-    """Build a snapshot of three servers, the last of which has too high counts for a histogram."""
+    """Build a snapshot of three servers, with large counts and with bands of several values."""
     times = range(AS_OF - 3 * DAY, AS_OF + 1, DAY // 4)
     observations = [
         (name, at, factor * (at // DAY % 7))
         for name, factor in (("a", 1), ("b", 20), ("c", 2**40))
         for at in times
     ]
+    # More days than the row of the server holds, and more values than bands.
+    observations += [("b", AS_OF - day * DAY, day * 40 % 999) for day in range(4, 74)]
     records = [server(name, tags=["x", "\u65e5"], hostname=name * 3) for name in "abc"]
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "servers.ndjson").write_bytes(ndjson(records))
@@ -200,7 +202,7 @@ def _columns() -> list[tuple[str, str]]:
     """Return every column that answers read, with its table."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.deserialize(_sound_snapshot())
-        names = ("snapshot", "directory", "servers", "calendars", "days")
+        names = ("snapshot", "directory", "servers", "calendars", "bands", "days")
         return [
             (table, column)
             for table in names

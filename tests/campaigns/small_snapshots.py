@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from srvstat.sources.source import Source
 HOUR = DAY // 24
 MIDNIGHT = AS_OF // DAY * DAY
 
-PUBLISHED = ("away", "busy", "once", "silent", "uneven", "wide")
+PUBLISHED = ("away", "busy", "daily", "once", "silent", "uneven", "wide")
 """The servers of both. The cfxId of `once` is the id of `busy`."""
 
 HIDDEN = "hidden"
@@ -25,6 +26,7 @@ _LONG = "Ein Haus am Fluß; 川沿いの家. " * 500
 _SERVERS = (
     server("away", offline=True, players={"max": 64}),
     server("busy", hostname=_NOT_ASCII, players={"current": 411, "max": 600}),
+    server("daily", players={"current": 3, "max": 900}),
     server("once", cfxId="busy", game="game_b", updatedAt="2026-02-27T01:02:03.004Z"),
     server("silent", players={"current": None, "max": 9}),
     server(
@@ -75,23 +77,36 @@ def build_small_snapshot(directory: Path, seed: int) -> Path:
 
 _Row = tuple[str, int, int]
 
+_DISTINCT = 8
+"""Each day has its own values, so that snapshots of all seeds have the same bands of them."""
+
 
 def _observations(drawn: random.Random) -> Iterator[_Row]:
     """Return the observations of every server, with days and hours in which there are none."""
-    for at in _half_hours():
-        yield "busy", at, drawn.randrange(5, 605)
+    # The same values in another order, so that snapshots of all seeds have the same bands.
+    times = [*_half_hours()]
+    yield from zip(repeat("busy"), times, _shuffled(drawn, range(5, 405), len(times)), strict=False)
     for day in (1, 2, 40):
         for hour in range(0, 24, 3):
             yield "wide", MIDNIGHT - day * DAY + hour * HOUR, drawn.randrange(2**33)
-    for number in range(40):
-        yield "uneven", AS_OF - (number * number * 7_919_003) % (5 * DAY), drawn.randrange(12)
+    # More days than the server's row holds, and more values than bands.
+    for day in range(1, 71):
+        yield "daily", MIDNIGHT - day * DAY + 5 * HOUR, _DISTINCT * day + drawn.randrange(_DISTINCT)
+    for number, players in enumerate(_shuffled(drawn, range(12), 40)):
+        yield "uneven", AS_OF - (number * number * 7_919_003) % (5 * DAY), players
     yield "away", AS_OF - 3 * DAY, 0
     yield "away", AS_OF - 3 * DAY + 1, drawn.randrange(1, 200)
     yield "once", AS_OF - 12 * HOUR, drawn.randrange(100)
-    # The lowest and the highest say how much space a server's days take.
     yield "busy", AS_OF - 7, 4
     yield "busy", AS_OF - 5, 605
     yield HIDDEN, AS_OF, 7
+
+
+def _shuffled(drawn: random.Random, values: range, count: int) -> list[int]:
+    """Return so many values, each as often as any other, in an order drawn."""
+    found = [values[number % len(values)] for number in range(count)]
+    drawn.shuffle(found)
+    return found
 
 
 def _half_hours() -> Iterator[int]:

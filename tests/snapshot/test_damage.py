@@ -42,7 +42,12 @@ DAYS = {
     "a day with half a histogram": "UPDATE days SET cumulative = substr(cumulative, 2)",
     "a day with a histogram of nothing": "UPDATE days SET cumulative = x''",
     "a day without a sum": "UPDATE days SET prefix_sum = NULL",
-    "a day without a lowest": "UPDATE days SET lowest = NULL",
+    "a day whose sum is a number": "UPDATE days SET prefix_sum = 5",
+    "a last day whose sum is more than a double": (
+        "UPDATE days SET prefix_sum = CAST(zeroblob(200) || x'ff' AS BLOB)"
+        " WHERE server_day = (SELECT max(server_day) FROM days WHERE server_day / 10000000 ="
+        " (SELECT server FROM servers WHERE id = 'harbor-city'))"
+    ),
     "a day that knows no neighbours": (
         "UPDATE days SET players_before = NULL, players_after = NULL,"
         " times = zeroblob(length(times))"

@@ -121,7 +121,6 @@ FORGED = {
     "UPDATE servers SET blocks = substr(blocks, 2) WHERE id = 'wide'": CALENDAR,
     "UPDATE servers SET blocks = x'' WHERE id = 'wide'": CALENDAR,
     "UPDATE servers SET days = substr(days, 2) WHERE id = 'wide'": CALENDAR,
-    "UPDATE servers SET day_digests = x'' WHERE id = 'wide'": CALENDAR,
 }
 
 
@@ -135,12 +134,13 @@ def test_what_no_build_makes_is_refused_even_with_all_its_digests(
 
 
 CONSISTENT = {
+    "UPDATE servers SET day_digests = x'' WHERE id = 'wide'": "day 20",
     "UPDATE bands SET players = zeroblob(length(players))": BANDS,
-    "UPDATE bands SET observation_count = observation_count * 2, players = players || players": (
-        BANDS
-    ),
+    "UPDATE bands SET players = CAST(players || players AS BLOB),"
+    " observation_count = observation_count * 2": BANDS,
     "UPDATE servers SET band_digests = x'' WHERE id = 'wide'": BANDS,
-    "UPDATE servers SET band_digests = band_digests || zeroblob(16) WHERE id = 'wide'": BANDS,
+    "UPDATE servers SET band_digests = CAST(band_digests || zeroblob(16) AS BLOB)"
+    " WHERE id = 'wide'": BANDS,
     "UPDATE servers SET band_digests = zeroblob(16 * band_count) WHERE id = 'even'": (
         "the bands of server even"
     ),
@@ -150,7 +150,7 @@ CONSISTENT = {
     "INSERT INTO calendars VALUES (90000, x'00', zeroblob(16))": "the table calendars",
     "UPDATE observations SET players = 901 WHERE server = 2 AND players ="
     " (SELECT max(players) FROM observations)": "day ",
-    "UPDATE calendars SET days = x'00' || substr(days, 2)": "",
+    "UPDATE calendars SET days = CAST(x'00' || substr(days, 2) AS BLOB)": "",
     "UPDATE servers SET blocks = zeroblob(length(blocks))": "",
 }
 

@@ -22,17 +22,19 @@ RSS_UNITS_A_MIB = 1 << 20 if sys.platform == "darwin" else 1 << 10
 
 COMMANDS: Mapping[str, list[str]] = {
     "get": ["get", "uneven", "--json", "--snapshot"],
-    "compare": ["compare", "busy", "wide", "uneven", "away", "once", "--json", "--snapshot"],
+    "compare": ["compare", "busy", "wide", "uneven", "away", "daily", "--json", "--snapshot"],
+    "year": ["compare", "once", "daily", "--range", "1y", "--json", "--snapshot"],
     "table": ["compare", "busy", "uneven", "--range", "1y", "--table", "--snapshot"],
     "info": ["snapshot", "info", "--json"],
     "verify": ["snapshot", "verify", "--json"],
 }
 _KNOWN = "|".join(PUBLISHED)
+_OF_A_SERVER = "(day [0-9-]{10}|the (calendar|bands|days|observations))"
 _PARTS = (
-    "the (whole file|directory of identifiers|servers|calendars|days|table [a-z]+)",
+    "the (whole file|directory of identifiers|servers|calendars|bands|days|table [a-z]+)",
     "its (header|tables|own row)",
     "what SQLite keeps beside the rows",
-    rf"((day [0-9-]{{10}}|the (calendar|days|observations)) of )?(a server|server ({_KNOWN}))",
+    rf"({_OF_A_SERVER} of )?(a server|server ({_KNOWN}))",
 )
 REASON = re.compile(
     rf"damaged \(({'|'.join(_PARTS)})\); copy it again, or build one with"
