@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import AS_OF, DAY, Cli, csv, ndjson, server, srvstat
+from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server, srvstat
 from forging import change, forge
 
 RANGES = ("24h", "7d", "30d", "90d", "1y")
@@ -172,3 +172,19 @@ def test_days_that_are_gone_with_their_calendars_are_found_by_verify(path: str, 
     for question in QUESTIONS:
         assert cli(*question, path).exit_code in (0, 3)
     assert "damaged (day 20" in cli("snapshot", "verify", path).stderr
+
+
+def test_blocks_that_begin_after_their_edges_are_not_searched_for_ever(
+    build: Build,
+) -> None:
+    days = [first + day for first in (0, 100, 200, 300) for day in range(32)]
+    path = build([server("a"), server("b")], [("a", day * DAY, 5) for day in days])
+    forge(path, "UPDATE days SET times = x'ffffffff'")
+    # The second block, which begins with day 100, seems to begin with day 50.
+    forge(path, "UPDATE servers SET blocks = x'00001f0032008300c800e700' WHERE id = 'a'")
+
+    ran = srvstat(
+        "compare", "a", "b", *("--range", "24h", "--at", str(60 * DAY)), "-s", path, "--table"
+    )
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+    assert ran.stderr.startswith(f"error: {path}: damaged (the calendar of server a)")

@@ -35,7 +35,12 @@ class Block(NamedTuple):
     digests: bytes
 
     def entry(self, position: int) -> Entry:
-        """Return the day at a position."""
+        """Return the day at a position.
+
+        Raises LookupError where there is none: an edge that is not its block's finds one before it.
+        """
+        if position < 0:
+            raise IndexError(position)
         at = position * DIGEST_BYTES
         return Entry(self.days[position], self.digests[at : at + DIGEST_BYTES])
 
