@@ -92,9 +92,10 @@ def _calendar(
     days: Sequence[tuple[int, bytes]],
     before: Mapping[int, _Row],
     after: Mapping[int, _Row],
-) -> dict[str, bytes]:
+) -> dict[str, Any]:
     """Store the calendar of a server but for the rows that were changed, and return its columns."""
-    columns, rows = split_calendar(server, [day for day, _ in days], [each for _, each in days])
+    columns, made = split_calendar(server, [day for day, _ in days], [each for _, each in days])
+    rows: list[_Row] = list(made)
     stored = [
         row if after.get(row[0]) == before.get(row[0]) else after.get(row[0], row) for row in rows
     ]
