@@ -22,7 +22,8 @@ def stored_rows(path: str) -> dict[str, _Rows]:
         "bands": "SELECT * FROM bands ORDER BY server_band",
         "servers": (
             "SELECT server, observation_count, first_observed_at, last_observed_at, days,"
-            " day_digests, blocks, block_digests, band_count, bands, band_digests"
+            " day_digests, blocks, block_digests, band_count, bands, band_digests,"
+            " player_sum, cumulative, last_players"
             " FROM servers ORDER BY server"
         ),
     }
@@ -72,6 +73,9 @@ def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows
             b"".join(row_digest("calendars", row) for row in calendars),
             *(len(groups), packed([group[0] for group in groups])),
             b"".join(of_bands) if bands else b"",
+            sum_described(players),
+            cumulative_described(players, [group[0] for group in groups]),
+            players[-1] if players else None,
         )
     )
 
@@ -84,7 +88,7 @@ def described_bands(players: Sequence[int], days: int) -> list[list[int]]:
     a_day = len(players) // days
     if len(counts) <= 4096 and len(counts) <= 16 * a_day:
         return [[value] for value in sorted(counts)]
-    wanted = max(sorted([16, a_day, 256])[1], len(players) // 100_000)
+    wanted = max(sorted([16, a_day, 512])[1], len(players) // 100_000)
     groups: list[list[int]] = []
     for value in sorted(counts):
         # A full band takes no more values, and one value that fills a band shares none.
@@ -107,8 +111,6 @@ def _days(key: int, pairs: Sequence[tuple[int, int]], starts: Sequence[int]) -> 
         before = [value for at, value in pairs if at < day * DAY]
         after = [value for at, value in pairs if at >= (day + 1) * DAY]
         prefix = before + players[: len(players) // 2]
-        ranked = sorted(prefix)
-        total = sum(prefix)
         found.append(
             (
                 key * 10_000_000 + day,
@@ -118,15 +120,24 @@ def _days(key: int, pairs: Sequence[tuple[int, int]], starts: Sequence[int]) -> 
                 before[-1] if before else None,
                 after[0] if after else None,
                 len(prefix),
-                total.to_bytes(-(-total.bit_length() // 8), "little"),
-                # As many as are below the next band; all in and before the last one.
-                packed(
-                    [bisect_right(ranked, start - 1) for start in starts[1:]] + [len(prefix)],
-                    len(prefix),
-                ),
+                sum_described(prefix),
+                cumulative_described(prefix, starts),
             )
         )
     return found
+
+
+def sum_described(players: Sequence[int]) -> bytes:
+    """Return the sum of players as bytes."""
+    total = sum(players)
+    return total.to_bytes(-(-total.bit_length() // 8), "little")
+
+
+def cumulative_described(players: Sequence[int], starts: Sequence[int]) -> bytes:
+    """Return how many of some players lie in each band or before it."""
+    ranked = sorted(players)
+    below = [bisect_right(ranked, start - 1) for start in starts[1:]]
+    return packed([*below, len(ranked)], len(ranked)) if starts else b""
 
 
 def packed(numbers: Sequence[int], greatest: int | None = None) -> bytes:

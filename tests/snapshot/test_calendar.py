@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import DAY, Build, server
@@ -108,7 +108,8 @@ def test_a_server_without_days_has_an_empty_calendar() -> None:
     assert (columns, rows) == (CalendarColumns(b"", b"", b"", b""), [])
     calendar = read_calendar(server_row(columns))
     assert calendar == Calendar([], b"", Block((), b""))
-    assert calendar.blocks_between(0, MOST_DAYS) is None
+    assert calendar.find_block(0) is None
+    assert calendar.find_last_block(MOST_DAYS) is None
 
 
 @pytest.mark.parametrize(("days", "digests"), [(b"\1\2\3", bytes(32)), (b"", bytes(16))])
@@ -121,37 +122,26 @@ def test_days_that_fit_no_digests_are_no_calendar(days: bytes, digests: bytes) -
         read_calendar(server_row(CalendarColumns(b"", b"", days, digests)))
 
 
-@st.composite
-def spans(draw: st.DrawFn) -> tuple[list[int], int, int]:
-    """Draw days, and a first and a last one asked for: near some of them, or far from all."""
-    days = draw(lists_of_days())
-    marks = st.sampled_from([0, 20_500, MOST_DAYS, *days])
-    edges = st.builds(lambda mark, step: max(mark + step, 0), marks, st.integers(-2, 2))
-    first, last = sorted(draw(st.tuples(edges, edges)))
-    return days, first, last
-
-
 @settings(max_examples=500)
-@given(case=spans())
-def test_the_blocks_of_a_span_are_those_with_its_first_and_its_last_day(
-    case: tuple[list[int], int, int],
+@given(data=st.data(), days=lists_of_days())
+def test_the_block_of_the_next_day_and_of_the_one_before_are_found(
+    data: st.DataObject, days: list[int]
 ) -> None:
-    days, first, last = case
+    mark = data.draw(st.sampled_from([0, 20_500, MOST_DAYS, *days]))
+    asked = max(mark + data.draw(st.integers(-2, 2)), 0)
     columns, rows = split(days)
     blocks = read_back(columns, rows)
-    within = [day for day in days if first <= day <= last]
+    calendar = read_calendar(server_row(columns))
 
-    found = read_calendar(server_row(columns)).blocks_between(first, last)
+    first, last = calendar.find_block(asked), calendar.find_last_block(asked)
 
-    event("days" if within else "no days")
-    if within:
-        holding = [at for at, block in enumerate(blocks) if {*block.days} & {*within}]
-        assert found == (holding[0], holding[-1])
-    elif found:
-        # One block around the whole span: only its own days can tell that there are none.
-        assert found[0] == found[1]
-        block = blocks[found[0]].days
-        assert block[0] < first <= last < block[-1]
+    later = [day for day in days if day >= asked]
+    earlier = [day for day in days if day <= asked]
+    assert (first is None, last is None) == (not later, not earlier)
+    if first is not None:
+        assert blocks[first].first_from(asked) == Entry(later[0], digest_of(later[0]))
+    if last is not None:
+        assert blocks[last].last_up_to(asked) == Entry(earlier[-1], digest_of(earlier[-1]))
 
 
 SPREAD = [*range(10, 42), *range(50, 114, 2), *range(200, 232), *range(500, 540)]
@@ -170,15 +160,14 @@ def test_the_days_at_the_ends_of_every_span_are_found(build: Build) -> None:
         assert b is not None
         for first in marks:
             for last in [mark for mark in marks if mark >= first]:
-                of_a, of_b = snapshot.rows.ends([a, b], first, last)
+                of_a, of_b = snapshot.rows.ends([a, b], Window(first * DAY, last * DAY + 1))
                 within = SPREAD[bisect_left(SPREAD, first) : bisect_right(SPREAD, last)]
-                assert of_b is None
-                assert [entry.day for entry in of_a or ()] == (
-                    [within[0], within[-1]] if within else []
-                )
-                assert [
-                    day.server_day % 10_000_000 for day in snapshot.rows.days(a, first, last)
-                ] == within
+                assert not of_b
+                if within:
+                    ends = [within[0], within[-1]] if last < SPREAD[-1] else [within[0]]
+                    assert [entry.day for entry in of_a] == ends
+                days = [day.server_day % 10_000_000 for day in snapshot.rows.days(a, first, last)]
+                assert days == within
 
 
 def test_a_window_in_a_gap_of_an_earlier_block_has_no_observations(build: Build) -> None:

@@ -11,7 +11,7 @@ from conftest import AS_OF, DAY
 from observed import LARGEST, Observed, days_of_values, few_values, many_values, windows
 from srvstat.contract.ranges import Window
 from srvstat.snapshot.bands import BANDS_A_SERVER, Members, divide_into_bands, number_values
-from srvstat.snapshot.days import DAYS_A_SERVER, Day, days_of, observed_in, rank_window
+from srvstat.snapshot.days import DAYS_A_SERVER, Day, days_of, observed_in, rank_between, read_state
 from srvstat.snapshot.derive import derive
 from srvstat.stats import Growth, Statistics, statistics_of, statistics_of_ranking
 
@@ -31,28 +31,30 @@ def derived(observed: Observed) -> tuple[list[Day], list[int], dict[int, Members
             days.append(Day._make(row))
         if table == "bands":
             band = row[0] - KEY * BANDS_A_SERVER
-            members[band] = Members(starts[band], *row[1:])
+            members[band] = Members(*row[1:])
 
     derive(KEY, *observed, take)
     return days, starts, members
 
 
 def told_by_the_ends(observed: Observed, window: Window) -> Statistics:
-    """Choose the two days as `rank_window` documents it, and ask them."""
+    """Choose the two days as `read_state` documents it, and ask them."""
     days, starts, members = derived(observed)
     number = KEY * DAYS_A_SERVER
     first = [day for day in days if day.server_day - number >= window.start // DAY]
     last = [day for day in days if day.server_day - number <= window.end // DAY]
     if not first or not last or first[0].server_day > last[-1].server_day:
         return NOTHING
-    ranking, growth = rank_window(first[0], last[-1], window, starts)
+    start = read_state(first[0], window.start, starts)
+    end = read_state(last[-1], window.end, starts)
+    ranking, growth = rank_between(start, end, starts)
 
     def value_at(rank: int) -> int:
         band = ranking.find_band(rank)
         if band not in members:
             return starts[band]
         within = rank - ranking.count_below(band)
-        return members[band].value_at(within, *ranking.find_members(band))
+        return starts[band] + sorted(members[band].between(*ranking.find_members(band)))[within]
 
     return statistics_of_ranking(ranking, value_at, growth)
 
