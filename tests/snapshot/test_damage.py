@@ -30,23 +30,19 @@ TABLES = {
 }
 
 DAYS = {
-    "fewer observations before a later day": (
-        "UPDATE days SET prefix_count = -prefix_count"
-        " WHERE server_day = (SELECT max(server_day) FROM days WHERE server_day / 10000000 ="
-        " (SELECT server FROM servers WHERE id = 'harbor-city'))"
+    "more observations before a day than there are": (
+        "UPDATE days SET prefix_count = prefix_count + 1000000"
     ),
     "a day without observations": "UPDATE days SET observation_count = 0",
-    "a day of half its observations": "UPDATE days SET observation_count = observation_count / 2",
+    "a day of one observation more": "UPDATE days SET observation_count = observation_count + 1",
     "a day with players of no width": "UPDATE days SET players = substr(players, 2)",
     "a day with times of no width": "UPDATE days SET times = substr(times, 2)",
     "a day with half a histogram": "UPDATE days SET cumulative = substr(cumulative, 2)",
     "a day with a histogram of nothing": "UPDATE days SET cumulative = x''",
     "a day without a sum": "UPDATE days SET prefix_sum = NULL",
     "a day whose sum is a number": "UPDATE days SET prefix_sum = 5",
-    "a last day whose sum is more than a double": (
+    "a day whose sum is more than a double": (
         "UPDATE days SET prefix_sum = CAST(zeroblob(200) || x'ff' AS BLOB)"
-        " WHERE server_day = (SELECT max(server_day) FROM days WHERE server_day / 10000000 ="
-        " (SELECT server FROM servers WHERE id = 'harbor-city'))"
     ),
     "a day that knows no neighbours": (
         "UPDATE days SET players_before = NULL, players_after = NULL,"
