@@ -40,9 +40,11 @@ REASON = re.compile(
     rf"damaged \(({'|'.join(_PARTS)})\); copy it again, or build one with"
     " `srvstat snapshot build`"
     "|cut short or grown since it was built; copy it again"
-    "|in write-ahead-log mode, changed since it was built"
-    r"|another program was interrupted writing to it \(a journal stands beside it\);"
-    " copy or build it again"
+    "|another program has set it to write-ahead-log mode; reset it with SQLite's"
+    " PRAGMA journal_mode = DELETE, or build it again"
+    "|(?P<journal>[^ ]+-(journal|wal)) lies beside it, so another program may not have finished"
+    " writing; close the programs that use it, remove (?P=journal) if it is still there, and try"
+    " again"
 )
 """All that may be said of a snapshot: fixed texts, and servers that the request could name."""
 

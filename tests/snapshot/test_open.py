@@ -16,10 +16,6 @@ from srvstat.snapshot.schema import FORMAT_VERSION
 
 BUILD_ONE = "build one with `srvstat snapshot build`"
 GROWN_OR_CUT = "cut short or grown since it was built; copy it again"
-WRITTEN_TO = (
-    "another program was interrupted writing to it (a journal stands beside it);"
-    " copy or build it again"
-)
 COMMANDS = [
     ["get", "a", "--snapshot"],
     ["compare", "a", "b", "--table", "--snapshot"],
@@ -50,6 +46,13 @@ def good(build: Build) -> bytes:
             [(name, at, at // DAY % 7) for name in ("a", "b") for at in times],
         )
     ).read_bytes()
+
+
+def lies_beside(journal: str) -> str:
+    return (
+        f"{journal} lies beside it, so another program may not have finished writing; close the"
+        f" programs that use it, remove {journal} if it is still there, and try again"
+    )
 
 
 def content(directory: Path) -> dict[str, bytes]:
@@ -165,12 +168,21 @@ def test_another_format_is_refused_with_both_versions(
     )
 
 
-def test_write_ahead_log_mode_is_refused(good: bytes, refused: Refused) -> None:
+def test_write_ahead_log_mode_is_refused_until_it_is_reset(
+    good: bytes, refused: Refused, cli: Cli
+) -> None:
     Path("x.db").write_bytes(good)
     with closing(sqlite3.connect("x.db")) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
 
-    refused("x.db", "x.db: in write-ahead-log mode, changed since it was built")
+    refused(
+        "x.db",
+        "x.db: another program has set it to write-ahead-log mode; reset it with SQLite's"
+        " PRAGMA journal_mode = DELETE, or build it again",
+    )
+    with closing(sqlite3.connect("x.db")) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    assert cli("get", "a", "-s", "x.db").exit_code == 0
 
 
 @pytest.mark.parametrize("cut", [1, 511, 4096, 10_000])
@@ -194,19 +206,26 @@ def test_a_file_that_has_grown_is_refused(more: bytes, good: bytes, refused: Ref
 
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])
-def test_a_journal_beside_the_file_is_refused(ending: str, good: bytes, refused: Refused) -> None:
+def test_a_journal_beside_the_file_is_named_and_refused_until_it_is_removed(
+    ending: str, good: bytes, refused: Refused, cli: Cli
+) -> None:
     Path("x.db").write_bytes(good)
     Path(f"x.db{ending}").write_bytes(b"secret")
 
-    refused("x.db", f"x.db: {WRITTEN_TO}")
+    refused("x.db", f"x.db: {lies_beside(f'x.db{ending}')}")
+
+    Path(f"x.db{ending}").unlink()
+    assert cli("get", "a", "-s", "x.db").exit_code == 0
 
 
-def test_a_journal_beside_the_target_of_a_link_is_refused(good: bytes, refused: Refused) -> None:
+def test_a_journal_beside_the_target_of_a_link_is_refused(
+    good: bytes, here: Path, refused: Refused
+) -> None:
     Path("target.db").write_bytes(good)
     Path("target.db-journal").write_bytes(b"secret")
     os.symlink("target.db", "x.db")
 
-    refused("x.db", f"x.db: {WRITTEN_TO}")
+    refused("x.db", f"x.db: {lies_beside(os.path.realpath(here / 'target.db-journal'))}")
 
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])

@@ -232,7 +232,10 @@ def _judged_file(path: str) -> tuple[str, os.stat_result]:
         )
     # Bytes 18 and 19 say 2 in write-ahead-log mode, where the newest rows may lie in another file.
     if header[18:20] != b"\x01\x01":
-        raise SnapshotError(f"{path}: in write-ahead-log mode, changed since it was built")
+        raise SnapshotError(
+            f"{path}: another program has set it to write-ahead-log mode; reset it with SQLite's"
+            " PRAGMA journal_mode = DELETE, or build it again"
+        )
     page_size = int.from_bytes(header[16:18])
     if (65_536 if page_size == 1 else page_size) * int.from_bytes(header[28:32]) != status.st_size:
         raise SnapshotError(f"{path}: cut short or grown since it was built; copy it again")
@@ -256,13 +259,29 @@ def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:
             header = os.read(descriptor, _HEADER_BYTES)
         finally:
             os.close(descriptor)
-        for journal in (f"{location}-journal", f"{location}-wal"):
-            if os.path.exists(journal) and os.path.getsize(journal):
-                raise SnapshotError(
-                    f"{path}: another program was interrupted writing to it (a journal stands"
-                    " beside it); copy or build it again"
-                )
+        if journal := journal_beside(path):
+            raise SnapshotError(
+                f"{path}: {journal} lies beside it, so another program may not have finished"
+                f" writing; {remedy_for(journal)}"
+            )
     return location, header, status
+
+
+def journal_beside(path: str) -> str | None:
+    """Return the path of SQLite's journal or write-ahead log of a file, unless that is empty.
+
+    Raises OSError.
+    """
+    file = os.path.realpath(path) if os.path.islink(path) else path
+    for journal in (f"{file}-journal", f"{file}-wal"):
+        if os.path.exists(journal) and os.path.getsize(journal):
+            return journal
+    return None
+
+
+def remedy_for(journal: str) -> str:
+    """Return what to do about a journal that lies beside a snapshot."""
+    return f"close the programs that use it, remove {journal} if it is still there, and try again"
 
 
 def _is_unchanged(path: str, location: str, judged: os.stat_result) -> bool:
