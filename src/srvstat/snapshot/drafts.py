@@ -25,8 +25,10 @@ class Draft(NamedTuple):
 
 
 @contextmanager
-def drafted(target: str) -> Iterator[Draft]:
+def drafted(target: str, mode: int = 0o666) -> Iterator[Draft]:
     """Hand out an empty file beside a target. When the block ends, nothing has its name any more.
+
+    Its mode is `mode` without what the umask forbids.
 
     Raises OSError.
     """
@@ -34,9 +36,9 @@ def drafted(target: str) -> Iterator[Draft]:
         path = f"{_beginning(target)}{secrets.token_hex(8)}.tmp"
         descriptor = None
         try:
-            # O_EXCL never follows what someone else put there; the umask sets the mode.
+            # O_EXCL never follows what someone else put there.
             flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-            descriptor = os.open(path, flags, 0o666)
+            descriptor = os.open(path, flags, mode)
             if _is_ours(path, descriptor):
                 yield Draft(path, descriptor)
                 return
