@@ -51,6 +51,14 @@ def test_other_machines_may_not_ask_without_an_access_file(host: str, small: str
     )
 
 
+@pytest.mark.parametrize("port", ["1_0", "+10", " 10", "010", "-1", "65536", "１０", "", "http"])  # noqa: RUF001 - other digits
+def test_a_port_is_written_in_plain_digits(port: str, small: str) -> None:
+    ran = refused(f"--port={port}", snapshot=small)
+
+    assert ran.exit_code == 2
+    assert ran.stderr.endswith(" is not a number from 0 to 65535\n")
+
+
 def test_an_empty_host_is_said_to_be_that(small: str) -> None:
     ran = refused("--host", "", snapshot=small)
 

@@ -1,13 +1,17 @@
 """`serve`: the answers over HTTP."""
 
+import re
 from typing import Annotated
 
 import typer
 
 from srvstat.cli.options import SnapshotOption, snapshot_path
 from srvstat.cli.output import Outcome, write
+from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.render.text import safe_text
+
+_LAST_PORT = 65_535
 
 
 def serve(
@@ -24,8 +28,8 @@ def serve(
         "127.0.0.1"
     ),
     port: Annotated[
-        int, typer.Option(metavar="PORT", min=0, max=65_535, help="Its port; 0 takes a free one.")
-    ] = 8000,
+        str, typer.Option(metavar="PORT", help="Its port; 0 takes a free one.")
+    ] = "8000",
 ) -> Outcome:
     """Answer over HTTP, with the API's paths, keys and errors.
 
@@ -34,13 +38,14 @@ def serve(
 
     Example: srvstat serve --snapshot snapshot.db --access access.toml
     """
+    number = _port_of(port)
     try:
         from srvstat.asgi import server
     except ModuleNotFoundError as error:
         raise UsageError(
             f"serve needs the package {error.name}: install srvstat with its extra, srvstat[serve]"
         ) from None
-    listener = server.listening(host, port, only_here=access is None)
+    listener = server.listening(host, number, only_here=access is None)
     path = _snapshot_path(snapshot, access)
     address = listener.getsockname()
     at = f"[{address[0]}]" if ":" in address[0] else address[0]
@@ -50,6 +55,16 @@ def serve(
     text = "".join(f"{line}\n" for line in lines).encode("utf-8")
     server.serve(path, access, listener, lambda: write(text))
     return Outcome()
+
+
+def _port_of(text: str) -> int:
+    """Return the port that --port names; Python's own conversion would take `1_0` and `+10`, too.
+
+    Raises UsageError.
+    """
+    if not re.fullmatch("0|[1-9][0-9]{0,4}", text) or int(text) > _LAST_PORT:
+        raise UsageError(f"--port: {wire.quoted(text)} is not a number from 0 to {_LAST_PORT}")
+    return int(text)
 
 
 def _snapshot_path(given: str | None, access: str | None) -> str:
