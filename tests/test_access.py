@@ -29,6 +29,18 @@ def compare(range: str) -> CompareRequest:
     return compare_request(["a", "b"], range=range)
 
 
+def test_a_byte_order_mark_is_skipped_and_moves_no_line(path: Path) -> None:
+    path.write_text(f"\ufeff{PLANS}", encoding="utf-8")
+    key = new_key()
+
+    add_key(str(path), "details", key)
+
+    customer = read_access(str(path)).customer(key.encode())
+    assert customer is not None
+    assert customer.plan == DETAILS
+    assert refusal(path, "\ufeffplans = 5") == ", line 1: plans: a table is needed"
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Return where a file with two plans and no key stands."""
@@ -216,7 +228,7 @@ def test_a_range_that_is_left_out_is_judged_as_the_one_it_stands_for() -> None:
         ("[plans.a]\nranges", ", line 2: not TOML at its end: Expected '=' after a key in a key/value pair"),  # noqa: E501 - one line, as it is told
         ("[plans.a]\n= 1\n", ", line 2: not TOML at column 1: Invalid statement"),
         (PLANS + "[plans.starter]\n", ", line 10: not TOML at column 15: Cannot declare ('plans', 'starter') twice"),  # noqa: E501 - one line, as it is told
-        ("\ufeff" + PLANS, ", line 1: not TOML at column 1: Invalid statement"),
+        ("\ufeff\ufeff" + PLANS, ", line 1: not TOML at column 1: Invalid statement"),
         (f"[plans.a]\nranges = {'[' * 100_000}", ", line 1: nested too deeply"),
         (f"x = {'9' * 5_000}", ", line 1: not TOML: a number of too many digits"),
         (b"[plans.a]\n# \xff\n", ", line 2: not UTF-8"),

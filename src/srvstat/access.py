@@ -221,6 +221,8 @@ def _must_stand(path: str, descriptor: int) -> None:
 @contextmanager
 def _opened(path: str, flags: int, otherwise: type[SrvstatError]) -> Iterator[int]:
     """Open a regular file; what stands in the way raises `otherwise`."""
+    if not path:
+        raise SourceError("the name of the access file is empty; name a file")
     with _naming(path, otherwise):
         # Without O_NONBLOCK a FIFO would wait for its other end.
         descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -257,7 +259,8 @@ def _content(path: str, descriptor: int) -> bytes:
 
 def _judged(path: str, content: bytes) -> Access:
     try:
-        text = content.decode("utf-8")
+        # One byte order mark is skipped, as in every other file that is read.
+        text = content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise SourceError(f"{path}, line {line}: not UTF-8") from None

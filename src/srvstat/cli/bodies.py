@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from srvstat.contract.errors import SourceError
 from srvstat.contract.requests import MAX_BODY_BYTES
 from srvstat.sources.reading import open_input
 
@@ -29,6 +30,8 @@ def arriving(name: str) -> Iterator[Iterator[bytes]]:
 
     Raises SourceError, also while they are read.
     """
+    if not name:
+        raise SourceError("the name of the file of requests is empty; name a file, or -")
     with open_input(name) as opened:
         yield iter(lambda: opened.read(_CHUNK_BYTES), b"")
 

@@ -8,6 +8,7 @@ import typer
 
 from srvstat.cli.interruptions import taken_back
 from srvstat.cli.output import Outcome
+from srvstat.contract.errors import UsageError
 from srvstat.contract.requests import compare_request
 from srvstat.snapshot.read import open_file
 
@@ -28,6 +29,8 @@ def demo(
     from srvstat.cli.demo_files import write_demo
     from srvstat.cli.tables import comparison_table
 
+    if not directory:
+        raise UsageError("DIRECTORY: the name is empty; name a directory")
     with taken_back():
         path = write_demo(directory)
     with closing(open_file(path)) as snapshot:

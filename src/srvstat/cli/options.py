@@ -141,11 +141,15 @@ def snapshot_path(given: str | None) -> str:
         return given
     if path := os.environ.get(SNAPSHOT_VARIABLE):
         return path
-    if not os.path.lexists(SNAPSHOT_DEFAULT):
+    try:
+        os.lstat(SNAPSHOT_DEFAULT)
+    except FileNotFoundError:
         raise SnapshotError(
             f"no snapshot: give --snapshot PATH, set {SNAPSHOT_VARIABLE}, or have"
             f" {SNAPSHOT_DEFAULT} in the current directory"
-        )
+        ) from None
+    except OSError as error:
+        raise SnapshotError(f"{SNAPSHOT_DEFAULT}: {error.strerror or 'cannot be read'}") from None
     return SNAPSHOT_DEFAULT
 
 
