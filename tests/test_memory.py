@@ -37,6 +37,19 @@ def rows_that_are_none() -> bytes:
     return csv([("srv-1", AS_OF, 5)]) + b"x\n" * 600_000
 
 
+def run_measured(directory: Path, *arguments: str) -> float:
+    """Run srvstat in a process of its own and return its peak of memory, in MiB."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, *arguments],
+        capture_output=True,
+        cwd=directory,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout.rpartition(b"\n")[0].rpartition(b"\n")[2]) / RSS_UNITS_A_MIB
+
+
 @pytest.mark.parametrize("rows", [shuffled_rows, empty_lines, rows_that_are_none])
 def test_a_build_takes_little_memory_whatever_the_rows(
     rows: Callable[[], bytes], tmp_path: Path
@@ -45,14 +58,16 @@ def test_a_build_takes_little_memory_whatever_the_rows(
     (tmp_path / "week.csv").write_bytes(rows())
     sources = ["--servers", "servers.ndjson", "--observations", "week.csv"]
 
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, "snapshot", "build", "out.db", *sources],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=60,
-        check=False,
-    )
+    assert run_measured(tmp_path, "snapshot", "build", "out.db", *sources) < MOST_MIB
 
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) / RSS_UNITS_A_MIB < MOST_MIB
+
+def test_a_draft_is_not_held_in_memory(tmp_path: Path) -> None:
+    command = ["snapshot", "draft-servers", "--observations", "week.csv"]
+    peaks = []
+    for count in (1, 200_000):
+        rows = csv((f"server-{number:06}", AS_OF, 5) for number in range(count))
+        (tmp_path / "week.csv").write_bytes(rows)
+        peaks.append(run_measured(tmp_path, *command))
+
+    # 200,000 lines of 247 bytes are 47 MiB. What stays is the identifiers.
+    assert peaks[1] - peaks[0] < 47

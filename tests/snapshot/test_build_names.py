@@ -46,22 +46,24 @@ def test_another_name_needs_its_format(name: str, cli: Cli) -> None:
     assert cli(*command, "--format", "csv").exit_code == 0
 
 
-@pytest.mark.parametrize("form", ["csv", "ndjson"])
-def test_server_records_are_ndjson_whatever_the_format_of_other_files(form: str, cli: Cli) -> None:
-    Path("servers.ndjson").rename("servers")
-    command = ["snapshot", "build", "out.db", "--servers", "servers", "--observations", "week.csv"]
+@pytest.mark.parametrize("name", ["servers", "x.nd", "x.csv", "x.csv.gz", "x.gz", "x.ndjson"])
+def test_server_records_are_ndjson_whatever_their_file_is_called(name: str, cli: Cli) -> None:
+    Path("servers.ndjson").rename(name)
+    command = ["snapshot", "build", "out.db", "--servers", name, "--observations", "week.csv"]
 
-    assert cli(*command).stderr == (
-        "error: servers: its name does not say its format; add --format csv or ndjson\n"
-    )
-    assert cli(*command).exit_code == 2
-    assert cli(*command, "--format", form).exit_code == 0
+    for pack in (bytes, gzip.compress):
+        Path(name).write_bytes(pack(ndjson(SERVERS)))
+        for options in ([], ["--format", "csv"], ["--format", "ndjson"]):
+            assert cli(*command, *options, "--overwrite").exit_code == 0
 
 
 def test_server_records_are_not_read_as_csv(cli: Cli) -> None:
     sources = ["--servers", "week.csv", "--observations", "week.csv"]
 
-    assert cli("snapshot", "build", "out.db", *sources).exit_code == 2
+    ran = cli("snapshot", "build", "out.db", *sources)
+
+    assert (ran.exit_code, Path("out.db").exists()) == (6, False)
+    assert ran.stderr.startswith("error: week.csv, line 1: ")
 
 
 def test_observations_may_come_from_standard_input() -> None:

@@ -6,6 +6,7 @@ A bad record refuses the whole source: a server lost here would answer SERVER_NO
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
+from urllib.parse import urlsplit
 
 from srvstat.contract import wire
 from srvstat.contract.instants import parse_instant
@@ -19,6 +20,8 @@ from srvstat.sources.batch import (
 from srvstat.sources.source import Source
 
 _T = TypeVar("_T")
+
+_LINES_A_PIECE = 1_000
 
 _GAMES: tuple[str, ...] = get_args(Game)
 
@@ -53,8 +56,11 @@ class _FieldError(ValueError):
     """A field of a record is not what it must be."""
 
 
-def read(source: Source) -> list[ServerRecord]:
+def read(source: Source, warn: Callable[[str], None] = lambda _warning: None) -> list[ServerRecord]:
     """Read all server records, publishable or not; identical ones collapse.
+
+    `warn` takes one line for each field that some publishable servers have in another form than the
+    specification says (2.6). What a source holds is served unchanged (D20).
 
     Raises SourceError, with the line and the field, for a bad record and for what
     `Source.blocks` refuses.
@@ -73,14 +79,18 @@ def read(source: Source) -> list[ServerRecord]:
             if first != line:
                 raise source.refuse(line, f"{name}: line {first} has the same one")
         found[record] = line
+    for warning in _warnings(source.title, found):
+        warn(warning)
     return list(found)
 
 
 def draft(server_ids: Iterable[str]) -> Iterator[bytes]:
-    """Write the lines of a servers file to fill in: null stands where a value is to come."""
-    for server_id in sorted(server_ids):
-        blank: dict[str, Any] = dict.fromkeys(ServerDetail.model_fields)
-        yield wire.encode(blank | {"id": server_id}) + b"\n"
+    """Write the lines of a servers file to fill in, some at a time: null stands for what to add."""
+    blank: dict[str, Any] = dict.fromkeys(ServerDetail.model_fields)
+    ordered = sorted(server_ids)
+    for start in range(0, len(ordered), _LINES_A_PIECE):
+        piece = ordered[start : start + _LINES_A_PIECE]
+        yield b"".join(wire.encode(blank | {"id": server_id}) + b"\n" for server_id in piece)
 
 
 def _record(value: Any) -> ServerRecord:
@@ -107,6 +117,45 @@ def _record(value: Any) -> ServerRecord:
         # A null could mean either, and the wrong guess would publish what must not be.
         publishable=_required(given, "publishable", _claim) if "publishable" in given else True,
     )
+
+
+def _warnings(title: str, line_of: Mapping[ServerRecord, int]) -> Iterator[str]:
+    """Say which fields do not have the form that clients may expect, in how many servers."""
+    for what, is_odd, unchanged in _ODDITIES:
+        odd = [line for record, line in line_of.items() if record.publishable and is_odd(record)]
+        if odd:
+            servers = "1 server" if len(odd) == 1 else f"{len(odd):,} servers"
+            yield f"{title}: {what} in {servers}, first in line {odd[0]}; {unchanged}"
+
+
+def _is_url(text: str) -> bool:
+    """Say whether a text is an absolute http or https URL."""
+    if not text.isprintable() or " " in text:
+        return False
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
+_ODDITIES: tuple[tuple[str, Callable[[ServerRecord], bool], str], ...] = (
+    (
+        "a chatUrl that is not an absolute http(s) URL",
+        lambda record: record.chat_url != "" and not _is_url(record.chat_url),
+        "it is served unchanged",
+    ),
+    (
+        "an iconUrl that is not an absolute http(s) URL",
+        lambda record: record.icon_url is not None and not _is_url(record.icon_url),
+        "it is served unchanged",
+    ),
+    (
+        "flags that are not upper case",
+        lambda record: any(flag != flag.upper() for flag in record.flags),
+        "they are served unchanged",
+    ),
+)
 
 
 def _members(value: Any, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
