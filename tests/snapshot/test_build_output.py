@@ -68,7 +68,6 @@ REFUSALS = [
     (["--observations", "week.csv", "--as-of", "now"], 2, None),
     (["--observations", "week.csv", "--rejects", "gone/x"], 4, "gone/x: No such file or directory"),
     (["--observations", "week.csv", "--rejects", "directory"], 2, None),
-    (["--observations", "week.csv", "--rejects", "fifo"], 2, None),
     (["--observations", "week.csv", "--rejects", "out.db"], 2, None),
     (["--observations", "week.csv", "--rejects", "./directory/../out.db"], 2, None),
     (["--observations", "week.csv", "--rejects", "week.csv"], 2, None),

@@ -126,6 +126,7 @@ def test_the_first_row_read_stands_whatever_the_rows(
         servers_source=Source("servers.ndjson", "ndjson"),
         observation_sources=[Source(f"{number}.csv", "csv") for number in range(len(files))],
         as_of=3,
+        allow_empty=True,
         rejects="rejects.ndjson",
         overwrite=True,
     )
@@ -320,16 +321,15 @@ NOTHING_KEPT = [
 
 
 @pytest.mark.parametrize("data", NOTHING_KEPT)
-def test_without_any_observation_as_of_has_to_be_told(data: bytes, cli: Cli) -> None:
+def test_a_snapshot_without_observations_needs_permission_and_as_of(data: bytes, cli: Cli) -> None:
     Path("week.csv").write_bytes(data)
 
-    refused = cli(*WEEK)
-    assert (refused.exit_code, Path("out.db").exists()) == (6, False)
-    assert refused.stderr == (
-        "error: no observation was kept, so nothing tells the as_of; add --as-of TIME\n"
-    )
+    for options in ([], ["--as-of", str(AS_OF)], ["--allow-empty"]):
+        refused = cli(*WEEK, *options)
+        assert (refused.exit_code, Path("out.db").exists()) == (6, False)
+        assert refused.stderr.startswith("error: no observation was kept: ")
 
-    assert cli(*WEEK, "--as-of", str(AS_OF)).exit_code == 0
+    assert cli(*WEEK, "--allow-empty", "--as-of", str(AS_OF)).exit_code == 0
     info = cli("snapshot", "info", "out.db").json
     assert (info["observations"], info["firstObservedAt"], info["lastObservedAt"]) == (
         0,
@@ -344,7 +344,7 @@ def test_an_empty_ndjson_file_is_no_observation(cli: Cli) -> None:
     command = [*COMMAND, "--observations", "empty.ndjson"]
 
     assert cli(*command).exit_code == 6
-    assert cli(*command, "--as-of", str(AS_OF)).exit_code == 0
+    assert cli(*command, "--allow-empty", "--as-of", str(AS_OF)).exit_code == 0
 
 
 def test_what_a_record_leaves_open_has_its_default(cli: Cli) -> None:
@@ -435,7 +435,7 @@ def test_integers_that_all_fall_before_2001_look_like_seconds(
 ) -> None:
     Path("week.csv").write_bytes(csv([("a", at, 5) for at in times]))
 
-    ran = cli(*WEEK, "--as-of", str(AS_OF))
+    ran = cli(*WEEK, "--allow-empty", "--as-of", str(AS_OF))
 
     assert ran.exit_code == 0
     assert (SECONDS in ran.stderr.splitlines()) is warns

@@ -31,6 +31,7 @@ from srvstat.sources.formats import FORMATS
 
 if TYPE_CHECKING:
     from srvstat.contract.views import SnapshotView
+    from srvstat.snapshot.judgement import RejectLimit
     from srvstat.sources.source import Source
 
 FormatOption = Annotated[
@@ -38,7 +39,7 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="|".join(FORMATS),
-        help="What standard input or a file with another ending holds."
+        help="What observations from standard input or a file with another ending are."
         " .csv, .ndjson and .jsonl, each also with .gz, say it themselves.",
     ),
 ]
@@ -82,14 +83,29 @@ def build(
         str | None,
         typer.Option(metavar="FILE", help="Keep the rows that are no observation here, as NDJSON."),
     ] = None,
+    max_rejected: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|P%",
+            help="Build nothing where more rows, or a greater share of them, are no observation.",
+        ),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first row that is no observation.")
+    ] = False,
+    allow_empty: Annotated[
+        bool,
+        typer.Option(
+            "--allow-empty",
+            help="Build without any server, and with --as-of without any observation.",
+        ),
     ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace OUTPUT where it exists.")
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Neither a progress bar nor a summary.")
+        bool,
+        typer.Option("--quiet", "-q", help="Neither a progress bar nor a summary, only warnings."),
     ] = False,
 ) -> Outcome:
     """Build a snapshot from files.
@@ -97,12 +113,13 @@ def build(
     Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
     """
     from srvstat.cli.sources import servers_source_of, source_of
-    from srvstat.render.summary import build_summary
+    from srvstat.render.summary import build_summary, rows_not_kept
     from srvstat.snapshot.build import build as build_snapshot
 
-    servers_source = servers_source_of(servers, format)
+    servers_source = servers_source_of(servers)
     sources = [source_of(name, format) for name in observations]
     instant = instant_of("--as-of", as_of)
+    limit = _limit_of(max_rejected)
     started = time.monotonic()
     with _progress(sources, quiet=quiet) as progress:
         summary = build_snapshot(
@@ -112,10 +129,14 @@ def build(
             as_of=instant,
             rejects=rejects,
             strict=strict,
+            max_rejected=limit,
+            allow_empty=allow_empty,
             overwrite=overwrite,
             progress=progress,
         )
-    if not quiet:
+    if quiet:
+        tell(*(f"warning: {line}" for line in rows_not_kept(summary)))
+    else:
         tell(*build_summary(output, summary, time.monotonic() - started))
     for warning in summary.warnings:
         tell(f"warning: {warning}")
@@ -144,7 +165,7 @@ def draft_servers(observations: ObservationsOption, format: FormatOption = None)
     tell(
         f"{count_of(len(seen), 'server')}: fill in each null, or leave it out where it is optional"
     )
-    return Outcome([b"".join(draft(seen))])
+    return Outcome(draft(seen))
 
 
 def info(
@@ -219,6 +240,19 @@ def _root_of(text: str | None) -> str | None:
     if text is None or re.fullmatch("[0-9A-Fa-f]{64}", text):
         return text and text.lower()
     raise UsageError("--expect: a root is 64 hexadecimal digits, as `snapshot info` shows it")
+
+
+def _limit_of(text: str | None) -> "RejectLimit | None":
+    """Return the limit that --max-rejected names.
+
+    Raises UsageError.
+    """
+    from srvstat.snapshot.judgement import RejectLimit
+
+    try:
+        return None if text is None else RejectLimit.of(text)
+    except ValueError as error:
+        raise UsageError(f"--max-rejected: {error}") from None
 
 
 def _info_body(view: "SnapshotView") -> dict[str, Any]:

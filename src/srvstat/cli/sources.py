@@ -11,17 +11,21 @@ def source_of(name: str, format: str | None) -> Source:
 
     Raises UsageError.
     """
+    _check_name(name)
     if format is not None and format not in FORMATS:
         raise UsageError(f"--format: {wire.quoted(format)} is not one of {', '.join(FORMATS)}")
     return Source.of(name, format)
 
 
-def servers_source_of(name: str, format: str | None) -> Source:
-    """Return the source of server records, which are NDJSON whatever observations may be.
+def servers_source_of(name: str) -> Source:
+    """Return the source of server records, which are NDJSON whatever their file is called.
 
     Raises UsageError.
     """
-    source = source_of(name, format and "ndjson")
-    if source.format != "ndjson":
-        raise UsageError(f"{source.title}: server records are NDJSON, not CSV")
-    return source
+    _check_name(name)
+    return Source(name, "ndjson")
+
+
+def _check_name(name: str) -> None:
+    if not name:
+        raise UsageError("the name of an input file is empty; name a file, or - for standard input")

@@ -28,6 +28,18 @@ def build_summary(output: str, summary: BuildSummary, seconds: float) -> list[st
     return lines
 
 
+def rows_not_kept(summary: BuildSummary) -> list[str]:
+    """Return one line that says which rows were read and not kept; none where all were."""
+    counts = {"rejected": summary.rejected, "conflicting": summary.conflicting}
+    counts.update(sorted(summary.left_out.items()))
+    not_kept = sum(counts.values())
+    if not not_kept:
+        return []
+    reasons = ", ".join(f"{count:,} {why}" for why, count in counts.items() if count)
+    first = f"; first of the rejects: {summary.first_reject}" if summary.first_reject else ""
+    return [f"{not_kept:,} of {count_of(summary.read, 'row')} not kept: {reasons}{first}"]
+
+
 def _left_out(summary: BuildSummary) -> str:
     total = sum(summary.left_out.values())
     reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(summary.left_out.items()))

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from urllib.parse import quote
 
@@ -15,7 +15,15 @@ from srvstat.contract.views import BuildSummary
 from srvstat.snapshot.derive import span_observed
 from srvstat.snapshot.digest import bucket_digests, directory_of, sealed
 from srvstat.snapshot.intake import Intake, Progress
-from srvstat.snapshot.publish import published, writing
+from srvstat.snapshot.judgement import (
+    RejectLimit,
+    RowsRefusedError,
+    Rules,
+    judge_rows,
+    judge_servers,
+)
+from srvstat.snapshot.opening import journal_beside, remedy_for
+from srvstat.snapshot.publish import is_stream, published, streaming, writing
 from srvstat.snapshot.rejects import Rejects
 from srvstat.snapshot.rows import FileRow, ServerRow
 from srvstat.snapshot.schema import APPLICATION_ID, FORMAT_VERSION, schema
@@ -45,39 +53,82 @@ def build(  # noqa: PLR0913 - each is an option of the command
     as_of: int | None = None,
     rejects: str | None = None,
     strict: bool = False,
+    max_rejected: RejectLimit | None = None,
+    allow_empty: bool = False,
     overwrite: bool = False,
     progress: Progress = lambda _step, _bytes, _rows: None,
 ) -> BuildSummary:
     """Build the snapshot of some sources at a path, and return what became of them.
 
     `as_of`, in Unix milliseconds, defaults to the latest observation kept. `rejects` names a file
-    for the rows that are no observation; `strict` refuses the source of the first one instead.
-    Nothing is replaced before the new file is complete and has been read back.
+    for the rows that are no observation; `strict` refuses the source of the first one instead, and
+    `max_rejected` refuses to build when there are more. Without `allow_empty` a snapshot has at
+    least one server and one observation. Nothing is replaced before the new file is complete and
+    has been read back.
 
     Raises SourceError, UsageError, OutputError.
     """
     _check_names(output, rejects, [servers_source, *observation_sources])
-    with ExitStack() as stack:
-        # What is entered last is published first: the snapshot, and then what it rejected.
-        write_reject = stack.enter_context(_rejects(rejects))
-        draft = stack.enter_context(published(output, overwrite=overwrite))
-        records = servers.read(servers_source)
-        with _storing(output), closing(_connect(draft)) as connection:
-            connection.executescript(_BUILDING)
-            database = sqlite_utils.Database(connection, execute_plugins=False)
-            database.executescript(schema())
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-            intake = Intake(connection, records, observation_sources, as_of)
-            with database.atomic():
-                unread = _read(intake, progress, strict=strict)
-                stored = store(connection, intake, progress)
-                first_reject = _report(intake.rejects, write_reject, strict=strict)
-                write_reject(None)
-                if unread:
-                    raise unread
-                summary = _derive(database, intake, stored, records, first_reject)
-        check_draft(output, draft, summary.kept)
+    rules = Rules(strict, max_rejected, allow_empty)
+    refusal: SourceError
+    # What is entered last is published first: the snapshot, and then what it rejected.
+    with _rejects(rejects) as write_reject:
+        try:
+            with published(output, overwrite=overwrite) as draft:
+                warnings: list[str] = []
+                records = servers.read(servers_source, warnings.append)
+                judge_servers(servers_source, records, rules)
+                with _storing(output), closing(_connect(draft)) as connection:
+                    intake = Intake(connection, records, observation_sources, as_of)
+                    intake.warnings.extend(warnings)
+                    summary = _fill(
+                        connection,
+                        intake,
+                        records,
+                        rules,
+                        write_reject=write_reject,
+                        progress=progress,
+                    )
+                check_draft(output, draft, summary.kept)
+                _check_journal(output)
+        except RowsRefusedError as error:
+            refusal = error
+        else:
+            return summary
+    # Here the rejects are in their file, which shows what is wrong with the rows.
+    raise refusal
+
+
+def _fill(  # noqa: PLR0913 - each is a part of the build
+    connection: sqlite3.Connection,
+    intake: Intake,
+    records: Sequence[ServerRecord],
+    rules: Rules,
+    *,
+    write_reject: Callable[[bytes | None], None],
+    progress: Progress,
+) -> BuildSummary:
+    """Fill a new database file from the sources."""
+    connection.executescript(_BUILDING)
+    database = sqlite_utils.Database(connection, execute_plugins=False)
+    database.executescript(schema())
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+    with database.atomic():
+        unread = _read(intake, progress, strict=rules.strict)
+        stored = store(connection, intake, progress)
+        first_reject = _report(intake.rejects, write_reject, strict=rules.strict)
+        write_reject(None)
+        if unread:
+            raise unread
+        as_of = judge_rows(intake, stored, rules, first_reject)
+        rows = sorted(
+            _server_row(record, intake.keys[record.id], stored, as_of)
+            for record in records
+            if record.publishable
+        )
+        summary = _summarize(intake, stored, rows, as_of, first_reject)
+        _store_servers(database, intake.sources, rows, summary)
     return summary
 
 
@@ -119,24 +170,12 @@ def _report(rejects: Rejects, write: Callable[[bytes | None], None], *, strict: 
     return first
 
 
-def _derive(
-    database: sqlite_utils.Database,
-    intake: Intake,
-    stored: Stored,
-    records: Sequence[ServerRecord],
-    first_reject: str | None,
+def _summarize(
+    intake: Intake, stored: Stored, rows: Sequence[ServerRow], as_of: int, first_reject: str | None
 ) -> BuildSummary:
-    """Store the servers, with what only their observations tell, and the file's own row."""
+    """Count what became of the sources."""
     first, last = span_observed(stored.derived.values())
-    as_of = intake.as_of if intake.as_of is not None else last
-    if as_of is None:
-        raise SourceError("no observation was kept, so nothing tells the as_of; add --as-of TIME")
-    rows = sorted(
-        _server_row(record, intake.keys[record.id], stored, as_of)
-        for record in records
-        if record.publishable
-    )
-    summary = BuildSummary(
+    return BuildSummary(
         read=intake.rows,
         kept=stored.kept,
         repeated=stored.repeated,
@@ -145,21 +184,30 @@ def _derive(
         left_out=intake.left_out,
         first_reject=first_reject,
         servers=len(rows),
-        withheld=len(records) - len(rows),
+        withheld=len(intake.withheld),
         stand_ins=sum(row.current_is_stand_in for row in rows),
         as_of=as_of,
         first_observed_at=first,
         last_observed_at=last,
         warnings=tuple(intake.warnings),
     )
+
+
+def _store_servers(
+    database: sqlite_utils.Database,
+    sources: Sequence[Source],
+    rows: Sequence[ServerRow],
+    summary: BuildSummary,
+) -> None:
+    """Store the servers, their directory, and the file's own row."""
     directory = directory_of(rows)
     own = FileRow(
-        as_of=as_of,
+        as_of=summary.as_of,
         server_count=summary.servers,
         observation_count=summary.kept,
-        first_observed_at=first,
-        last_observed_at=last,
-        sources=_json([source.stored_name for source in intake.sources]),
+        first_observed_at=summary.first_observed_at,
+        last_observed_at=summary.last_observed_at,
+        sources=_json([source.stored_name for source in sources]),
         repeated=summary.repeated,
         conflicting=summary.conflicting,
         rejected=summary.rejected,
@@ -172,7 +220,6 @@ def _derive(
         {"bucket": bucket, "entries": entries} for bucket, entries in directory
     )
     database.table("snapshot").insert(sealed(own)._asdict())
-    return summary
 
 
 def _server_row(record: ServerRecord, key: int, stored: Stored, as_of: int) -> ServerRow:
@@ -205,8 +252,11 @@ def _json(values: Sequence[str]) -> str:
 
 def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) -> None:
     """Refuse to write over what is read, and to write two things to one name."""
-    read = {os.path.realpath(source.name) for source in sources if source.name != STDIN}
+    read = set(map(_location_of, sources))
     check_stdin_once(source.name for source in sources)
+    for what, path in (("OUTPUT", output), ("--rejects", rejects)):
+        if path == "":
+            raise UsageError(f"{what}: the name is empty; name a file to write")
     if STDIN in (output, rejects):
         raise UsageError("a snapshot and its rejects are files; - is none")
     written = []
@@ -219,17 +269,44 @@ def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) ->
         raise UsageError(
             f"{rejects}: is the snapshot to build, and the rejects need their own file"
         )
+    _check_journal(output)
+
+
+def _location_of(source: Source) -> str | None:
+    """Return where a source lies; None for standard input and what opening it will refuse."""
+    if source.name == STDIN:
+        return None
+    try:
+        return os.path.realpath(source.name)
+    except (OSError, ValueError):  # such as a relative path in a directory that was removed
+        return None
+
+
+def _check_journal(output: str) -> None:
+    """Refuse to put a snapshot beside a journal, which would make it unreadable."""
+    with writing(output):
+        journal = journal_beside(output)
+    if journal:
+        raise UsageError(
+            f"{output}: {journal} lies beside it, and no snapshot beside it can be read;"
+            f" {remedy_for(journal)}"
+        )
 
 
 @contextmanager
 def _rejects(path: str | None) -> Iterator[Callable[[bytes | None], None]]:
     """Hand out what writes a line of the rejects, and None for their end.
 
-    Without a path they are not kept. After the end nothing of them waits to be written any more, so
-    that a full disk is noticed before the snapshot has its name.
+    Without a path they are not kept. A file is replaced, and a stream is written to. After the end
+    nothing of them waits to be written any more, so that a full disk is noticed before the snapshot
+    has its name.
     """
     if path is None:
         yield lambda _line: None
+        return
+    if is_stream(path):
+        with streaming(path) as write_line:
+            yield write_line
         return
     with published(path, overwrite=True) as draft:
         with writing(path):

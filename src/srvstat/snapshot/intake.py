@@ -40,7 +40,7 @@ class Intake:
         self.rows = 0
         self.left_out: Counter[str] = Counter()
         self.warnings: list[str] = []
-        self._withheld = {record.id for record in records if not record.publishable}
+        self.withheld = {record.id for record in records if not record.publishable}
 
     def read(self, progress: Progress, *, strict: bool) -> None:
         """Read all sources, or up to a row that `strict` refuses.
@@ -99,7 +99,7 @@ class Intake:
     def _keep_or_count(self, server_id: str, instant: int) -> bool:
         """Say whether an observation is to be kept, and count it among those left out if not."""
         if server_id not in self.keys:
-            is_withheld = server_id in self._withheld
+            is_withheld = server_id in self.withheld
             self.left_out["not publishable" if is_withheld else "not in the servers file"] += 1
             return False
         if self.as_of is not None and instant > self.as_of:

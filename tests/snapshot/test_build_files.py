@@ -1,0 +1,189 @@
+"""Building: what is written to, what is replaced, and with which rights."""
+
+import json
+import multiprocessing
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from building import WEEK, content, rejects
+from conftest import AS_OF, Cli, csv, srvstat
+from srvstat.snapshot.publish import published
+from terminal import srvstat_in_terminal
+
+pytestmark = pytest.mark.usefixtures("here")
+
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change groups at will")
+ODD = csv([("a", AS_OF, 5), *[("a", AS_OF, "x" * 99)] * 2_000])
+
+
+def mode_of(path: str) -> int:
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444, 0o666])
+def test_a_file_that_is_replaced_keeps_its_mode(mode: int, cli: Cli) -> None:
+    names = ["out.db", "rejects.ndjson"]
+    for name in names:
+        Path(name).touch()
+        Path(name).chmod(mode)
+
+    assert cli(*WEEK, "--overwrite", "--rejects", "rejects.ndjson").exit_code == 0
+
+    assert [mode_of(name) for name in names] == [mode, mode]
+
+
+def test_no_draft_is_open_to_more_users_than_the_file_it_replaces(here: Path) -> None:
+    os.mkfifo("fifo.csv")
+    Path("out.db").touch()
+    Path("out.db").chmod(0o400)
+    before = content(here)
+    command = [sys.executable, "-m", "srvstat", *WEEK, "--observations", "fifo.csv", "--overwrite"]
+    with subprocess.Popen(command) as process:
+        while not (drafts := content(here).keys() - before.keys()):
+            assert process.poll() is None
+            time.sleep(0.01)
+        (mode,) = map(mode_of, drafts)
+        with open("fifo.csv", "wb") as pipe:
+            pipe.write(csv([("a", AS_OF, 5)]))
+        assert (process.wait(timeout=60), mode) == (0, 0o600)
+
+    assert mode_of("out.db") == 0o400
+
+
+@AS_ROOT
+def test_a_file_that_is_replaced_keeps_its_group(cli: Cli) -> None:
+    Path("out.db").touch()
+    os.chown("out.db", -1, 12_345)
+    Path("out.db").chmod(0o640)
+
+    assert cli(*WEEK, "--overwrite").exit_code == 0
+
+    assert (os.stat("out.db").st_gid, mode_of("out.db")) == (12_345, 0o640)
+
+
+def replace_as_nobody(directory: str) -> None:
+    os.chdir(directory)
+    os.setgroups([])
+    os.setgid(65_534)
+    os.setuid(65_534)
+    with published("out.db", overwrite=True):
+        pass
+
+
+@AS_ROOT
+@pytest.mark.parametrize(("mode", "kept"), [(0o664, 0o644), (0o640, 0o600), (0o606, 0o606)])
+def test_another_group_gets_no_more_rights_than_everybody(mode: int, kept: int) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        os.chown(directory, 65_534, 65_534)
+        path = os.path.join(directory, "out.db")
+        Path(path).touch()
+        os.chown(path, -1, 12_345)
+        os.chmod(path, mode)
+
+        context = multiprocessing.get_context("fork")
+        other = context.Process(target=replace_as_nobody, args=(directory,))
+        other.start()
+        other.join(60)
+
+        assert other.exitcode == 0
+        assert (os.stat(path).st_gid, mode_of(path)) == (65_534, kept)
+
+
+STREAMS = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2", "link"]
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_rejects_are_added_to_a_log_that_standard_error_goes_to(name: str) -> None:
+    if name.startswith("/proc") and not os.path.isdir("/proc/self/fd"):
+        pytest.skip("a name of Linux")
+    os.symlink("/dev/stderr", "link")
+    Path("week.csv").write_bytes(ODD)
+    Path("log.txt").write_text("before\n", encoding="utf-8")
+
+    with open("log.txt", "ab") as log:
+        identity = os.fstat(log.fileno()).st_ino
+        command = [sys.executable, "-m", "srvstat", *WEEK, "--rejects", name]
+        assert subprocess.run(command, stderr=log, timeout=60, check=False).returncode == 0
+
+    before, *lines = Path("log.txt").read_text(encoding="utf-8").splitlines()
+    assert (before, os.stat("log.txt").st_ino) == ("before", identity)
+    assert [json.loads(line)["line"] for line in lines[:2_000]] == [*range(3, 2_003)]
+    assert lines[2_000] == "built out.db"
+
+
+def test_rejects_may_go_to_standard_output_or_nowhere(here: Path) -> None:
+    Path("week.csv").write_bytes(ODD)
+    before = content(here)
+
+    told = srvstat(*WEEK, "--rejects", "/dev/stdout")
+    silent = srvstat(*WEEK, "--rejects", "/dev/null", "--overwrite")
+
+    assert (told.exit_code, told.stdout.count(b'"file":"week.csv"')) == (0, 2_000)
+    assert (silent.exit_code, silent.stdout) == (0, b"")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert content(here).keys() - before.keys() == {"out.db"}
+
+
+def test_rejects_may_go_through_a_fifo(cli: Cli) -> None:
+    Path("week.csv").write_bytes(ODD)
+    os.mkfifo("fifo")
+    received: list[bytes] = []
+    reader = threading.Thread(
+        target=lambda: received.append(Path("fifo").read_bytes()), daemon=True
+    )
+    reader.start()
+
+    assert cli(*WEEK, "--rejects", "fifo").exit_code == 0
+    reader.join(60)
+    assert cli(*WEEK, "--overwrite", "--rejects", "rejects.ndjson").exit_code == 0
+
+    assert received == [Path("rejects.ndjson").read_bytes()]
+    assert len(rejects()) == 2_000
+
+
+def test_rejects_in_a_pipe_whose_reader_is_slow_are_complete() -> None:
+    Path("week.csv").write_bytes(ODD)
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    command = [sys.executable, "-m", "srvstat", *WEEK, "--quiet", "--rejects"]
+    with subprocess.Popen([*command, f"/dev/fd/{writing}"], pass_fds=[writing]) as process:
+        os.close(writing)
+        with open(reading, "rb") as pipe:
+            assert pipe.read().count(b"\n") == 2_000
+        assert process.wait(timeout=60) == 0
+
+
+def test_rejects_cannot_drive_a_terminal(here: Path) -> None:
+    Path("week.csv").write_bytes(csv([("a", AS_OF, 5), ("a", AS_OF + 1, "\x9b2J")]))
+
+    _, shown = srvstat_in_terminal(*WEEK, "--quiet", "--rejects", "/dev/stderr", cwd=here)
+
+    assert "\x9b" not in shown
+    assert r"\u009b2J" in shown
+
+
+@pytest.mark.parametrize("output", ["/dev/stdout", "/dev/fd/1", "link"])
+def test_a_snapshot_replaces_no_file_that_a_descriptor_is_open_on(output: str) -> None:
+    os.symlink("/dev/stdout", "link")
+    with open("log.txt", "w+b") as log:
+        command = [sys.executable, "-m", "srvstat", *WEEK[:2], output, *WEEK[3:], "--overwrite"]
+        assert subprocess.run(command, stdout=log, timeout=60, check=False).returncode == 2
+
+    assert Path("log.txt").read_bytes() == b""
+
+
+def test_a_descriptor_that_is_not_open_takes_no_rejects(here: Path) -> None:
+    before = content(here)
+
+    ran = srvstat(*WEEK, "--rejects", "/dev/fd/99")
+
+    assert (ran.exit_code, ran.stderr) == (4, "error: /dev/fd/99: Bad file descriptor\n")
+    assert content(here) == before

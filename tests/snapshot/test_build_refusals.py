@@ -1,0 +1,223 @@
+"""Building: a good snapshot is not replaced by nonsense, and nothing is lost in silence."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from building import COMMAND, WEEK, content, rejects
+from conftest import AS_OF, DAY, Cli, csv, ndjson, server
+
+pytestmark = pytest.mark.usefixtures("here")
+
+REPLACE = [*WEEK, "--overwrite"]
+Row = tuple[str, int | str, int | str]
+
+
+@pytest.mark.parametrize("records", [[], [server("a", publishable=False)]])
+def test_a_servers_file_without_a_publishable_server_replaces_nothing(
+    records: list[object], here: Path, cli: Cli
+) -> None:
+    assert cli(*WEEK).exit_code == 0
+    Path("servers.ndjson").write_bytes(ndjson(records))
+    before = content(here)
+
+    ran = cli(*REPLACE)
+
+    assert (ran.exit_code, ran.stdout) == (6, b"")
+    assert ran.stderr.startswith("error: servers.ndjson: no ")
+    assert content(here) == before
+    assert cli(*REPLACE, "--allow-empty", "--as-of", str(AS_OF)).exit_code == 0
+    assert cli("get", "a", "-s", "out.db").exit_code == 44
+
+
+def test_without_any_observation_the_error_says_why(cli: Cli) -> None:
+    empty = "; --allow-empty with --as-of TIME builds an empty snapshot"
+    cases: list[tuple[list[Row], str]] = [
+        ([], f"there are no rows{empty}"),
+        (
+            [("unknown", AS_OF, 5), ("hidden", AS_OF, 5)],
+            f"1 not in the servers file, 1 not publishable{empty}",
+        ),
+        (
+            [("unknown", AS_OF, 5), ("a", "2026-03-01 12:00", 5)],
+            (
+                "1 rejected, 1 not in the servers file; first of the rejects: week.csv, line 3:"
+                " observedAt: no time zone: end it with Z or an offset such as +02:00"
+            ),
+        ),
+    ]
+    for rows, reason in cases:
+        Path("week.csv").write_bytes(csv(rows))
+        for options in ([], ["--as-of", str(AS_OF)]):
+            ran = cli(*WEEK, *options)
+            assert (ran.exit_code, ran.stderr) == (
+                6,
+                f"error: no observation was kept: {reason}\n",
+            )
+
+
+LIMITS = [
+    ("0", False),
+    ("1", False),
+    ("2", True),
+    ("19%", False),
+    ("19.99%", False),
+    ("20%", True),
+    ("20.0%", True),
+    ("100%", True),
+]
+
+
+@pytest.mark.parametrize(("limit", "builds"), LIMITS)
+def test_more_rejects_than_allowed_build_nothing_and_are_kept_all_the_same(
+    limit: str, *, builds: bool, here: Path, cli: Cli
+) -> None:
+    # Ten rows: two rejected, one in conflict with another, one left out.
+    good = [("a", AS_OF - at, 5) for at in range(6)]
+    others = [("a", AS_OF, 6), ("unknown", AS_OF, 5)]
+    Path("week.csv").write_bytes(csv([("a", AS_OF, "x"), *good, *others, ("a", "soon", 5)]))
+    Path("out.db").write_bytes(b"old")
+
+    ran = cli(*REPLACE, "--rejects", "rejects.ndjson", "--max-rejected", limit)
+
+    assert [reject["line"] for reject in rejects()] == [2, 9, 11]
+    assert (Path("out.db").read_bytes() != b"old") is builds
+    assert content(here).keys() == {"servers.ndjson", "week.csv", "out.db", "rejects.ndjson"}
+    assert ran.exit_code == (0 if builds else 6)
+    if not builds:
+        assert ran.stderr == (
+            f"error: 2 of 10 rows were rejected, and --max-rejected allows {limit}; first of the"
+            " rejects: week.csv, line 2: players: a whole number from 0 to 9007199254740991 is"
+            " needed, in digits alone\n"
+        )
+
+
+@pytest.mark.parametrize(
+    "limit",
+    ["", "-1", "+1", "1_0", "01", "1.5", "5 %", " 5%", "%", ".5%", "5.%", "100.1%", "101%", "٣"],
+)
+def test_a_limit_that_is_no_number_of_rows_or_percentage_is_wrong_usage(
+    limit: str, cli: Cli
+) -> None:
+    ran = cli(*WEEK, f"--max-rejected={limit}")
+
+    assert (ran.exit_code, ran.stderr.count("\n")) == (2, 1)
+    assert ran.stderr.startswith("error: --max-rejected: ")
+
+
+def test_quiet_leaves_one_line_about_rows_that_were_not_kept(cli: Cli) -> None:
+    seconds: list[Row] = [("a", 5, 5), ("a", 5, 6), ("a", 5, "x")]
+    Path("week.csv").write_bytes(csv([*seconds, ("unknown", 5, 5), ("hidden", 5, 5)]))
+
+    ran = cli(*WEEK, "--quiet")
+
+    not_kept, other = ran.stderr.splitlines()
+    assert (ran.exit_code, not_kept) == (
+        0,
+        (
+            "warning: 4 of 5 rows not kept: 1 rejected, 1 conflicting, 1 not in the servers file,"
+            " 1 not publishable; first of the rejects: week.csv, line 3: conflicts with 5 players,"
+            " read before for this server and instant"
+        ),
+    )
+    assert other.startswith("warning: week.csv: every integer instant lies before 2001")
+
+
+@pytest.mark.parametrize("ending", ["-journal", "-wal"])
+@pytest.mark.parametrize("name", ["out.db", "link.db"])
+def test_no_snapshot_is_built_beside_a_journal_that_would_make_it_unreadable(
+    name: str, ending: str, here: Path, cli: Cli
+) -> None:
+    os.symlink("out.db", "link.db")
+    Path(f"out.db{ending}").write_bytes(b"left")
+    before = content(here)
+    command = ["snapshot", "build", name, *REPLACE[3:]]
+
+    ran = cli(*command)
+
+    assert (ran.exit_code, ran.stderr.count("\n")) == (2, 1)
+    assert f"out.db{ending} lies beside it" in ran.stderr
+    assert content(here) == before
+    Path(f"out.db{ending}").unlink()
+    assert cli(*command).exit_code == 0
+    assert cli("get", "a", "-s", name).exit_code == 0
+
+
+def test_a_snapshot_that_another_program_still_writes_to_is_not_replaced(cli: Cli) -> None:
+    assert cli(*WEEK).exit_code == 0
+    with closing(sqlite3.connect("out.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE theirs (number INTEGER)")
+
+        for command in (REPLACE, ["get", "a", "-s", "out.db"]):
+            refused = cli(*command)
+            assert refused.exit_code in (2, 3)
+            assert "out.db-wal lies beside it" in refused.stderr
+
+    assert cli(*REPLACE).exit_code == 0
+    assert cli("get", "a", "-s", "out.db").exit_code == 0
+
+
+def test_values_in_another_form_than_the_specifications_are_counted_and_served(cli: Cli) -> None:
+    fine = {
+        "chatUrl": "HTTPS://chat.example:8443/x?y#z",
+        "iconUrl": "http://[::1]/",
+        "flags": ["A1"],
+    }
+    records = [
+        server("a", **fine),
+        server("b", chatUrl="", iconUrl=None, flags=[]),
+        server("c", chatUrl="chat.example/c", iconUrl="", flags=["PREMIUM", "new"]),
+        server("d", chatUrl="ftp://chat.example", iconUrl="https:///d.png", flags=["Verified"]),
+        server("e", chatUrl="https://chat example", iconUrl="http://[", flags=["É", "日本", ""]),
+        server("hidden", chatUrl="none", flags=["none"], publishable=False),
+    ]
+    Path("servers.ndjson").write_bytes(ndjson(records))
+
+    ran = cli(*WEEK, "--quiet", "--as-of", str(AS_OF + DAY))
+
+    assert ran.exit_code == 0
+    assert ran.stderr.splitlines() == [
+        (
+            "warning: servers.ndjson: a chatUrl that is not an absolute http(s) URL in 3 servers,"
+            " first in line 3; it is served unchanged"
+        ),
+        (
+            "warning: servers.ndjson: an iconUrl that is not an absolute http(s) URL in 3 servers,"
+            " first in line 3; it is served unchanged"
+        ),
+        (
+            "warning: servers.ndjson: flags that are not upper case in 2 servers,"
+            " first in line 3; they are served unchanged"
+        ),
+    ]
+    for record in records[:-1]:
+        served = cli("get", str(record["id"]), "-s", "out.db").json["data"]
+        assert {name: served[name] for name in fine} == {
+            name: record.get(name, {"chatUrl": "", "iconUrl": None, "flags": []}[name])
+            for name in fine
+        }
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [*COMMAND[:2], "", *WEEK[3:]],
+        [*WEEK, "--rejects", ""],
+        [*COMMAND, "--observations", ""],
+        [*COMMAND[:3], "--servers", "", "--observations", "week.csv"],
+        ["snapshot", "draft-servers", "--observations", ""],
+    ],
+)
+def test_an_empty_file_name_is_wrong_usage(options: list[str], here: Path, cli: Cli) -> None:
+    before = content(here)
+
+    ran = cli(*options)
+
+    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (2, b"", 1)
+    assert "name" in ran.stderr
+    assert "empty" in ran.stderr
+    assert content(here) == before
