@@ -8,7 +8,8 @@
         body = answer.to_json()  # the exact bytes of the API
 
 Errors of the API are exceptions (ApiError and its classes), and so is what is wrong with the file
-(SnapshotError).
+(SnapshotError). Threads may share a snapshot; its calls wait for each other. After `close` every
+use raises ValueError.
 """
 
 # Type checkers know this name. The module of that name takes longer to import than all else that

@@ -99,6 +99,8 @@ def compare_request(
     namespace = _namespace(by)
     request: dict[str, Any] = {"servers": [_reference(text, namespace) for text in identifiers]}
     if range is not None:
+        if not isinstance(range, str):
+            raise InvalidRequestError("range: a string is needed")
         request["range"] = range
     return _validated(CompareRequest, request)
 
@@ -122,14 +124,17 @@ def read_server_reference(identifier: str, by: str | None = None) -> ServerRefer
 def _namespace(by: str | None) -> str:
     if by is None:
         return NAMESPACES[0]
+    if not isinstance(by, str):
+        raise InvalidRequestError("by: a string is needed")
     if by not in NAMESPACES:
         raise InvalidRequestError(f"by: {wire.quoted(by)} is not one of {', '.join(NAMESPACES)}")
     return by
 
 
-def _reference(text: str, by: str) -> dict[str, str]:
+def _reference(text: object, by: str) -> dict[str, object]:
+    """Split an identifier from its namespace; what is no text is left for the model to refuse."""
     for namespace in NAMESPACES:
-        if text.startswith(f"{namespace}:"):
+        if isinstance(text, str) and text.startswith(f"{namespace}:"):
             return {"identifier": text[len(namespace) + 1 :], "by": namespace}
     return {"identifier": text, "by": by}
 

@@ -126,7 +126,7 @@ class SnapshotConnection:
         """
         try:
             yield
-        except sqlite3.ProgrammingError:  # closed, or of another thread: the caller's mistake
+        except sqlite3.ProgrammingError:  # closed: the caller's mistake
             raise
         except (sqlite3.Error, UnicodeDecodeError, MemoryError, OverflowError):
             raise self.damaged(part) from None
@@ -208,7 +208,8 @@ def _connection_to(path: str, location: str) -> sqlite3.Connection:
     # comes first and `mode=ro` stays.
     uri = f"file:{quote(os.fsencode(location), safe='/')}?mode=ro&immutable=1"
     try:
-        return sqlite3.connect(uri, uri=True, isolation_level=None)
+        # Any thread may use it, one at a time: those that share it hold a lock (api.py).
+        return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     except sqlite3.Error:
         # The file was just read. What is left is SQLite's own limit on the length of a path.
         raise SnapshotError(f"{path}: too long a path for SQLite; open it from nearby") from None
