@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise, product
 from typing import TYPE_CHECKING
 
 from srvstat.contract.errors import ServerNotFoundError
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _CELLS: dict[Range, int] = {"24h": 24, "7d": 28, "30d": 30, "90d": 30, "1y": 30}
 """How many cells a row of a table shows of each range."""
+
+_MOST_COMPARED = 12_000
+"""About how many characters of identifiers a hint is searched in, which takes some 20 ms."""
 
 
 def get_server(snapshot: SnapshotFile, request: ServerReference) -> ServerResponse:
@@ -151,10 +154,25 @@ def suggestion(snapshot: SnapshotFile, references: Iterable[ServerReference]) ->
     # Imported here: only a failed look-up needs it.
     from difflib import get_close_matches  # noqa: PLC0415
 
-    known = {name.lower(): name for name in snapshot.identifiers(missing.by)}
+    known = {name.lower(): name for name in _neighbours(snapshot, missing)}
     near = [known[name] for name in get_close_matches(missing.identifier.lower(), known)]
     near = _exist(snapshot, missing.by, near)
     return f"the nearest: {', '.join(near)}" if near else None
+
+
+def _neighbours(snapshot: SnapshotFile, missing: ServerReference) -> list[str]:
+    """Return the identifiers that stand around a missing one in their order, which are few.
+
+    Upper case comes before lower case, so its other spellings have other neighbours.
+    """
+    text = missing.identifier
+    spellings = {text, text.lower(), text.upper()}
+    most = _MOST_COMPARED // len(text) // (2 * len(spellings))
+    found: set[str] = set()
+    for spelling, backwards in product(spellings, (False, True)):
+        around = snapshot.identifiers(missing.by, spelling, backwards=backwards)
+        found.update(islice(around, most))
+    return sorted(found)
 
 
 def _exist(snapshot: SnapshotFile, by: Namespace, identifiers: Iterable[str]) -> list[str]:

@@ -68,7 +68,9 @@ def _stands(path: str, content: bytes) -> bool:
 def _check_snapshot(path: str) -> None:
     try:
         with closing(open_file(path)) as snapshot:
-            is_ours = snapshot.as_of == fleet.AS_OF and snapshot.identifiers("id") == fleet.IDS
+            is_ours = (
+                snapshot.as_of == fleet.AS_OF and list(snapshot.identifiers("id")) == fleet.IDS
+            )
     except SnapshotError:
         is_ours = False
     if not is_ours:

@@ -3,14 +3,17 @@
 import os
 from collections.abc import Iterable
 from contextlib import closing
+from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from srvstat.cli.output import tell
 from srvstat.contract.errors import SnapshotError, SrvstatError, UsageError
-from srvstat.contract.instants import InstantError, parse_instant
+from srvstat.contract.instants import YEAR_2001, InstantError, parse_instant
 from srvstat.contract.ranges import DEFAULT_RANGE, Range
-from srvstat.contract.requests import NAMESPACES
+from srvstat.contract.requests import NAMESPACES, Namespace
+from srvstat.render.text import instant_text
 from srvstat.snapshot.read import open_file
 
 if TYPE_CHECKING:
@@ -31,12 +34,18 @@ def _complete_by(incomplete: str) -> list[str]:
 
 
 def _complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
+    by: Namespace = "cfxId" if ctx.params.get("by") == "cfxId" else "id"
+    prefix = ""
+    for namespace in NAMESPACES:
+        if incomplete.startswith(f"{namespace}:"):
+            by, prefix = namespace, f"{namespace}:"
+    begun = incomplete.removeprefix(prefix)
     try:
         with closing(open_file(snapshot_path(ctx.params.get("snapshot")))) as snapshot:
-            names = snapshot.identifiers("cfxId" if ctx.params.get("by") == "cfxId" else "id")
+            names = snapshot.identifiers(by, begun)
+            return [prefix + name for name in takewhile(lambda n: n.startswith(begun), names)]
     except SrvstatError:
         return []
-    return [name for name in names if name.startswith(incomplete)]
 
 
 def complete_plan(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -168,13 +177,19 @@ def plan_of(name: str | None, path: str | None) -> "Plan | None":
 
 
 def instant_of(option: str, text: str | None) -> int | None:
-    """Return the instant that an option names, in Unix milliseconds.
+    """Return the instant that an option names, in Unix milliseconds, and warn of likely seconds.
 
     Raises UsageError.
     """
     if text is None:
         return None
     try:
-        return parse_instant(text)
+        instant = parse_instant(text)
     except InstantError as error:
         raise UsageError(f"{option}: {error}") from None
+    if text.isdecimal() and instant < YEAR_2001:
+        tell(
+            f"warning: {option} {text} is {instant_text(instant)}; are these seconds?"
+            " They are read as milliseconds"
+        )
+    return instant

@@ -10,6 +10,9 @@ from srvstat.contract.ranges import DAY_MS
 LATEST = 253_402_300_799_999
 """9999-12-31T23:59:59.999Z, the last instant that the text form can say."""
 
+YEAR_2001 = 978_307_200_000
+"""2001-01-01T00:00Z. Milliseconds below it are likely meant as seconds."""
+
 UTC_INSTANT = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]"
     r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{3,9})?Z"

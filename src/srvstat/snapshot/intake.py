@@ -8,6 +8,7 @@ from itertools import compress
 from typing import Any
 
 from srvstat.contract.errors import SourceError
+from srvstat.contract.instants import YEAR_2001
 from srvstat.snapshot.rejects import Rejects
 from srvstat.snapshot.staging import Staging
 from srvstat.sources import observations
@@ -17,8 +18,6 @@ from srvstat.sources.source import Source
 
 Progress = Callable[[str, int, int], None]
 """Told what is under way, `reading` or `storing`, and the bytes of files and rows just done."""
-
-_YEAR_2001 = 978_307_200_000
 
 
 class Intake:
@@ -51,7 +50,7 @@ class Intake:
             latest = self._read(number, source, progress, strict=strict)
             if strict and self.rejects.malformed:
                 return
-            if latest is not None and latest < _YEAR_2001:
+            if latest is not None and latest < YEAR_2001:
                 self.warnings.append(
                     f"{source.title}: every integer instant lies before 2001; are these seconds?"
                     " They are read as milliseconds"

@@ -62,15 +62,23 @@ class SnapshotFile:
         with self.connection.decoding(server.title):
             return _stored_detail(server)
 
-    def identifiers(self, by: Namespace) -> list[str]:
-        """Return what may be the identifiers of a namespace; only `find` proves that one is."""
+    def identifiers(
+        self, by: Namespace, start: str = "", *, backwards: bool = False
+    ) -> Iterator[str]:
+        """Yield what may be the identifiers of a namespace; only `find` proves that one is.
+
+        They come in order from `start` on, or backwards from the one before it.
+        """
+        column = _COLUMN_OF[by]
+        reached, order = ("<", "DESC") if backwards else (">=", "ASC")
         rows = self.connection.stream(
-            f"SELECT {_COLUMN_OF[by]} FROM servers NOT INDEXED",  # noqa: S608 - a column of ours
+            f"SELECT {column} FROM servers WHERE {column} {reached} ? ORDER BY {column} {order}",  # noqa: S608 - a column of ours
+            start,
             part="the servers",
         )
         # Pages that point to each other could give rows without end.
         some = islice(rows, self.rows.own.server_count)
-        return sorted(name for (name,) in some if isinstance(name, str))
+        return (name for (name,) in some if isinstance(name, str))
 
     def statistics(self, servers: Sequence[ServerRow], window: Window) -> list[Statistics]:
         """Return the statistics of some servers in a window, however long, from a few rows."""

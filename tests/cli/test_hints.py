@@ -1,0 +1,72 @@
+"""Hints and warnings on standard error: cheap, and about what was likely meant."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from conftest import AS_OF, Build, Cli, server
+from srvstat import operations
+from srvstat.contract.requests import server_reference
+from srvstat.snapshot.opening import connected
+from srvstat.snapshot.read import SnapshotFile
+
+MANY = 3_000
+
+
+class CountedFile(SnapshotFile):
+    """A snapshot that counts the identifiers read of it."""
+
+    read = 0
+
+    def identifiers(self, *arguments: Any, **options: Any) -> Iterator[str]:
+        """Count what is read of them."""
+        for name in super().identifiers(*arguments, **options):
+            self.read += 1
+            yield name
+
+
+def test_a_hint_looks_at_few_identifiers_of_a_large_snapshot(build: Build) -> None:
+    names = [f"{'SRV' if number % 2 else 'srv'}-{number:04}" for number in range(MANY)]
+    snapshot = CountedFile(connected(build(map(server, names), [("srv-0000", AS_OF, 1)])))
+
+    for missing, meant in (("srv-01000", "srv-0100"), ("srv-0101", "SRV-0101")):
+        hint = operations.suggestion(snapshot, [server_reference(missing)])
+
+        assert hint is not None
+        assert meant in hint
+        assert snapshot.read < MANY / 2
+        snapshot.read = 0
+    snapshot.close()
+
+
+def test_a_hint_looks_at_every_identifier_of_a_small_snapshot(build: Build) -> None:
+    names = [f"{letter}-server" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    snapshot = CountedFile(connected(build(map(server, names), [("a-server", AS_OF, 1)])))
+
+    assert operations.suggestion(snapshot, [server_reference("zz-server")]) is not None
+    assert operations.suggestion(snapshot, [server_reference("aaa")]) is None
+    assert snapshot.read >= 2 * len(names)
+    snapshot.close()
+
+
+@pytest.mark.parametrize(
+    ("at", "warning"),
+    [
+        ("1744243200", "1970-01-21 04:30:43.200 UTC"),
+        ("978307199999", "2000-12-31 23:59:59.999 UTC"),
+        ("978307200000", None),
+        ("1970-01-21T04:30Z", None),
+    ],
+)
+def test_an_instant_that_looks_like_seconds_is_answered_with_a_warning(
+    cli: Cli, demo_snapshot: str, at: str, warning: str | None
+) -> None:
+    ran = cli("compare", "harbor-city", "old-guard", "--at", at, "-s", demo_snapshot)
+
+    assert ran.exit_code == 0
+    assert ran.stderr == (
+        f"warning: --at {at} is {warning}; are these seconds? They are read as milliseconds\n"
+        if warning
+        else ""
+    )
