@@ -31,6 +31,7 @@ OURS_TO_ANSWER = {
     "srvstat.cli",
     "srvstat.cli.access",
     "srvstat.cli.app",
+    "srvstat.cli.completion",
     "srvstat.cli.demo",
     "srvstat.cli.interruptions",
     "srvstat.cli.main",

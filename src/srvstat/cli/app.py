@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import srvstat
-from srvstat.cli import access, demo, openapi, queries, serve, snapshots
+from srvstat.cli import access, completion, demo, openapi, queries, serve, snapshots
 from srvstat.cli.output import tell
 from srvstat.contract import CONTRACT_VERSION
 from srvstat.snapshot.schema import FORMAT_VERSION
@@ -81,6 +81,7 @@ app.add_typer(access_app, name="access")
 app.command()(serve.serve)
 app.command()(openapi.openapi)
 app.command()(demo.demo)
+app.command()(completion.completion)
 snapshot_app.command()(snapshots.build)
 snapshot_app.command()(snapshots.info)
 snapshot_app.command()(snapshots.verify)

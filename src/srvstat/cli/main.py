@@ -7,6 +7,7 @@ from contextlib import redirect_stdout
 import typer
 
 from srvstat.cli.app import app
+from srvstat.cli.completion import completion_arguments, join_bash_words
 from srvstat.cli.interruptions import interrupted
 from srvstat.cli.output import Outcome, ReaderGoneError, tell, write
 from srvstat.contract.errors import SrvstatError
@@ -49,6 +50,8 @@ def _run(arguments: list[str]) -> Outcome:
     Typer would end the process with 1 for every closed pipe, so nothing is written in here.
     """
     printed = io.StringIO()
+    arguments = completion_arguments(arguments)
+    kept = join_bash_words()
     try:
         with redirect_stdout(printed):
             result = app(arguments, prog_name="srvstat", standalone_mode=False)
@@ -59,4 +62,6 @@ def _run(arguments: list[str]) -> Outcome:
         result = stop.code
     if isinstance(result, Outcome):
         return result
-    return Outcome([printed.getvalue().encode("utf-8")], result or 0)
+    lines = printed.getvalue().splitlines(keepends=True)
+    text = "".join(line.removeprefix(kept) for line in lines)
+    return Outcome([text.encode("utf-8")], result or 0)

@@ -1,0 +1,157 @@
+"""Completion in real shells, and the scripts that bring it."""
+
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli, srvstat
+
+PROMPT = "ready> "
+SECONDS = 60
+CFX_IDS = ("ep1v8d", "fa9t5w", "hc4x2k", "hh7e3y", "nf8q1z", "ns6r0b", "og3m7p")
+INTERACTIVE = {
+    "bash": ["bash", "--norc", "--noprofile", "-i"],
+    "zsh": ["zsh", "-f", "-i"],
+}
+
+
+@pytest.fixture
+def environment(tmp_path: Path, demo_snapshot: str) -> dict[str, str]:
+    """Return an environment with srvstat on the path and a snapshot to complete from."""
+    command = tmp_path / "bin" / "srvstat"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m srvstat "$@"\n')
+    command.chmod(0o755)
+    return {
+        "PATH": f"{command.parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "TERM": "dumb",
+        "LC_ALL": "C.UTF-8",
+        "PS1": PROMPT,
+        "SRVSTAT_SNAPSHOT": demo_snapshot,
+    }
+
+
+def script_of(shell: str, directory: Path) -> Path:
+    path = directory / f"completion.{shell}"
+    path.write_bytes(srvstat("completion", shell).stdout)
+    return path
+
+
+def needs(shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+
+
+def read_until(terminal: int, text: str) -> str:
+    """Return what a terminal shows up to and including a text."""
+    shown, end = "", time.monotonic() + SECONDS
+    while text not in shown:
+        ready, _, _ = select.select([terminal], [], [], max(0, end - time.monotonic()))
+        assert ready, f"no {text!r} in {shown!r}"
+        shown += os.read(terminal, 65_536).decode("utf-8", "replace")
+    return shown
+
+
+def type_line(shell: str, script: Path, line: str, environment: dict[str, str]) -> str:
+    """Type a line into a shell that has read a script; return what the line's command shows."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        INTERACTIVE[shell],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        try:
+            read_until(ours, PROMPT)
+            setup = "autoload -Uz compinit; compinit -u -D; " if shell == "zsh" else ""
+            os.write(ours, f"{setup}source '{script}'; PS1='com''plete> '\n".encode())
+            read_until(ours, "complete> ")
+            os.write(ours, f"{line}; echo 'do''ne'\n".encode())
+            return read_until(ours, "done")
+        finally:
+            process.kill()
+            os.close(ours)
+
+
+@pytest.mark.parametrize("shell", INTERACTIVE)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "srvstat get harb\t",
+        "srvstat get id:harb\t",
+        "srvstat get cfxId:hc4\t",
+        "srvstat get --at 2026-01-31T12:00Z cfxId:hc4\t",
+        "srvstat get --by cfxId id:harb\t",
+    ],
+)
+def test_a_server_is_completed_in_its_namespace(
+    shell: str, line: str, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    needs(shell)
+    shown = type_line(shell, script_of(shell, tmp_path), f"{line} --json", environment)
+
+    assert '"hostname":"Harbor City Roleplay"' in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("srvstat get cfxId:", {f"cfxId:{name}" for name in CFX_IDS}),
+        ("srvstat get cfxId:n", {"cfxId:nf8q1z", "cfxId:ns6r0b"}),
+        ("srvstat get id:n", {"id:new-frontier", "id:night-shift"}),
+        ("srvstat get n", {"new-frontier", "night-shift"}),
+        ("srvstat compare a --range 7", {"7d"}),
+    ],
+)
+def test_fish_offers_the_servers_of_a_namespace(
+    line: str, offered: set[str], tmp_path: Path, environment: dict[str, str]
+) -> None:
+    needs("fish")
+    script = script_of("fish", tmp_path)
+    ran = subprocess.run(
+        ["fish", "--no-config", "-c", f"source {script}; complete -C '{line}'"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    )
+
+    assert set(ran.stdout.split()) == offered
+
+
+@pytest.mark.parametrize(
+    ("shell", "mark"), [("bash", "complete -o"), ("zsh", "#compdef"), ("fish", "--command srvstat")]
+)
+def test_each_shells_script_is_printed_whatever_shell_asks(cli: Cli, shell: str, mark: str) -> None:
+    script = cli("completion", shell)
+
+    assert script.exit_code == 0
+    assert mark in script.stdout.decode()
+    assert cli("--show-completion", shell).stdout == script.stdout
+
+
+def test_a_shell_without_completion_is_wrong_usage(cli: Cli) -> None:
+    for arguments in (("completion", "ksh"), ("--show-completion", "ksh")):
+        ran = cli(*arguments)
+        assert (ran.exit_code, ran.stdout) == (2, b"")
+        assert ran.stderr == "error: SHELL: ksh is not one of bash, zsh, fish\n"
+
+
+def test_no_completion_is_installed_for_another_shell_than_asked(tmp_path: Path) -> None:
+    ran = srvstat("--install-completion", "fish", env={"HOME": str(tmp_path)})
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert "`srvstat completion fish` prints the script" in ran.stderr
+    assert not list(tmp_path.iterdir())
