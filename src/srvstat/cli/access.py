@@ -73,7 +73,7 @@ def _show_once(key: str, plan: str, access: str) -> None:
 def check(
     access: AccessFileOption = ACCESS_DEFAULT, json: JsonOption = False, table: TableOption = False
 ) -> Outcome:
-    """Read the file, and show what each plan may do.
+    """Show what each plan of the file may do.
 
     Example: srvstat access check --access access.toml
     """

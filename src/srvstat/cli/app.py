@@ -26,12 +26,12 @@ app = typer.Typer(
     context_settings=_SETTINGS,
 )
 snapshot_app = typer.Typer(
-    help="Build snapshots, look into them and check them.",
+    help="Build, inspect and check snapshots.",
     rich_markup_mode=None,
     context_settings=_SETTINGS,
 )
 access_app = typer.Typer(
-    help="Make keys for the plans of an access file, and check the file.",
+    help="Make keys and check an access file.",
     rich_markup_mode=None,
     context_settings=_SETTINGS,
 )

@@ -4,7 +4,7 @@ from srvstat.cli.output import Outcome
 
 
 def openapi() -> Outcome:
-    """Print the OpenAPI 3.1 document of the service.
+    """Print the OpenAPI document of the service.
 
     Its examples are the answers of the demo's snapshot. The document is the same everywhere.
 

@@ -162,6 +162,16 @@ def snapshot_path(given: str | None) -> str:
     return SNAPSHOT_DEFAULT
 
 
+def snapshot_argument(path: str | None, option: str | None) -> str:
+    """Return the snapshot that PATH or --snapshot names, else the one of `snapshot_path`.
+
+    Raises UsageError for both, SnapshotError.
+    """
+    if path is not None and option is not None:
+        raise UsageError("PATH and --snapshot exclude each other")
+    return snapshot_path(option if path is None else path)
+
+
 def plan_of(name: str | None, path: str | None) -> "Plan | None":
     """Return the plan to ask under, or None for the operator, who may ask everything.
 

@@ -31,10 +31,11 @@ def serve(
         str, typer.Option(metavar="PORT", help="Its port; 0 takes a free one.")
     ] = "8000",
 ) -> Outcome:
-    """Answer over HTTP, with the API's paths, keys and errors.
+    """Serve the API over HTTP.
 
-    Standard error is the log, one JSON object a line. A file that takes the snapshot's place is
-    used from then on. Ctrl-C or SIGTERM finishes what is under way.
+    Paths, keys and errors are the API's. Standard error is the log, one JSON object a line. A file
+    that takes the snapshot's place is used from then on. Ctrl-C or SIGTERM finishes what is under
+    way.
 
     Example: srvstat serve --snapshot snapshot.db --access access.toml
     """

@@ -17,9 +17,10 @@ from srvstat.cli.interruptions import taken_back
 from srvstat.cli.options import (
     SNAPSHOT_DEFAULT,
     SNAPSHOT_VARIABLE,
+    SnapshotOption,
     TableOption,
     instant_of,
-    snapshot_path,
+    snapshot_argument,
 )
 from srvstat.cli.output import STDERR, Form, Outcome, form_of, json_output, tell
 from srvstat.contract import wire
@@ -169,7 +170,10 @@ def draft_servers(observations: ObservationsOption, format: FormatOption = None)
 
 
 def info(
-    path: PathArgument = None, json: JsonOption = False, table: TableOption = False
+    path: PathArgument = None,
+    snapshot: SnapshotOption = None,
+    json: JsonOption = False,
+    table: TableOption = False,
 ) -> Outcome:
     """Show what is in a snapshot.
 
@@ -178,8 +182,8 @@ def info(
     Example: srvstat snapshot info snapshot.db
     """
     form = form_of(json=json, table=table)
-    with closing(open_file(snapshot_path(path))) as snapshot:
-        view = snapshot.view()
+    with closing(open_file(snapshot_argument(path, snapshot))) as file:
+        view = file.view()
     if form is Form.JSON:
         return Outcome([json_output(wire.encode(_info_body(view)))])
 
@@ -190,6 +194,7 @@ def info(
 
 def verify(
     path: PathArgument = None,
+    snapshot: SnapshotOption = None,
     expect: Annotated[
         str | None,
         typer.Option(
@@ -211,8 +216,9 @@ def verify(
 
     form = form_of(json=json, table=table)
     expected = _root_of(expect)
+    named = snapshot_argument(path, snapshot)
     with _checking(quiet=quiet) as progress:
-        found = verify_snapshot(snapshot_path(path), progress)
+        found = verify_snapshot(named, progress)
     if form is Form.JSON:
         body = {
             "root": found.root,
