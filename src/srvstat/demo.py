@@ -142,10 +142,10 @@ operations = ["get-server", "compare-servers"]
 ranges = ["24h", "7d"]
 requests_per_minute = 60
 
-# For whoever lists servers and compares none.
+# For a list of servers: many requests, each about the last day.
 [plans.directory]
-operations = ["get-server"]
-ranges = []
+operations = ["get-server", "compare-servers"]
+ranges = ["24h"]
 requests_per_minute = 600
 
 # Everything, as often as you like. Raw history is a right of its own: no range implies it.

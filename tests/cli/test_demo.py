@@ -139,3 +139,13 @@ def make(*arguments: str, cwd: Path) -> str:
     return subprocess.run(
         ["make", *arguments], cwd=cwd, env=env, capture_output=True, text=True, check=True
     ).stdout
+
+
+def test_every_plan_of_the_demo_may_compare(cli: Cli) -> None:
+    assert cli("demo", "here").exit_code == 0
+    plans = cli("access", "check", "--access", "here/access.toml", "--json").json["plans"]
+
+    assert len(plans) == 3
+    for plan in plans:  # specification, section 1: compare is available on all standard plans
+        assert "compare-servers" in plan["operations"]
+        assert plan["ranges"]

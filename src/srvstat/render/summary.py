@@ -6,12 +6,14 @@ from srvstat.render.text import count_of, instant_text
 
 def build_summary(output: str, summary: BuildSummary, seconds: float) -> list[str]:
     """Return the lines that say what became of the sources of a build."""
-    rate = f"{summary.read / seconds:,.0f} a second" if seconds else "at once"
+    # The rate is that of the seconds shown, so that the line does not contradict itself.
+    shown = f"{seconds:.1f}" if seconds >= 1 else f"{max(seconds, 0.001):.3f}"
+    rate = f"{summary.read / float(shown):,.0f} a second"
     withheld = f" ({summary.withheld:,} not publishable, left out)" if summary.withheld else ""
     lines = [
         f"built {output}",
         f"  servers      {summary.servers:,}{withheld}",
-        f"  read         {count_of(summary.read, 'row')} in {seconds:.1f} s, {rate}",
+        f"  read         {count_of(summary.read, 'row')} in {shown} s, {rate}",
         f"  kept         {summary.kept:,}",
         f"  repeated     {summary.repeated:,}",
         f"  conflicting  {summary.conflicting:,}",
