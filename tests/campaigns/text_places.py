@@ -87,8 +87,18 @@ def in_a_list(texts: Sequence[str], screen: Screen) -> str | None:
         last_observed_at=_AS_OF,
         observations=1,
         root="0" * 64,
+        server_count=len(listed),
+        games={"game_a": len(listed)},
         servers=tuple(
-            ListedServer(id="srv-1", cfx_id=text[:3], game="game_a", hostname=text)
+            ListedServer(
+                id="srv-1",
+                cfx_id=text[:3],
+                game="game_a",
+                hostname=text,
+                observations=1,
+                first_observed_at=_AS_OF,
+                last_observed_at=_AS_OF,
+            )
             for text in listed
         ),
         stand_ins=0,

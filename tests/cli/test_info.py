@@ -1,8 +1,13 @@
 """`snapshot info` and `snapshot verify`: which file they read, and how much they keep of it."""
 
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
 import pytest
 
-from conftest import AS_OF, Build, Cli, server
+from conftest import AS_OF, DAY, Build, Cli, server
 
 
 @pytest.mark.parametrize("command", ["info", "verify"])
@@ -20,3 +25,71 @@ def test_the_snapshot_may_be_named_by_an_option(
     both = cli("snapshot", command, path, option, path)
     assert (both.exit_code, both.stdout) == (2, b"")
     assert both.stderr == "error: PATH and --snapshot exclude each other\n"
+
+
+def test_a_list_shows_how_often_and_when_each_server_was_observed(cli: Cli, build: Build) -> None:
+    path = build([server("a"), server("b")], [("a", AS_OF, 1), ("a", AS_OF - DAY, 2)])
+
+    listed = cli("snapshot", "info", path).json["identifiers"]
+
+    assert [(one["id"], one["observations"]) for one in listed] == [("a", 2), ("b", 0)]
+    assert [(one["firstObservedAt"], one["lastObservedAt"]) for one in listed] == [
+        ("2026-02-28T12:00:00.000Z", "2026-03-01T12:00:00.000Z"),
+        (None, None),
+    ]
+    first, second = cli("snapshot", "info", path, "--table").stdout.decode().splitlines()[-2:]
+    assert first.split() == ["a", "x-a", "game_a", "a", "2", "2026-02-28", "2026-03-01"]
+    assert second.split()[-3:] == ["0", "–", "–"]  # noqa: RUF001 - the dash that tables show
+
+
+@pytest.mark.parametrize("count", [1, 100, 101, 1_000])
+def test_every_server_is_listed_once_in_the_order_of_its_id(
+    cli: Cli, build: Build, count: int
+) -> None:
+    names = [f"s-{number:04}" for number in range(count)]
+    path = build(map(server, reversed(names)), [("s-0000", AS_OF, 1)])
+
+    info = cli("snapshot", "info", path).json
+
+    assert [one["id"] for one in info["identifiers"]] == names
+    assert info["servers"] == count
+    assert list(info)[-1] == "identifiers"
+
+
+def test_a_snapshot_whose_last_server_is_damaged_prints_nothing(cli: Cli, build: Build) -> None:
+    names = [f"s-{number:04}" for number in range(2_000)]
+    path = build(map(server, names), [("s-0000", AS_OF, 1)])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE servers SET hostname = 'other' WHERE server = 2000")
+
+    ran = cli("snapshot", "info", path)
+
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+    assert "damaged (the servers)" in ran.stderr
+
+
+MEASURE = """
+import sys, tracemalloc
+from srvstat.cli.main import main
+main(["--help"])
+tracemalloc.start()
+exit_code = main(["snapshot", "info", sys.argv[1], sys.argv[2]])
+print(tracemalloc.get_traced_memory()[1], file=sys.stderr)
+sys.exit(exit_code)
+"""
+
+
+@pytest.mark.parametrize("form", ["--json", "--table"])
+def test_the_list_of_servers_is_not_kept_in_memory(build: Build, form: str) -> None:
+    count, name = 3_000, 4_000
+    records = (
+        server(f"s-{number:04}", hostname=f"{number:04}" * (name // 4)) for number in range(count)
+    )
+    path = build(records, [("s-0000", AS_OF, 1)])
+
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, path, form], capture_output=True, timeout=60, check=True
+    )
+
+    assert int(done.stderr) < count * name / 2
+    assert (len(done.stdout) > count * name) is (form == "--json")

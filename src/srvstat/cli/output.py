@@ -49,7 +49,12 @@ def form_of(*, json: bool, table: bool) -> Form:
 
 def json_output(body: bytes) -> bytes:
     """Return the bytes that show a JSON body: itself and a newline, harmless on a terminal."""
-    return (wire.for_terminal(body) if os.isatty(STDOUT) else body) + b"\n"
+    return json_text(body) + b"\n"
+
+
+def json_text(part: bytes) -> bytes:
+    """Return the bytes that show a part of a JSON body, harmless on a terminal."""
+    return wire.for_terminal(part) if os.isatty(STDOUT) else part
 
 
 def write(data: bytes) -> None:

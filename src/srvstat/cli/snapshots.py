@@ -6,10 +6,10 @@ What reads sources, builds, or draws is imported by the command that does it.
 import os
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
+from zlib import compress, decompress
 
 import typer
 
@@ -22,7 +22,7 @@ from srvstat.cli.options import (
     instant_of,
     snapshot_argument,
 )
-from srvstat.cli.output import STDERR, Form, Outcome, form_of, json_output, tell
+from srvstat.cli.output import STDERR, Form, Outcome, form_of, json_output, json_text, tell
 from srvstat.contract import wire
 from srvstat.contract.errors import DifferenceError, UsageError
 from srvstat.contract.instants import format_instant
@@ -31,7 +31,7 @@ from srvstat.snapshot.read import open_file
 from srvstat.sources.formats import FORMATS
 
 if TYPE_CHECKING:
-    from srvstat.contract.views import SnapshotView
+    from srvstat.contract.views import ListedServer, SnapshotView
     from srvstat.snapshot.judgement import RejectLimit
     from srvstat.sources.source import Source
 
@@ -62,6 +62,9 @@ PathArgument = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", help="JSON; the default where output is no terminal.")
 ]
+_LISTED_A_PIECE = 100
+"""How many servers of a list are written at once; they stay in memory as one piece."""
+
 OutputArgument = Annotated[str, typer.Argument(metavar="OUTPUT", help="The snapshot to write.")]
 
 
@@ -182,13 +185,14 @@ def info(
     Example: srvstat snapshot info snapshot.db
     """
     form = form_of(json=json, table=table)
-    with closing(open_file(snapshot_argument(path, snapshot))) as file:
-        view = file.view()
+    named = snapshot_argument(path, snapshot)
     if form is Form.JSON:
-        return Outcome([json_output(wire.encode(_info_body(view)))])
+        return Outcome(_info_json(named))
 
     from srvstat.cli.tables import info_table
 
+    with closing(open_file(named)) as file:
+        view = file.view()
     return Outcome([info_table(view)])
 
 
@@ -261,30 +265,55 @@ def _limit_of(text: str | None) -> "RejectLimit | None":
         raise UsageError(f"--max-rejected: {error}") from None
 
 
+def _info_json(path: str) -> Iterator[bytes]:
+    """Yield what `info` prints as JSON, in pieces.
+
+    None is printed before all rows are proved. The list of servers waits compressed: a tenth of its
+    size.
+    """
+    pieces: list[bytes] = []
+    some: list[dict[str, Any]] = []
+
+    def note(server: "ListedServer") -> None:
+        some.append(_listed_body(server))
+        if len(some) == _LISTED_A_PIECE:
+            pieces.append(compress(wire.encode(some)[1:-1], level=1))
+            some.clear()
+
+    with closing(open_file(path)) as file:
+        head = wire.encode(_info_body(file.view(note)))
+    yield json_text(head.removesuffix(b"}") + b',"identifiers":[')
+    for piece in pieces:
+        yield json_text(decompress(piece) + (b"," if some or piece is not pieces[-1] else b""))
+    yield json_output(wire.encode(some)[1:-1] + b"]}")
+
+
 def _info_body(view: "SnapshotView") -> dict[str, Any]:
-    games = Counter(server.game for server in view.servers)
     return {
         "asOf": format_instant(view.as_of),
         "firstObservedAt": _optional_instant(view.first_observed_at),
         "lastObservedAt": _optional_instant(view.last_observed_at),
-        "servers": len(view.servers),
+        "servers": view.server_count,
         "observations": view.observations,
         "root": view.root,
-        "games": dict(sorted(games.items())),
+        "games": view.games,
         "standIns": view.stand_ins,
         "sources": view.sources,
         "repeated": view.repeated,
         "conflicting": view.conflicting,
         "rejected": view.rejected,
-        "identifiers": [
-            {
-                "id": server.id,
-                "cfxId": server.cfx_id,
-                "game": server.game,
-                "hostname": server.hostname,
-            }
-            for server in view.servers
-        ],
+    }
+
+
+def _listed_body(server: "ListedServer") -> dict[str, Any]:
+    return {
+        "id": server.id,
+        "cfxId": server.cfx_id,
+        "game": server.game,
+        "hostname": server.hostname,
+        "observations": server.observations,
+        "firstObservedAt": _optional_instant(server.first_observed_at),
+        "lastObservedAt": _optional_instant(server.last_observed_at),
     }
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from srvstat.contract.models import ContractModel
 from srvstat.contract.ranges import Window
 from srvstat.contract.responses import CompareResponse, ServerDetail, ServerResult
 
@@ -63,23 +63,33 @@ class ServerDetailView:
     current_is_stand_in: bool
 
 
-class ListedServer(ContractModel):
-    """A server as a list names it."""
+class ListedServer(NamedTuple):
+    """A server as a list names it; instants are Unix milliseconds, None without observations."""
 
     id: str
     cfx_id: str
     game: str
     hostname: str
+    observations: int
+    first_observed_at: int | None
+    last_observed_at: int | None
 
 
-class SnapshotView(ContractModel):
-    """What is in a snapshot; instants are Unix milliseconds, None without observations."""
+@dataclass(frozen=True, slots=True)
+class SnapshotView:
+    """What is in a snapshot, and the first of its servers, in the order of their ids.
+
+    `games` counts the servers of each game. Instants are Unix milliseconds, None without
+    observations.
+    """
 
     as_of: int
     first_observed_at: int | None
     last_observed_at: int | None
     observations: int
     root: str
+    server_count: int
+    games: Mapping[str, int]
     servers: tuple[ListedServer, ...]
     stand_ins: int
     sources: tuple[str, ...]

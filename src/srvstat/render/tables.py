@@ -1,7 +1,5 @@
 """Answers as tables: one function an answer. Figures are rounded for reading; JSON is exact."""
 
-from collections import Counter
-
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
@@ -15,10 +13,10 @@ from srvstat.contract.views import (
     Verification,
 )
 from srvstat.render.fields import NOTHING, Fields, fields_grid
+from srvstat.render.listed import listed_table
 from srvstat.render.screen import Screen
 from srvstat.render.text import count_of, duration, instant_text
 
-_MOST_LISTED = 50
 _STAND_IN = "the last observation, or 0 without one"
 
 
@@ -71,9 +69,8 @@ def _moment(at: int, as_of: int) -> str:
 
 
 def snapshot_info(view: SnapshotView, screen: Screen) -> str:
-    """Show what is in a snapshot, and whom it can be asked about."""
-    games = Counter(server.game for server in view.servers)
-    per_game = ", ".join(f"{game} {count:,}" for game, count in sorted(games.items()))
+    """Show what is in a snapshot, and the first of its servers."""
+    per_game = ", ".join(f"{game} {count:,}" for game, count in view.games.items())
     first, last = (
         instant_text(at) if at is not None else None
         for at in (view.first_observed_at, view.last_observed_at)
@@ -86,20 +83,16 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
         ("root", view.root),
         ("observed", f"{first} to {last}" if first else "nothing"),
         ("observations", f"{view.observations:,}"),
-        ("servers", f"{len(view.servers):,}" + (f" ({per_game})" if per_game else "")),
+        ("servers", f"{view.server_count:,}" + (f" ({per_game})" if per_game else "")),
         ("stand-ins", f"{count_of(view.stand_ins, 'current count')}: {_STAND_IN}"),
         ("sources", screen.whole(", ".join(view.sources))),
         ("not kept", not_kept),
     ]
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for name in ("id", "cfxId", "game", "hostname"):
-        table.add_column(name, overflow="fold")
-    for server in view.servers[:_MOST_LISTED]:
-        names = (screen.whole(server.id), screen.whole(server.cfx_id))
-        table.add_row(*names, server.game, screen.cell(server.hostname))
-    more = len(view.servers) - _MOST_LISTED
+    more = view.server_count - len(view.servers)
     rest = [Text(f"and {count_of(more, 'more server')}; --json names them all")] if more > 0 else []
-    return screen.text(fields_grid(fields, screen), Text(), table, *rest)
+    return screen.text(
+        fields_grid(fields, screen), Text(), listed_table(view.servers, screen), *rest
+    )
 
 
 def verification(view: Verification, screen: Screen) -> str:

@@ -119,14 +119,14 @@ class ProvedRows:
             for key, digest in entry_digests(self._bucket(number))
         }
         last = 0
-        for row in self._connection.stream("SELECT * FROM servers ORDER BY server", part=part):
-            # In a damaged table the rows can come in another order.
-            if row[0] <= last or not is_row("servers", row, digests.pop(row[0], b"")):
-                raise self._connection.damaged(part)
-            last = row[0]
-            with self._connection.decoding(part):
-                server = server_row(row)
-            yield server
+        rows = self._connection.stream("SELECT * FROM servers ORDER BY server", part=part)
+        with self._connection.decoding(part):
+            for row in rows:
+                # In a damaged table the rows can come in another order.
+                if row[0] <= last or not is_row("servers", row, digests.pop(row[0], b"")):
+                    raise self._connection.damaged(part)
+                last = row[0]
+                yield server_row(row)
         if digests:
             raise self._connection.damaged(part)
 

@@ -1,6 +1,7 @@
 """Ask a snapshot named questions. Whatever an answer reads is proved by its digest first."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,9 +18,12 @@ from srvstat.snapshot.rows import ServerRow
 from srvstat.stats import Statistics
 
 if TYPE_CHECKING:
-    from srvstat.contract.views import SnapshotView
+    from srvstat.contract.views import ListedServer, SnapshotView
 
 _COLUMN_OF: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
+
+_MOST_LISTED = 50
+"""How many servers a view lists."""
 
 
 class StoredDetail(NamedTuple):
@@ -108,11 +112,26 @@ class SnapshotFile:
         """Yield all days of a server."""
         yield from self.rows.days(server, 0, DAYS_A_SERVER - 1)
 
-    def view(self) -> "SnapshotView":
-        """Return what is in the file."""
-        from srvstat.contract.views import ListedServer, SnapshotView  # noqa: PLC0415 - only for info
+    def view(self, each: "Callable[[ListedServer], object] | None" = None) -> "SnapshotView":
+        """Return what is in the file, with its first servers.
 
-        servers = list(self.rows.servers())
+        The rows of all servers are read and proved, and `each` is called with them in the order of
+        their ids, so that none of them has to stay in memory.
+        """
+        from srvstat.contract.views import SnapshotView  # noqa: PLC0415 - only for info
+
+        games: Counter[str] = Counter()
+        stand_ins = 0
+        first: list[ListedServer] = []
+        with self.connection.decoding("the servers"):
+            for server in self.rows.servers():
+                listed = _listed(server)
+                games[listed.game] += 1
+                stand_ins += server.current_is_stand_in
+                if len(first) < _MOST_LISTED:
+                    first.append(listed)
+                if each is not None:
+                    each(listed)
         row = self.rows.own
         with self.connection.decoding(OWN_ROW):
             return SnapshotView(
@@ -121,16 +140,10 @@ class SnapshotFile:
                 last_observed_at=_optional_instant(row.last_observed_at),
                 observations=row.observation_count,
                 root=self.root,
-                servers=tuple(
-                    ListedServer(
-                        id=server.id,
-                        cfx_id=server.cfx_id,
-                        game=server.game,
-                        hostname=server.hostname,
-                    )
-                    for server in servers
-                ),
-                stand_ins=sum(server.current_is_stand_in for server in servers),
+                server_count=games.total(),
+                games=dict(sorted(games.items())),
+                servers=tuple(first),
+                stand_ins=stand_ins,
                 sources=_texts(row.sources),
                 repeated=row.repeated,
                 conflicting=row.conflicting,
@@ -160,6 +173,20 @@ def _instant(value: int) -> int:
 
 def _optional_instant(value: int | None) -> int | None:
     return None if value is None else _instant(value)
+
+
+def _listed(row: ServerRow) -> "ListedServer":
+    from srvstat.contract.views import ListedServer  # noqa: PLC0415 - only for info
+
+    return ListedServer(
+        id=row.id,
+        cfx_id=row.cfx_id,
+        game=row.game,
+        hostname=row.hostname,
+        observations=row.observation_count,
+        first_observed_at=_optional_instant(row.first_observed_at),
+        last_observed_at=_optional_instant(row.last_observed_at),
+    )
 
 
 def _texts(array: str) -> tuple[str, ...]:
