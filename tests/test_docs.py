@@ -148,6 +148,7 @@ def _all_errors() -> list[type[SrvstatError]]:
         "access new-key",
         "access check",
         "demo",
+        "completion",
         "openapi",
         "snapshot",
         "snapshot build",

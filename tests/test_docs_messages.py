@@ -1,0 +1,72 @@
+"""The messages that docs/errors.md quotes are those that srvstat prints."""
+
+import re
+import socket
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from conftest import AS_OF, ROOT, Build, Cli, server
+from srvstat.demo import access_toml
+
+PAIR = ["srv-1", "srv-2"]
+PLAN = ["--plan", "starter", "--access", "access.toml"]
+BAD_RANGE = '# 1\n# 2\n# 3\n# 4\n[plans.starter]\noperations = []\nranges = ["8d"]\n'
+
+
+def quoted_messages() -> list[re.Pattern[str]]:
+    """Return the messages of the table as patterns: capitals, digits and … stand for anything."""
+    text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    messages = re.findall(r"^\| `(.+?)` \|", text.partition("| error says | do |")[2], re.MULTILINE)
+    return [
+        re.compile(re.sub(r"PATH|OUTPUT|\bX\b|\d+|…", r".+", re.escape(message)), re.DOTALL)
+        for message in messages
+    ]
+
+
+@pytest.fixture
+def _files(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work beside a snapshot, a damaged one, and files that are refused."""
+    names = [*PAIR, "x-srv-9"]
+    Path(build(map(server, names), [("srv-1", AS_OF, 5)])).rename(tmp_path / "good.db")
+    Path(build(map(server, names), [("srv-1", AS_OF, 5)])).rename(tmp_path / "bad.db")
+    monkeypatch.chdir(tmp_path)
+    with closing(sqlite3.connect("bad.db")) as connection, connection:
+        connection.execute("UPDATE days SET players = x'06'")
+    Path("access.toml").write_bytes(access_toml())
+    Path("range").mkdir()
+    Path("range/access.toml").write_text(BAD_RANGE)
+    Path("keys").mkdir()
+    Path("keys/access.toml").write_bytes(b"keys = []\n" + access_toml())
+
+
+@pytest.mark.usefixtures("_files")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["compare", "srv-1", "-s", "good.db"],
+        ["compare", "srv-1", "srv-1", "-s", "good.db"],
+        ["get", "srv_1", "-s", "good.db"],
+        ["get", "x-srv-1", "-s", "good.db"],
+        ["compare", *PAIR, "--range", "1y", "-s", "good.db", *PLAN],
+        ["access", "check", "--access", "range/access.toml"],
+        ["access", "new-key", "--plan", "starter", "--access", "keys/access.toml"],
+        ["serve", "-s", "good.db", "--host", "0.0.0.0"],  # noqa: S104 - it is refused
+        ["serve", "-s", "good.db", "--port", "TAKEN"],
+        ["get", "srv-1"],
+        ["compare", *PAIR, "-s", "bad.db"],
+        ["snapshot", "verify", "good.db", "--expect", "0" * 64],
+        ["snapshot", "build", "good.db", "--servers", "s.ndjson", "--observations", "o.csv"],
+    ],
+    ids=" ".join,
+)
+def test_a_quoted_message_is_the_one_printed(cli: Cli, command: list[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ran = cli(*(port if word == "TAKEN" else word for word in command))
+
+    reason = ran.stderr.removeprefix("error: ").removesuffix("\n")
+    assert ran.exit_code
+    assert any(message.search(reason) for message in quoted_messages()), reason
