@@ -25,7 +25,7 @@ _CELLS: dict[Range, int] = {"24h": 24, "7d": 28, "30d": 30, "90d": 30, "1y": 30}
 """How many cells a row of a table shows of each range."""
 
 _MOST_COMPARED = 12_000
-"""About how many characters of identifiers a hint is searched in, which takes some 20 ms."""
+"""How many characters of identifiers a hint is compared with, about; they take some 20 ms."""
 
 
 def get_server(snapshot: SnapshotFile, request: ServerReference) -> ServerResponse:
@@ -161,7 +161,7 @@ def suggestion(snapshot: SnapshotFile, references: Iterable[ServerReference]) ->
 
 
 def _neighbours(snapshot: SnapshotFile, missing: ServerReference) -> list[str]:
-    """Return the identifiers that stand around a missing one in their order, which are few.
+    """Return the few identifiers before and after a missing one, in their order.
 
     Upper case comes before lower case, so its other spellings have other neighbours.
     """

@@ -48,6 +48,11 @@ def script_of(shell: str, directory: Path) -> Path:
 def needs(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
+    if (
+        shell == "bash"
+        and subprocess.run(["bash", "-c", "((BASH_VERSINFO[0] < 4))"], check=False).returncode == 0
+    ):
+        pytest.skip("bash 3 splits words in another way, and Typer supports 4.4 and later")
 
 
 def read_until(terminal: int, text: str) -> str:

@@ -53,7 +53,7 @@ def completion_arguments(arguments: list[str]) -> list[str]:
 def join_bash_words() -> str:
     """Join the words that bash has split at colons, as in `cfxId:abc`, in the environment.
 
-    Return the beginning of the current word that bash keeps: what it is given must leave it out.
+    Return the beginning of the current word that bash keeps, so that replies must leave it out.
     """
     if os.environ.get(_VARIABLE) != "complete_bash":
         return ""

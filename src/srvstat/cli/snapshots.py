@@ -62,10 +62,10 @@ PathArgument = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", help="JSON; the default where output is no terminal.")
 ]
-_LISTED_A_PIECE = 100
-"""How many servers of a list are written at once; they stay in memory as one piece."""
-
 OutputArgument = Annotated[str, typer.Argument(metavar="OUTPUT", help="The snapshot to write.")]
+
+_LISTED_A_PIECE = 100
+"""How many servers of a list are compressed and written at once."""
 
 
 def build(
@@ -180,7 +180,7 @@ def info(
 ) -> Outcome:
     """Show what is in a snapshot.
 
-    Among it are the servers that it can be asked about.
+    Its servers are listed, with how often and when each was observed.
 
     Example: srvstat snapshot info snapshot.db
     """
@@ -268,8 +268,8 @@ def _limit_of(text: str | None) -> "RejectLimit | None":
 def _info_json(path: str) -> Iterator[bytes]:
     """Yield what `info` prints as JSON, in pieces.
 
-    None is printed before all rows are proved. The list of servers waits compressed: a tenth of its
-    size.
+    None is printed before all rows are proved, so that a damaged file leaves standard output empty.
+    Until then the list of servers waits in memory, compressed.
     """
     pieces: list[bytes] = []
     some: list[dict[str, Any]] = []
