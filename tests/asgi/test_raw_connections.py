@@ -121,10 +121,33 @@ def test_a_body_of_no_http_ends_the_requests_after_it(client: Client) -> None:
     assert client.rest() == b""
 
 
-def test_http_2_without_asking_is_no_http_after_its_first_line(client: Client) -> None:
-    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+@pytest.mark.parametrize("line", [b"PRI * HTTP/2.0\r\n\r\nSM", b"HEAD / HTTP/3.0"])
+def test_another_major_version_of_http_is_refused(line: bytes, client: Client) -> None:
+    client.send(get(b"a") + line + b"\r\n\r\n" + get(b"a"))
 
-    assert client.answer().status == 401
+    assert outcome(client.answer()) == (200, SERVER_A)
+    assert outcome(client.answer()) == (400, INVALID)
+    assert client.rest() == b""
+
+
+def test_each_request_may_have_an_empty_line_before_it(client: Client) -> None:
+    asked = [get(b"a"), compare(TWO), request(COMPARE, HOST, JSON, b"Content-Length: 2") + b"{}"]
+    expected = [(200, SERVER_A), (200, COMPARED), (401, ERRORS["GATEWAY_UNAUTHORIZED"])]
+    client.send(b"".join(b"\r\n" + one for one in asked * 2))
+
+    assert [outcome(client.answer()) for _ in range(6)] == expected * 2
+
+    for part in (b"\r", b"\n", get(b"a")):
+        client.send(part)
+        time.sleep(0.02)
+    assert outcome(client.answer()) == (200, SERVER_A)
+
+
+def test_empty_lines_alone_are_no_way_to_keep_a_connection(client: Client) -> None:
+    client.send(b"\r\n")
+    time.sleep(0.02)
+    client.send(b"\r\n")
+
     assert outcome(client.answer()) == (400, INVALID)
     assert client.rest() == b""
 

@@ -11,6 +11,7 @@ from typing import Protocol, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from srvstat.asgi.parser import Parser
 from srvstat.asgi.room import Room
 
 HEAD_SECONDS = 5.0
@@ -63,6 +64,7 @@ class Connection(H11Protocol):
         self._since = self.loop.time()
         self._unread = 0
         self._has_heard_all = False
+        self.conn = Parser(h11.SERVER, MAX_HEAD_BYTES)
         super().connection_made(transport)
         if not self._host.room.enter(self):
             transport.abort()

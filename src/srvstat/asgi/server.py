@@ -14,12 +14,7 @@ from types import FrameType
 import uvicorn
 
 from srvstat.asgi.callers import Callers
-from srvstat.asgi.connections import (
-    ANSWER_SECONDS,
-    MAX_HEAD_BYTES,
-    SECONDS_BETWEEN_LOOKS,
-    Connection,
-)
+from srvstat.asgi.connections import ANSWER_SECONDS, SECONDS_BETWEEN_LOOKS, Connection
 from srvstat.asgi.log import Log
 from srvstat.asgi.room import Room
 from srvstat.asgi.service import Service
@@ -97,7 +92,6 @@ def serve(
         server_header=False,
         workers=1,
         backlog=_ACCEPTED_TOGETHER,
-        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         timeout_graceful_shutdown=int(ANSWER_SECONDS),
     )
     _tell_warnings(log)
