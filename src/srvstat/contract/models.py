@@ -98,8 +98,16 @@ def validated(model: type[_Model], value: Any, words: Mapping[str, str]) -> _Mod
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise NotValidError(first["loc"], _finding(first, words)) from None
+        location, finding = _first_finding(error, words)
+    # Raised here, so that it does not carry the ValidationError as its context. That holds what a
+    # validator of ours has raised, with all frames above it, and hides it from the garbage
+    # collector: a frame that holds this error would stay in memory for good.
+    raise NotValidError(location, finding)
+
+
+def _first_finding(error: ValidationError, words: Mapping[str, str]) -> tuple[Location, str]:
+    first = error.errors(include_url=False)[0]
+    return first["loc"], _finding(first, words)
 
 
 def _finding(error: Any, words: Mapping[str, str]) -> str:
