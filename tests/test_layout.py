@@ -44,7 +44,6 @@ HOME = {
     "rich": "render",
     "typer": "cli",
     "h11": "asgi",
-    "limits": "asgi",
     "starlette": "asgi",
     "uvicorn": "asgi",
 }

@@ -91,6 +91,16 @@ def test_a_limit_that_is_new_counts_from_then_on(service: Service, access: Path)
     assert [status(service, "old-key") for _ in range(5)] == [200] * 3 + [429] * 2
 
 
+def test_a_limit_that_is_raised_keeps_what_was_counted(service: Service, access: Path) -> None:
+    replaced(access, access_text({"old-key": "three"}))
+    assert [status(service, "old-key") for _ in range(4)] == [200] * 3 + [429]
+
+    text = access_text({"old-key": "three"})
+    replaced(access, text.replace("requests_per_minute = 3", "requests_per_minute = 5"))
+
+    assert [status(service, "old-key") for _ in range(4)] == [200] * 2 + [429] * 2
+
+
 def to_nothing(access: Path) -> None:
     access.unlink()
 

@@ -28,6 +28,37 @@ def test_callers_do_not_take_from_each_other() -> None:
             counters.count(caller, 1)
 
 
+def test_a_raised_limit_keeps_what_was_counted_and_so_does_a_lowered_one() -> None:
+    now = 0.0
+    counters = Counters(lambda: now)
+    for now in (0.0, 10.0, 20.0):  # noqa: B007 - the clock
+        counters.count("a", 3)
+    counters.count("a", 4)
+
+    for most, seconds in ((4, 40), (3, 50), (2, 60), (1, 60)):
+        with pytest.raises(TooManyRequestsError) as refused:
+            counters.count("a", most)
+        assert refused.value.retry_after == seconds
+
+
+def test_room_is_there_when_it_was_said_to_be_and_not_before() -> None:
+    now = 0.0
+    counters = Counters(lambda: now)
+    for now in (0.0, 30.0):  # noqa: B007 - the clock
+        counters.count("a", 2)
+
+    now = 59.9
+    with pytest.raises(TooManyRequestsError) as refused:
+        counters.count("a", 2)
+    assert refused.value.retry_after == 1
+
+    now = 60.0
+    counters.count("a", 2)
+    with pytest.raises(TooManyRequestsError) as refused:
+        counters.count("a", 2)
+    assert refused.value.retry_after == 30
+
+
 def test_callers_who_ask_no_more_are_forgotten_and_not_the_one_who_goes_on() -> None:
     now = 0.0
     counters = Counters(lambda: now)

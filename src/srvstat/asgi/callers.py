@@ -4,12 +4,10 @@ import asyncio
 import hashlib
 import math
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 from starlette.datastructures import Headers
 
 from srvstat.access import Plan, read_access
@@ -47,44 +45,45 @@ class Caller(NamedTuple):
 
 
 class Counters:
-    """How many requests each caller made within the last minute.
+    """How many requests each caller made within the last minute, by a clock that is never set.
 
-    Each has a store of its own: the library looks through all that a store holds again and again,
-    and a caller's request must not cost more for others. One that made none for a minute is
-    forgotten.
+    A caller's request costs the same however many callers there are. One that made none for a
+    minute is forgotten.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        # The caller who has asked nothing for the longest time comes first.
-        self._limiters: dict[str, tuple[MovingWindowRateLimiter, float]] = {}
+        # The instants of each caller's requests; the caller who has asked nothing for the longest
+        # time comes first.
+        self._asked: dict[str, deque[float]] = {}
 
     def count(self, caller: str, most: int) -> None:
         """Count a request of a caller, who may make so many a minute.
 
+        What was counted stays counted when `most` changes.
+
         Raises TooManyRequestsError.
         """
         now = self._clock()
-        limiter = self._limiter(caller, now)
-        self._limiters[caller] = limiter, now
-        limit = RateLimitItemPerMinute(most)
-        if not limiter.hit(limit, caller):
-            reset = limiter.get_window_stats(limit, caller).reset_time
-            # The library goes by the time of day, which may be set back.
-            seconds = min(max(1, math.ceil(reset - time.time())), _MINUTE)
+        self._forget_one(now)
+        asked = self._asked.pop(caller, None) or deque()
+        self._asked[caller] = asked
+        while asked and asked[0] <= now - _MINUTE:
+            asked.popleft()
+        if len(asked) >= most:
+            seconds = max(1, math.ceil(asked[-most] + _MINUTE - now))
             raise TooManyRequestsError(f"more than {most:,} requests a minute", seconds)
+        asked.append(now)
 
-    def _limiter(self, caller: str, now: float) -> MovingWindowRateLimiter:
-        """Take a caller's limiter out, or a new one, and forget one that is not needed any more."""
-        limiter, _ = self._limiters.pop(caller, (None, now))
-        # A request adds at most one, so to forget one is enough.
-        oldest, (_, last) = next(iter(self._limiters.items()), ("", (None, now)))
-        if last < now - _MINUTE:
-            del self._limiters[oldest]
-        return limiter or MovingWindowRateLimiter(MemoryStorage())
+    def _forget_one(self, now: float) -> None:
+        """Forget a caller of long ago. A request adds at most one, so that is enough."""
+        for caller, asked in self._asked.items():
+            if not asked or asked[-1] <= now - _MINUTE:
+                del self._asked[caller]
+            return
 
     def __len__(self) -> int:
-        return len(self._limiters)
+        return len(self._asked)
 
 
 class Callers:

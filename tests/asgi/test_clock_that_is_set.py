@@ -1,0 +1,47 @@
+"""A clock of the machine that is set while the service runs."""
+
+from pathlib import Path
+
+import pytest
+
+from exchanging import HOST, A, answer_to, request
+from log_entries import entries
+from serving import Service, serving
+from small_service import access_text, build_small
+
+_CLOCK = """
+import os, time
+
+real = time.time
+
+def set_clock():
+    with open(os.environ["CLOCK"], encoding="ascii") as offset:
+        return real() + float(offset.read())
+
+time.time = set_clock
+time.time_ns = lambda: int(set_clock() * 1e9)
+"""
+"""Python imports a module of the name `sitecustomize` before anything else."""
+
+
+def asked(service: Service) -> int:
+    return answer_to(service, request(A, HOST, b"X-Gateway-Key: a-key")).status
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_is_set_neither_lifts_a_limit_nor_adds_to_it(
+    hours: int, tmp_path: Path
+) -> None:
+    clock, access = tmp_path / "clock", tmp_path / "access.toml"
+    (tmp_path / "sitecustomize.py").write_text(_CLOCK, encoding="ascii")
+    clock.write_text("0", encoding="ascii")
+    access.write_text(access_text({"a-key": "three"}), encoding="utf-8")
+    env = {"PYTHONPATH": str(tmp_path), "CLOCK": str(clock)}
+    with serving(build_small(tmp_path), "--access", str(access), env=env) as service:
+        first = [asked(service) for _ in range(2)]
+        clock.write_text(str(hours * 3600), encoding="ascii")
+        then = [asked(service) for _ in range(2)]
+        days_and_hours = {entry["time"][:13] for entry in entries(service, 4)}
+
+    assert first + then == [200, 200, 200, 429]
+    assert len(days_and_hours) > 1, "the clock was not set"
