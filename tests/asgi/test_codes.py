@@ -42,7 +42,8 @@ from srvstat.asgi import service as asgi_service
 from srvstat.asgi.callers import Callers
 from srvstat.asgi.log import Log
 from srvstat.asgi.room import Room
-from srvstat.asgi.snapshots import WORKERS, ServedSnapshot
+from srvstat.asgi.snapshots import ServedSnapshot
+from srvstat.asgi.workers import WORKERS
 
 NOT_IN_PLAN = Expected(403, ERRORS["FEATURE_NOT_AVAILABLE"])
 BROKEN_DOWN = Expected(500, ERRORS["INTERNAL_ERROR"])
@@ -236,7 +237,9 @@ def test_work_that_takes_too_long_is_given_up(
     async def ask_in_vain() -> list[tuple[int, bytes]]:
         generation = await snapshot.current()
         slow = [
-            snapshot.ask(generation, lambda _: time.sleep(0.4), lambda: True)
+            snapshot.ask(
+                generation, lambda _: time.sleep(0.4), keep=lambda _: None, is_wanted=lambda: True
+            )
             for _ in range(WORKERS)
         ]
         waiting = asyncio.gather(*slow)

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable
 
-from srvstat.contract.requests import CompareRequest
+from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.wire import Written
 
 _MOST = 50_000
 """About 30 MB of results."""
+
+_MOST_BYTES = 32 << 20
+_BYTES_A_DETAIL = 400
+"""What a detail takes besides its text."""
 
 
 class Results:
@@ -29,3 +33,29 @@ class Results:
             self._kept[request.range, one.by, one.identifier] = result
         while len(self._kept) > self._most:
             del self._kept[next(iter(self._kept))]
+
+
+class Details:
+    """The finished answers of Get Server from one snapshot; the oldest make room."""
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._room = most_bytes
+        self._kept: dict[tuple[str, str], bytes] = {}
+
+    def known(self, reference: ServerReference) -> bytes | None:
+        """Return the answer about a server, where it is known."""
+        return self._kept.get((reference.by, reference.identifier))
+
+    def keep(self, reference: ServerReference, answer: bytes) -> None:
+        """Remember the answer about a server."""
+        key = reference.by, reference.identifier
+        self._forget(key)
+        self._kept[key] = answer
+        self._room -= _BYTES_A_DETAIL + len(answer)
+        while self._room < 0:
+            self._forget(next(iter(self._kept)))
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        answer = self._kept.pop(key, None)
+        if answer is not None:
+            self._room += _BYTES_A_DETAIL + len(answer)

@@ -5,15 +5,15 @@ import re
 import secrets
 import time
 import traceback
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from srvstat import operations
 from srvstat.asgi.callers import KEY_HEADER, Caller, Callers, TooManyRequestsError
 from srvstat.asgi.connections import GONE
 from srvstat.asgi.hiding import (
@@ -24,6 +24,7 @@ from srvstat.asgi.hiding import (
     without_keys,
 )
 from srvstat.asgi.log import Log
+from srvstat.asgi.questions import find_detail, find_missing
 from srvstat.asgi.reading import (
     JSON,
     has_two_lengths,
@@ -33,7 +34,7 @@ from srvstat.asgi.reading import (
     read_body,
 )
 from srvstat.asgi.room import Room
-from srvstat.asgi.snapshots import Generation, NobodyAsksError, ServedSnapshot
+from srvstat.asgi.snapshots import NobodyAsksError, ServedSnapshot
 from srvstat.asgi.targets import (
     HEALTH,
     GetServer,
@@ -51,10 +52,8 @@ from srvstat.contract.errors import (
     InvalidRequestError,
     SnapshotError,
 )
-from srvstat.contract.requests import CompareRequest, read_compare_request, read_server_reference
+from srvstat.contract.requests import read_compare_request, read_server_reference
 from srvstat.contract.responses import ErrorResponse, HealthResponse, comparison_json
-from srvstat.contract.wire import Written
-from srvstat.snapshot.read import SnapshotFile
 
 WORK_SECONDS = 10.0
 """From a whole request to its answer, other requests' included."""
@@ -63,8 +62,6 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 _OK = 200
 _MOST_TOLD = 1_000
 """So many characters of a path, a method or a reason are logged."""
-
-_T = TypeVar("_T")
 
 
 class Service:
@@ -145,11 +142,12 @@ class Service:
         judge_no_body(request.headers)
         if caller.plan:
             caller.plan.must_allow(asked)
-        return await self._ask(
-            request,
-            await self._snapshot.current(),
-            lambda file: operations.get_server(file, asked).to_json(),
-        )
+        generation = await self._snapshot.current()
+        known = generation.details.known(asked)
+        if known is not None:
+            return known
+        async with _deadline():
+            return await find_detail(self._snapshot, generation, asked, _asker(request))
 
     async def _compare(self, request: Request, caller: Caller) -> bytes:
         parameters(request.scope["query_string"])
@@ -158,29 +156,25 @@ class Service:
         if caller.plan:
             caller.plan.must_allow(asked)
         generation = await self._snapshot.current()
-        found = generation.results.known(asked)
-        missing = [position for position, result in enumerate(found) if result is None]
-        if missing:
-            new = await self._ask(request, generation, lambda file: _written(file, asked, missing))
-            generation.results.keep(asked, missing, new)
-            for position, result in zip(missing, new, strict=True):
-                found[position] = result
-        return comparison_json(asked.range, [result for result in found if result])
-
-    async def _ask(
-        self, request: Request, generation: Generation, question: Callable[[SnapshotFile], _T]
-    ) -> _T:
-        try:
-            async with asyncio.timeout(WORK_SECONDS):
-                return await self._snapshot.ask(
-                    generation, question, lambda: GONE not in request.scope.get("state", ())
-                )
-        except TimeoutError:
-            raise InternalError(f"no answer within {WORK_SECONDS:g} s") from None
+        results = generation.results.known(asked)
+        if None in results:
+            async with _deadline():
+                await find_missing(self._snapshot, generation, asked, results, _asker(request))
+        return comparison_json(asked.range, [result for result in results if result])
 
 
-def _written(file: SnapshotFile, asked: CompareRequest, positions: list[int]) -> list[Written]:
-    return [result.written() for result in operations.results(file, asked, positions)]
+@asynccontextmanager
+async def _deadline() -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(WORK_SECONDS):
+            yield
+    except TimeoutError:
+        raise InternalError(f"no answer within {WORK_SECONDS:g} s") from None
+
+
+def _asker(request: Request) -> Callable[[], bool]:
+    """Return what says whether the client of a request is still there."""
+    return lambda: GONE not in request.scope.get("state", ())
 
 
 def _response_to(error: ApiError, headers: dict[str, str]) -> Response:

@@ -8,15 +8,13 @@ from functools import partial
 from typing import TypeVar
 
 from srvstat.asgi.log import Log
-from srvstat.asgi.results import Results
+from srvstat.asgi.results import Details, Results
+from srvstat.asgi.workers import Worker, Workers
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import format_instant
 from srvstat.snapshot.opening import Identity, identity_at
 from srvstat.snapshot.read import SnapshotFile, open_file
 from srvstat.snapshot.verify import check_chain
-
-WORKERS = 4
-"""Threads that read: a slow disk under one of them does not hold up the others."""
 
 _SECONDS_TO_WAIT = 1.0
 """So long requests wait for a new file to be checked. Then the old one answers until it is."""
@@ -28,9 +26,6 @@ _MOST_SECONDS = 300.0
 
 _MOST_REPLACED = 100
 """How many times in a row another file may come while the connections to one are opened."""
-
-Worker = ThreadPoolExecutor
-"""A thread. It has a connection of its own to each file, and only it uses that."""
 
 _NOTHING = object()
 """In the place of an identity: even a file that is missing has one, which is None."""
@@ -49,6 +44,7 @@ class Generation:
         self.identity = identity
         self.files = files
         self.results = Results()
+        self.details = Details()
         self.questions = 0
         self.is_retired = False
         file = next(iter(files.values()))
@@ -68,14 +64,10 @@ class ServedSnapshot:
     def __init__(self, path: str, log: Log) -> None:
         self._path = path
         self._log = log
-        self._workers = [Worker(1, thread_name_prefix="srvstat-reader") for _ in range(WORKERS)]
-        # The last one that was used is asked first: it has the most in its memory.
-        self._idle: asyncio.LifoQueue[Worker] = asyncio.LifoQueue()
-        for worker in self._workers:
-            self._idle.put_nowait(worker)
+        self._workers = Workers()
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="srvstat-checker")
         identity = identity_at(path)
-        self._generation = Generation(identity, _opened(path, self._workers))
+        self._generation = Generation(identity, _opened(path, self._workers.all))
         self._refused: object = _NOTHING
         self._told: object = _NOTHING
         self._change: asyncio.Task[None] | None = None
@@ -100,31 +92,37 @@ class ServedSnapshot:
         self,
         generation: Generation,
         question: Callable[[SnapshotFile], _T],
+        *,
+        keep: Callable[[_T], None],
         is_wanted: Callable[[], bool],
+        is_long: bool = False,
     ) -> _T:
         """Have a worker answer a question, unless nobody wants to know by then.
 
-        What a worker has begun it finishes.
+        What a worker has begun it finishes. `keep` takes the answer, be it still waited for or not.
 
         Raises NobodyAsksError, and what the question raises.
         """
         generation.questions += 1
         try:
-            worker = await self._idle.get()
+            worker = await self._workers.take(is_long=is_long)
         except BaseException:
             self._left(generation)
             raise
+
+        def finish(answer: asyncio.Future[_T] | None) -> None:
+            self._workers.give_back(worker, is_long=is_long)
+            self._left(generation)
+            if answer and not answer.cancelled() and not answer.exception():
+                keep(answer.result())
+
         if not is_wanted():
-            self._done(worker, generation)
+            finish(None)
             raise NobodyAsksError
         loop = asyncio.get_running_loop()
         answer = loop.run_in_executor(worker, question, generation.files[worker])
-        answer.add_done_callback(lambda _: self._done(worker, generation))
+        answer.add_done_callback(finish)
         return await asyncio.shield(answer)
-
-    def _done(self, worker: Worker, generation: Generation) -> None:
-        self._idle.put_nowait(worker)
-        self._left(generation)
 
     def _left(self, generation: Generation) -> None:
         generation.questions -= 1
@@ -148,7 +146,7 @@ class ServedSnapshot:
         loop = asyncio.get_running_loop()
         try:
             files = await loop.run_in_executor(
-                self._checker, partial(_checked, self._path, self._workers)
+                self._checker, partial(_checked, self._path, self._workers.all)
             )
         except SnapshotError as error:
             self._refuse(identity, error.reason)

@@ -1,0 +1,47 @@
+"""Threads that read, and the order in which questions get one."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+WORKERS = 4
+"""Threads that read: a slow disk under one of them does not hold up the others."""
+
+_MOST_LONG = WORKERS // 2
+"""How many of them work on long questions at most: the others are for the rest."""
+
+Worker = ThreadPoolExecutor
+"""A thread. It has a connection of its own to each file, and only it uses that."""
+
+
+class Workers:
+    """Hands each free worker to the question that has waited longest.
+
+    Made before the event loop and used inside of it. A semaphore serves in the order of waiting; a
+    queue does not: between waking the first in line and its taking the item, others can take it.
+    """
+
+    def __init__(self) -> None:
+        self.all = [Worker(1, thread_name_prefix="srvstat-reader") for _ in range(WORKERS)]
+        # The last one that was used is taken first: it has the most in its memory.
+        self._idle = list(self.all)
+        self._free = asyncio.Semaphore(WORKERS)
+        self._free_for_long = asyncio.Semaphore(_MOST_LONG)
+
+    async def take(self, *, is_long: bool) -> Worker:
+        """Wait for a worker, to be given back with the same `is_long`."""
+        if is_long:
+            await self._free_for_long.acquire()
+        try:
+            await self._free.acquire()
+        except BaseException:
+            if is_long:
+                self._free_for_long.release()
+            raise
+        return self._idle.pop()
+
+    def give_back(self, worker: Worker, *, is_long: bool) -> None:
+        """Let the next question have a worker."""
+        self._idle.append(worker)
+        self._free.release()
+        if is_long:
+            self._free_for_long.release()

@@ -1,0 +1,193 @@
+"""How questions share the threads that answer them."""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from exchanging import TWO
+from small_service import COMPARED, SERVER_A, build_small
+from srvstat.asgi import questions
+from srvstat.asgi import service as asgi_service
+from srvstat.asgi.callers import Callers
+from srvstat.asgi.log import Log
+from srvstat.asgi.results import Details
+from srvstat.asgi.room import Room
+from srvstat.asgi.snapshots import ServedSnapshot
+from srvstat.asgi.workers import WORKERS
+from srvstat.contract.requests import ServerReference
+
+YEAR = TWO[:-1] + b',"range":"1y"}'
+
+
+class InProcess:
+    """A service in this process, and the workers under it."""
+
+    def __init__(self, path: Path) -> None:
+        self._log = Log()
+        self.snapshot = ServedSnapshot(os.fspath(path), self._log)
+        self.app = asgi_service.Service(
+            self.snapshot, Callers(None, self._log), self._log, room=Room(1)
+        )
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[httpx.AsyncClient]:
+        """Ask without sockets."""
+        headers = {"X-Gateway-Key": "k", "Content-Type": "application/json"}
+        transport = httpx.ASGITransport(self.app)
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://x/gateway/v1", headers=headers
+        ) as client:
+            yield client
+
+    async def ask(self, question: Callable[[Any], Any], *, is_long: bool = False) -> Any:
+        """Have a worker call a function."""
+        return await self.snapshot.ask(
+            await self.snapshot.current(),
+            question,
+            keep=lambda _: None,
+            is_wanted=lambda: True,
+            is_long=is_long,
+        )
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a test, but not without end."""
+
+        async def run() -> None:
+            async with asyncio.timeout(60):
+                await work
+            for worker, file in (await self.snapshot.current()).files.items():
+                worker.submit(file.close).result()
+                worker.shutdown()
+            self._log.close()
+
+        asyncio.run(run())
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> InProcess:
+    return InProcess(build_small(tmp_path))
+
+
+@pytest.fixture
+def going_on() -> Iterator[threading.Event]:
+    """Return what slow questions wait for; none is left waiting."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_questions_are_begun_in_the_order_in_which_they_were_asked(service: InProcess) -> None:
+    asked = 0
+    begun: list[int] = []
+
+    def begin(number: int, _file: object) -> None:
+        begun.append(number)
+
+    async def ask_again_and_again() -> None:
+        nonlocal asked
+        for _ in range(20):
+            number, asked = asked, asked + 1
+            await service.ask(partial(begin, number))
+
+    async def crowd() -> None:
+        await asyncio.gather(*[ask_again_and_again() for _ in range(50)])
+
+    service.run(crowd())
+
+    assert sorted(begun) == list(range(1_000))
+    assert max(abs(place - number) for place, number in enumerate(begun)) < WORKERS
+
+
+def test_questions_pass_by_long_ones(service: InProcess, going_on: threading.Event) -> None:
+    async def crowd() -> None:
+        slow = [service.ask(lambda _: going_on.wait(), is_long=True) for _ in range(2 * WORKERS)]
+        waiting = asyncio.gather(*slow)
+        assert [await service.ask(lambda _: "soon") for _ in range(100)] == ["soon"] * 100
+        assert not waiting.done()
+        going_on.set()
+        assert await waiting == [True] * (2 * WORKERS)
+
+    service.run(crowd())
+
+
+def test_a_comparison_that_was_found_long_lets_others_pass(
+    service: InProcess, going_on: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "_LONG_SECONDS", 0.0)
+
+    async def crowd() -> None:
+        slow = [service.ask(lambda _: going_on.wait(), is_long=True) for _ in range(WORKERS)]
+        waiting = asyncio.gather(*slow)
+        async with service.client() as client:
+            year = asyncio.ensure_future(client.post("/compare", content=YEAR))
+            month = await client.post("/compare", content=TWO)
+            server = await client.get("/servers/a")
+            assert (month.content, server.content) == (COMPARED, SERVER_A)
+            assert not year.done()
+            going_on.set()
+            assert (await year).content == COMPARED.replace(b"30d", b"1y")
+        await waiting
+
+    service.run(crowd())
+
+
+def test_what_was_finished_too_late_is_there_for_the_next_attempt(
+    service: InProcess, going_on: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask_twice() -> None:
+        files = (await service.snapshot.current()).files
+        for worker in files:
+            worker.submit(going_on.wait)
+        async with service.client() as client:
+            with monkeypatch.context() as patched:
+                patched.setattr(asgi_service, "WORK_SECONDS", 0.1)
+                assert (await client.post("/compare", content=TWO)).status_code == 500
+            going_on.set()
+            for worker, file in files.items():  # the last thing that a worker can do
+                await asyncio.wrap_future(worker.submit(file.close))
+            assert (await client.post("/compare", content=TWO)).content == COMPARED
+
+    service.run(ask_twice())
+
+
+def test_what_was_answered_once_needs_no_worker(
+    service: InProcess, going_on: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask_twice() -> None:
+        async with service.client() as client:
+
+            async def ask() -> list[bytes]:
+                server, two = client.get("/servers/a"), client.post("/compare", content=TWO)
+                return [response.content for response in await asyncio.gather(server, two)]
+
+            assert await ask() == [SERVER_A, COMPARED]
+            for worker in (await service.snapshot.current()).files:
+                worker.submit(going_on.wait)
+            monkeypatch.setattr(asgi_service, "WORK_SECONDS", 0.1)
+            assert await ask() == [SERVER_A, COMPARED]
+            assert (await client.get("/servers/b")).status_code == 500
+            going_on.set()
+
+    service.run(ask_twice())
+
+
+def test_details_have_room_by_their_bytes_and_the_oldest_make_way() -> None:
+    details = Details(most_bytes=10_000)
+    references = [ServerReference(identifier=f"s{number}", by="id") for number in range(30)]
+    for reference in references:
+        details.keep(reference, b"x" * 600)
+        details.keep(reference, b"y" * 600)
+
+    known = [details.known(reference) for reference in references]
+
+    assert known == [None] * 20 + [b"y" * 600] * 10
+    details.keep(references[0], b"x" * 10_000)
+    assert [details.known(reference) for reference in references] == [None] * 30
