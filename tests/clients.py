@@ -58,6 +58,7 @@ class _Connection:
         self.exchange: Exchange | None = None
         """The request under way."""
         self.sent_at = 0.0
+        self.answers_before = 0
         self.received = b""
 
 
@@ -70,6 +71,7 @@ class _Asking:
         self._waiting: list[tuple[float, int, _Connection]] = []
         self._under_way = self._wrong_count = self._refused = self._reopened = 0
         self._latencies = array("d")
+        self._most_between = 0
         self._statuses: Counter[int] = Counter()
         self._wrong: list[str] = []
         self._cuts: list[Cut] = []
@@ -109,6 +111,7 @@ class _Asking:
             self._refused,
             self._reopened,
             busy,
+            self._most_between,
         )
 
     def _ask_first(self, number: int, connection: _Connection, first: Exchange) -> None:
@@ -143,6 +146,7 @@ class _Asking:
         try:
             opened = connection.socket or self._opened(number, connection)
             connection.sent_at = time.monotonic()
+            connection.answers_before = len(self._latencies)
             opened.sendall(exchange.request)
         except ConnectionRefusedError:
             self._refused += 1
@@ -191,6 +195,8 @@ class _Asking:
         if answer is None:
             return
         now = time.monotonic()
+        between = len(self._latencies) - connection.answers_before
+        self._most_between = max(self._most_between, between)
         self._latencies.append(now - (connection.due if self._load.pause else connection.sent_at))
         self._statuses[answer.status] += 1
         if wrong := exchange.wrong_with(answer.status, answer.body):

@@ -85,6 +85,8 @@ class Outcome(NamedTuple):
     """Connections that the server had closed between two requests."""
     busy: float
     """The part of its core that the client used; near 1 the figures are the client's own."""
+    most_between: int
+    """Answers to other requests between a request and its answer, at most."""
 
     @property
     def rate(self) -> float:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -75,6 +76,12 @@ def _drawn_body(draw: Random, length: str) -> bytes:
     return json.dumps({"servers": servers, "range": length}).encode("ascii")
 
 
+def servers(snapshot: Path) -> tuple[list[Exchange], list[Exchange]]:
+    """Return requests of Get Server for servers that exist, and for others."""
+    found = [*_gets(snapshot)]
+    return [one for one in found if one.status == 200], [one for one in found if one.status == 404]
+
+
 def _gets(snapshot: Path) -> Iterator[Exchange]:
     """Yield each server asked for by GET and by HEAD."""
     for name, by in (*_KNOWN, *_NOT_KNOWN):
@@ -105,3 +112,17 @@ def descriptors(process: int) -> int | None:
         return len(os.listdir(f"/proc/{process}/fd"))
     except FileNotFoundError:
         return None
+
+
+@contextmanager
+def many_descriptors(number: int) -> Iterator[None]:
+    """Let this process and its children open more files and sockets, where they may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = max(soft, number + 200)
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

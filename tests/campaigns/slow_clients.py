@@ -1,7 +1,6 @@
 """Connections that say nothing, too little or too slowly, or never listen, beside good clients."""
 
 import json
-import resource
 import selectors
 import socket
 import tempfile
@@ -16,7 +15,7 @@ from typing import NamedTuple
 import clients
 from campaigns.campaign import Campaign, Result
 from campaigns.places import MEMORY
-from campaigns.service_questions import COMPARE, SERVERS, comparisons
+from campaigns.service_questions import COMPARE, SERVERS, comparisons, many_descriptors
 from conftest import AS_OF, DAY, csv, ndjson, server
 from loads import Exchange, Load, request, rotated
 from serving import Service, serving
@@ -174,7 +173,7 @@ def run(seed: int, count: int) -> Result:
     """
     seconds = ANSWER_SECONDS if count <= FEW else _LONG_SECONDS
     with (
-        _many_descriptors(2 * count),
+        many_descriptors(2 * count),
         _snapshot() as snapshot,
         serving(snapshot) as service,
         clients.client() as client,
@@ -223,20 +222,6 @@ def _good(snapshot: Path, seed: int) -> list[Exchange]:
     found = [*comparisons(snapshot, bodies)]
     Random(seed).shuffle(found)
     return found
-
-
-@contextmanager
-def _many_descriptors(number: int) -> Iterator[None]:
-    """Let this process and its children open more files and sockets, where they may."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = max(soft, number + 200)
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 CAMPAIGN = Campaign(
