@@ -1,10 +1,12 @@
 """What is asked of a snapshot in its workers, so that expensive questions leave room for others."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from srvstat import operations
+from srvstat.asgi.results import Results
 from srvstat.asgi.snapshots import Generation, ServedSnapshot
 from srvstat.contract.ranges import DAYS
 from srvstat.contract.requests import CompareRequest, ServerReference
@@ -50,34 +52,41 @@ async def find_missing(
 
     Raises ServerNotFoundError, SnapshotError, NobodyAsksError.
     """
-    together = max(_DAYS_AT_ONCE // DAYS[asked.range], 1)
     is_long = False
     while missing := [place for place, result in enumerate(results) if result is None]:
-        first = missing[:together]
-
-        def keep(answer: tuple[float, list[Written]], first: list[int] = first) -> None:
-            generation.results.keep(asked, first, answer[1])
-
-        seconds, found = await snapshot.ask(
+        some = await snapshot.ask(
             generation,
-            partial(_answer_first, asked=asked, missing=missing, first=first),
-            keep=keep,
+            partial(_answer_some, known=generation.results, asked=asked, missing=missing),
+            keep=lambda answer: generation.results.keep(asked, answer.results),
             is_wanted=is_wanted,
             is_long=is_long,
         )
-        is_long = is_long or seconds > _LONG_SECONDS
-        for place, result in zip(first, found, strict=True):
+        is_long = is_long or some.seconds > _LONG_SECONDS
+        for place, result in some.results.items():
             results[place] = result
 
 
-def _answer_first(
-    file: SnapshotFile, asked: CompareRequest, missing: list[int], first: list[int]
-) -> tuple[float, list[Written]]:
-    """Return the results of the first of the missing servers, and how many seconds they took.
+class _Some(NamedTuple):
+    """How many seconds an answer took, and the results in it by their places in the request."""
+
+    seconds: float
+    results: dict[int, Written]
+
+
+def _answer_some(
+    file: SnapshotFile, known: Results, asked: CompareRequest, missing: Sequence[int]
+) -> _Some:
+    """Return the results of some of the missing servers.
 
     Raises ServerNotFoundError if any of the missing does not exist, SnapshotError.
     """
     began = time.monotonic()
     operations.must_exist(file, asked, missing)
-    found = [result.written() for result in operations.results(file, asked, first)]
-    return time.monotonic() - began, found
+    # While this question waited, another one may have had the answer.
+    found = {place: result for place, result in enumerate(known.known(asked)) if result is not None}
+    unknown = [place for place in missing if place not in found]
+    some = unknown[: max(_DAYS_AT_ONCE // DAYS[asked.range], 1)]
+    if some:
+        answers = operations.results(file, asked, some)
+        found |= {place: answer.written() for place, answer in zip(some, answers, strict=True)}
+    return _Some(time.monotonic() - began, found)

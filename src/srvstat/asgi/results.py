@@ -1,6 +1,6 @@
 """What was answered stays in memory: a snapshot does not change."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.wire import Written
@@ -21,14 +21,12 @@ class Results:
         self._kept: dict[tuple[str, str, str], Written] = {}
 
     def known(self, request: CompareRequest) -> list[Written | None]:
-        """Return for each server of a request its result, where it is known."""
+        """Return for each server of a request its result, where it is known. Any thread may ask."""
         return [self._kept.get((request.range, one.by, one.identifier)) for one in request.servers]
 
-    def keep(
-        self, request: CompareRequest, positions: Iterable[int], results: Iterable[Written]
-    ) -> None:
+    def keep(self, request: CompareRequest, results: Mapping[int, Written]) -> None:
         """Remember the results of the servers at some positions of a request."""
-        for position, result in zip(positions, results, strict=True):
+        for position, result in results.items():
             one = request.servers[position]
             self._kept[request.range, one.by, one.identifier] = result
         while len(self._kept) > self._most:
