@@ -1,5 +1,8 @@
 """A clock of the machine that is set while the service runs."""
 
+import asyncio
+import logging
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,8 @@ from exchanging import HOST, A, answer_to, request
 from log_entries import entries
 from serving import Service, serving
 from small_service import access_text, build_small
+from srvstat.asgi import server
+from srvstat.asgi.log import Log
 
 _CLOCK = """
 import os, time
@@ -45,3 +50,22 @@ def test_a_clock_that_is_set_neither_lifts_a_limit_nor_adds_to_it(
 
     assert first + then == [200, 200, 200, 429]
     assert len(days_and_hours) > 1, "the clock was not set"
+
+
+def test_a_clock_that_is_set_back_does_not_silence_a_warning(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    log = Log()
+    notices = server._Notices(log)  # noqa: SLF001 - what uvicorn's and asyncio's warnings go through
+    warning = {"msg": "no descriptors", "name": "asyncio", "levelno": logging.WARNING}
+    now = time.time()
+
+    async def warn() -> None:
+        for created in (now, now - 3_600):
+            notices.emit(logging.makeLogRecord({**warning, "created": created}))
+            await asyncio.sleep(1.1)  # the same warning is logged once a second
+        log.close()
+
+    asyncio.run(warn())
+
+    assert capfd.readouterr().err.count("no descriptors") == 2

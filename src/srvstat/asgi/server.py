@@ -4,9 +4,11 @@ import asyncio
 import gc
 import ipaddress
 import logging
+import math
 import resource
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -174,16 +176,17 @@ class _Notices(logging.Handler):
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
         self._log = log
-        self._last = ("", 0.0)
+        self._last = ("", -math.inf)
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info and record.exc_info[0]
         text = record.getMessage().strip()
         last, told = self._last
         # What goes wrong thousands of times a second is told once a second.
-        if last == text and record.created < told + _SECONDS_BETWEEN_WARNINGS:
+        now = time.monotonic()
+        if last == text and now < told + _SECONDS_BETWEEN_WARNINGS:
             return
-        self._last = text, record.created
+        self._last = text, now
         message = f"{text} ({error.__name__})" if error else text
         with suppress(RuntimeError):  # outside of the event loop
             self._log.notice("warning", logger=record.name, message=message)
