@@ -22,7 +22,8 @@ from srvstat.asgi.results import Details
 from srvstat.asgi.room import Room
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.asgi.workers import WORKERS
-from srvstat.contract.requests import ServerReference
+from srvstat.contract.requests import ServerReference, read_compare_request
+from srvstat.contract.responses import comparison_json
 
 YEAR = TWO[:-1] + b',"range":"1y"}'
 
@@ -159,6 +160,25 @@ def test_what_was_finished_too_late_is_there_for_the_next_attempt(
             assert (await client.post("/compare", content=TWO)).content == COMPARED
 
     service.run(ask_twice())
+
+
+def test_a_snapshot_stays_open_for_all_steps_of_a_comparison(service: InProcess) -> None:
+    results: list[Any] = [None, None]
+
+    async def compare() -> None:
+        generation = await service.snapshot.current()
+
+        def is_wanted() -> bool:  # asked before each step
+            generation.is_retired = True  # as another file at the path does
+            return True
+
+        asked = read_compare_request(YEAR)
+        await questions.find_missing(service.snapshot, generation, asked, results, is_wanted)
+
+    service.run(compare())
+
+    body = comparison_json("1y", results)
+    assert body == COMPARED.replace(b"30d", b"1y")
 
 
 def test_what_was_answered_once_needs_no_worker(

@@ -1,4 +1,4 @@
-"""What is asked of a snapshot in its workers, so that expensive questions leave room for others."""
+"""Ask a snapshot in its workers, so that expensive questions leave room for others."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,13 +14,14 @@ from srvstat.contract.wire import Written
 from srvstat.snapshot.read import SnapshotFile
 
 _DAYS_AT_ONCE = 90
-"""How many days of servers a worker answers for at once: a year of one server, a month of three.
+"""The size of a step: one server for a year, three for 30 days, all of them for a week.
 
-A worker can't be interrupted, and one statement for several servers takes less time than several.
+A worker can't be interrupted, so a step is short; one statement for all servers costs less than one
+for each, so it is not shorter.
 """
 
 _LONG_SECONDS = 0.1
-"""A question that has kept a worker for longer is a long one from then on."""
+"""A comparison with a step that took longer is a long question from then on."""
 
 
 async def find_detail(
@@ -53,17 +54,18 @@ async def find_missing(
     Raises ServerNotFoundError, SnapshotError, NobodyAsksError.
     """
     is_long = False
-    while missing := [place for place, result in enumerate(results) if result is None]:
-        some = await snapshot.ask(
-            generation,
-            partial(_answer_some, known=generation.results, asked=asked, missing=missing),
-            keep=lambda answer: generation.results.keep(asked, answer.results),
-            is_wanted=is_wanted,
-            is_long=is_long,
-        )
-        is_long = is_long or some.seconds > _LONG_SECONDS
-        for place, result in some.results.items():
-            results[place] = result
+    with snapshot.hold(generation):
+        while missing := [place for place, result in enumerate(results) if result is None]:
+            some = await snapshot.ask(
+                generation,
+                partial(_answer_some, known=generation.results, asked=asked, missing=missing),
+                keep=lambda answer: generation.results.keep(asked, answer.results),
+                is_wanted=is_wanted,
+                is_long=is_long,
+            )
+            is_long = is_long or some.seconds > _LONG_SECONDS
+            for place, result in some.results.items():
+                results[place] = result
 
 
 class _Some(NamedTuple):

@@ -1,9 +1,9 @@
 """The snapshot at a path, and the one that takes its place while the service runs."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -99,20 +99,18 @@ class ServedSnapshot:
     ) -> _T:
         """Have a worker answer a question, unless nobody wants to know by then.
 
-        What a worker has begun it finishes. `keep` takes the answer, be it still waited for or not.
+        A worker finishes what it has begun. `keep` gets the answer even if nobody waits for it.
 
         Raises NobodyAsksError, and what the question raises.
         """
-        generation.questions += 1
-        try:
+        with ExitStack() as stack:
+            stack.enter_context(self.hold(generation))
             worker = await self._workers.take(is_long=is_long)
-        except BaseException:
-            self._left(generation)
-            raise
+            release = stack.pop_all().close
 
         def finish(answer: asyncio.Future[_T] | None) -> None:
             self._workers.give_back(worker, is_long=is_long)
-            self._left(generation)
+            release()
             if answer and not answer.cancelled() and not answer.exception():
                 keep(answer.result())
 
@@ -124,9 +122,15 @@ class ServedSnapshot:
         answer.add_done_callback(finish)
         return await asyncio.shield(answer)
 
-    def _left(self, generation: Generation) -> None:
-        generation.questions -= 1
-        self._close_unused(generation)
+    @contextmanager
+    def hold(self, generation: Generation) -> Iterator[None]:
+        """Keep a generation open, for several questions that belong together."""
+        generation.questions += 1
+        try:
+            yield
+        finally:
+            generation.questions -= 1
+            self._close_unused(generation)
 
     async def _changed(self, identity: Identity) -> None:
         """Try the file that is new at the path, and wait for that a little."""
