@@ -23,14 +23,14 @@ _PARTS = 10
 _PERIODS = 6
 
 _MOST_ROUNDS = 4
-"""A request may wait while each client gets so many answers."""
+"""How many answers each client may get, at most, while another one waits for its own."""
 _SECONDS_MORE = 0.3
-"""The same as a time has this much for what a machine does besides."""
+"""What is added to that as a time, for pauses of the machine."""
 
 _BYTES_AN_ANSWER = 20
 _KIB_A_PERIOD = 400
-"""Memory may grow by so much: each thread has an allocator of its own, and each takes a while to
-have as much as it needs. What leaks grows with the answers."""
+"""How much memory may grow in a period: every thread has its own pool of memory, and it takes a
+while until all are full. A leak grows with the answers."""
 
 _OPEN = Exchange(request("/healthz"))
 
@@ -54,10 +54,10 @@ class _Crowd:
         return outcome
 
     def ask_fairly(self, found: Sequence[Exchange]) -> Outcome:
-        """Do the same with requests that cost the same: then none waits much longer than others.
+        """Do the same with requests of equal cost, and check that none waits for much longer.
 
-        Few clients are tried beside other tests, where a second passes without any answer. So what
-        counts is how many others were answered meanwhile, and with many clients the time as well.
+        The short form runs beside other tests, which can stop it for a second. So it only counts
+        the answers that others got meanwhile; the long form measures the time as well.
         """
         outcome = self.ask(found)
         name = found[0].name
@@ -73,10 +73,10 @@ class _Crowd:
 def run(seed: int, count: int) -> Result:
     """Have a number of clients ask the service: for 20 seconds, or 5 minutes if they are many.
 
-    First they ask everything, as fast as they are answered: the service remembers, and then its
-    memory does not grow. Next they ask for servers alone: ones that it remembers, and ones that do
-    not exist, for which it looks each time. Last, they ask everything half as often: how long an
-    answer takes then is what is told.
+    First they send all kinds of requests as fast as they are answered, while the memory of the
+    service is watched. Then they ask for servers only: some that it remembers, and some that do not
+    exist, for which it looks each time. Last, they send everything half as often, which shows how
+    long an answer takes on a service that is not full.
     """
     with (
         many_descriptors(count),

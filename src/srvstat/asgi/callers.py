@@ -45,9 +45,9 @@ class Caller(NamedTuple):
 
 
 class Counters:
-    """How many requests each caller made within the last minute, by a clock that is never set.
+    """Count the requests of each caller within the last minute, by a clock that nobody sets.
 
-    A caller's request costs the same however many callers there are. One that made none for a
+    A request costs the same however many callers there are. A caller without a request for a
     minute is forgotten.
     """
 
@@ -58,9 +58,9 @@ class Counters:
         self._asked: dict[str, deque[float]] = {}
 
     def count(self, caller: str, most: int) -> None:
-        """Count a request of a caller, who may make so many a minute.
+        """Count a request of a caller, who may make `most` a minute.
 
-        What was counted stays counted when `most` changes.
+        The count is kept when `most` changes.
 
         Raises TooManyRequestsError.
         """
@@ -76,7 +76,7 @@ class Counters:
         asked.append(now)
 
     def _forget_one(self, now: float) -> None:
-        """Forget a caller of long ago. A request adds at most one, so that is enough."""
+        """Forget an idle caller. A request adds at most one, so one is enough."""
         for caller, asked in self._asked.items():
             if not asked or asked[-1] <= now - _MINUTE:
                 del self._asked[caller]

@@ -1,4 +1,4 @@
-"""h11's parser, with two rules of HTTP that it leaves out."""
+"""h11's parser with two more rules of HTTP."""
 
 import h11
 
@@ -6,9 +6,9 @@ _EMPTY_LINE = b"\r\n"
 
 
 class Parser(h11.Connection):
-    """The server's side of a connection.
+    """Parse requests.
 
-    It extends a method of h11 that is not public; h11 is pinned.
+    This overrides a private method of h11, whose version is pinned.
     """
 
     _has_skipped_line = False
@@ -27,7 +27,7 @@ class Parser(h11.Connection):
         event = super()._extract_next_receive_event()
         if isinstance(event, h11.Request):
             self._has_skipped_line = False
-            # A greater minor version is as good as 1.1 (RFC 9110, section 2.5).
+            # A greater minor version is treated as 1.1 (RFC 9110, section 2.5).
             if not event.http_version.startswith(b"1."):
                 raise h11.RemoteProtocolError("not HTTP/1")
         return event

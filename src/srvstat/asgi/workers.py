@@ -7,17 +7,18 @@ WORKERS = 4
 """Threads that read: a slow disk under one of them does not hold up the others."""
 
 _MOST_LONG = WORKERS // 2
-"""How many of them work on long questions at most: the others are for the rest."""
+"""How many of them answer long questions at most; the others are for the rest."""
 
 Worker = ThreadPoolExecutor
 """A thread. It has a connection of its own to each file, and only it uses that."""
 
 
 class Workers:
-    """Hands each free worker to the question that has waited longest.
+    """Hand each free worker to the question that has waited longest.
 
-    Made before the event loop and used inside of it. A semaphore serves in the order of waiting; a
-    queue does not: between waking the first in line and its taking the item, others can take it.
+    Created before the event loop, used inside it. An asyncio.Semaphore serves in the order of
+    waiting. An asyncio.Queue does not: a newcomer can take the item before the waiting task that
+    was woken for it runs.
     """
 
     def __init__(self) -> None:

@@ -99,9 +99,9 @@ def validated(model: type[_Model], value: Any, words: Mapping[str, str]) -> _Mod
         return model.model_validate(value)
     except ValidationError as error:
         location, finding = _first_finding(error, words)
-    # Raised here, so that it does not carry the ValidationError as its context. That holds what a
-    # validator of ours has raised, with all frames above it, and hides it from the garbage
-    # collector: a frame that holds this error would stay in memory for good.
+    # Not raised inside `except`, where the ValidationError would become its context. That one
+    # refers to what a validator of ours raised, and so to all frames above, but hides this from
+    # the garbage collector: a cycle through it is never freed.
     raise NotValidError(location, finding)
 
 
