@@ -27,8 +27,6 @@ _CELLS: dict[Range, int] = {"24h": 24, "7d": 28, "30d": 30, "90d": 30, "1y": 30}
 _MOST_COMPARED = 12_000
 """How many characters of identifiers a hint is compared with, about; they take some 20 ms."""
 
-_PLACE = "servers[{}]: "
-
 
 def get_server(snapshot: SnapshotFile, request: ServerReference) -> ServerResponse:
     """Answer Get Server (specification, section 4.1).
@@ -59,14 +57,6 @@ def results(
     Raises ServerNotFoundError, SnapshotError.
     """
     return _results(snapshot, request, _window(snapshot, request, None), positions)[0]
-
-
-def must_exist(snapshot: SnapshotFile, request: CompareRequest, positions: Iterable[int]) -> None:
-    """Look for the servers at some positions of a request.
-
-    Raises ServerNotFoundError, SnapshotError.
-    """
-    _resolve(snapshot, {position: request.servers[position] for position in positions}, _PLACE)
 
 
 def view_server(
@@ -145,7 +135,7 @@ def _results(
     snapshot: SnapshotFile, request: CompareRequest, window: Window, positions: Iterable[int]
 ) -> tuple[list[ServerResult], list[ServerRow]]:
     asked = {position: request.servers[position] for position in positions}
-    servers = _resolve(snapshot, asked, _PLACE)
+    servers = _resolve(snapshot, asked, "servers[{}]: ")
     figures = snapshot.statistics(servers, window)
     found = [
         _result(server, request.range, statistics)

@@ -14,7 +14,6 @@ import pytest
 
 from exchanging import TWO
 from small_service import COMPARED, SERVER_A, build_small
-from srvstat.asgi import questions
 from srvstat.asgi import service as asgi_service
 from srvstat.asgi.callers import Callers
 from srvstat.asgi.log import Log
@@ -22,10 +21,7 @@ from srvstat.asgi.results import Details
 from srvstat.asgi.room import Room
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.asgi.workers import WORKERS
-from srvstat.contract.requests import ServerReference, read_compare_request
-from srvstat.contract.responses import comparison_json
-
-YEAR = TWO[:-1] + b',"range":"1y"}'
+from srvstat.contract.requests import ServerReference
 
 
 class InProcess:
@@ -48,14 +44,14 @@ class InProcess:
         ) as client:
             yield client
 
-    async def ask(self, question: Callable[[Any], Any], *, is_long: bool = False) -> Any:
+    async def ask(self, question: Callable[[Any], Any], *, is_comparison: bool = False) -> Any:
         """Have a worker call a function."""
         return await self.snapshot.ask(
             await self.snapshot.current(),
             question,
             keep=lambda _: None,
             is_wanted=lambda: True,
-            is_long=is_long,
+            is_comparison=is_comparison,
         )
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -110,35 +106,19 @@ def test_questions_get_a_worker_in_the_order_in_which_they_were_asked(service: I
     assert served == list(range(1_000))
 
 
-def test_questions_pass_by_long_ones(service: InProcess, going_on: threading.Event) -> None:
+def test_get_server_passes_by_comparisons(service: InProcess, going_on: threading.Event) -> None:
+    def wait(_: Any) -> bool:
+        return going_on.wait()
+
     async def crowd() -> None:
-        slow = [service.ask(lambda _: going_on.wait(), is_long=True) for _ in range(2 * WORKERS)]
+        slow = [service.ask(wait, is_comparison=True) for _ in range(2 * WORKERS)]
         waiting = asyncio.gather(*slow)
+        async with service.client() as client:
+            assert (await client.get("/servers/a")).content == SERVER_A
         assert [await service.ask(lambda _: "soon") for _ in range(100)] == ["soon"] * 100
         assert not waiting.done()
         going_on.set()
         assert await waiting == [True] * (2 * WORKERS)
-
-    service.run(crowd())
-
-
-def test_a_comparison_that_was_found_long_lets_others_pass(
-    service: InProcess, going_on: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(questions, "_LONG_SECONDS", 0.0)
-
-    async def crowd() -> None:
-        slow = [service.ask(lambda _: going_on.wait(), is_long=True) for _ in range(WORKERS)]
-        waiting = asyncio.gather(*slow)
-        async with service.client() as client:
-            year = asyncio.ensure_future(client.post("/compare", content=YEAR))
-            month = await client.post("/compare", content=TWO)
-            server = await client.get("/servers/a")
-            assert (month.content, server.content) == (COMPARED, SERVER_A)
-            assert not year.done()
-            going_on.set()
-            assert (await year).content == COMPARED.replace(b"30d", b"1y")
-        await waiting
 
     service.run(crowd())
 
@@ -160,25 +140,6 @@ def test_what_was_finished_too_late_is_there_for_the_next_attempt(
             assert (await client.post("/compare", content=TWO)).content == COMPARED
 
     service.run(ask_twice())
-
-
-def test_a_snapshot_stays_open_for_all_steps_of_a_comparison(service: InProcess) -> None:
-    results: list[Any] = [None, None]
-
-    async def compare() -> None:
-        generation = await service.snapshot.current()
-
-        def is_wanted() -> bool:  # asked before each step
-            generation.is_retired = True  # as another file at the path does
-            return True
-
-        asked = read_compare_request(YEAR)
-        await questions.find_missing(service.snapshot, generation, asked, results, is_wanted)
-
-    service.run(compare())
-
-    body = comparison_json("1y", results)
-    assert body == COMPARED.replace(b"30d", b"1y")
 
 
 def test_what_was_answered_once_needs_no_worker(

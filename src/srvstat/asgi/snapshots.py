@@ -1,9 +1,9 @@
 """The snapshot at a path, and the one that takes its place while the service runs."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing
 from functools import partial
 from typing import TypeVar
 
@@ -95,7 +95,7 @@ class ServedSnapshot:
         *,
         keep: Callable[[_T], None],
         is_wanted: Callable[[], bool],
-        is_long: bool = False,
+        is_comparison: bool = False,
     ) -> _T:
         """Have a worker answer a question, unless nobody wants to know by then.
 
@@ -103,14 +103,16 @@ class ServedSnapshot:
 
         Raises NobodyAsksError, and what the question raises.
         """
-        with ExitStack() as stack:
-            stack.enter_context(self.hold(generation))
-            worker = await self._workers.take(is_long=is_long)
-            release = stack.pop_all().close
+        generation.questions += 1
+        try:
+            worker = await self._workers.take(is_comparison=is_comparison)
+        except BaseException:
+            self._release(generation)
+            raise
 
         def finish(answer: asyncio.Future[_T] | None) -> None:
-            self._workers.give_back(worker, is_long=is_long)
-            release()
+            self._workers.give_back(worker, is_comparison=is_comparison)
+            self._release(generation)
             if answer and not answer.cancelled() and not answer.exception():
                 keep(answer.result())
 
@@ -122,15 +124,9 @@ class ServedSnapshot:
         answer.add_done_callback(finish)
         return await asyncio.shield(answer)
 
-    @contextmanager
-    def hold(self, generation: Generation) -> Iterator[None]:
-        """Keep a generation open, for several questions that belong together."""
-        generation.questions += 1
-        try:
-            yield
-        finally:
-            generation.questions -= 1
-            self._close_unused(generation)
+    def _release(self, generation: Generation) -> None:
+        generation.questions -= 1
+        self._close_unused(generation)
 
     async def _changed(self, identity: Identity) -> None:
         """Try the file that is new at the path, and wait for that a little."""

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 WORKERS = 4
 """Threads that read: a slow disk under one of them does not hold up the others."""
 
-_MOST_LONG = WORKERS // 2
-"""How many of them answer long questions at most; the others are for the rest."""
+_MOST_COMPARING = WORKERS - 1
+"""How many of them compare at most: Get Server never waits for comparisons alone."""
 
 Worker = ThreadPoolExecutor
 """A thread. It has a connection of its own to each file, and only it uses that."""
@@ -26,23 +26,23 @@ class Workers:
         # The last one that was used is taken first: it has the most in its memory.
         self._idle = list(self.all)
         self._free = asyncio.Semaphore(WORKERS)
-        self._free_for_long = asyncio.Semaphore(_MOST_LONG)
+        self._free_to_compare = asyncio.Semaphore(_MOST_COMPARING)
 
-    async def take(self, *, is_long: bool) -> Worker:
-        """Wait for a worker, to be given back with the same `is_long`."""
-        if is_long:
-            await self._free_for_long.acquire()
+    async def take(self, *, is_comparison: bool) -> Worker:
+        """Wait for a worker, to be given back with the same `is_comparison`."""
+        if is_comparison:
+            await self._free_to_compare.acquire()
         try:
             await self._free.acquire()
         except BaseException:
-            if is_long:
-                self._free_for_long.release()
+            if is_comparison:
+                self._free_to_compare.release()
             raise
         return self._idle.pop()
 
-    def give_back(self, worker: Worker, *, is_long: bool) -> None:
+    def give_back(self, worker: Worker, *, is_comparison: bool) -> None:
         """Let the next question have a worker."""
         self._idle.append(worker)
         self._free.release()
-        if is_long:
-            self._free_for_long.release()
+        if is_comparison:
+            self._free_to_compare.release()
