@@ -9,33 +9,30 @@ from typing import NamedTuple
 
 from benchmarks.data import FleetFiles
 from benchmarks.measure import tell
-from benchmarks.questions import Request, UnequalError, drawn
+from benchmarks.questions import Request, UnequalError, mixed
 from srvstat import operations
-from srvstat.contract.ranges import Range
 from srvstat.contract.requests import read_compare_request
 from srvstat.snapshot.days import DAYS_A_SERVER
 from srvstat.snapshot.proved import ProvedRows
 from srvstat.snapshot.read import SnapshotFile, open_file
 from srvstat.snapshot.verify import verify
 
-_COMPARISONS = 300
-_RANGES: tuple[Range, ...] = ("30d", "1y")
-"""One whose days all stand in the servers' rows, and one that needs other calendars, too."""
-
+_COMPARISONS = 600
 _SERVER = "SELECT * FROM servers WHERE id = ?"
-_DAYS = "SELECT * FROM days WHERE server_day IN (?, ?, ?, ?, ?)"
+_DAYS = "SELECT * FROM days WHERE server_day IN ({})"
 _DERIVED = ("directory", "servers", "calendars", "bands", "days")
 
 
 class Cost(NamedTuple):
-    """What digests add to an answer, and how long it takes without them, in seconds."""
+    """What digests add to an answer: in seconds, over the rest of it, and the same for 1y alone."""
 
     added: float
-    rest: float
+    over_rest: float
+    over_rest_of_year: float
 
 
 def cost_of_digests(files: FleetFiles) -> Cost:
-    """Return the cost of the digests for a comparison of five servers, over the worse range.
+    """Return the cost of the digests for a comparison of five servers, over all ranges in turn.
 
     The servers were not asked about before, so nothing of them is remembered. Reading alone is five
     rows by the index on `id`, and the days at the window's start by their keys.
@@ -43,17 +40,15 @@ def cost_of_digests(files: FleetFiles) -> Cost:
     Raises UnequalError where both do not give the same rows.
     """
     tell("timing what the digests cost")
+    requests = mixed("trust", files, _COMPARISONS)
     with closing(open_file(files.snapshot)) as snapshot:
-        costs = [_cost(snapshot, drawn("trust", files, range, _COMPARISONS)) for range in _RANGES]
-    return max(costs, key=lambda cost: cost.added / cost.rest)
-
-
-def _cost(snapshot: SnapshotFile, requests: list[Request]) -> Cost:
-    for request in requests:  # the first time everything is read from the file
-        _added(snapshot, request)
-    added = median(_added(snapshot, request) for request in requests)
-    whole = median(_whole(snapshot, request) for request in requests)
-    return Cost(added, whole - added)
+        for request in requests:  # the first time everything is read from the file
+            _added(snapshot, request)
+        # Both times of a request are taken one after the other, in the same conditions.
+        times = [(_added(snapshot, request), _whole(snapshot, request)) for request in requests]
+    over_rest = [added / (whole - added) for added, whole in times]
+    year = [cost for cost, asked in zip(over_rest, requests, strict=True) if asked.range == "1y"]
+    return Cost(median(added for added, _ in times), median(over_rest), median(year))
 
 
 def _forget(snapshot: SnapshotFile) -> ProvedRows:
@@ -84,7 +79,7 @@ def _added(snapshot: SnapshotFile, request: Request) -> float:
     read = snapshot.connection.rows
     started = time.perf_counter()
     plain_servers = [read(_SERVER, identifier, part="")[0] for _, identifier in references]
-    plain_days = read(_DAYS, *keys, part="")
+    plain_days = read(_DAYS.format(", ".join("?" * len(keys))), *keys, part="")
     plain = time.perf_counter() - started
     if plain_servers != servers or sorted(plain_days) != sorted(
         day for of_server in days for day in of_server

@@ -11,8 +11,9 @@ from conftest import AS_OF, DAY
 from observed import LARGEST, Observed, days_of_values, few_values, many_values, windows
 from srvstat.contract.ranges import Window
 from srvstat.snapshot.bands import BANDS_A_SERVER, Members, divide_into_bands, number_values
-from srvstat.snapshot.days import DAYS_A_SERVER, Day, days_of, observed_in, rank_between, read_state
+from srvstat.snapshot.days import DAYS_A_SERVER, days_of, observed_in, rank_between, read_state
 from srvstat.snapshot.derive import derive
+from srvstat.snapshot.rows import Day
 from srvstat.stats import Growth, Statistics, statistics_of, statistics_of_ranking
 
 KEY = 7

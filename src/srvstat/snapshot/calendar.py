@@ -121,7 +121,7 @@ def read_calendar(server: ServerRow) -> Calendar:
     """
     recent = read_block(server.days, server.day_digests)
     count = 2 * len(server.block_digests) // DIGEST_BYTES
-    edges = [*unpack(server.blocks, count)] if count else []
+    edges = unpack(server.blocks, count).tolist() if count else []
     edges += (recent.days[0], recent.days[-1]) if recent.days else ()
     return Calendar(edges, server.block_digests, recent)
 

@@ -6,50 +6,16 @@ observations up to it add up to, so the rows at a window's two ends answer for a
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise, product
-from types import NoneType
-from typing import Any, NamedTuple
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.snapshot.packing import pack, unpack
-from srvstat.snapshot.rows import ServerRow
+from srvstat.snapshot.rows import Day, ServerRow
 from srvstat.stats import Growth, Prefix, Ranking, growth_between
 
 DAYS_A_SERVER = 10_000_000
 """More days than the years up to 9999 have: `server_day` is the server times this, plus the day."""
-
-
-class Day(NamedTuple):
-    """A row of `days`; schema.sql explains its columns."""
-
-    server_day: int
-    observation_count: int
-    times: bytes
-    players: bytes
-    players_before: int | None
-    players_after: int | None
-    prefix_count: int
-    prefix_sum: bytes
-    cumulative: bytes
-
-
-_OPTIONAL_INT = (int, NoneType)
-_KINDS = frozenset(
-    (int, int, bytes, bytes, before, after, int, bytes, bytes)
-    for before, after in product(_OPTIONAL_INT, _OPTIONAL_INT)
-)
-"""What the values of a row may be: a file that was changed may hold anything anywhere."""
-
-
-def day_of(row: Iterable[Any]) -> Day:
-    """Return a row of `days`.
-
-    Raises ValueError for one whose values are not of their kinds.
-    """
-    day = Day._make(row)
-    if tuple(map(type, day)) not in _KINDS:
-        raise ValueError("not a row of days")
-    return day
 
 
 def days_of(

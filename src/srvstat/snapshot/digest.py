@@ -16,7 +16,7 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.snapshot.rows import FileRow, ServerRow, Value
+from srvstat.snapshot.rows import KINDS, FileRow, ServerRow, Value
 
 DIGEST_BYTES = 16
 
@@ -33,13 +33,14 @@ def row_digest(table: str, row: Sequence[Value]) -> bytes:
 
     Raises ValueError for values that no row of ours holds.
     """
-    return _hash(table, row)[:DIGEST_BYTES]
+    return _hash(_layout(table, tuple(map(type, row))), row)[:DIGEST_BYTES]
 
 
 def is_row(table: str, row: Sequence[Any], digest: bytes) -> bool:
-    """Say whether a row, whatever it holds, is the one that a digest was made of."""
+    """Say whether a row, whatever it holds, is of the table and the one a digest was made of."""
     try:
-        return row_digest(table, row) == digest
+        layout = _layout(table, tuple(map(type, row)))
+        return layout.is_of_table and _hash(layout, row)[:DIGEST_BYTES] == digest
     except ValueError:
         return False
 
@@ -57,7 +58,7 @@ def root_of(row: FileRow) -> bytes:
         row.last_observed_at,
         row.bucket_digests,
     )
-    return _hash("root", content)
+    return _hash(_layout("root", tuple(map(type, content))), content)
 
 
 def sealed(row: FileRow) -> FileRow:
@@ -66,7 +67,7 @@ def sealed(row: FileRow) -> FileRow:
     return row._replace(digest=row_digest("snapshot", row[:-1]))
 
 
-def _hash(label: str, values: Sequence[Any]) -> bytes:
+def _hash(layout: "_Layout", values: Sequence[Any]) -> bytes:
     """Return the SHA-256 of values.
 
     Its input begins with the label, a zero byte, a letter for the type of each value, and a zero
@@ -74,13 +75,15 @@ def _hash(label: str, values: Sequence[Any]) -> bytes:
     and little-endian; the texts in UTF-8, with a zero byte after each; and the blobs. So no two
     different rows have the same input: no text of ours holds a zero byte.
     """
-    layout = _layout(label, tuple(map(type, values)))
-    blobs = layout.blobs(values)
-    texts = "\0".join((*layout.texts(values), ""))
-    if texts.count("\0") != layout.text_count:
+    head, pack, integers, texts, blobs, text_count, _ = layout
+    parts = blobs(values)
+    numbers = pack(*integers(values), *map(len, parts))
+    if not text_count:
+        return sha256(b"".join((head, numbers, *parts))).digest()
+    joined = "\0".join((*texts(values), ""))
+    if joined.count("\0") != text_count:
         raise ValueError("a text with a zero byte")
-    numbers = layout.pack(*layout.integers(values), *map(len, blobs))
-    return sha256(b"".join((layout.head, numbers, texts.encode(), *blobs))).digest()
+    return sha256(b"".join((head, numbers, joined.encode(), *parts))).digest()
 
 
 _Pick = Callable[[Sequence[Any]], tuple[Any, ...]]
@@ -95,6 +98,8 @@ class _Layout(NamedTuple):
     texts: _Pick
     blobs: _Pick
     text_count: int
+    is_of_table: bool
+    """Whether the types are those of the table that the label names."""
 
 
 @cache
@@ -112,6 +117,7 @@ def _layout(label: str, types: tuple[type, ...]) -> _Layout:
         texts=_picker(texts),
         blobs=_picker(blobs),
         text_count=len(texts),
+        is_of_table=label not in KINDS or types in KINDS[label],
     )
 
 
@@ -154,16 +160,18 @@ def bucket_of(hash: bytes, count: int) -> int:
     return int.from_bytes(hash) * count >> 8 * _HASH_BYTES
 
 
-def entries_of(entries: bytes, sought: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield, of a bucket, the key and the row's digest of each server whose identifier has a hash.
+def entries_of(entries: bytes, sought: bytes) -> list[tuple[int, bytes]]:
+    """Return, of a bucket, the key and the row's digest of each server whose identifier has a hash.
 
     That is hardly ever more than one; of two identifiers with one hash, only the row can tell.
     """
+    found = []
     at = entries.find(sought)
     while at >= 0:
         if at % _ENTRY_BYTES == 0:
-            yield _entry(entries, at)
+            found.append(_entry(entries, at))
         at = entries.find(sought, at + 1)
+    return found
 
 
 def entry_digests(entries: bytes) -> Iterator[tuple[int, bytes]]:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from srvstat.contract.ranges import Window
 from srvstat.snapshot.bands import Members
-from srvstat.snapshot.days import Day, rank_between, read_last_state, read_state
+from srvstat.snapshot.days import rank_between, read_last_state, read_state
 from srvstat.snapshot.proved import ProvedRows
-from srvstat.snapshot.rows import ServerRow
+from srvstat.snapshot.rows import Day, ServerRow
 from srvstat.stats import (
     Growth,
     Ranking,

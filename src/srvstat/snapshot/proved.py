@@ -19,7 +19,7 @@ from srvstat.snapshot.calendar import (
     read_block,
     read_calendar,
 )
-from srvstat.snapshot.days import DAYS_A_SERVER, Day, day_of
+from srvstat.snapshot.days import DAYS_A_SERVER
 from srvstat.snapshot.digest import (
     DIGEST_BYTES,
     bucket_of,
@@ -30,7 +30,7 @@ from srvstat.snapshot.digest import (
     root_of,
 )
 from srvstat.snapshot.opening import UNDECODABLE, SnapshotConnection
-from srvstat.snapshot.rows import FileRow, ServerRow, file_row, server_row
+from srvstat.snapshot.rows import Day, FileRow, ServerRow
 
 OWN_ROW = "its own row"
 DIRECTORY = "the directory of identifiers"
@@ -62,8 +62,7 @@ class ProvedRows:
     def _own_row(self) -> FileRow:
         rows = self._connection.rows("SELECT * FROM snapshot LIMIT 2", part=OWN_ROW)
         if len(rows) == 1 and is_row("snapshot", rows[0][:-1], rows[0][-1]):
-            with self._connection.decoding(OWN_ROW):
-                row = file_row(rows[0])
+            row = FileRow._make(rows[0])
             if root_of(row) == row.root:
                 return row
         raise self._connection.damaged(OWN_ROW)
@@ -90,7 +89,7 @@ class ProvedRows:
         count = self._buckets_a_namespace
         sought = hash_identifier(by, identifier)
         bucket = NAMESPACES.index(by) * count + bucket_of(sought, count)
-        return list(entries_of(self._bucket(bucket), sought))
+        return entries_of(self._bucket(bucket), sought)
 
     def _server(
         self, reference: Reference, entries: Sequence[tuple[int, bytes]], rows: Mapping[Any, Any]
@@ -100,10 +99,7 @@ class ProvedRows:
             row = rows.get(key)
             if row is None or not is_row("servers", row, digest):
                 raise self._connection.damaged(f"server {identifier}")
-            try:
-                server = server_row(row)
-            except UNDECODABLE:
-                raise self._connection.damaged(f"server {identifier}") from None
+            server = ServerRow._make(row)
             if server.named(by) == identifier:
                 self._kept += _BYTES_A_SERVER + server.length
                 self._servers[reference] = server
@@ -126,7 +122,7 @@ class ProvedRows:
                 if row[0] <= last or not is_row("servers", row, digests.pop(row[0], b"")):
                     raise self._connection.damaged(part)
                 last = row[0]
-                yield server_row(row)
+                yield ServerRow._make(row)
         if digests:
             raise self._connection.damaged(part)
 
@@ -167,26 +163,16 @@ class ProvedRows:
             else:
                 wanted.append((server, calendar, (first, last)))
         self._read_blocks(wanted)
-        return [self._entries_at(*one, first_day, last_day) for one in wanted]
-
-    def _entries_at(
-        self,
-        server: ServerRow,
-        calendar: Calendar,
-        blocks: Sequence[int],
-        first_day: int,
-        last_day: int,
-    ) -> Sequence[Entry]:
-        if not blocks:
-            return ()
-        try:
-            first = self._block(server, calendar, blocks[0]).first_from(first_day)
-            if len(blocks) == 1:
-                return (first,)
-            last = self._block(server, calendar, blocks[1]).last_up_to(last_day)
-        except UNDECODABLE:
-            raise self._connection.damaged(f"the calendar of {server.title}") from None
-        return (first, last) if first.day <= last.day else ()
+        ends: list[Sequence[Entry]] = []
+        for server, calendar, numbers in wanted:
+            blocks = [self._block(server, calendar, number) for number in numbers]
+            try:
+                entries = [block.first_from(first_day) for block in blocks[:1]]
+                entries += [block.last_up_to(last_day) for block in blocks[1:]]
+            except UNDECODABLE:
+                raise self._connection.damaged(f"the calendar of {server.title}") from None
+            ends.append(() if entries and entries[0].day > entries[-1].day else entries)
+        return ends
 
     def _read_blocks(self, wanted: Iterable[tuple[ServerRow, Calendar, Sequence[int]]]) -> None:
         """Read the blocks of calendars that are not in memory."""
@@ -253,10 +239,7 @@ class ProvedRows:
     def _day(self, server: ServerRow, entry: Entry, row: Any) -> Day:
         """Return a day from what the file has in its place."""
         if row is not None and is_row("days", row, entry.digest):
-            try:
-                return day_of(row)
-            except UNDECODABLE:
-                raise self._connection.damaged("the days") from None
+            return Day._make(row)
         raise self._connection.damaged(day_part(server, entry.day))
 
     def members(self, wanted: Iterable[tuple[ServerRow, int]]) -> dict[tuple[int, int], Members]:

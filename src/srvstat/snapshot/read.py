@@ -10,11 +10,11 @@ from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import Namespace, ServerReference
 from srvstat.contract.responses import Players, ServerDetail
-from srvstat.snapshot.days import DAYS_A_SERVER, Day, observed_in
+from srvstat.snapshot.days import DAYS_A_SERVER, observed_in
 from srvstat.snapshot.figures import compute_statistics
 from srvstat.snapshot.opening import SnapshotConnection, connected
 from srvstat.snapshot.proved import OWN_ROW, ProvedRows
-from srvstat.snapshot.rows import ServerRow
+from srvstat.snapshot.rows import Day, ServerRow
 from srvstat.stats import Statistics
 
 if TYPE_CHECKING:

@@ -1,14 +1,14 @@
-"""The rows of `snapshot` and `servers`; schema.sql explains each of their columns.
+"""The rows of `snapshot`, `servers` and `days`; schema.sql explains each of their columns.
 
 The fields are the columns, in the table's order, and hold what the file holds: instants are Unix
 milliseconds, lists JSON, truth values 0 and 1.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from itertools import product
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from srvstat.contract.requests import IDENTIFIER_PATTERN, Namespace
 from srvstat.contract.responses import Game
@@ -32,24 +32,6 @@ class FileRow(NamedTuple):
     bucket_digests: bytes
     root: bytes
     digest: bytes
-
-
-_OPTIONAL_INT = (int, NoneType)
-_FILE_KINDS = frozenset(
-    (*[int] * 3, first, last, str, *[int] * 3, *[bytes] * 3)
-    for first, last in product(_OPTIONAL_INT, _OPTIONAL_INT)
-)
-
-
-def file_row(values: Iterable[Any]) -> FileRow:
-    """Return the row of `snapshot`.
-
-    Raises ValueError for one whose values are not of their kinds.
-    """
-    row = FileRow._make(values)
-    if tuple(map(type, row)) not in _FILE_KINDS:
-        raise ValueError("not the row of snapshot")
-    return row
 
 
 class ServerRow(NamedTuple):
@@ -107,20 +89,40 @@ class ServerRow(NamedTuple):
         return self.id if by == "id" else self.cfx_id
 
 
-_RECORD_KINDS = (int, *[str] * 7, int, int, *[str] * 3)
-_SERVER_KINDS = frozenset(
-    (*_RECORD_KINDS, icon, *[int] * 5, first, last, *[bytes] * 4, int, *[bytes] * 4, players)
-    for icon in (str, NoneType)
-    for first, last, players in product(_OPTIONAL_INT, repeat=3)
-)
+class Day(NamedTuple):
+    """A row of `days`; `server_day` is its key."""
+
+    server_day: int
+    observation_count: int
+    times: bytes
+    players: bytes
+    players_before: int | None
+    players_after: int | None
+    prefix_count: int
+    prefix_sum: bytes
+    cumulative: bytes
 
 
-def server_row(values: Iterable[Any]) -> ServerRow:
-    """Return a row of `servers`.
+_INT_OR_NONE = (int, NoneType)
+_RECORD = (int, *[str] * 7, int, int, *[str] * 3)
 
-    Raises ValueError for one whose values are not of their kinds.
-    """
-    row = ServerRow._make(values)
-    if tuple(map(type, row)) not in _SERVER_KINDS:
-        raise ValueError("not a row of servers")
-    return row
+KINDS: Mapping[str, frozenset[tuple[type, ...]]] = {
+    # Without the digest, which is that of the others.
+    "snapshot": frozenset(
+        (int, int, int, first, last, str, int, int, int, bytes, bytes)
+        for first, last in product(_INT_OR_NONE, repeat=2)
+    ),
+    "directory": frozenset({(int, bytes)}),
+    "servers": frozenset(
+        (*_RECORD, icon, *[int] * 5, first, last, *[bytes] * 4, int, *[bytes] * 4, players)
+        for icon in (str, NoneType)
+        for first, last, players in product(_INT_OR_NONE, repeat=3)
+    ),
+    "calendars": frozenset({(int, bytes, bytes)}),
+    "bands": frozenset({(int, int, bytes)}),
+    "days": frozenset(
+        (int, int, bytes, bytes, before, after, int, bytes, bytes)
+        for before, after in product(_INT_OR_NONE, repeat=2)
+    ),
+}
+"""The types that the columns of each table may have: a forged file may hold anything anywhere."""

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import format_instant
 from srvstat.contract.ranges import DAY_MS
-from srvstat.snapshot.days import DAYS_A_SERVER, Day
+from srvstat.snapshot.days import DAYS_A_SERVER
 from srvstat.snapshot.derive import DerivedColumns, derive
 from srvstat.snapshot.intake import Intake, Progress
-from srvstat.snapshot.rows import Value
+from srvstat.snapshot.rows import Day, Value
 from srvstat.snapshot.staging import Series
 
 MOST_OBSERVATIONS_A_DAY = 1_000_000

@@ -10,12 +10,12 @@ from itertools import chain, islice
 from srvstat.contract.errors import OutputError, SnapshotError
 from srvstat.contract.requests import NAMESPACES
 from srvstat.contract.views import Verification
-from srvstat.snapshot.days import DAYS_A_SERVER, Day
+from srvstat.snapshot.days import DAYS_A_SERVER
 from srvstat.snapshot.derive import derive, span_observed
 from srvstat.snapshot.digest import bucket_digests, directory_of, sealed
 from srvstat.snapshot.proved import DIRECTORY, OWN_ROW, day_part
 from srvstat.snapshot.read import SnapshotFile, open_file
-from srvstat.snapshot.rows import ServerRow, Value
+from srvstat.snapshot.rows import Day, ServerRow, Value
 from srvstat.snapshot.staging import is_ascending
 from srvstat.sources.batch import MAX_PLAYERS
 
