@@ -26,7 +26,7 @@ SERVER = (
 
 HEALTH = (
     '{"status":"ok","asOf":"2026-03-01T12:00:00.000Z",'
-    '"root":"2b895cf35e555fd402e9cee870f23bab96098133e131c07b372754ffa01f5ac3"}'
+    '"root":"b6473640bef562899483e9c2733d13884a34cadfdb764e50bf1406268bdea1d1"}'
 )
 
 COMPARISONS: Mapping[str, Exchange] = {
