@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from signals import heard_signals
+
 
 class Service(NamedTuple):
     """A service under way."""
@@ -49,16 +51,15 @@ def serving(
     command = [sys.executable, "-m", "srvstat", "serve", "--snapshot", str(snapshot)]
     with tempfile.TemporaryDirectory() as directory:
         log_path = Path(directory, "log")
-        with (
-            log_path.open("wb") as log,
-            subprocess.Popen(
+        with log_path.open("wb") as log, heard_signals():
+            started = subprocess.Popen(
                 [*command, "--port", "0", *options],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, **(env or {})},
-            ) as process,
-        ):
+            )
+        with started as process:
             try:
                 assert process.stdout
                 first = process.stdout.readline().decode()

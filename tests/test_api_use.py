@@ -124,3 +124,14 @@ def test_a_signal_handler_may_close_the_snapshot_during_a_call(demo_snapshot: st
         signal.signal(signal.SIGALRM, before)
 
     assert error == "ValueError('the snapshot is closed')"
+
+
+def test_identifiers_may_be_found_by_asking_the_same_snapshot_in_another_thread(
+    demo_snapshot: str,
+) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot, ThreadPoolExecutor(1) as pool:
+        names = (
+            pool.submit(snapshot.get, name).result(30).data.id
+            for name in ("harbor-city", "old-guard")
+        )
+        assert len(snapshot.compare(names).data) == 2  # type: ignore[arg-type] # any iterable works

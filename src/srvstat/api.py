@@ -101,15 +101,17 @@ class Snapshot:
         milliseconds as text.
 
         Raises InvalidRequestError, ServerNotFoundError, SnapshotError; TypeError for identifiers
-        that are no list and an `at` that is no text; ValueError for a text that is no instant, and
-        after `close`.
+        that are not a list and an `at` that is not text; ValueError for a text that is not an
+        instant, and after `close`.
         """
         if isinstance(identifiers, str | bytes) or not isinstance(identifiers, Iterable):
             raise TypeError("identifiers: a list of texts is needed")
         if at is not None and not isinstance(at, str):
             raise TypeError("at: a text is needed, such as 2026-01-31T12:00Z")
+        # Outside the lock: an iterable may itself ask this snapshot, even in another thread.
+        references = list(identifiers)
         with self._use() as file:
-            request = compare_request(identifiers, by=by, range=range)
+            request = compare_request(references, by=by, range=range)
             instant = None if at is None else parse_instant(at)
             return operations.compare(file, request, at=instant)
 
@@ -117,6 +119,6 @@ class Snapshot:
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:
     """Open a snapshot for reading; the file is neither created nor changed.
 
-    Raises SnapshotError; TypeError for what is no path.
+    Raises SnapshotError; TypeError for what is not a path.
     """
     return Snapshot(open_file(fsdecode(path)))

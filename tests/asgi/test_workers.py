@@ -14,6 +14,7 @@ import pytest
 
 from exchanging import TWO
 from small_service import COMPARED, SERVER_A, build_small
+from srvstat import operations
 from srvstat.asgi import service as asgi_service
 from srvstat.asgi.callers import Callers
 from srvstat.asgi.log import Log
@@ -175,3 +176,31 @@ def test_details_have_room_by_their_bytes_and_the_oldest_make_way() -> None:
     assert known == [None] * 20 + [b"y" * 600] * 10
     details.keep(references[0], b"x" * 10_000)
     assert [details.known(reference) for reference in references] == [None] * 30
+
+
+def test_equal_questions_that_wait_together_are_answered_once(
+    service: InProcess, going_on: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[int] = []
+    compute = operations.results
+
+    def count(*asked: Any) -> Any:
+        computed.append(1)
+        return compute(*asked)
+
+    monkeypatch.setattr(operations, "results", count)
+
+    async def crowd() -> None:
+        for worker in (await service.snapshot.current()).files:
+            worker.submit(going_on.wait)
+        async with service.client() as client:
+            waiting = [
+                asyncio.ensure_future(client.post("/compare", content=TWO)) for _ in range(99)
+            ]
+            await asyncio.sleep(0.1)
+            going_on.set()
+            assert {(await one).content for one in waiting} == {COMPARED}
+
+    service.run(crowd())
+
+    assert len(computed) <= WORKERS

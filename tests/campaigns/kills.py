@@ -9,11 +9,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from campaigns.campaign import Campaign, Result
 from campaigns.places import NOTHING, OLD, Place
+from signals import heard_signals
 from srvstat.cli.main import main
 
 MANY = 60_000
@@ -120,7 +120,7 @@ def _run(seed: int, count: int, drawn: Callable[[random.Random], Case]) -> Resul
     counts: Counter[str] = Counter()
     failures: list[str] = []
     draw = random.Random(seed)
-    with tempfile.TemporaryDirectory() as root, _heard():
+    with tempfile.TemporaryDirectory() as root, heard_signals():
         disturbance = Disturbance(root)
         for _ in range(count):
             case = drawn(draw)
@@ -128,17 +128,6 @@ def _run(seed: int, count: int, drawn: Callable[[random.Random], Case]) -> Resul
             counts[outcome] += 1
             failures += [f"{case}: {why}" for why in broken]
     return Result(count, dict(counts), tuple(failures))
-
-
-@contextmanager
-def _heard() -> Iterator[None]:
-    """Let children hear the signals that a run in the background has been told to ignore."""
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in STOPPING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _broken_by_exit(case: Case, ended: Ended, *, is_new: bool) -> Iterator[str]:

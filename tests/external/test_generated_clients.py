@@ -78,9 +78,14 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
 
 
 def need(*programs: str | Path) -> None:
-    """Skip the test where a program is missing."""
+    """Skip the test where a program is missing, or is there and does not run."""
     for program in programs:
-        if not shutil.which(program):
+        found = shutil.which(program)
+        version = "version" if program == "go" else "-version" if program == "java" else "--version"
+        if (
+            not found
+            or subprocess.run([found, version], capture_output=True, check=False).returncode
+        ):
             pytest.skip(f"needs {program}; see `make external`")
 
 

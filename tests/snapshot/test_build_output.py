@@ -17,6 +17,7 @@ import pytest
 
 from building import COMMAND, EXISTS, WEEK, content, stored
 from conftest import AS_OF, Build, Cli, Ran, csv, ndjson, server, srvstat
+from signals import heard_signals
 from terminal import srvstat_in_terminal
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -229,11 +230,9 @@ SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
 @pytest.fixture
 def heard() -> Iterator[None]:
-    """Let children hear the signals that a test run in the background has been told to ignore."""
-    before = {number: signal.signal(number, signal.SIG_DFL) for number, _ in SIGNALS}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    """Let children hear signals."""
+    with heard_signals():
+        yield
 
 
 @pytest.mark.usefixtures("heard")

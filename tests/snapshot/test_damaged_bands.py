@@ -98,14 +98,14 @@ FORGED = {
     "DELETE FROM bands": BANDS,
     "UPDATE bands SET players = substr(players, 2)": "the days",
     "UPDATE bands SET players = x''": "the days",
-    "UPDATE bands SET players = 'secret'": "the days",
-    "UPDATE bands SET players = NULL": "the days",
+    "UPDATE bands SET players = 'secret'": BANDS,
+    "UPDATE bands SET players = NULL": BANDS,
     "UPDATE bands SET observation_count = observation_count - 1": "the days",
     "UPDATE bands SET observation_count = observation_count + 1": "the days",
     "UPDATE bands SET observation_count = 0": "the days",
     "UPDATE bands SET observation_count = -observation_count": "the days",
     "UPDATE bands SET observation_count = 4611686018427387904": "the days",
-    "UPDATE bands SET observation_count = 'secret'": "the days",
+    "UPDATE bands SET observation_count = 'secret'": BANDS,
     "UPDATE bands SET observation_count = 1, players = zeroblob(1)": "the days",
     "UPDATE servers SET band_count = band_count + 1": BANDS,
     "UPDATE servers SET band_count = -1": BANDS,
@@ -134,7 +134,7 @@ def test_what_no_build_makes_is_refused_even_with_all_its_digests(
 
 
 CONSISTENT = {
-    "UPDATE servers SET day_digests = x'' WHERE id = 'wide'": "day 20",
+    "UPDATE servers SET day_digests = x'' WHERE id = 'wide'": "the calendar of server wide",
     "UPDATE bands SET players = zeroblob(length(players))": BANDS,
     "UPDATE bands SET players = CAST(players || players AS BLOB),"
     " observation_count = observation_count * 2": BANDS,
@@ -187,4 +187,4 @@ def test_blocks_that_begin_after_their_edges_are_not_searched_for_ever(
         "compare", "a", "b", *("--range", "24h", "--at", str(60 * DAY)), "-s", path, "--table"
     )
     assert (ran.exit_code, ran.stdout) == (3, b"")
-    assert ran.stderr.startswith(f"error: {path}: damaged (the calendar of server a)")
+    assert f"error: {path}: damaged (the calendar of server a)" in ran.stderr

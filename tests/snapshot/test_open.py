@@ -369,10 +369,10 @@ def test_a_part_that_was_changed_is_damage_and_has_its_name(
         ("UPDATE servers SET tags = printf('%.*c', 100000, '[')", GET, "server a"),
         ("UPDATE servers SET first_seen_at = 'secret'", GET, "server a"),
         ("UPDATE servers SET updated_at = 4611686018427387904", GET, "server a"),
-        ("UPDATE days SET prefix_count = 'secret'", COMPARE, "the days"),
-        ("UPDATE days SET prefix_count = NULL", COMPARE, "the days"),
-        ("UPDATE days SET players = 'secret'", COMPARE, "the days"),
-        ("UPDATE days SET cumulative = 5", COMPARE, "the days"),
+        ("UPDATE days SET prefix_count = 'secret'", COMPARE, "day 2026-02-27 of server a"),
+        ("UPDATE days SET prefix_count = NULL", COMPARE, "day 2026-02-27 of server a"),
+        ("UPDATE days SET players = 'secret'", COMPARE, "day 2026-02-27 of server a"),
+        ("UPDATE days SET cumulative = 5", COMPARE, "day 2026-02-27 of server a"),
     ],
 )
 def test_what_no_build_makes_is_damage_even_with_all_its_digests(

@@ -156,7 +156,7 @@ FILES = st.permutations(list(FORMS)).flatmap(
 
 def write(files: Sequence[File], unended: str = "iso.csv") -> list[str]:
     """Write sources, and return the command that builds from them."""
-    command = [*COMMAND, "--as-of", str(AS_OF + 1000), "--overwrite"]
+    command = [*COMMAND, "--allow-empty", "--as-of", str(AS_OF + 1000), "--overwrite"]
     for name, records in files:
         header = ["serverId,observedAt,players"] if name.endswith(".csv") else []
         texts = [*header, *(record.text.replace("\n", END[name]) for record in records)]

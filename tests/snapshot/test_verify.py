@@ -108,7 +108,7 @@ DAMAGE = {
     "UPDATE observations SET observed_at = observed_at + 1 WHERE server = 2": (
         "day 2026-02-28 of server b"
     ),
-    "DELETE FROM observations WHERE server = 2": "the calendar of server b",
+    "DELETE FROM observations WHERE server = 2": "server b",
     "DELETE FROM observations WHERE server = 1 AND observed_at = 1772366400000": (
         "day 2026-03-01 of server a"
     ),
@@ -147,10 +147,10 @@ FORGED = {
     "UPDATE days SET cumulative = zeroblob(length(cumulative))": "day 2026-02-27 of server a",
     "UPDATE days SET players_after = 9 WHERE server_day > 20000000": "day 2026-02-28 of server b",
     "DELETE FROM days WHERE server_day > 20000000": "day 2026-02-28 of server b",
-    "DELETE FROM observations WHERE server = 2": "the calendar of server b",
-    "UPDATE servers SET observation_count = 51 WHERE id = 'b'": "the calendar of server b",
-    "UPDATE servers SET first_observed_at = 5 WHERE id = 'c'": "the calendar of server c",
-    "UPDATE servers SET last_observed_at = NULL WHERE id = 'a'": "the calendar of server a",
+    "DELETE FROM observations WHERE server = 2": "server b",
+    "UPDATE servers SET observation_count = 51 WHERE id = 'b'": "server b",
+    "UPDATE servers SET first_observed_at = 5 WHERE id = 'c'": "server c",
+    "UPDATE servers SET last_observed_at = NULL WHERE id = 'a'": "server a",
     "UPDATE servers SET blocks = x'0000' WHERE id = 'b'": "the calendar of server b",
     "UPDATE servers SET bands = x'06' WHERE id = 'b'": "the bands of server b",
     "UPDATE servers SET band_digests = zeroblob(16) WHERE id = 'b'": "the bands of server b",

@@ -38,10 +38,16 @@ _MAX_BYTES_UNREAD = 1 << 20
 class _Phase(Enum):
     """What a connection waits for, and how long at most."""
 
-    HEAD = HEAD_SECONDS
-    BODY = BODY_SECONDS
-    ANSWER = ANSWER_SECONDS
-    IDLE = IDLE_SECONDS
+    # The names keep members apart whose seconds are equal: an enumeration merges equal values.
+    HEAD = ("head", HEAD_SECONDS)
+    BODY = ("body", BODY_SECONDS)
+    ANSWER = ("answer", ANSWER_SECONDS)
+    IDLE = ("idle", IDLE_SECONDS)
+
+    @property
+    def seconds(self) -> float:
+        """How long a connection may stay in this phase."""
+        return self.value[1]
 
 
 class Hosts(Protocol):
@@ -87,6 +93,8 @@ class Connection(H11Protocol):
         phase, _ = self._waits_for
         if phase is _Phase.BODY and self._is_answered():
             self._unread += len(data)
+        else:
+            self._unread = 0
         super().data_received(data)
         self._look()
 
@@ -141,7 +149,7 @@ class Connection(H11Protocol):
     def end_if_late(self) -> None:
         """End a connection that has waited too long; asked again and again."""
         phase, _ = self._waits_for
-        seconds = phase.value
+        seconds = phase.seconds
         if phase is _Phase.BODY and not self._is_answered():
             # The application has the same deadline, and is about to answer.
             seconds += SECONDS_BETWEEN_LOOKS

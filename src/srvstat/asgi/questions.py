@@ -20,9 +20,15 @@ async def find_detail(
 
     Raises ServerNotFoundError, SnapshotError, NobodyAsksError.
     """
+
+    def answer(file: SnapshotFile) -> bytes:
+        # While this question waited, another one may have had the answer.
+        known = generation.details.known(asked)
+        return operations.get_server(file, asked).to_json() if known is None else known
+
     return await snapshot.ask(
         generation,
-        lambda file: operations.get_server(file, asked).to_json(),
+        answer,
         keep=partial(generation.details.keep, asked),
         is_wanted=is_wanted,
     )
@@ -39,11 +45,13 @@ async def find_missing(
 
     Raises ServerNotFoundError, SnapshotError, NobodyAsksError.
     """
-    missing = [place for place, result in enumerate(results) if result is None]
 
     def answer(file: SnapshotFile) -> dict[int, Written]:
-        answers = operations.results(file, asked, missing)
-        return {place: one.written() for place, one in zip(missing, answers, strict=True)}
+        known = enumerate(generation.results.known(asked))
+        found = {place: result for place, result in known if result is not None}
+        missing = [place for place in range(len(results)) if place not in found]
+        answers = operations.results(file, asked, missing) if missing else ()
+        return found | {place: one.written() for place, one in zip(missing, answers, strict=True)}
 
     found = await snapshot.ask(
         generation,

@@ -120,7 +120,11 @@ class ServedSnapshot:
             finish(None)
             raise NobodyAsksError
         loop = asyncio.get_running_loop()
-        answer = loop.run_in_executor(worker, question, generation.files[worker])
+        try:
+            answer = loop.run_in_executor(worker, question, generation.files[worker])
+        except BaseException:
+            finish(None)
+            raise
         answer.add_done_callback(finish)
         return await asyncio.shield(answer)
 

@@ -7,7 +7,7 @@ WORKERS = 4
 """Threads that read: a slow disk under one of them does not hold up the others."""
 
 _MOST_COMPARING = WORKERS - 1
-"""How many of them compare at most: Get Server never waits for comparisons alone."""
+"""How many of them compare at most: one is left for Get Server."""
 
 Worker = ThreadPoolExecutor
 """A thread. It has a connection of its own to each file, and only it uses that."""

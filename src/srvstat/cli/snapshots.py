@@ -8,8 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
-from zlib import compress, decompress
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,7 +21,7 @@ from srvstat.cli.options import (
     instant_of,
     snapshot_argument,
 )
-from srvstat.cli.output import STDERR, Form, Outcome, form_of, json_output, json_text, tell
+from srvstat.cli.output import STDERR, Form, Outcome, form_of, json_output, tell
 from srvstat.contract import wire
 from srvstat.contract.errors import DifferenceError, UsageError
 from srvstat.contract.instants import format_instant
@@ -31,7 +30,6 @@ from srvstat.snapshot.read import open_file
 from srvstat.sources.formats import FORMATS
 
 if TYPE_CHECKING:
-    from srvstat.contract.views import ListedServer, SnapshotView
     from srvstat.snapshot.judgement import RejectLimit
     from srvstat.sources.source import Source
 
@@ -63,9 +61,6 @@ JsonOption = Annotated[
     bool, typer.Option("--json", help="JSON; the default where output is no terminal.")
 ]
 OutputArgument = Annotated[str, typer.Argument(metavar="OUTPUT", help="The snapshot to write.")]
-
-_LISTED_A_PIECE = 100
-"""How many servers of a list are compressed and written at once."""
 
 
 def build(
@@ -187,7 +182,9 @@ def info(
     form = form_of(json=json, table=table)
     named = snapshot_argument(path, snapshot)
     if form is Form.JSON:
-        return Outcome(_info_json(named))
+        from srvstat.cli.info_json import info_json
+
+        return Outcome(info_json(named))
 
     from srvstat.cli.tables import info_table
 
@@ -263,62 +260,6 @@ def _limit_of(text: str | None) -> "RejectLimit | None":
         return None if text is None else RejectLimit.of(text)
     except ValueError as error:
         raise UsageError(f"--max-rejected: {error}") from None
-
-
-def _info_json(path: str) -> Iterator[bytes]:
-    """Yield what `info` prints as JSON, in pieces.
-
-    None is printed before all rows are proved, so that a damaged file leaves standard output empty.
-    Until then the list of servers waits in memory, compressed.
-    """
-    pieces: list[bytes] = []
-    some: list[dict[str, Any]] = []
-
-    def note(server: "ListedServer") -> None:
-        some.append(_listed_body(server))
-        if len(some) == _LISTED_A_PIECE:
-            pieces.append(compress(wire.encode(some)[1:-1], level=1))
-            some.clear()
-
-    with closing(open_file(path)) as file:
-        head = wire.encode(_info_body(file.view(note)))
-    yield json_text(head.removesuffix(b"}") + b',"identifiers":[')
-    for piece in pieces:
-        yield json_text(decompress(piece) + (b"," if some or piece is not pieces[-1] else b""))
-    yield json_output(wire.encode(some)[1:-1] + b"]}")
-
-
-def _info_body(view: "SnapshotView") -> dict[str, Any]:
-    return {
-        "asOf": format_instant(view.as_of),
-        "firstObservedAt": _optional_instant(view.first_observed_at),
-        "lastObservedAt": _optional_instant(view.last_observed_at),
-        "servers": view.server_count,
-        "observations": view.observations,
-        "root": view.root,
-        "games": view.games,
-        "standIns": view.stand_ins,
-        "sources": view.sources,
-        "repeated": view.repeated,
-        "conflicting": view.conflicting,
-        "rejected": view.rejected,
-    }
-
-
-def _listed_body(server: "ListedServer") -> dict[str, Any]:
-    return {
-        "id": server.id,
-        "cfxId": server.cfx_id,
-        "game": server.game,
-        "hostname": server.hostname,
-        "observations": server.observations,
-        "firstObservedAt": _optional_instant(server.first_observed_at),
-        "lastObservedAt": _optional_instant(server.last_observed_at),
-    }
-
-
-def _optional_instant(at: int | None) -> str | None:
-    return None if at is None else format_instant(at)
 
 
 @contextmanager

@@ -17,6 +17,8 @@ BLOCKS_A_SERVER = 10_000
 """More blocks than the days of a server fill: `server_block` is the server times this, plus the
 number of the block."""
 
+_MOST_BLOCKS = BLOCKS_A_SERVER - 1
+
 _DAYS_A_BLOCK = 32
 """A window of 30 days ends among 31 days, all of which stand in the server's row."""
 
@@ -37,7 +39,8 @@ class Block(NamedTuple):
     def entry(self, position: int) -> Entry:
         """Return the day at a position.
 
-        Raises LookupError where there is none: an edge that is not its block's finds one before it.
+        Raises LookupError where there is none: in a forged calendar a block may begin after the
+        edge that leads to it.
         """
         if position < 0:
             raise IndexError(position)
@@ -119,20 +122,28 @@ def read_calendar(server: ServerRow) -> Calendar:
 
     Raises ValueError for columns that no build wrote.
     """
-    recent = read_block(server.days, server.day_digests)
+    recent = read_block(server.days, server.day_digests, most=2 * _DAYS_A_BLOCK - 1)
     count = 2 * len(server.block_digests) // DIGEST_BYTES
+    if count > 2 * _MOST_BLOCKS:
+        raise ValueError("more blocks than a server has")
     edges = unpack(server.blocks, count).tolist() if count else []
     edges += (recent.days[0], recent.days[-1]) if recent.days else ()
     return Calendar(edges, server.block_digests, recent)
 
 
-def read_block(days: bytes, digests: bytes) -> Block:
+def read_block(days: bytes, digests: bytes, *, most: int = _DAYS_A_BLOCK) -> Block:
     """Return the days that two columns of a row hold.
 
     Raises ValueError for bytes that no build wrote.
     """
     count = len(digests) // DIGEST_BYTES
-    return Block(unpack(days, count) if count else (), digests)
+    if not count:
+        if days:
+            raise ValueError("days without digests")
+        return Block((), b"")
+    if count > most:
+        raise ValueError("more days than a block has")
+    return Block(unpack(days, count), digests)
 
 
 def _pack(days: Sequence[int]) -> bytes:

@@ -77,8 +77,10 @@ class SnapshotConnection:
     Made by `connected`; every method raises SnapshotError where the file is damaged.
     """
 
-    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: str, connection: sqlite3.Connection, size: int) -> None:
         self.path = path
+        self.size = size
+        """How many bytes the file has."""
         self._connection = connection
         self._deadline = _Deadline()
         connection.set_progress_handler(self._deadline.has_passed, _OPERATIONS_A_LOOK)
@@ -194,7 +196,7 @@ def connected(path: str) -> SnapshotConnection:
         connection = _connection_to(path, location)
         try:
             if _is_unchanged(path, location, judged):
-                return SnapshotConnection(path, connection)
+                return SnapshotConnection(path, connection, judged.st_size)
         except BaseException:
             connection.close()
             raise

@@ -3,11 +3,12 @@
 What was proved once stays in memory, within limits: a snapshot does not change.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
-from srvstat.contract.instants import format_instant
+from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.snapshot.bands import BANDS_A_SERVER, Bands, Members, read_bands
@@ -41,8 +42,11 @@ Reference = tuple[Namespace, str]
 _MOST_KEPT = 1 << 25
 """About how many bytes of servers and calendars stay in memory."""
 
-_BYTES_A_SERVER, _BYTES_A_BLOCK = 2_500, 1_000
-"""What each takes; a server besides its texts, and twice its blobs, which are read into arrays."""
+_BYTES_A_SERVER, _BYTES_A_CALENDAR, _BYTES_A_BLOCK, _BYTES_A_NUMBER = 2_500, 500, 1_000, 40
+"""What each takes at most; a server besides its texts and blobs, a calendar besides its numbers."""
+
+_LEAST_ROW_BYTES = 4
+"""Of a file, for each row in it."""
 
 
 class ProvedRows:
@@ -63,7 +67,10 @@ class ProvedRows:
         rows = self._connection.rows("SELECT * FROM snapshot LIMIT 2", part=OWN_ROW)
         if len(rows) == 1 and is_row("snapshot", rows[0][:-1], rows[0][-1]):
             row = FileRow._make(rows[0])
-            if root_of(row) == row.root:
+            # Forged counts must not let rows without end pass for as many as there should be.
+            most = self._connection.size // _LEAST_ROW_BYTES
+            counts = (row.server_count, row.observation_count)
+            if root_of(row) == row.root and all(0 <= count <= most for count in counts):
                 return row
         raise self._connection.damaged(OWN_ROW)
 
@@ -130,18 +137,20 @@ class ProvedRows:
         """Return the days of a server."""
         if server.server not in self._calendars:
             try:
-                self._calendars[server.server] = read_calendar(server)
+                calendar = self._calendars[server.server] = read_calendar(server)
             except UNDECODABLE:
                 raise self._connection.damaged(f"the calendar of {server.title}") from None
+            self._kept += _BYTES_A_CALENDAR + _BYTES_A_NUMBER * len(calendar.edges)
         return self._calendars[server.server]
 
     def bands(self, server: ServerRow) -> Bands:
         """Return the bands of a server's values."""
         if server.server not in self._bands:
             try:
-                self._bands[server.server] = read_bands(server)
+                bands = self._bands[server.server] = read_bands(server)
             except UNDECODABLE:
                 raise self._connection.damaged(f"the bands of {server.title}") from None
+            self._kept += _BYTES_A_CALENDAR + _BYTES_A_NUMBER * len(bands.starts)
         return self._bands[server.server]
 
     def ends(self, servers: Sequence[ServerRow], window: Window) -> list[Sequence[Entry]]:
@@ -151,6 +160,7 @@ class ProvedRows:
         that of its end. The second is left out where the window ends after all observations. Both
         are where nothing can lie between. At most one statement reads what is not in memory.
         """
+        self._make_room()
         first_day, last_day = window.start // DAY_MS, window.end // DAY_MS
         wanted: list[tuple[ServerRow, Calendar, Sequence[int]]] = []
         for server in servers:
@@ -217,6 +227,7 @@ class ProvedRows:
 
     def days(self, server: ServerRow, first_day: int, last_day: int) -> Iterator[Day]:
         """Yield the days of a server from one day up to another one, both included."""
+        self._make_room()
         calendar = self.calendar(server)
         first, last = calendar.find_block(first_day), calendar.find_last_block(last_day)
         if first is None or last is None:
@@ -232,13 +243,14 @@ class ProvedRows:
             self._make_room()
             self._read_blocks([(server, calendar, (number,))])
             block = self._block(server, calendar, number)
-            for position, day in enumerate(block.days):
-                if first_day <= day <= last_day:
-                    yield self._day(server, block.entry(position), next(rows, None))
+            begin, end = bisect_left(block.days, first_day), bisect_right(block.days, last_day)
+            for position in range(begin, end):
+                yield self._day(server, block.entry(position), next(rows, None))
 
     def _day(self, server: ServerRow, entry: Entry, row: Any) -> Day:
         """Return a day from what the file has in its place."""
-        if row is not None and is_row("days", row, entry.digest):
+        key = server.server * DAYS_A_SERVER + entry.day
+        if row is not None and row[0] == key and is_row("days", row, entry.digest):
             return Day._make(row)
         raise self._connection.damaged(day_part(server, entry.day))
 
@@ -300,10 +312,12 @@ class ProvedRows:
 
 def day_part(server: ServerRow, day: int) -> str:
     """Name a day of a server in a message."""
+    if day > LATEST // DAY_MS:
+        return f"the calendar of {server.title}"
     return f"day {format_instant(day * DAY_MS)[:10]} of {server.title}"
 
 
-@cache
+@lru_cache(maxsize=64)
 def _among(table: str, column: str, count: int) -> str:
     marks = ", ".join("?" * count)
     return f"SELECT * FROM {table} WHERE {column} IN ({marks})"  # noqa: S608 - names of ours

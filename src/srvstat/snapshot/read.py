@@ -98,15 +98,19 @@ class SnapshotFile:
     def last_observed_at(self, server: ServerRow, until: int) -> int | None:
         """Return the instant of a server's last observation up to and including `until`."""
         if server.last_observed_at is None or until >= server.last_observed_at:
-            return server.last_observed_at
-        while ends := self.rows.ends([server], Window(0, until))[0]:
+            with self.connection.decoding(server.title):
+                return _optional_instant(server.last_observed_at)
+        # The last day may have observations after `until` only; the one before it never has.
+        for _ in range(2):
+            (ends,) = self.rows.ends([server], Window(0, until))
+            if not ends:
+                return None
             start = ends[-1].day * DAY_MS
             instants, _ = self.observations(server, Window(start - 1, until))
             if instants:
                 return instants[-1]
-            # Of the last day only observations after `until` remain; the one before has others.
             until = start - 1
-        return None
+        raise self.connection.damaged(f"the days of {server.title}")
 
     def days(self, server: ServerRow) -> Iterator[Day]:
         """Yield all days of a server."""

@@ -19,6 +19,12 @@ from srvstat.snapshot.rows import Day, ServerRow, Value
 from srvstat.snapshot.staging import is_ascending
 from srvstat.sources.batch import MAX_PLAYERS
 
+_PARTS = {
+    **dict.fromkeys(("days", "day_digests", "blocks", "block_digests"), "the calendar of "),
+    **dict.fromkeys(("band_count", "bands", "band_digests", "cumulative"), "the bands of "),
+}
+"""What a message calls the derived columns of servers; the others are the server itself."""
+
 _BESIDE = "what SQLite keeps beside the rows"
 
 
@@ -40,6 +46,7 @@ def verify(
             instants, players = _observations(snapshot, server)
             counts += _check_derived(snapshot, server, instants, players)
             snapshot.rows.prove_bands(server)
+            snapshot.detail(server)
             observations += len(instants)
             progress(len(instants), snapshot.rows.own.observation_count)
         directory = directory_of(servers)
@@ -80,13 +87,11 @@ def check_draft(output: str, draft: str, observations: int) -> None:
 def check_chain(snapshot: SnapshotFile) -> None:
     """Read all that an answer could read, count the rows of each table, and let SQLite check."""
     connection = snapshot.connection
-    servers = list(snapshot.rows.servers())
-    for server in servers:
+    counts: Counter[str] = Counter()
+    for server in snapshot.rows.servers():
         references = [(namespace, server.named(namespace)) for namespace in NAMESPACES]
         if snapshot.rows.named(references) != [server, server]:
             raise connection.damaged(DIRECTORY)
-    counts: Counter[str] = Counter()
-    for server in servers:
         counts["days"] += sum(1 for _ in snapshot.days(server))
         counts["calendars"] += snapshot.rows.calendar(server).stored_blocks
         counts["bands"] += snapshot.rows.prove_bands(server)
@@ -137,8 +142,7 @@ def _check_derived(
     derived = derive(server.server, instants, players, compare)
     for name, value in derived._asdict().items():
         if getattr(server, name) != value:
-            part = "bands" if name.startswith("band") else "calendar"
-            raise damaged(f"the {part} of {server.title}")
+            raise damaged(f"{_PARTS.get(name, '')}{server.title}")
     return counts
 
 

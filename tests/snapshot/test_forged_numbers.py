@@ -1,0 +1,63 @@
+"""Any integer of a snapshot made extreme, with fitting digests: no crash, no endless search."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from conftest import DAY, Build, Cli, server
+from forging import forge
+from srvstat.contract.instants import LATEST
+from srvstat.snapshot.schema import schema
+
+EXTREMES = (-1, -(2**63), 2**63 - 1, LATEST + 1)
+QUESTIONS = (
+    ("get", "a", "--table", "-s"),
+    ("get", "nobody", "-s"),
+    ("compare", "a", "b", "--table", "--at", str(70 * DAY), "-s"),
+    ("compare", "a", "b", "--json", "-s"),
+    ("snapshot", "info", "--json"),
+    ("snapshot", "verify", "--quiet"),
+)
+
+
+def integer_columns() -> list[tuple[str, str]]:
+    """Return each table that has a digest and each of its columns of integers but its key."""
+    tables = ("snapshot", "servers", "bands", "days")
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(schema())
+        return [
+            (table, name)
+            for table in tables
+            for _, name, kind, _, _, is_key in connection.execute(f"PRAGMA table_info({table})")
+            if kind == "INTEGER" and not is_key
+        ]
+
+
+@pytest.fixture
+def good(build: Build) -> str:
+    """Build a server with blocks of days and bands of several values, and one with neither."""
+    rows = [("a", day * DAY + at, day * at % 9_001) for day in range(99) for at in range(1, 40, 2)]
+    return build([server("a"), server("b")], [*rows, ("b", 5, 5)])
+
+
+@pytest.mark.parametrize(("table", "column"), integer_columns())
+def test_an_extreme_number_is_answered_or_refused(
+    table: str, column: str, good: str, tmp_path: Path, cli: Cli
+) -> None:
+    for extreme in EXTREMES:
+        path = str(tmp_path / "forged.db")
+        shutil.copy(good, path)
+        forge(path, f"UPDATE {table} SET {column} = {extreme}")  # noqa: S608 - names of ours
+        for question in QUESTIONS:
+            ran = cli(*question, path)
+            assert ran.exit_code in (0, 3, 44), (extreme, question, ran.stderr)
+
+
+def test_days_beyond_the_calendar_are_refused(good: str, cli: Cli) -> None:
+    forge(good, "UPDATE servers SET days = x'404b4c00', day_digests = zeroblob(16) WHERE id = 'b'")
+
+    for question in QUESTIONS:
+        assert cli(*question, good).exit_code in (0, 3, 44)
