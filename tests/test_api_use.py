@@ -1,5 +1,7 @@
 """The Python API under wrong types, after close, and with several threads."""
 
+import copy
+import pickle
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -135,3 +137,10 @@ def test_identifiers_may_be_found_by_asking_the_same_snapshot_in_another_thread(
             for name in ("harbor-city", "old-guard")
         )
         assert len(snapshot.compare(names).data) == 2  # type: ignore[arg-type] # any iterable works
+
+
+def test_a_snapshot_is_neither_copied_nor_pickled(demo_snapshot: str) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        for make_copy in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="open it again"):
+                make_copy(snapshot)

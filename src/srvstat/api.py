@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from os import PathLike, fsdecode
 from threading import RLock
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 from srvstat import operations
 from srvstat.contract.instants import format_instant, parse_instant
@@ -41,6 +41,9 @@ class Snapshot:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a snapshot can't be copied or pickled; open it again")
 
     def close(self) -> None:
         """Close the file, after a call that another thread has under way."""
@@ -101,8 +104,8 @@ class Snapshot:
         milliseconds as text.
 
         Raises InvalidRequestError, ServerNotFoundError, SnapshotError; TypeError for identifiers
-        that are not a list and an `at` that is not text; ValueError for a text that is not an
-        instant, and after `close`.
+        that are one text or can't be iterated, and an `at` that is not text; ValueError for a text
+        that is not an instant, and after `close`.
         """
         if isinstance(identifiers, str | bytes) or not isinstance(identifiers, Iterable):
             raise TypeError("identifiers: a list of texts is needed")

@@ -98,6 +98,7 @@ def type_line(shell: str, script: Path, line: str, environment: dict[str, str]) 
         "srvstat get cfxId:hc4\t",
         "srvstat get --at 2026-01-31T12:00Z cfxId:hc4\t",
         "srvstat get --by cfxId id:harb\t",
+        "srvstat get cf\thc4\t",
     ],
 )
 def test_a_server_is_completed_in_its_namespace(

@@ -97,7 +97,7 @@ def test_another_group_gets_no_more_rights_than_everybody(mode: int, kept: int) 
         assert (os.stat(path).st_gid, mode_of(path)) == (65_534, kept)
 
 
-STREAMS = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2", "link"]
+STREAMS = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2", "link", "log.txt"]
 
 
 @pytest.mark.parametrize("name", STREAMS)

@@ -427,5 +427,5 @@ def test_a_stream_is_no_place_for_a_snapshot_or_its_rejects(
     ran = cli("snapshot", "build", *stream, *WEEK[3:])
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert ran.stderr == "error: a snapshot and its rejects are files; - is none\n"
+    assert ran.stderr == "error: OUTPUT and --rejects: - is not a file; name one\n"
     assert content(here) == before

@@ -44,7 +44,7 @@ def test_a_draft_of_the_servers_file_has_a_record_for_each_identifier(cli: Cli) 
     assert [list(record.items()) for record in records] == [
         [(name, identifier if name == "id" else None) for name in DETAIL] for identifier in "abz"
     ]
-    assert "1 row passed over" in ran.stderr
+    assert "1 row skipped: not observations" in ran.stderr
 
 
 def test_a_draft_filled_in_builds(cli: Cli) -> None:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from contextlib import closing
 from itertools import takewhile
+from operator import methodcaller
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
@@ -35,15 +36,22 @@ def _complete_by(incomplete: str) -> list[str]:
 
 def _complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
     by: Namespace = "cfxId" if ctx.params.get("by") == "cfxId" else "id"
-    prefix = ""
+    sought: list[tuple[str, Namespace, str]] = [("", by, incomplete)]
     for namespace in NAMESPACES:
-        if incomplete.startswith(f"{namespace}:"):
-            by, prefix = namespace, f"{namespace}:"
-    begun = incomplete.removeprefix(prefix)
+        prefix = f"{namespace}:"
+        if incomplete.startswith(prefix):
+            sought = [(prefix, namespace, incomplete.removeprefix(prefix))]
+        elif incomplete and prefix.startswith(incomplete):
+            sought.append((prefix, namespace, ""))
     try:
         with closing(open_file(snapshot_path(ctx.params.get("snapshot")))) as snapshot:
-            names = snapshot.identifiers(by, begun)
-            return [prefix + name for name in takewhile(lambda n: n.startswith(begun), names)]
+            return [
+                prefix + name
+                for prefix, namespace, begun in sought
+                for name in takewhile(
+                    methodcaller("startswith", begun), snapshot.identifiers(namespace, begun)
+                )
+            ]
     except SrvstatError:
         return []
 

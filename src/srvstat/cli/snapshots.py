@@ -160,7 +160,7 @@ def draft_servers(observations: ObservationsOption, format: FormatOption = None)
         warn=lambda warning: tell(f"warning: {warning}"),
     )
     if rejected:
-        tell(f"note: {count_of(rejected, 'row')} passed over, being no observation")
+        tell(f"note: {count_of(rejected, 'row')} skipped: not observations")
     tell(
         f"{count_of(len(seen), 'server')}: fill in each null, or leave it out where it is optional"
     )

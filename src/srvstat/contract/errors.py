@@ -32,7 +32,7 @@ class SrvstatError(Exception):
 
 
 class UsageError(SrvstatError):
-    """The command was called in a way that it does not offer."""
+    """Invalid usage."""
 
     exit_code = 2
 

@@ -18,6 +18,10 @@ NATURAL_WIDTH = 100_000
 _ASCII_OF_OURS = str.maketrans("▁▂▃▄▅▆▇█│─–·", "_.:-=+*#|---")  # noqa: RUF001 - what stands for what
 
 
+_PART_OF_ESCAPE = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?$")
+"""The beginning of an escape at the end of a text that was cut; it would read as another one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Screen:
     """What will show a text. Without a width nothing is wrapped or cut."""
@@ -50,7 +54,7 @@ class Screen:
         if text.cell_len <= width:
             return text
         ellipsis = "..." if self.ascii_only else "…"
-        kept = set_cell_size(text.plain, width - len(ellipsis))
+        kept = _PART_OF_ESCAPE.sub("", set_cell_size(text.plain, width - len(ellipsis)))
         return Text(kept.rstrip() + ellipsis, text.style)
 
     def whole(self, text: str, style: str = "") -> Text:

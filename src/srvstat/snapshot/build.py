@@ -257,8 +257,10 @@ def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) ->
     for what, path in (("OUTPUT", output), ("--rejects", rejects)):
         if path == "":
             raise UsageError(f"{what}: the name is empty; name a file to write")
+        if path and path.endswith(os.sep):
+            raise UsageError(f"{what} {path}: the name of a directory; name a file to write")
     if STDIN in (output, rejects):
-        raise UsageError("a snapshot and its rejects are files; - is none")
+        raise UsageError("OUTPUT and --rejects: - is not a file; name one")
     written = []
     for path in filter(None, (output, rejects)):
         with writing(path):
@@ -288,7 +290,7 @@ def _check_journal(output: str) -> None:
         journal = journal_beside(output)
     if journal:
         raise UsageError(
-            f"{output}: {journal} lies beside it, and no snapshot beside it can be read;"
+            f"{output}: {journal} exists, and SQLite would apply it to the new snapshot;"
             f" {remedy_for(journal)}"
         )
 

@@ -6,7 +6,7 @@ import re
 import select
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, UsageError
@@ -59,9 +59,11 @@ def published(path: str, *, overwrite: bool) -> Iterator[str]:
 def is_stream(path: str) -> bool:
     """Say whether a path names what can only be written to: a FIFO, a device, a descriptor.
 
+    So does the name of a file that standard output or standard error is open on.
+
     Raises OutputError.
     """
-    if _descriptor_path(path):
+    if _descriptor_path(path) or _standard_descriptor(path) is not None:
         return True
     with writing(path):
         try:
@@ -98,7 +100,19 @@ def streaming(path: str) -> Iterator[Callable[[bytes | None], None]]:
         close(descriptor)
 
 
+def _standard_descriptor(path: str) -> int | None:
+    """Return the standard descriptor that is open on the regular file at a path, if one is."""
+    with suppress(OSError, ValueError):
+        status = os.stat(path)
+        for descriptor in (1, 2):
+            if stat.S_ISREG(status.st_mode) and os.path.samestat(os.fstat(descriptor), status):
+                return descriptor
+    return None
+
+
 def _open_stream(path: str) -> int:
+    if (standard := _standard_descriptor(path)) is not None:
+        return os.dup(standard)
     found = _descriptor_path(path)
     directory, name = os.path.split(found or path)
     if found and directory in ("/dev/fd", f"/proc/{os.getpid()}/fd"):
