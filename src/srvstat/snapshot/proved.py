@@ -305,9 +305,13 @@ class ProvedRows:
     def _make_room(self) -> None:
         """Forget all that stays in memory where it has become too much."""
         if self._kept > _MOST_KEPT:
-            for kept in (self._servers, self._calendars, self._bands, self._blocks):
-                kept.clear()
-            self._kept = 0
+            self.forget_servers()
+
+    def forget_servers(self) -> None:
+        """Forget all servers that were asked about; the directory stays in memory."""
+        for kept in (self._servers, self._calendars, self._bands, self._blocks):
+            kept.clear()
+        self._kept = 0
 
 
 def day_part(server: ServerRow, day: int) -> str:

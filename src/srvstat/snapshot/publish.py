@@ -170,7 +170,7 @@ def _keep_rights(descriptor: int, replaced: os.stat_result) -> None:
     if os.fstat(descriptor).st_gid != replaced.st_gid:
         try:
             os.fchown(descriptor, -1, replaced.st_gid)
-        except OSError:
+        except OSError:  # pragma: no cover - root, as whom tests may run, may set any group
             # Another group gets no more rights than everybody has.
             mode &= ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
     os.fchmod(descriptor, mode)

@@ -1,0 +1,121 @@
+"""Files that a build writes to in other ways than by replacing them, and files that it refuses."""
+
+import os
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+import srvstat
+from building import WEEK
+from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server
+from forging import forge
+from srvstat.contract.requests import ServerReference
+from srvstat.snapshot.calendar import read_block
+from srvstat.snapshot.read import open_file
+
+REJECTED = 3_000
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("servers.ndjson").write_bytes(ndjson([server("a")]))
+    Path("week.csv").write_bytes(csv([("a", AS_OF, 5)]) + b"odd\n" * REJECTED)
+
+
+def rejects_to(cli: Cli, name: str) -> None:
+    ran = cli(*WEEK, "--overwrite", "--quiet", "--rejects", name)
+    assert ran.exit_code == 0, ran.stderr
+
+
+def test_rejects_are_added_to_an_open_file_however_it_is_named(cli: Cli) -> None:
+    log = os.open("log.txt", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    before = os.dup(2)
+    os.symlink(f"/dev/fd/{log}", "link")
+    try:
+        rejects_to(cli, f"/dev/fd/{log}")
+        rejects_to(cli, "link")
+        os.dup2(log, 2)
+        rejects_to(cli, "log.txt")
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(log)
+
+    assert Path("log.txt").read_bytes().count(b'"file":"week.csv"') == 3 * REJECTED
+
+
+def test_rejects_wait_for_the_reader_of_a_pipe_that_does_not_block(cli: Cli) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    found = bytearray()
+
+    def read() -> None:
+        while chunk := os.read(reading, 1_000):
+            found.extend(chunk)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        rejects_to(cli, f"/dev/fd/{writing}")
+    finally:
+        os.close(writing)
+        reader.join()
+        os.close(reading)
+
+    assert found.count(b"\n") == REJECTED
+
+
+@pytest.mark.parametrize("output", ["new/", "/dev/fd/1"])
+def test_what_is_no_name_of_a_new_file_is_refused(output: str, cli: Cli) -> None:
+    ran = cli(*(output if word == "out.db" else word for word in WEEK))
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert not os.path.lexists("new")
+
+
+def test_a_source_whose_name_no_file_can_have_is_refused(cli: Cli) -> None:
+    ran = cli(*("a\0b.csv" if word == "week.csv" else word for word in WEEK))
+
+    assert ran.exit_code == 6
+    assert "not a file name" in ran.stderr
+
+
+def test_a_snapshot_without_a_name_or_closed_is_not_read(build: Build) -> None:
+    with pytest.raises(srvstat.SnapshotError, match="empty"):
+        srvstat.open_snapshot("")
+
+    file = open_file(build([server("a")], [("a", 5, 5)]))
+    file.close()
+    with pytest.raises(sqlite3.ProgrammingError):
+        file.find([ServerReference(identifier="a", by="id")])
+
+
+@pytest.mark.parametrize(("days", "digests"), [(b"\1", b""), (b"\1" * 33, bytes(16 * 33))])
+def test_days_that_no_block_has_are_refused(days: bytes, digests: bytes) -> None:
+    with pytest.raises(ValueError, match="days"):
+        read_block(days, digests)
+
+
+FORGED = {
+    "UPDATE days SET times = x'ffffffff'": "the days of server a",
+    "UPDATE servers SET blocks = zeroblob(40000), block_digests = zeroblob(160000)"
+    " WHERE id = 'a'": "",
+    "UPDATE servers SET blocks = x'00001f0032008300c800e700' WHERE id = 'a'": (
+        "the calendar of server a"
+    ),
+}
+
+
+@pytest.mark.parametrize("sql", FORGED)
+def test_a_search_for_the_last_observation_ends(sql: str, build: Build, cli: Cli) -> None:
+    days = [first + day for first in (0, 100, 200, 300) for day in range(32)]
+    path = build([server("a"), server("b")], [("a", day * DAY, 5) for day in days])
+    forge(path, sql)
+
+    ran = cli("get", "a", "--at", str(60 * DAY), "-s", path, "--table")
+
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+    assert f"damaged ({FORGED[sql]}" in ran.stderr
