@@ -38,7 +38,8 @@ $(EXTERNAL)/installed: tests/external/requirements.txt tests/external/package.js
 	cp tests/external/package.json $(EXTERNAL)
 	@$(EXTERNAL)/bin/python -m pip install --quiet --disable-pip-version-check \
 		--requirement tests/external/requirements.txt && \
-		npm install --prefix $(EXTERNAL) --silent --no-audit --no-fund --no-package-lock && \
+		npm install --prefix $(EXTERNAL) --silent --no-audit --no-fund --no-package-lock \
+			--fetch-timeout=30000 --fetch-retries=4 && \
 		touch $@ || echo 'not all generators could be installed; the tests of the others run' >&2
 
 external: $(EXTERNAL)/installed  ## Generate clients in other languages, and have them call the service

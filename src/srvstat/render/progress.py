@@ -18,6 +18,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
+_GONE = (OSError, ValueError)
+"""What writing raises once the terminal or, with ValueError, the stream itself is gone."""
+
 
 class _LenientStderr(io.TextIOBase):
     """Standard error whose failures are ignored: a terminal may go away during a build."""
@@ -36,12 +39,12 @@ class _LenientStderr(io.TextIOBase):
         return self._stream.isatty()
 
     def write(self, text: str) -> int:
-        with suppress(OSError):
+        with suppress(*_GONE):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        with suppress(OSError):
+        with suppress(*_GONE):
             self._stream.flush()
 
 
