@@ -7,8 +7,8 @@
 -- A digest is the first 16 bytes of the SHA-256 of a row (docs/snapshot.md says how a row becomes
 -- bytes). Each row that answers read has its digest in another one, up to the row of the file.
 --
--- History: 1, the first format; 2, with days; 3, with digests; 4, with what each server was
--- observed.
+-- History: 1, the first format; 2, with days; 3, with digests; 4, with bands of values,
+-- blocks of days, and how often and when each server was observed.
 
 -- One row: what the file speaks for, and what it was built from. It holds no clock and no path, so
 -- that the same sources build the same bytes.
