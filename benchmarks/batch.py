@@ -13,7 +13,7 @@ from benchmarks.measure import program, run, tell
 from benchmarks.questions import UnequalError, mixed
 from srvstat import operations
 from srvstat.contract.requests import read_compare_request
-from srvstat.snapshot.read import open_file
+from srvstat.snapshot.read.reader import open_file
 
 REQUESTS = 10_000
 

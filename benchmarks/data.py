@@ -13,7 +13,7 @@ import polars as pl
 
 from benchmarks import fleet
 from benchmarks.measure import environment, program, tell
-from srvstat.snapshot.read import open_file
+from srvstat.snapshot.read.reader import open_file
 
 _TABLE = """CREATE TABLE observations AS
 SELECT server::USMALLINT AS server, observed_at, players::USMALLINT AS players

@@ -27,7 +27,7 @@ from benchmarks.questions import (
 )
 from srvstat import operations
 from srvstat.contract.requests import read_compare_request
-from srvstat.snapshot.read import open_file
+from srvstat.snapshot.read.reader import open_file
 from srvstat.stats import Statistics
 
 SRVSTAT = "srvstat, request to bytes"

@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from benchmarks.measure import program, run, tell
 from benchmarks.questions import RANGES, UnequalError, answer_to, answers_of_body
 from srvstat import operations
-from srvstat.contract.ranges import window_of
+from srvstat.contract.ranges import find_window
 from srvstat.contract.requests import compare_request
-from srvstat.snapshot.read import open_file
+from srvstat.snapshot.read.reader import open_file
 
 _SOURCE = ("shared", "data", "hypixel-hourly", "player_counts.csv.gz")
 _INSTANTS = 50
@@ -79,7 +79,7 @@ def _check(path: str, observations: list[tuple[int, int]]) -> None:
                 # One server by each of its names is two references.
                 asked = compare_request(["id:hypixel", "cfxId:hypixel"], range=range)
                 body = operations.compare(snapshot, asked, at=at).to_json()
-                start, end = (bisect_right(instants, edge) for edge in window_of(range, at))
+                start, end = (bisect_right(instants, edge) for edge in find_window(range, at))
                 right = answer_to(values[start:end])
                 for answer in answers_of_body(body):
                     if answer != right:

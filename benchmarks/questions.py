@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from benchmarks import fleet
 from benchmarks.data import FleetFiles
-from srvstat.contract.ranges import DAYS, Range, Window, window_of
+from srvstat.contract.ranges import DAYS, Range, Window, find_window
 from srvstat.contract.requests import ServerReference
 
 RANGES: tuple[Range, ...] = tuple(DAYS)
@@ -72,7 +72,7 @@ def request_of(keys: Sequence[int], range: Range, as_of: int) -> Request:
     body = {"servers": [{"identifier": name, "by": "id"} for name in ids], "range": range}
     references = tuple(ServerReference(identifier=name, by="id") for name in ids)
     return Request(
-        range, window_of(range, as_of), tuple(keys), ids, references, json.dumps(body).encode()
+        range, find_window(range, as_of), tuple(keys), ids, references, json.dumps(body).encode()
     )
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-import clients
 from benchmarks.measure import FailedError, environment
 from benchmarks.questions import UnequalError
-from loads import Exchange, Load, Outcome, request
+from support import clients
+from support.loads import Exchange, Load, Outcome, request
 
 _REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LOOPBACK = "127.0.0.1"

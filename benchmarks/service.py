@@ -16,7 +16,6 @@ from importlib.util import find_spec
 from math import ceil
 from statistics import median
 
-import loads
 from benchmarks import hello, queries
 from benchmarks.commands import datasette, without_pandas
 from benchmarks.data import FleetFiles
@@ -32,11 +31,12 @@ from benchmarks.questions import (
     request_of,
 )
 from benchmarks.servers import LOOPBACK, Ask, Server, asking, started
-from loads import Exchange
 from srvstat import operations
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import read_compare_request
-from srvstat.snapshot.read import open_file
+from srvstat.snapshot.read.reader import open_file
+from support import loads
+from support.loads import Exchange
 
 HELLO = "Starlette, a small JSON answer"
 FAST_HELLO = "the same on httptools and uvloop"

@@ -12,9 +12,9 @@ from benchmarks.measure import tell
 from benchmarks.questions import Request, UnequalError, mixed
 from srvstat import operations
 from srvstat.contract.requests import read_compare_request
-from srvstat.snapshot.days import DAYS_A_SERVER
-from srvstat.snapshot.read import SnapshotFile, open_file
-from srvstat.snapshot.verify import verify
+from srvstat.snapshot.format.days import DAYS_A_SERVER
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.verify import verify
 
 _COMPARISONS = 600
 _SERVER = "SELECT * FROM servers WHERE id = ?"

@@ -15,7 +15,7 @@ from benchmarks.questions import UnequalError
 from srvstat import operations
 from srvstat.contract.ranges import DAYS, Range
 from srvstat.contract.requests import compare_request
-from srvstat.snapshot.read import SnapshotFile, open_file
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 _SERVERS, _OBSERVATIONS, _MOST = 5, 600_000, 100_000
 _AS_OF, _MINUTE = 1_772_366_400_000, 60_000

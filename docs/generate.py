@@ -25,7 +25,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from campaigns import CAMPAIGNS  # noqa: E402 - from the tests, on the path since above
 from srvstat import demo  # noqa: E402
-from srvstat.asgi.connections import (  # noqa: E402
+from srvstat.asgi.app import WORK_SECONDS  # noqa: E402
+from srvstat.asgi.connection import (  # noqa: E402
     ANSWER_SECONDS,
     BODY_SECONDS,
     HEAD_SECONDS,
@@ -33,12 +34,11 @@ from srvstat.asgi.connections import (  # noqa: E402
     MAX_HEAD_BYTES,
 )
 from srvstat.asgi.server import MOST_CONNECTIONS  # noqa: E402
-from srvstat.asgi.service import WORK_SECONDS  # noqa: E402
 from srvstat.contract.errors import ApiError, SrvstatError  # noqa: E402
 from srvstat.contract.openapi.document import openapi_json  # noqa: E402
 from srvstat.contract.requests import MAX_BODY_BYTES  # noqa: E402
-from srvstat.snapshot.schema import schema  # noqa: E402
-from terminal import run_in_terminal  # noqa: E402 - from the tests, on the path since above
+from srvstat.snapshot.format.schema import schema  # noqa: E402
+from support.terminal import run_in_terminal  # noqa: E402 - from the tests, on the path since above
 
 COLUMNS = 80
 PORT = 8000

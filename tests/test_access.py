@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from access_files import PLANS, AccessFile, access_files, key_table
 from conftest import ROOT
 from srvstat.access import MAX_ACCESS_BYTES, Access, Customer, Plan, add_key, new_key, read_access
 from srvstat.contract.errors import (
@@ -18,6 +17,7 @@ from srvstat.contract.errors import (
     UsageError,
 )
 from srvstat.contract.requests import CompareRequest, ServerReference, compare_request
+from support.access_files import PLANS, AccessFile, access_files, key_table
 
 STARTER = Plan("starter", ("get-server", "compare-servers"), ("24h", "7d"), 0, 60)
 DETAILS = Plan("details", ("get-server",), (), 7, None)

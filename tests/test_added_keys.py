@@ -11,9 +11,9 @@ from subprocess import run
 
 import pytest
 
-from access_files import PLANS, key_table
 from srvstat.access import add_key, new_key, read_access
 from srvstat.contract.errors import OutputError, SourceError, UsageError
+from support.access_files import PLANS, key_table
 
 ONE = "1" * 64
 

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-import clients
-import loads
-from loads import Exchange, Load, Outcome
+from support import clients, loads
+from support.loads import Exchange, Load, Outcome
 
 ASKED = Exchange(loads.request("/"), 200, (b"yes", b"no"))
 RIGHT = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"

@@ -15,9 +15,9 @@ from srvstat.stats import (
     Prefix,
     Ranking,
     Statistics,
+    compute_ranking_statistics,
+    compute_statistics,
     middle_ranks,
-    statistics_of,
-    statistics_of_ranking,
 )
 
 LARGEST = 2**53 - 1
@@ -122,10 +122,10 @@ def test_the_members_and_what_lies_below_are_counted_for_every_band(case: Case) 
 @given(case=cases())
 def test_a_ranking_has_the_statistics_of_what_lies_between_its_prefixes(case: Case) -> None:
     start, end = case.cuts
-    expected = statistics_of(case.values[start:end])
+    expected = compute_statistics(case.values[start:end])
     between = sorted(case.values[start:end])
 
-    found = statistics_of_ranking(ranking_of(case), between.__getitem__, expected.growth)
+    found = compute_ranking_statistics(ranking_of(case), between.__getitem__, expected.growth)
 
     assert found == expected
 
@@ -141,9 +141,11 @@ def test_a_ranking_has_these_statistics_and_keeps_the_growth_it_is_given() -> No
         return starts[ranking.find_band(rank)]
 
     # After 4, 6 and 8 come 4, 5, 5, 8 and 6; the last is not of the window, and in a histogram.
-    assert statistics_of_ranking(ranking, value_at, growth) == Statistics(4, 5.5, 5.0, 8, 4, growth)
+    assert compute_ranking_statistics(ranking, value_at, growth) == Statistics(
+        4, 5.5, 5.0, 8, 4, growth
+    )
     nothing = Ranking(start, start, starts)
-    assert statistics_of_ranking(nothing, value_at, UNKNOWN) == Statistics(
+    assert compute_ranking_statistics(nothing, value_at, UNKNOWN) == Statistics(
         0, None, None, None, None, UNKNOWN
     )
 
@@ -153,7 +155,7 @@ def test_a_rank_is_found_among_more_observations_than_the_doubles_count() -> Non
     end = Prefix(at_0 + at_1, at_1, [at_0, at_0 + at_1], [], [])
     ranking = Ranking(Prefix(0, 0, [0, 0], [], []), end, [0, 1])
 
-    assert statistics_of_ranking(ranking, ranking.find_band, UNKNOWN).median == 0.0
+    assert compute_ranking_statistics(ranking, ranking.find_band, UNKNOWN).median == 0.0
     assert [ranking.find_band(rank) for rank in (at_0 - 1, at_0)] == [0, 1]
 
 
@@ -163,7 +165,9 @@ def test_a_sum_between_two_prefixes_is_divided_exactly() -> None:
         Prefix(1, LARGEST, [0, 1], [], []), Prefix(3, 3 * LARGEST - 1, [1, 3], [], []), starts
     )
 
-    found = statistics_of_ranking(ranking, lambda rank: starts[ranking.find_band(rank)], UNKNOWN)
+    found = compute_ranking_statistics(
+        ranking, lambda rank: starts[ranking.find_band(rank)], UNKNOWN
+    )
 
     assert (found.mean, found.median) == (9007199254740990.0, 9007199254740990.0)
     assert (found.peak, found.lowest) == (LARGEST, LARGEST - 1)

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from srvstat.stats import (
     Growth,
     Statistics,
+    compute_histogram_statistics,
+    compute_statistics,
     growth_between,
     mean,
     median,
     middle_ranks,
-    statistics_of,
-    statistics_of_histogram,
 )
 
 LARGEST = 2**53 - 1
@@ -46,7 +46,7 @@ CASES = [
 
 @pytest.mark.parametrize(("values", "expected"), CASES)
 def test_the_statistics_of_values_are_these(values: list[int], expected: Statistics) -> None:
-    assert statistics_of(values) == expected
+    assert compute_statistics(values) == expected
 
 
 def test_a_sum_beyond_the_doubles_is_divided_exactly() -> None:
@@ -88,7 +88,7 @@ def test_from_zero_there_is_no_percentage() -> None:
 
 
 def test_what_cannot_be_a_fraction_is_a_whole_number() -> None:
-    found = statistics_of([1, 2])
+    found = compute_statistics([1, 2])
 
     assert list(map(type, (found.peak, found.lowest, found.observations))) == [int, int, int]
     assert type(found.growth.players) is int
@@ -136,19 +136,21 @@ def fractions_of(values: Sequence[int]) -> list[Fraction]:
 
 @given(values=observed)
 def test_the_mean_is_the_double_nearest_to_the_sum_over_the_count(values: list[int]) -> None:
-    assert is_nearest(statistics_of(values).mean, Fraction(statistics.mean(fractions_of(values))))
+    assert is_nearest(
+        compute_statistics(values).mean, Fraction(statistics.mean(fractions_of(values)))
+    )
 
 
 @given(values=observed)
 def test_the_median_is_the_double_nearest_to_the_middle(values: list[int]) -> None:
     assert is_nearest(
-        statistics_of(values).median, Fraction(statistics.median(fractions_of(values)))
+        compute_statistics(values).median, Fraction(statistics.median(fractions_of(values)))
     )
 
 
 @given(values=observed)
 def test_peak_lowest_and_count_are_those_of_the_values(values: list[int]) -> None:
-    found = statistics_of(values)
+    found = compute_statistics(values)
 
     assert (found.peak, found.lowest, found.observations) == (max(values), min(values), len(values))
 
@@ -157,7 +159,7 @@ def test_peak_lowest_and_count_are_those_of_the_values(values: list[int]) -> Non
 def test_growth_is_of_the_first_and_the_last_value_alone(values: list[int]) -> None:
     first, last = values[0], values[-1]
 
-    growth = statistics_of(values).growth
+    growth = compute_statistics(values).growth
 
     assert growth.players == last - first
     if first == 0:
@@ -172,7 +174,7 @@ def test_the_order_of_the_values_matters_for_growth_alone(
 ) -> None:
     moved = data.draw(st.permutations(values))
 
-    found, other = statistics_of(values), statistics_of(moved)
+    found, other = compute_statistics(values), compute_statistics(moved)
 
     assert (other.observations, other.mean, other.median, other.peak, other.lowest) == (
         found.observations,
@@ -192,9 +194,9 @@ def test_a_histogram_is_what_it_counts_and_not_the_order_of_its_values(
     counts: list[tuple[int, int]],
 ) -> None:
     histogram = dict(counts)
-    found = statistics_of_histogram(histogram, UNKNOWN)
+    found = compute_histogram_statistics(histogram, UNKNOWN)
 
-    assert found == statistics_of_histogram(dict(sorted(histogram.items())), UNKNOWN)
+    assert found == compute_histogram_statistics(dict(sorted(histogram.items())), UNKNOWN)
     assert found.observations == sum(histogram.values())
     total = sum(value * count for value, count in histogram.items())
     assert is_nearest(found.mean, Fraction(total, found.observations))
@@ -221,10 +223,12 @@ def middle_of(histogram: dict[int, int]) -> Fraction:
 
 @given(values=observed)
 def test_values_and_their_histogram_have_the_same_statistics(values: list[int]) -> None:
-    found = statistics_of(values)
+    found = compute_statistics(values)
 
-    assert statistics_of_histogram(Counter(values), found.growth) == found
+    assert compute_histogram_statistics(Counter(values), found.growth) == found
 
 
 def test_an_empty_histogram_keeps_the_growth_that_it_is_given() -> None:
-    assert statistics_of_histogram({}, UNKNOWN) == Statistics(0, None, None, None, None, UNKNOWN)
+    assert compute_histogram_statistics({}, UNKNOWN) == Statistics(
+        0, None, None, None, None, UNKNOWN
+    )

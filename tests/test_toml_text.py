@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from access_files import AccessFile, access_files
-from srvstat.toml_text import line_of
+from srvstat.files.toml_lines import find_line
+from support.access_files import AccessFile, access_files
 
 
 def _holds(text: str, location: tuple[int | str, ...]) -> bool | None:
@@ -38,7 +38,7 @@ def test_the_line_of_a_value_is_that_of_the_statement_that_brings_it(
     location = data.draw(st.sampled_from(_locations(tomllib.loads(text))))
 
     lines = text.splitlines(keepends=True)
-    line = line_of(text, location)
+    line = find_line(text, location)
 
     assert _holds("".join(lines[: line - 1]), location) is False
     ends = (_holds("".join(lines[:end]), location) for end in range(line, len(lines) + 1))
@@ -66,4 +66,4 @@ def test_the_line_of_a_value_is_that_of_the_statement_that_brings_it(
 def test_a_line_is_found_in_whatever_form(
     text: str, location: tuple[int | str, ...], line: int
 ) -> None:
-    assert line_of(text, location) == line
+    assert find_line(text, location) == line

@@ -27,13 +27,13 @@ from srvstat.contract.models import (
     PositiveNumber,
     Sha256,
     WholeNumber,
+    find_duplicate,
     place,
-    repeated_at,
-    validated,
+    validate,
 )
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.toml_text import TomlError, line_of, read_toml
+from srvstat.files.toml_lines import TomlError, find_line, read_toml
 
 Operation = Literal["get-server", "compare-servers"]
 
@@ -125,7 +125,7 @@ class Access:
         """
         if name not in self.plans:
             those = f"there are {', '.join(self.plans)}" if self.plans else "there is none at all"
-            raise UsageError(f"no plan {wire.quoted(name)}; {those}")
+            raise UsageError(f"no plan {wire.quote_value(name)}; {those}")
         return self.plans[name]
 
     def customer(self, key: bytes) -> Customer | None:
@@ -279,9 +279,9 @@ def _access(text: str) -> Access:
     Raises TomlError, RecursionError.
     """
     try:
-        return _linked(validated(_AccessFile, read_toml(text), _WORDS))
+        return _linked(validate(_AccessFile, read_toml(text), _WORDS))
     except NotValidError as error:
-        raise TomlError(line_of(text, error.location), error.reason) from None
+        raise TomlError(find_line(text, error.location), error.reason) from None
 
 
 def _linked(file: _AccessFile) -> Access:
@@ -296,7 +296,7 @@ def _linked(file: _AccessFile) -> Access:
             raise NotValidError(
                 ("keys", position, "plan"), f": not one of the plans, which are {those}"
             )
-    repeated = repeated_at(tuple(key.sha256 for key in file.keys))
+    repeated = find_duplicate(tuple(key.sha256 for key in file.keys))
     if repeated is not None:
         first, again = repeated
         raise NotValidError(

@@ -12,7 +12,7 @@ from srvstat.contract.instants import format_instant, parse_instant
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import Namespace, compare_request, server_reference
 from srvstat.contract.responses import CompareResponse, ServerResponse
-from srvstat.snapshot.read import SnapshotFile, open_file
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 
 class Snapshot:

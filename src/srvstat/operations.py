@@ -6,7 +6,7 @@ from itertools import islice, pairwise, product
 from typing import TYPE_CHECKING
 
 from srvstat.contract.errors import ServerNotFoundError
-from srvstat.contract.ranges import DAY_MS, Range, Window, window_of
+from srvstat.contract.ranges import DAY_MS, Range, Window, find_window
 from srvstat.contract.requests import NAMESPACES, CompareRequest, Namespace, ServerReference
 from srvstat.contract.responses import (
     CompareResponse,
@@ -14,12 +14,12 @@ from srvstat.contract.responses import (
     ServerResponse,
     ServerResult,
 )
-from srvstat.snapshot.read import SnapshotFile
-from srvstat.snapshot.rows import ServerRow
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile
 from srvstat.stats import Statistics
 
 if TYPE_CHECKING:
-    from srvstat.contract.views import ComparisonView, ServerDetailView, ServerView
+    from srvstat.documents.views import ComparisonView, ServerDetailView, ServerView
 
 _CELLS: dict[Range, int] = {"24h": 24, "7d": 28, "30d": 30, "90d": 30, "1y": 30}
 """How many cells a row of a table shows of each range."""
@@ -63,7 +63,7 @@ def view_server(
     snapshot: SnapshotFile, request: ServerReference, *, at: int | None = None
 ) -> "ServerDetailView":
     """Answer Get Server with the instants that a table shows beside it."""
-    from srvstat.contract.views import ServerDetailView  # noqa: PLC0415 - only for a table
+    from srvstat.documents.views import ServerDetailView  # noqa: PLC0415 - only for a table
 
     (server,) = _resolve(snapshot, {0: request})
     detail = snapshot.detail(server)
@@ -83,7 +83,7 @@ def view_comparison(
     snapshot: SnapshotFile, request: CompareRequest, *, at: int | None = None
 ) -> "ComparisonView":
     """Answer Compare Servers with the names and the course of the range that a table shows."""
-    from srvstat.contract.views import ComparisonView  # noqa: PLC0415 - only for a table
+    from srvstat.documents.views import ComparisonView  # noqa: PLC0415 - only for a table
 
     window = _window(snapshot, request, at)
     response, servers = _comparison(snapshot, request, window)
@@ -103,7 +103,7 @@ def view_comparison(
 def _server_view(
     snapshot: SnapshotFile, server: ServerRow, result: ServerResult, window: Window, spans: int
 ) -> "ServerView":
-    from srvstat.contract.views import ServerView  # noqa: PLC0415 - only for a table
+    from srvstat.documents.views import ServerView  # noqa: PLC0415 - only for a table
 
     instants, players = snapshot.observations(server, window)
     averages = _averages(instants, players, window, _CELLS[result.range])
@@ -120,7 +120,7 @@ def _server_view(
 
 
 def _window(snapshot: SnapshotFile, request: CompareRequest, at: int | None) -> Window:
-    return window_of(request.range, snapshot.as_of if at is None else at)
+    return find_window(request.range, snapshot.as_of if at is None else at)
 
 
 def _comparison(
@@ -144,7 +144,7 @@ def _results(
     return found, servers
 
 
-def suggestion(snapshot: SnapshotFile, references: Iterable[ServerReference]) -> str | None:
+def suggest_servers(snapshot: SnapshotFile, references: Iterable[ServerReference]) -> str | None:
     """Return what may have been meant by the first reference to no server, for a person to read."""
     asked = list(references)
     missing = asked[snapshot.find(asked).index(None)]

@@ -33,13 +33,13 @@ class Statistics(NamedTuple):
     growth: Growth
 
 
-def statistics_of(values: Sequence[int]) -> Statistics:
+def compute_statistics(values: Sequence[int]) -> Statistics:
     """Return the statistics of observed values, given in the order of their instants."""
     growth = growth_between(values[0], values[-1]) if len(values) > 1 else Growth(None, None)
-    return statistics_of_histogram(Counter(values), growth)
+    return compute_histogram_statistics(Counter(values), growth)
 
 
-def statistics_of_histogram(histogram: Histogram, growth: Growth) -> Statistics:
+def compute_histogram_statistics(histogram: Histogram, growth: Growth) -> Statistics:
     """Return the statistics of a histogram; growth needs the order that it lost."""
     if not histogram:
         return Statistics(0, None, None, None, None, growth)
@@ -139,7 +139,7 @@ def middle_ranks(count: int) -> tuple[int, int]:
     return (count - 1) // 2, count // 2
 
 
-def statistics_of_ranking(
+def compute_ranking_statistics(
     ranking: Ranking, value_at: Callable[[int], int], growth: Growth
 ) -> Statistics:
     """Return the statistics of a ranking, whose values by rank `value_at` gives.

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from conftest import srvstat
-from exchanging import COMPARE, HOST, JSON, TWO, A, Client, answer_to, request
-from log_entries import notices, notices_so_far
-from serving import Service, serving
-from small_service import access_text, build_small
+from support.exchanging import COMPARE, HOST, JSON, TWO, A, Client, answer_to, request
+from support.log_entries import notices, notices_so_far
+from support.serving import Service, serving
+from support.small_service import access_text, build_small
 
 
 @pytest.fixture(scope="module")

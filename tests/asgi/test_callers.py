@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from srvstat.asgi.callers import Counters, TooManyRequestsError
+from srvstat.asgi.auth import Counters, TooManyRequestsError
 
 
 def test_one_request_too_many_is_refused_with_the_time_to_wait() -> None:

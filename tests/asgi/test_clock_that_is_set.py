@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from exchanging import HOST, A, answer_to, request
-from log_entries import entries
-from serving import Service, serving
-from small_service import access_text, build_small
 from srvstat.asgi import server
 from srvstat.asgi.log import Log
+from support.exchanging import HOST, A, answer_to, request
+from support.log_entries import entries
+from support.serving import Service, serving
+from support.small_service import access_text, build_small
 
 _CLOCK = """
 import os, time

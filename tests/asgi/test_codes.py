@@ -9,7 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from exchanging import (
+from srvstat.asgi import app as asgi_app
+from srvstat.asgi.auth import Callers
+from srvstat.asgi.log import Log
+from srvstat.asgi.room import Room
+from srvstat.asgi.snapshots import ServedSnapshot
+from srvstat.asgi.workers import WORKERS
+from support.exchanging import (
     COMPARE,
     ERRORS,
     HOST,
@@ -25,10 +31,10 @@ from exchanging import (
     request,
     see,
 )
-from forging import change
-from log_entries import logged
-from serving import Service, serving
-from small_service import (
+from support.forging import change
+from support.log_entries import logged
+from support.serving import Service, serving
+from support.small_service import (
     ANSWERED,
     NOT_FOUND,
     NOT_TO_POST,
@@ -38,12 +44,6 @@ from small_service import (
     access_text,
     build_small,
 )
-from srvstat.asgi import service as asgi_service
-from srvstat.asgi.callers import Callers
-from srvstat.asgi.log import Log
-from srvstat.asgi.room import Room
-from srvstat.asgi.snapshots import ServedSnapshot
-from srvstat.asgi.workers import WORKERS
 
 NOT_IN_PLAN = Expected(403, ERRORS["FEATURE_NOT_AVAILABLE"])
 BROKEN_DOWN = Expected(500, ERRORS["INTERNAL_ERROR"])
@@ -228,7 +228,7 @@ def test_work_that_takes_too_long_is_given_up(
 ) -> None:
     log = Log()
     snapshot = ServedSnapshot(os.fspath(build_small(tmp_path)), log)
-    app = asgi_service.Service(snapshot, Callers(None, log), log, room=Room(1))
+    app = asgi_app.Service(snapshot, Callers(None, log), log, room=Room(1))
 
     async def ask(client: httpx.AsyncClient) -> tuple[int, bytes]:
         response = await client.get("/gateway/v1/servers/a", headers={"X-Gateway-Key": "k"})
@@ -247,7 +247,7 @@ def test_work_that_takes_too_long_is_given_up(
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
             with monkeypatch.context() as patched:
-                patched.setattr(asgi_service, "WORK_SECONDS", 0.1)
+                patched.setattr(asgi_app, "WORK_SECONDS", 0.1)
                 answers = [await ask(client)]
             await waiting
             answers.append(await ask(client))

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from exchanging import TWO, Client, answer_to, compare, get
-from serving import Service, serving
-from small_service import build_small
+from support.exchanging import TWO, Client, answer_to, compare, get
+from support.serving import Service, serving
+from support.small_service import build_small
 
 DESCRIPTORS = 256
 """How many the service may have; its room is for some fewer connections."""
@@ -96,7 +96,7 @@ def test_an_idle_connection_makes_room_and_one_that_is_asked_does_not(service: S
 
 def test_whoever_asks_and_leaves_at_once_is_not_worked_for_without_end(service: Service) -> None:
     for _ in range(3 * DESCRIPTORS):
-        with service.connected() as connection:
+        with service.open_connection() as connection:
             connection.sendall(compare(TWO))
 
     assert answer_to(service, get(b"a")).status == 200
@@ -109,7 +109,7 @@ def test_it_ends_soon_while_others_go_on_connecting(service: Service, number: in
 
     def ask() -> None:
         while not going_on.is_set():
-            with suppress(OSError), service.connected() as connection:
+            with suppress(OSError), service.open_connection() as connection:
                 connection.sendall(get(b"a"))
                 connection.recv(4096)
 

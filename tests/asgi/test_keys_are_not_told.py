@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import pytest
 
-from exchanging import COMPARE, HOST, JSON, TWO, A, answer_to, get, request
-from log_entries import entries, logged
-from serving import Service
-from small_service import serving_small
+from support.exchanging import COMPARE, HOST, JSON, TWO, A, answer_to, get, request
+from support.log_entries import entries, logged
+from support.serving import Service
+from support.small_service import serving_small
 
 OURS = "srvstat_" + "Ab3_-cD4" * 5 + "xyz"
 """A key of the form that `srvstat access new-key` makes."""

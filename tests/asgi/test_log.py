@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from exchanging import (
+from support.exchanging import (
     COMPARE,
     ERRORS,
     HOST,
@@ -29,9 +29,9 @@ from exchanging import (
     get,
     request,
 )
-from log_entries import entries, logged
-from serving import Service, serving
-from small_service import SERVER_A, build_small
+from support.log_entries import entries, logged
+from support.serving import Service, serving
+from support.small_service import SERVER_A, build_small
 
 
 @pytest.fixture(scope="module")

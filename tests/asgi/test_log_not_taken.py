@@ -15,9 +15,9 @@ from typing import IO, Any
 
 import pytest
 
-from exchanging import HOST, Client, get, request
-from serving import Service
-from small_service import build_small
+from support.exchanging import HOST, Client, get, request
+from support.serving import Service
+from support.small_service import build_small
 
 PIPE = 1 << 16
 

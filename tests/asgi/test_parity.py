@@ -11,9 +11,9 @@ import pytest
 
 from campaigns.request_bodies import draw_body
 from conftest import AS_OF, DAY, Cli, csv, ndjson, server, srvstat
-from exchanging import COMPARE, HOST, JSON, Answer, Client, request
-from serving import Service, serving
-from small_service import access_text
+from support.exchanging import COMPARE, HOST, JSON, Answer, Client, request
+from support.serving import Service, serving
+from support.small_service import access_text
 
 SEED = 20
 BODIES = 1_000

@@ -5,9 +5,9 @@ from itertools import combinations
 
 import pytest
 
-from exchanging import COMPARE, HOST, JSON, KEY, TWO, A, Expected, compare, request, see
-from serving import Service
-from small_service import (
+from support.exchanging import COMPARE, HOST, JSON, KEY, TWO, A, Expected, compare, request, see
+from support.serving import Service
+from support.small_service import (
     ANSWERED,
     BROKEN,
     NO_SUCH_PATH,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from exchanging import (
+from support.exchanging import (
     COMPARE,
     ERRORS,
     HEALTH,
@@ -20,8 +20,8 @@ from exchanging import (
     get,
     request,
 )
-from serving import Service
-from small_service import COMPARED, SERVER_A, serving_small
+from support.serving import Service
+from support.small_service import COMPARED, SERVER_A, serving_small
 
 INVALID = ERRORS["INVALID_REQUEST"]
 WAITING = [HOST, JSON, b"Expect: 100-continue", b"Content-Length: %d" % len(TWO)]
@@ -35,8 +35,8 @@ def service() -> Iterator[Service]:
 
 @pytest.fixture
 def client(service: Service) -> Iterator[Client]:
-    with Client(service) as connected:
-        yield connected
+    with Client(service) as open_connection:
+        yield open_connection
 
 
 def outcome(answer: Answer) -> tuple[int, bytes]:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from exchanging import COMPARE, HOST, JSON, KEY, TWO, Expected, answer_to, request, see
-from serving import Service
-from small_service import (
+from support.exchanging import COMPARE, HOST, JSON, KEY, TWO, Expected, answer_to, request, see
+from support.serving import Service
+from support.small_service import (
     ANSWERED,
     BROKEN,
     NO_SUCH_PATH,

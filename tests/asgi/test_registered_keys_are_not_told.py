@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from exchanging import COMPARE, HOST, JSON, TWO, A, answer_to, request
-from log_entries import logged
-from serving import Service
-from small_service import access_text, serving_small
+from support.exchanging import COMPARE, HOST, JSON, TWO, A, answer_to, request
+from support.log_entries import logged
+from support.serving import Service
+from support.small_service import access_text, serving_small
 
 REGISTERED = "correct-horse-battery-staple"
 """A key that a person has thought of; the access file has its digest."""

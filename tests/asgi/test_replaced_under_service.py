@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from exchanging import HOST, Client, answer_to, compare, get, request
-from forging import change
-from log_entries import notices, notices_so_far
-from serving import Service, serving
-from small_service import SERVER_A, build_small
+from support.exchanging import HOST, Client, answer_to, compare, get, request
+from support.forging import change
+from support.log_entries import notices, notices_so_far
+from support.serving import Service, serving
+from support.small_service import SERVER_A, build_small
 
 BOTH = b'{"servers":[{"identifier":"a","by":"id"},{"identifier":"x-a","by":"cfxId"}]}'
 """The server `a` compared with itself: an answer from two snapshots would show."""

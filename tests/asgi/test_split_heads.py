@@ -1,7 +1,7 @@
 """Heads that come in pieces, on a connection that goes on."""
 
-from exchanging import Client, get
-from small_service import serving_small
+from support.exchanging import Client, get
+from support.small_service import serving_small
 
 LONG = b"X-Filler: " + b"x" * 12_000
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from conftest import Ran, srvstat
-from exchanging import COMPARE, HEALTH, HOST, JSON, KEY, TWO, Client, compare, get, request
-from serving import Service, serving
-from small_service import COMPARED, SERVER_A, access_text, build_small
+from support.exchanging import COMPARE, HEALTH, HOST, JSON, KEY, TWO, Client, compare, get, request
+from support.serving import Service, serving
+from support.small_service import COMPARED, SERVER_A, access_text, build_small
 
 ENDS = {signal.SIGTERM: 143, signal.SIGINT: 130}
 
@@ -194,7 +194,7 @@ def _wait_until_refused(service: Service) -> None:
     deadline = time.monotonic() + 3  # what is under way has five seconds
     with suppress(ConnectionRefusedError):
         while True:
-            service.connected().close()
+            service.open_connection().close()
             assert time.monotonic() < deadline
             time.sleep(0.02)
 

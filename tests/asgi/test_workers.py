@@ -12,17 +12,17 @@ from typing import Any
 import httpx
 import pytest
 
-from exchanging import TWO
-from small_service import COMPARED, SERVER_A, build_small
 from srvstat import operations
-from srvstat.asgi import service as asgi_service
-from srvstat.asgi.callers import Callers
+from srvstat.asgi import app as asgi_app
+from srvstat.asgi.auth import Callers
 from srvstat.asgi.log import Log
 from srvstat.asgi.results import Details
 from srvstat.asgi.room import Room
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.asgi.workers import WORKERS
 from srvstat.contract.requests import ServerReference
+from support.exchanging import TWO
+from support.small_service import COMPARED, SERVER_A, build_small
 
 
 class InProcess:
@@ -31,7 +31,7 @@ class InProcess:
     def __init__(self, path: Path) -> None:
         self._log = Log()
         self.snapshot = ServedSnapshot(os.fspath(path), self._log)
-        self.app = asgi_service.Service(
+        self.app = asgi_app.Service(
             self.snapshot, Callers(None, self._log), self._log, room=Room(1)
         )
 
@@ -133,7 +133,7 @@ def test_what_was_finished_too_late_is_there_for_the_next_attempt(
             worker.submit(going_on.wait)
         async with service.client() as client:
             with monkeypatch.context() as patched:
-                patched.setattr(asgi_service, "WORK_SECONDS", 0.1)
+                patched.setattr(asgi_app, "WORK_SECONDS", 0.1)
                 assert (await client.post("/compare", content=TWO)).status_code == 500
             going_on.set()
             for worker, file in files.items():  # the last thing that a worker can do
@@ -156,7 +156,7 @@ def test_what_was_answered_once_needs_no_worker(
             assert await ask() == [SERVER_A, COMPARED]
             for worker in (await service.snapshot.current()).files:
                 worker.submit(going_on.wait)
-            monkeypatch.setattr(asgi_service, "WORK_SECONDS", 0.1)
+            monkeypatch.setattr(asgi_app, "WORK_SECONDS", 0.1)
             assert await ask() == [SERVER_A, COMPARED]
             assert (await client.get("/servers/b")).status_code == 500
             going_on.set()

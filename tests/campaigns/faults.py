@@ -54,7 +54,7 @@ def run(seed: int, count: int) -> Result:
     return Result(told["cases"], told["counts"], tuple(told["failures"]))
 
 
-def tell(seed: int, count: int) -> None:
+def report(seed: int, count: int) -> None:
     """Run the campaign, in a process with the library of faults, and print the result as JSON."""
     counts: Counter[str] = Counter()
     failures: list[str] = []

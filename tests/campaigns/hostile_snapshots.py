@@ -11,14 +11,14 @@ from itertools import product
 from pathlib import Path
 
 from conftest import AS_OF, DAY, csv, ndjson, server, srvstat
-from forging import forge
 from srvstat import operations
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import compare_request, server_reference
 from srvstat.render.comparison import comparison
 from srvstat.render.screen import Screen
-from srvstat.snapshot.read import SnapshotFile, open_file
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from support.forging import forge
 
 Question = Callable[[SnapshotFile], bytes | str]
 
@@ -62,7 +62,7 @@ def _unknown(snapshot: SnapshotFile) -> str:
         return str(operations.get_server(snapshot, reference))
     except ServerNotFoundError:
         # A hint is not proved, and may be any.
-        operations.suggestion(snapshot, [reference])
+        operations.suggest_servers(snapshot, [reference])
         raise
 
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from campaigns.campaign import Campaign, Result
 from campaigns.places import NOTHING, OLD, Place
-from signals import heard_signals
 from srvstat.cli.main import main
+from support.signals import heard_signals
 
 MANY = 60_000
 """Observations of the build that is killed: enough for it to take longer than it takes to start."""

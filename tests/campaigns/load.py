@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
-import clients
 from campaigns.campaign import Campaign, Result
 from campaigns.service_questions import (
     exchanges,
@@ -13,8 +12,9 @@ from campaigns.service_questions import (
     servers,
     two_snapshots,
 )
-from loads import Exchange, Load, Outcome, request, rotated
-from serving import Service, serving
+from support import clients
+from support.loads import Exchange, Load, Outcome, request, rotated
+from support.serving import Service, serving
 
 FEW, MANY = 64, 1_000
 _SECONDS = {FEW: 20, MANY: 300}

@@ -32,7 +32,7 @@ def run(_seed: int, _count: int) -> Result:
     return Result(len(orders), {"in order": len(orders) - len(failures)}, failures)
 
 
-def tell() -> None:
+def report() -> None:
     """Print the order of each setting, in a process with the library of faults."""
     orders = {}
     with tempfile.TemporaryDirectory(dir=MEMORY) as root:

@@ -16,7 +16,7 @@ from srvstat.contract.requests import (
     compare_request,
     server_reference,
 )
-from srvstat.snapshot.read import SnapshotFile, open_file
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 Answers = Mapping[str, Any]
 """What each question gave: an answer, of which an unknown server is one, or REFUSED."""

@@ -14,12 +14,12 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import clients
 from campaigns.campaign import Campaign, Result
 from campaigns.places import MEMORY
 from campaigns.service_questions import descriptors, exchanges, two_snapshots
-from loads import Exchange, Load, dealt, rotated
-from serving import Service, serving
+from support import clients
+from support.loads import Exchange, Load, dealt, rotated
+from support.serving import Service, serving
 
 _SECONDS_EACH = 1.0
 _CLIENTS = 16

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-import clients
-from answers import answer_in
 from campaigns.campaign import Campaign, Result
 from campaigns.service_questions import exchanges, two_snapshots
-from clients import Client
-from loads import Exchange, Load, Outcome, rotated
-from serving import Service, serving
-from srvstat.asgi.connections import ANSWER_SECONDS, BODY_SECONDS
+from srvstat.asgi.connection import ANSWER_SECONDS, BODY_SECONDS
+from support import clients
+from support.answers import answer_in
+from support.clients import Client
+from support.loads import Exchange, Load, Outcome, rotated
+from support.serving import Service, serving
 
 _CLIENTS = 16
 _LONGEST = 1.0
@@ -53,7 +53,7 @@ def _outcome_of(
 
     Return the counts, how many seconds it took to end, and what was broken.
     """
-    with serving(snapshot) as service, closing(service.connected()) as half:
+    with serving(snapshot) as service, closing(service.open_connection()) as half:
         exchange = next(
             one for one in asked if one.request.startswith(b"POST") and one.status == 200
         )

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from campaigns.campaign import Campaign, Result
-from serving import serving
 from srvstat.contract.errors import ApiError, InvalidRequestError
+from support.serving import serving
 
 _DOCUMENT = Path(__file__).parents[2] / "docs" / "openapi.json"
 _KEY = "a-good-key"

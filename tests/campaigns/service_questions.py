@@ -14,9 +14,9 @@ from urllib.parse import quote
 from campaigns.places import MEMORY
 from campaigns.small_snapshots import HIDDEN, PUBLISHED, build_small_snapshot
 from conftest import srvstat
-from loads import Exchange, request
 from srvstat.contract.errors import ApiError
 from srvstat.contract.ranges import DAYS
+from support.loads import Exchange, request
 
 COMPARE = "/gateway/v1/compare"
 SERVERS = "/gateway/v1/servers"

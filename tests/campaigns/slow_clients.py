@@ -12,17 +12,17 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-import clients
 from campaigns.campaign import Campaign, Result
 from campaigns.places import MEMORY
 from campaigns.service_questions import COMPARE, SERVERS, comparisons, many_descriptors
 from conftest import AS_OF, DAY, csv, ndjson, server
-from loads import Exchange, Load, request, rotated
-from serving import Service, serving
-from srvstat.asgi.connections import ANSWER_SECONDS, BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS
+from srvstat.asgi.connection import ANSWER_SECONDS, BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS
 from srvstat.contract.ranges import DAYS
-from srvstat.snapshot.build import build
+from srvstat.snapshot.write.build import build
 from srvstat.sources.source import Source
+from support import clients
+from support.loads import Exchange, Load, request, rotated
+from support.serving import Service, serving
 
 FEW, MANY = 200, 1_000
 _LONG_SECONDS = 120.0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest import AS_OF, DAY, csv, ndjson, server
-from srvstat.snapshot.build import build
+from srvstat.snapshot.write.build import build
 from srvstat.sources.source import Source
 
 HOUR = DAY // 24

@@ -12,7 +12,7 @@ from campaigns.campaign import Result
 from campaigns.foreign_text import draw_text
 from campaigns.text_checks import HARMLESS, fault_of_text, without_colours
 from conftest import AS_OF, csv, ndjson, server, srvstat
-from terminal import srvstat_in_terminal
+from support.terminal import srvstat_in_terminal
 
 _WIDTHS = cycle((20, 40, 60, 80, 140))
 _COLOURS = cycle(({"NO_COLOR": ""}, {"NO_COLOR": "1"}, {"LC_ALL": "C"}))

@@ -18,7 +18,7 @@ from campaigns.text_checks import (
     without_gaps,
 )
 from srvstat.cli.main import main
-from srvstat.cli.output import STDERR, STDOUT, tell
+from srvstat.cli.output import STDERR, STDOUT, report
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError, SnapshotError
 from srvstat.contract.ranges import DAY_MS, Window
@@ -30,7 +30,7 @@ from srvstat.contract.responses import (
     ServerDetail,
     ServerResult,
 )
-from srvstat.contract.views import (
+from srvstat.documents.views import (
     ComparisonView,
     ListedServer,
     ServerDetailView,
@@ -40,7 +40,7 @@ from srvstat.contract.views import (
 from srvstat.render import tables
 from srvstat.render.comparison import comparison
 from srvstat.render.screen import Screen
-from srvstat.snapshot.read import open_file
+from srvstat.snapshot.read.reader import open_file
 
 Place = Callable[[Sequence[str], Screen], str | None]
 
@@ -169,7 +169,7 @@ def _fault_of_table(shown: str, screen: Screen, rows: int, column: re.Pattern[st
 def in_json(texts: Sequence[str], _screen: Screen) -> str | None:
     """Show texts in JSON on a terminal, whose value stays the same."""
     body = wire.encode({"data": _unicode(texts)})
-    shown = wire.for_terminal(body)
+    shown = wire.escape_for_terminal(body)
     text = shown.decode()
     if not set(text) <= HARMLESS:
         return f"it has {''.join(sorted(set(text) - HARMLESS))!a}"
@@ -179,7 +179,7 @@ def in_json(texts: Sequence[str], _screen: Screen) -> str | None:
 def in_messages(texts: Sequence[str], screen: Screen) -> str | None:
     """Tell texts on standard error, each on a line of its own."""
     with _caught(ascii_only=screen.ascii_only) as caught:
-        tell(*texts)
+        report(*texts)
     return _fault_of_lines(caught[STDERR], len(texts), screen)
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from access_files import PLANS, key_table
 from conftest import Cli, srvstat
 from srvstat.access import read_access
+from support.access_files import PLANS, key_table
 
 INVALID = b'{"error":{"code":"INVALID_REQUEST","message":"Invalid request"}}\n'
 FORBIDDEN = (
@@ -243,7 +243,7 @@ def test_access_is_read_by_those_alone_who_ask_under_a_plan() -> None:
 import os, sys
 import srvstat.__main__
 def tell(exit_code):
-    names = {"srvstat.access", "srvstat.toml_text", "tomllib"}
+    names = {"srvstat.access", "srvstat.files.toml_lines", "tomllib"}
     print(exit_code, *sorted(names & set(sys.modules)), file=sys.stderr)
     end(exit_code)
 end, os._exit = os._exit, tell
@@ -256,7 +256,7 @@ srvstat.__main__.run()
 
     assert imported("get", "harbor-city") == "0\n"
     assert imported("get", "harbor-city", *STARTER) == (
-        "0 srvstat.access srvstat.toml_text tomllib\n"
+        "0 srvstat.access srvstat.files.toml_lines tomllib\n"
     )
 
 

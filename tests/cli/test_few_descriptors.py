@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from building import WEEK
+from support.building import WEEK
 
 SRVSTAT = [sys.executable, "-m", "srvstat"]
 STANDARD, NEEDED = 3, 16

@@ -8,8 +8,8 @@ import pytest
 from conftest import AS_OF, Build, Cli, server
 from srvstat import operations
 from srvstat.contract.requests import server_reference
-from srvstat.snapshot.opening import connected
-from srvstat.snapshot.read import SnapshotFile
+from srvstat.snapshot.read.connection import open_connection
+from srvstat.snapshot.read.reader import SnapshotFile
 
 MANY = 3_000
 
@@ -28,10 +28,10 @@ class CountedFile(SnapshotFile):
 
 def test_a_hint_looks_at_few_identifiers_of_a_large_snapshot(build: Build) -> None:
     names = [f"{'SRV' if number % 2 else 'srv'}-{number:04}" for number in range(MANY)]
-    snapshot = CountedFile(connected(build(map(server, names), [("srv-0000", AS_OF, 1)])))
+    snapshot = CountedFile(open_connection(build(map(server, names), [("srv-0000", AS_OF, 1)])))
 
     for missing, meant in (("srv-01000", "srv-0100"), ("srv-0101", "SRV-0101")):
-        hint = operations.suggestion(snapshot, [server_reference(missing)])
+        hint = operations.suggest_servers(snapshot, [server_reference(missing)])
 
         assert hint is not None
         assert meant in hint
@@ -42,10 +42,10 @@ def test_a_hint_looks_at_few_identifiers_of_a_large_snapshot(build: Build) -> No
 
 def test_a_hint_looks_at_every_identifier_of_a_small_snapshot(build: Build) -> None:
     names = [f"{letter}-server" for letter in "abcdefghijklmnopqrstuvwxyz"]
-    snapshot = CountedFile(connected(build(map(server, names), [("a-server", AS_OF, 1)])))
+    snapshot = CountedFile(open_connection(build(map(server, names), [("a-server", AS_OF, 1)])))
 
-    assert operations.suggestion(snapshot, [server_reference("zz-server")]) is not None
-    assert operations.suggestion(snapshot, [server_reference("aaa")]) is None
+    assert operations.suggest_servers(snapshot, [server_reference("zz-server")]) is not None
+    assert operations.suggest_servers(snapshot, [server_reference("aaa")]) is None
     assert snapshot.read >= 2 * len(names)
     snapshot.close()
 

@@ -13,7 +13,7 @@ from threading import Timer
 import pytest
 
 from conftest import srvstat
-from srvstat.cli.output import Form, ReaderGoneError, form_of, json_output, tell, write
+from srvstat.cli.output import Form, ReaderGoneError, choose_form, json_output, report, write
 from srvstat.contract.errors import OutputError, UsageError
 
 COMMAND = f"{sys.executable} -m srvstat"
@@ -119,14 +119,15 @@ def test_a_file_size_limit_exits_4(environment: dict[str, str], tmp_path: Path) 
 
 
 def test_a_pipe_that_does_not_block_loses_nothing(demo_snapshot: str) -> None:
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
+    reading, convert_write_errors = os.pipe()
+    os.set_blocking(convert_write_errors, False)
     # Fuller than the pipe can hold, so that a write has to wait.
-    os.write(writing, b"x" * 65_536)
+    os.write(convert_write_errors, b"x" * 65_536)
     with subprocess.Popen(
-        [sys.executable, "-m", "srvstat", "snapshot", "info", demo_snapshot], stdout=writing
+        [sys.executable, "-m", "srvstat", "snapshot", "info", demo_snapshot],
+        stdout=convert_write_errors,
     ) as process:
-        os.close(writing)
+        os.close(convert_write_errors)
         # Long enough for the command to find the pipe full.
         time.sleep(1)
         with open(reading, "rb") as pipe:
@@ -186,8 +187,8 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def test_what_a_pipe_does_not_take_at_once_is_written_when_it_does(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-    os.set_blocking(writing, False)
+    reading, convert_write_errors = pipe
+    os.set_blocking(convert_write_errors, False)
     # More than any pipe holds, so that nothing more can be written until someone reads.
     body = bytes(range(256)) * 8192
     read = bytearray()
@@ -198,7 +199,7 @@ def test_what_a_pipe_does_not_take_at_once_is_written_when_it_does(pipe: tuple[i
 
     reader = Timer(0.2, read_all)
     reader.start()
-    with standard(1, writing):
+    with standard(1, convert_write_errors):
         write(body)
     reader.join()
 
@@ -206,12 +207,12 @@ def test_what_a_pipe_does_not_take_at_once_is_written_when_it_does(pipe: tuple[i
 
 
 def test_a_reader_that_is_gone_is_told_from_a_failure() -> None:
-    reading, writing = os.pipe()
+    reading, convert_write_errors = os.pipe()
     os.close(reading)
 
-    with standard(1, writing), pytest.raises(ReaderGoneError):
+    with standard(1, convert_write_errors), pytest.raises(ReaderGoneError):
         write(b"x")
-    os.close(writing)
+    os.close(convert_write_errors)
 
 
 def test_a_write_that_fails_says_why(pipe: tuple[int, int]) -> None:
@@ -241,9 +242,9 @@ def test_without_a_flag_a_terminal_gets_a_table_and_all_else_json(
     terminal: int, pipe: tuple[int, int]
 ) -> None:
     with standard(1, terminal):
-        on_a_terminal = form_of(json=False, table=False)
+        on_a_terminal = choose_form(json=False, table=False)
     with standard(1, pipe[1]):
-        in_a_pipe = form_of(json=False, table=False)
+        in_a_pipe = choose_form(json=False, table=False)
 
     assert (on_a_terminal, in_a_pipe) == (Form.TABLE, Form.JSON)
 
@@ -251,10 +252,10 @@ def test_without_a_flag_a_terminal_gets_a_table_and_all_else_json(
 def test_a_flag_decides_the_form_wherever_it_goes(terminal: int, pipe: tuple[int, int]) -> None:
     for descriptor in (terminal, pipe[1]):
         with standard(1, descriptor):
-            assert form_of(json=True, table=False) is Form.JSON
-            assert form_of(json=False, table=True) is Form.TABLE
+            assert choose_form(json=True, table=False) is Form.JSON
+            assert choose_form(json=False, table=True) is Form.TABLE
             with pytest.raises(UsageError, match=r"^--json and --table exclude each other$"):
-                form_of(json=True, table=True)
+                choose_form(json=True, table=True)
 
 
 def test_json_is_made_harmless_on_a_terminal_alone(terminal: int, pipe: tuple[int, int]) -> None:
@@ -294,7 +295,7 @@ def test_a_locale_of_ascii_alone_is_told_in_ascii(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
-    tell("né…")
+    report("né…")
 
     assert capfd.readouterr() == ("", told)
 
@@ -304,12 +305,12 @@ def test_each_line_that_is_told_stays_one_line(
 ) -> None:
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
 
-    tell("one\ntwo", "", "\x1b[31mthree")
-    tell()
+    report("one\ntwo", "", "\x1b[31mthree")
+    report()
 
     assert capfd.readouterr() == ("", "one\\u000atwo\n\n\\u001b[31mthree\n")
 
 
 def test_there_is_nobody_to_tell_that_nothing_can_be_told(pipe: tuple[int, int]) -> None:
     with standard(2, pipe[0]):
-        tell("one")
+        report("one")

@@ -10,7 +10,6 @@ import jsonschema_rs
 import pytest
 
 from campaigns.request_bodies import draw_body
-from openapi_parts import DOCUMENT, OPERATIONS, SCHEMAS, parts, resolved, validator
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, InvalidRequestError
 from srvstat.contract.instants import format_instant
@@ -24,7 +23,8 @@ from srvstat.contract.requests import (
 )
 from srvstat.contract.responses import ErrorResponse, HealthResponse
 from srvstat.operations import compare, get_server
-from srvstat.snapshot.read import open_file
+from srvstat.snapshot.read.reader import open_file
+from support.openapi_parts import DOCUMENT, OPERATIONS, SCHEMAS, parts, resolved, validator
 
 OF_THE_CONTRACT = ("getServer", "headServer", "compareServers")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srvstat.contract.instants import parse_instant
-from srvstat.contract.ranges import DAY_MS, DAYS, DEFAULT_RANGE, Range, Window, window_of
+from srvstat.contract.ranges import DAY_MS, DAYS, DEFAULT_RANGE, Range, Window, find_window
 
 LENGTHS: list[tuple[Range, int]] = [
     ("24h", 86_400_000),
@@ -41,7 +41,7 @@ def test_the_lengths_do_not_change() -> None:
 def test_a_window_ends_at_as_of_and_starts_a_length_earlier(
     range: Range, length: int, as_of: int
 ) -> None:
-    assert window_of(range, as_of) == Window(start=as_of - length, end=as_of)
+    assert find_window(range, as_of) == Window(start=as_of - length, end=as_of)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_a_window_ends_at_as_of_and_starts_a_length_earlier(
     ],
 )
 def test_a_window_knows_no_calendar_and_no_time_zone(range: Range, as_of: str, start: str) -> None:
-    assert window_of(range, parse_instant(as_of)).start == parse_instant(start)
+    assert find_window(range, parse_instant(as_of)).start == parse_instant(start)
 
 
 def test_a_window_may_start_before_1970() -> None:
-    assert window_of("1y", 0) == Window(-31_536_000_000, 0)
+    assert find_window("1y", 0) == Window(-31_536_000_000, 0)

@@ -260,7 +260,7 @@ def test_what_is_written_reads_back_as_the_same_value(value: Any) -> None:
 
     assert wire.decode(body) == value
     assert json.loads(body) == value
-    assert wire.decode(wire.for_terminal(body)) == value
+    assert wire.decode(wire.escape_for_terminal(body)) == value
 
 
 @given(double=st.floats(allow_nan=False, allow_infinity=False))
@@ -276,7 +276,7 @@ def drives_a_terminal(character: str) -> bool:
 def test_for_a_terminal_every_character_keeps_its_value_and_none_can_drive_it() -> None:
     text = "".join(EVERY_CHARACTER)
 
-    shown = wire.for_terminal(wire.encode(text))
+    shown = wire.escape_for_terminal(wire.encode(text))
 
     assert json.loads(shown) == text
     assert list(filter(drives_a_terminal, set(shown.decode()))) == []
@@ -300,7 +300,7 @@ FOR_A_TERMINAL = [
 
 @pytest.mark.parametrize(("text", "shown"), FOR_A_TERMINAL)
 def test_for_a_terminal_only_what_can_drive_it_is_escaped(text: str, shown: bytes) -> None:
-    assert wire.for_terminal(wire.encode({text: text})) == b'{"%b":"%b"}' % (shown, shown)
+    assert wire.escape_for_terminal(wire.encode({text: text})) == b'{"%b":"%b"}' % (shown, shown)
 
 
 ACCEPTED: list[tuple[bytes, Any]] = [

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from conftest import AS_OF, DAY, ROOT, csv, ndjson, server, srvstat
-from serving import serving
+from support.serving import serving
 
 pytestmark = pytest.mark.external
 

@@ -11,10 +11,10 @@ from rich.cells import cell_len
 from conftest import AS_OF, DAY, Build, Cli, server
 from srvstat.contract.ranges import Window
 from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
-from srvstat.contract.views import ComparisonView, ServerView
+from srvstat.documents.views import ComparisonView, ServerView
 from srvstat.render.comparison import comparison
 from srvstat.render.screen import Screen
-from terminal import srvstat_in_terminal
+from support.terminal import srvstat_in_terminal
 
 HOUR = DAY // 24
 BAR = "│"

@@ -1,7 +1,7 @@
 """The table of one server."""
 
 from conftest import AS_OF, DAY, Build, Cli, server
-from terminal import srvstat_in_terminal
+from support.terminal import srvstat_in_terminal
 
 
 def test_a_description_keeps_its_line_breaks_and_nothing_else(build: Build, cli: Cli) -> None:

@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from conftest import AS_OF, ROOT, Build, Cli, server
-from terminal import srvstat_in_terminal
+from support.terminal import srvstat_in_terminal
 
 GOLD = ROOT / "tests" / "gold"
 

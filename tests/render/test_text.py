@@ -8,10 +8,10 @@ import pytest
 from conftest import AS_OF
 from srvstat.render.text import (
     ascii_text,
-    count_of,
     date_text,
     duration,
     exact_duration,
+    format_count,
     instant_text,
     safe_text,
 )
@@ -85,5 +85,5 @@ def test_instants_and_counts_read_as_words() -> None:
     assert instant_text(1) == "1970-01-01 00:00:00.001 UTC"
     assert instant_text(-1) == "1969-12-31 23:59:59.999 UTC"
     assert date_text(AS_OF) == "2026-03-01"
-    assert count_of(1, "server") == "1 server"
-    assert count_of(1234, "server") == "1,234 servers"
+    assert format_count(1, "server") == "1 server"
+    assert format_count(1234, "server") == "1,234 servers"

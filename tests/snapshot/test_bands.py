@@ -12,12 +12,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, server
-from described import described_bands, described_rows, packed, stored_rows
-from observed import LARGEST, Observed, days_of_values
-from server_rows import server_of
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
-from srvstat.snapshot.bands import (
+from srvstat.snapshot.format.bands import (
     BANDS_A_SERVER,
     Bands,
     Members,
@@ -27,9 +24,12 @@ from srvstat.snapshot.bands import (
     number_values,
     read_bands,
 )
-from srvstat.snapshot.digest import row_digest
-from srvstat.snapshot.read import open_file
-from srvstat.stats import statistics_of
+from srvstat.snapshot.format.digest import row_digest
+from srvstat.snapshot.read.reader import open_file
+from srvstat.stats import compute_statistics
+from support.described import described_bands, described_rows, packed, stored_rows
+from support.observed import LARGEST, Observed, days_of_values
+from support.server_rows import server_of
 
 KEY = 7
 
@@ -142,7 +142,7 @@ def test_there_are_as_many_bands_as_observations_of_a_day_from_16_to_512(
 
 
 def test_many_observations_have_a_band_for_each_100_000(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("srvstat.snapshot.bands._MOST_OBSERVATIONS_A_BAND", 10)
+    monkeypatch.setattr("srvstat.snapshot.format.bands._MOST_OBSERVATIONS_A_BAND", 10)
 
     starts = divide_into_bands(range(5_000), 5_000)
 
@@ -251,5 +251,5 @@ def test_servers_of_every_kind_of_bands_have_the_rows_described(build: Build) ->
             assert snapshot.rows.prove_bands(row) == len(wide)
             for start, end in ((-1, AS_OF), (3 * DAY, 40 * DAY), (50 * DAY + 1, 51 * DAY + 9)):
                 window = Window(start, end)
-                expected = statistics_of(observed.within(window))
+                expected = compute_statistics(observed.within(window))
                 assert snapshot.statistics([row], window) == [expected]

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from building import WEEK, content, rejects
 from conftest import AS_OF, Cli, csv, srvstat
-from srvstat.snapshot.publish import published
-from terminal import srvstat_in_terminal
+from srvstat.files.atomic_write import atomic_write
+from support.building import WEEK, content, rejects
+from support.terminal import srvstat_in_terminal
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -74,7 +74,7 @@ def replace_as_nobody(directory: str) -> None:
     os.setgroups([])
     os.setgid(65_534)
     os.setuid(65_534)
-    with published("out.db", overwrite=True):
+    with atomic_write("out.db", overwrite=True):
         pass
 
 
@@ -151,11 +151,13 @@ def test_rejects_may_go_through_a_fifo(cli: Cli) -> None:
 
 def test_rejects_in_a_pipe_whose_reader_is_slow_are_complete() -> None:
     Path("week.csv").write_bytes(ODD)
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
+    reading, convert_write_errors = os.pipe()
+    os.set_blocking(convert_write_errors, False)
     command = [sys.executable, "-m", "srvstat", *WEEK, "--quiet", "--rejects"]
-    with subprocess.Popen([*command, f"/dev/fd/{writing}"], pass_fds=[writing]) as process:
-        os.close(writing)
+    with subprocess.Popen(
+        [*command, f"/dev/fd/{convert_write_errors}"], pass_fds=[convert_write_errors]
+    ) as process:
+        os.close(convert_write_errors)
         with open(reading, "rb") as pipe:
             assert pipe.read().count(b"\n") == 2_000
         assert process.wait(timeout=60) == 0

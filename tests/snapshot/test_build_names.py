@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from building import COMMAND, EXISTS, WEEK, conflict, rejects, stored
 from conftest import AS_OF, SERVERS, Cli, Ran, csv, ndjson, srvstat
+from support.building import COMMAND, EXISTS, WEEK, conflict, rejects, stored
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -15,10 +15,10 @@ from typing import BinaryIO
 
 import pytest
 
-from building import COMMAND, EXISTS, WEEK, content, stored
 from conftest import AS_OF, Build, Cli, Ran, csv, ndjson, server, srvstat
-from signals import heard_signals
-from terminal import srvstat_in_terminal
+from support.building import COMMAND, EXISTS, WEEK, content, stored
+from support.signals import heard_signals
+from support.terminal import srvstat_in_terminal
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from building import COMMAND, WEEK, content, rejects
 from conftest import AS_OF, DAY, Cli, csv, ndjson, server
+from support.building import COMMAND, WEEK, content, rejects
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from building import COMMAND, WEEK, conflict, content, rejects, stored, told
 from conftest import AS_OF, DAY, SERVERS, Cli, csv, ndjson, server
-from srvstat.snapshot.build import build as build_snapshot
+from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.sources.source import Source
+from support.building import COMMAND, WEEK, conflict, content, rejects, stored, told
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import DAY, Build, server
-from server_rows import server_of
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
-from srvstat.snapshot.calendar import (
+from srvstat.snapshot.format.calendar import (
     BLOCKS_A_SERVER,
     Block,
     Calendar,
@@ -25,9 +24,10 @@ from srvstat.snapshot.calendar import (
     read_calendar,
     split_calendar,
 )
-from srvstat.snapshot.digest import row_digest
-from srvstat.snapshot.read import open_file
-from srvstat.snapshot.rows import ServerRow
+from srvstat.snapshot.format.digest import row_digest
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import open_file
+from support.server_rows import server_of
 
 KEY = 7
 MOST_DAYS = 2_932_896

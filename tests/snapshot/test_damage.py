@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from forging import forge
 from srvstat.contract.errors import OutputError
-from srvstat.snapshot.digest import row_digest, sealed
-from srvstat.snapshot.rows import FileRow
-from srvstat.snapshot.verify import check_draft
+from srvstat.snapshot.format.digest import row_digest, seal
+from srvstat.snapshot.format.rows import FileRow
+from srvstat.snapshot.read.verify import check_draft
+from support.forging import forge
 
 BUILD_ONE = "build one with `srvstat snapshot build`"
 COMPARE = ("compare", "harbor-city", "old-guard")
@@ -105,7 +105,7 @@ def resealed_directory(path: str, entries: Mapping[int, bytes]) -> None:
         )
         rows = connection.execute("SELECT * FROM directory ORDER BY bucket").fetchall()
         own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
-        own = sealed(
+        own = seal(
             own._replace(bucket_digests=b"".join(row_digest("directory", row) for row in rows))
         )
         query = "UPDATE snapshot SET bucket_digests = ?, root = ?, digest = ?"
@@ -144,7 +144,7 @@ def test_a_root_that_is_not_that_of_the_content_is_damage(copy: str, cli: Cli) -
 def test_digests_of_other_buckets_are_damage_to_verify(change: slice, copy: str, cli: Cli) -> None:
     with closing(sqlite3.connect(copy)) as connection, connection:
         own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
-        own = sealed(own._replace(bucket_digests=own.bucket_digests[change] + bytes(16)))
+        own = seal(own._replace(bucket_digests=own.bucket_digests[change] + bytes(16)))
         query = "UPDATE snapshot SET bucket_digests = ?, root = ?, digest = ?"
         connection.execute(query, (own.bucket_digests, own.root, own.digest))
 

@@ -8,13 +8,19 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY
-from observed import LARGEST, Observed, days_of_values, few_values, many_values, windows
 from srvstat.contract.ranges import Window
-from srvstat.snapshot.bands import BANDS_A_SERVER, Members, divide_into_bands, number_values
-from srvstat.snapshot.days import DAYS_A_SERVER, days_of, observed_in, rank_between, read_state
-from srvstat.snapshot.derive import derive
-from srvstat.snapshot.rows import Day
-from srvstat.stats import Growth, Statistics, statistics_of, statistics_of_ranking
+from srvstat.snapshot.format.bands import BANDS_A_SERVER, Members, divide_into_bands, number_values
+from srvstat.snapshot.format.days import (
+    DAYS_A_SERVER,
+    derive_days,
+    observed_in,
+    rank_between,
+    read_state,
+)
+from srvstat.snapshot.format.derive import derive
+from srvstat.snapshot.format.rows import Day
+from srvstat.stats import Growth, Statistics, compute_ranking_statistics, compute_statistics
+from support.observed import LARGEST, Observed, days_of_values, few_values, many_values, windows
 
 KEY = 7
 NOTHING = Statistics(0, None, None, None, None, Growth(None, None))
@@ -57,7 +63,7 @@ def told_by_the_ends(observed: Observed, window: Window) -> Statistics:
         within = rank - ranking.count_below(band)
         return starts[band] + sorted(members[band].between(*ranking.find_members(band)))[within]
 
-    return statistics_of_ranking(ranking, value_at, growth)
+    return compute_ranking_statistics(ranking, value_at, growth)
 
 
 Case = tuple[Observed, Window]
@@ -73,7 +79,7 @@ def test_the_two_days_at_the_ends_of_a_window_tell_all_its_figures(case: Case) -
     observed, window = case
     event(f"at least {min(len(observed.within(window)), 3)} observations")
 
-    assert told_by_the_ends(observed, window) == statistics_of(observed.within(window))
+    assert told_by_the_ends(observed, window) == compute_statistics(observed.within(window))
 
 
 @settings(max_examples=300)
@@ -82,7 +88,7 @@ def test_with_the_members_of_a_few_bands_they_tell_those_of_many_values(case: Ca
     observed, window = case
     event(f"at least {min(len(observed.within(window)), 3)} observations")
 
-    assert told_by_the_ends(observed, window) == statistics_of(observed.within(window))
+    assert told_by_the_ends(observed, window) == compute_statistics(observed.within(window))
 
 
 @pytest.mark.parametrize("a_day", [1, 2, 100])
@@ -93,7 +99,7 @@ def test_a_heavy_value_between_light_ones_is_told_exactly(a_day: int) -> None:
 
     for start, end in ((-1, 40), (3, 9), (0, 1), (20, 40), (7, 7)):
         window = Window(start * DAY, end * DAY)
-        assert told_by_the_ends(observed, window) == statistics_of(observed.within(window))
+        assert told_by_the_ends(observed, window) == compute_statistics(observed.within(window))
 
 
 @settings(max_examples=200)
@@ -114,7 +120,7 @@ def days_in(window: Window, days: Iterable[Day]) -> list[Day]:
 
 
 def test_a_server_without_observations_has_no_days() -> None:
-    assert list(days_of(KEY, [], [], 0, {})) == []
+    assert list(derive_days(KEY, [], [], 0, {})) == []
     assert observed_in([], Window(0, DAY)) == ([], [])
 
 
@@ -152,7 +158,7 @@ def test_a_sum_may_be_more_than_sqlite_counts(observations: int) -> None:
     assert int.from_bytes(days[0].prefix_sum, "little") == LARGEST * middle
     assert int.from_bytes(days[1].prefix_sum, "little") == total
     assert len(days[1].prefix_sum) == (total.bit_length() + 7) // 8
-    assert told_by_the_ends(observed, Window(-1, DAY)) == statistics_of(players)
+    assert told_by_the_ends(observed, Window(-1, DAY)) == compute_statistics(players)
 
 
 def test_a_sum_of_nothing_takes_no_bytes() -> None:
@@ -161,6 +167,6 @@ def test_a_sum_of_nothing_takes_no_bytes() -> None:
 
 def test_the_days_know_the_numbers_of_bands_and_not_their_values() -> None:
     bands = number_values([3, 4, 9], [3, 9])
-    (day,) = days_of(KEY, [AS_OF, AS_OF + 1, AS_OF + 2, AS_OF + 3], [9, 4, 3, 3], 2, bands)
+    (day,) = derive_days(KEY, [AS_OF, AS_OF + 1, AS_OF + 2, AS_OF + 3], [9, 4, 3, 3], 2, bands)
 
     assert (day.prefix_count, day.cumulative) == (2, b"\1\2")

@@ -8,22 +8,22 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from server_rows import server_of
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.snapshot.digest import (
+from srvstat.snapshot.format.digest import (
     DIGEST_BYTES,
     bucket_digests,
-    bucket_of,
-    directory_of,
-    entries_of,
+    build_directory,
+    compute_root,
     entry_digests,
+    find_bucket,
     hash_identifier,
     is_row,
-    root_of,
+    list_entries,
     row_digest,
-    sealed,
+    seal,
 )
-from srvstat.snapshot.rows import FileRow, ServerRow
+from srvstat.snapshot.format.rows import FileRow, ServerRow
+from support.server_rows import server_of
 
 LEAST, MOST = -(2**63), 2**63 - 1
 TEXTS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=5)
@@ -99,14 +99,14 @@ def test_what_no_row_of_ours_holds_has_no_digest(value: Any) -> None:
 def claims(rows: dict[int, bytes], by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
     """Return what a directory has for an identifier."""
     count = len(rows) // len(NAMESPACES)
-    bucket = NAMESPACES.index(by) * count + bucket_of(hash_identifier(by, identifier), count)
-    return list(entries_of(rows[bucket], hash_identifier(by, identifier)))
+    bucket = NAMESPACES.index(by) * count + find_bucket(hash_identifier(by, identifier), count)
+    return list(list_entries(rows[bucket], hash_identifier(by, identifier)))
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 128, 129, 1000])
 def test_a_directory_knows_every_identifier_and_no_other(number: int) -> None:
     servers = [server_of(key) for key in range(1, number + 1)]
-    rows = dict(directory_of(servers))
+    rows = dict(build_directory(servers))
 
     for server in servers:
         claim = (server.server, row_digest("servers", server))
@@ -118,7 +118,7 @@ def test_a_directory_knows_every_identifier_and_no_other(number: int) -> None:
 
 @pytest.mark.parametrize(("number", "buckets"), [(0, 1), (1, 1), (128, 1), (129, 2), (1000, 8)])
 def test_a_bucket_is_for_128_servers(number: int, buckets: int) -> None:
-    rows = directory_of([server_of(key) for key in range(1, number + 1)])
+    rows = build_directory([server_of(key) for key in range(1, number + 1)])
 
     assert [bucket for bucket, _ in rows] == list(range(2 * buckets))
     assert sum(len(entries) for _, entries in rows) == 2 * 28 * number
@@ -135,13 +135,16 @@ def test_a_bucket_is_laid_out_as_the_documentation_says() -> None:
 
     ids = [entry(b"id\0a", b"\0\0\1\2", one), entry(b"id\0c", b"\0\0\0\3", two)]
     cfx_ids = [entry(b"cfxId\0b", b"\0\0\1\2", one), entry(b"cfxId\0d", b"\0\0\0\3", two)]
-    assert directory_of([one, two]) == [(0, b"".join(sorted(ids))), (1, b"".join(sorted(cfx_ids)))]
+    assert build_directory([one, two]) == [
+        (0, b"".join(sorted(ids))),
+        (1, b"".join(sorted(cfx_ids))),
+    ]
 
 
 def test_the_order_of_the_servers_changes_no_directory() -> None:
     servers = [server_of(key) for key in range(1, 300)]
 
-    assert directory_of(servers[::-1]) == directory_of(servers)
+    assert build_directory(servers[::-1]) == build_directory(servers)
 
 
 def test_a_hash_is_found_only_where_an_entry_begins() -> None:
@@ -149,8 +152,8 @@ def test_a_hash_is_found_only_where_an_entry_begins() -> None:
     entry = sought + bytes(20)
     misplaced = bytes(4) + sought + bytes(16)
 
-    assert list(entries_of(misplaced + entry, sought)) == [(0, bytes(16))]
-    assert list(entries_of(misplaced, sought)) == []
+    assert list(list_entries(misplaced + entry, sought)) == [(0, bytes(16))]
+    assert list(list_entries(misplaced, sought)) == []
 
 
 def test_identifiers_with_one_hash_are_all_candidates() -> None:
@@ -158,7 +161,7 @@ def test_identifiers_with_one_hash_are_all_candidates() -> None:
     entries = b"".join(sought + key.to_bytes(4) + bytes([key]) * 16 for key in (1, 2, 3))
     all_of_them = [(1, b"\1" * 16), (2, b"\2" * 16), (3, b"\3" * 16)]
 
-    assert list(entries_of(entries, sought)) == all_of_them
+    assert list(list_entries(entries, sought)) == all_of_them
     assert list(entry_digests(entries)) == all_of_them
 
 
@@ -175,8 +178,8 @@ OWN = FileRow(5, 1, 2, 3, 4, '["a.csv"]', 6, 7, 8, b"buckets", b"", b"")
 def test_the_root_covers_the_content_and_not_where_it_came_from() -> None:
     root = sha256(b"root\0iiiiib\0" + int8(5, 1, 2, 3, 4, 7) + b"buckets").digest()
 
-    assert root_of(OWN) == root
-    assert root_of(OWN._replace(sources="[]", repeated=0, conflicting=0, rejected=0)) == root
+    assert compute_root(OWN) == root
+    assert compute_root(OWN._replace(sources="[]", repeated=0, conflicting=0, rejected=0)) == root
     for other in (
         OWN._replace(as_of=9),
         OWN._replace(server_count=9),
@@ -185,12 +188,12 @@ def test_the_root_covers_the_content_and_not_where_it_came_from() -> None:
         OWN._replace(last_observed_at=None),
         OWN._replace(bucket_digests=b"bucket"),
     ):
-        assert root_of(other) != root
+        assert compute_root(other) != root
 
 
 def test_a_sealed_row_holds_its_root_and_the_digest_of_all_else() -> None:
-    row = sealed(OWN)
+    row = seal(OWN)
 
-    assert row == OWN._replace(root=root_of(OWN), digest=row.digest)
+    assert row == OWN._replace(root=compute_root(OWN), digest=row.digest)
     assert row.digest == row_digest("snapshot", row[:-1])
-    assert sealed(row) == row
+    assert seal(row) == row

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from building import WEEK, told
 from conftest import Cli, csv, ndjson, server
+from support.building import WEEK, told
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -48,10 +48,10 @@ def test_a_draft_of_the_servers_file_has_a_record_for_each_identifier(cli: Cli) 
 
 
 def test_a_draft_filled_in_builds(cli: Cli) -> None:
-    drafted = cli("snapshot", "draft-servers", "--observations", "week.csv").stdout
-    records = [json.loads(line) for line in drafted.splitlines()]
+    create_draft = cli("snapshot", "draft-servers", "--observations", "week.csv").stdout
+    records = [json.loads(line) for line in create_draft.splitlines()]
     filled = [server(record["id"]) for record in records]
-    Path("servers.ndjson").write_bytes(drafted)
+    Path("servers.ndjson").write_bytes(create_draft)
     assert cli(*WEEK).stderr == "error: servers.ndjson, line 1: cfxId: null, and needed\n"
 
     Path("servers.ndjson").write_bytes(

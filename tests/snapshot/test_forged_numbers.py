@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from conftest import DAY, Build, Cli, server
-from forging import forge
 from srvstat.contract.instants import LATEST
-from srvstat.snapshot.schema import schema
+from srvstat.snapshot.format.schema import schema
+from support.forging import forge
 
 EXTREMES = (-1, -(2**63), 2**63 - 1, LATEST + 1)
 QUESTIONS = (

@@ -8,14 +8,14 @@ import pytest
 
 from conftest import AS_OF, Build, server
 from srvstat.contract.errors import SnapshotError
-from srvstat.snapshot.opening import SnapshotConnection, connected
+from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
 
 
 @pytest.fixture
 def connection(build: Build) -> Iterator[SnapshotConnection]:
     """Open a snapshot with a few hundred observations."""
     path = build([server("a")], [("a", AS_OF - at, at % 7) for at in range(500)])
-    with closing(connected(path)) as opened:
+    with closing(open_connection(path)) as opened:
         yield opened
 
 

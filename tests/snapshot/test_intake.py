@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from building import COMMAND, conflict, rejects
 from conftest import AS_OF, Cli, csv
-from srvstat.snapshot.intake import Intake
+from srvstat.snapshot.write.ingest import Intake
 from srvstat.sources import servers, source
 from srvstat.sources.source import Source
+from support.building import COMMAND, conflict, rejects
 
 pytestmark = pytest.mark.usefixtures("here")
 

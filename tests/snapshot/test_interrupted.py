@@ -7,7 +7,7 @@ from types import FrameType
 
 import pytest
 
-from srvstat.snapshot.read import SnapshotFile, open_file
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 
 class StoppedError(Exception):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from building import WEEK, stored, told
 from conftest import AS_OF, Cli, csv, ndjson
+from support.building import WEEK, stored, told
 
 pytestmark = pytest.mark.usefixtures("here")
 

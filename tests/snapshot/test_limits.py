@@ -10,8 +10,8 @@ import pytest
 from conftest import AS_OF, DAY, Build, Cli, csv, server
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
-from srvstat.snapshot import proved
-from srvstat.snapshot.read import open_file
+from srvstat.snapshot.read import verified_rows
+from srvstat.snapshot.read.reader import open_file
 
 BUILD = ["snapshot", "build", "out.db", "--servers", "servers.ndjson", "--observations", "many.csv"]
 
@@ -60,7 +60,7 @@ def test_what_stays_in_memory_makes_room_for_more(build: Build) -> None:
 def test_what_is_forgotten_midway_is_read_again(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proved, "_MOST_KEPT", 2_000)
+    monkeypatch.setattr(verified_rows, "_MOST_KEPT", 2_000)
     names = ["s0", "s1", "s2", "s3"]
     path = build([server(name) for name in names], [(name, AS_OF, 5) for name in names])
     references = [ServerReference(identifier=name, by="id") for name in names]

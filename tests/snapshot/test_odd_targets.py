@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import srvstat
-from building import WEEK
 from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server
-from forging import forge
 from srvstat.contract.requests import ServerReference
-from srvstat.snapshot.calendar import read_block
-from srvstat.snapshot.read import open_file
+from srvstat.snapshot.format.calendar import read_block
+from srvstat.snapshot.read.reader import open_file
+from support.building import WEEK
+from support.forging import forge
 
 REJECTED = 3_000
 
@@ -48,8 +48,8 @@ def test_rejects_are_added_to_an_open_file_however_it_is_named(cli: Cli) -> None
 
 
 def test_rejects_wait_for_the_reader_of_a_pipe_that_does_not_block(cli: Cli) -> None:
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
+    reading, convert_write_errors = os.pipe()
+    os.set_blocking(convert_write_errors, False)
     found = bytearray()
 
     def read() -> None:
@@ -59,9 +59,9 @@ def test_rejects_wait_for_the_reader_of_a_pipe_that_does_not_block(cli: Cli) -> 
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        rejects_to(cli, f"/dev/fd/{writing}")
+        rejects_to(cli, f"/dev/fd/{convert_write_errors}")
     finally:
-        os.close(writing)
+        os.close(convert_write_errors)
         reader.join()
         os.close(reading)
 

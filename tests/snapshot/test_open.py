@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, server, srvstat
-from forging import change, forge
-from srvstat.snapshot.opening import identity_at
-from srvstat.snapshot.schema import FORMAT_VERSION
+from srvstat.snapshot.format.schema import FORMAT_VERSION
+from srvstat.snapshot.read.connection import identify_file
+from support.forging import change, forge
 
 BUILD_ONE = "build one with `srvstat snapshot build`"
 GROWN_OR_CUT = "cut short or grown since it was built; copy it again"
@@ -476,12 +476,12 @@ def test_without_any_snapshot_the_error_says_where_one_is_looked_for(here: Path,
 
 def test_a_file_has_another_identity_than_what_was_in_its_place(tmp_path: Path) -> None:
     path = tmp_path / "snapshot.db"
-    assert identity_at(str(path)) is None
+    assert identify_file(str(path)) is None
     path.write_bytes(b"one")
-    first = identity_at(str(path))
-    assert first == identity_at(str(path))
+    first = identify_file(str(path))
+    assert first == identify_file(str(path))
 
     (tmp_path / "next").write_bytes(b"two")
     (tmp_path / "next").replace(path)
 
-    assert identity_at(str(path)) not in (None, first)
+    assert identify_file(str(path)) not in (None, first)

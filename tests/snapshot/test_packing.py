@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.snapshot.packing import pack, unpack
+from srvstat.snapshot.format.packing import pack, unpack
 
 BYTES = [
     ([0], 0, "00"),

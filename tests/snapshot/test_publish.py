@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from building import COMMAND, WEEK, content
 from conftest import Cli
 from srvstat.contract.errors import OutputError, UsageError
-from srvstat.snapshot.drafts import sweep
-from srvstat.snapshot.publish import published
+from srvstat.files.atomic_write import atomic_write
+from srvstat.files.drafts import sweep_drafts
+from support.building import COMMAND, WEEK, content
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -23,7 +23,10 @@ LEFT = "0123456789abcdef.tmp"
 
 def publish(target: str, text: str = "new", *, overwrite: bool = True) -> None:
     # "r+" writes the draft handed out, and makes no other.
-    with published(target, overwrite=overwrite) as draft, open(draft, "r+", encoding="utf-8") as to:
+    with (
+        atomic_write(target, overwrite=overwrite) as draft,
+        open(draft, "r+", encoding="utf-8") as to,
+    ):
         to.write(text)
 
 
@@ -32,14 +35,14 @@ def test_what_dead_builds_of_a_target_left_is_removed_before_the_next_begins(her
     for number in range(3):
         Path(f".out.db.srvstat-{number}{LEFT[1:]}").write_bytes(b"left")
 
-    with published("out.db", overwrite=True) as draft:
+    with atomic_write("out.db", overwrite=True) as draft:
         assert content(here).keys() - before.keys() == {os.path.basename(draft)}
 
 
 def test_the_draft_of_a_living_build_stays(here: Path) -> None:
     before = content(here)
 
-    with published("out.db", overwrite=True) as draft:
+    with atomic_write("out.db", overwrite=True) as draft:
         Path(draft).write_bytes(b"first")
         publish("out.db", "second")
         assert content(here) == {**before, "out.db": b"second", os.path.basename(draft): b"first"}
@@ -53,7 +56,7 @@ def test_a_killed_build_that_had_given_its_file_the_name_leaves_it_whole(here: P
     Path("out.db").write_bytes(b"new")
     os.link("out.db", f".out.db.srvstat-{LEFT}")
 
-    sweep(os.path.realpath("out.db"))
+    sweep_drafts(os.path.realpath("out.db"))
 
     assert content(here) == {**before, "out.db": b"new"}
 
@@ -131,7 +134,7 @@ def test_who_only_reads_or_is_refused_removes_nothing(here: Path, cli: Cli) -> N
 @pytest.mark.parametrize("name", ["x" * 255, "ä" * 127, "夜" * 85, "\U0001f319" * 63])
 def test_a_name_may_be_as_long_as_the_file_system_allows(name: str, here: Path) -> None:
     before = content(here)
-    with published("out.db", overwrite=True) as draft:
+    with atomic_write("out.db", overwrite=True) as draft:
         beginning, ending = os.path.basename(draft).split("out.db")
     Path(f"{beginning}{name[:50]}{ending}").write_bytes(b"left")
 
@@ -250,7 +253,7 @@ def test_a_link_that_fails_says_why(here: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_file_that_appears_while_another_is_written_stays(here: Path) -> None:
     before = content(here)
 
-    with pytest.raises(UsageError), published("out.db", overwrite=False):
+    with pytest.raises(UsageError), atomic_write("out.db", overwrite=False):
         Path("out.db").write_bytes(b"other")
 
     assert content(here) == {**before, "out.db": b"other"}

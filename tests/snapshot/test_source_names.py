@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from building import COMMAND
 from conftest import Cli, csv
+from support.building import COMMAND
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
-from building import COMMAND, conflict, rejects, stored, told
 from conftest import AS_OF, Cli
 from srvstat.contract.instants import format_instant
-from srvstat.snapshot import staging
-from srvstat.snapshot.staging import Repeat, Series, Staging
+from srvstat.snapshot.write import staging
+from srvstat.snapshot.write.staging import Repeat, Series, Staging
 from srvstat.sources import source
+from support.building import COMMAND, conflict, rejects, stored, told
 
 LARGEST = 2**53 - 1
 

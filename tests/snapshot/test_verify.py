@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server
-from forging import change, forge
-from terminal import srvstat_in_terminal
+from support.forging import change, forge
+from support.terminal import srvstat_in_terminal
 
 RECORDS = [server("a", hostname="secret"), server("b"), server("c")]
 ROWS = [

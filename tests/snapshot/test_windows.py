@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, Cli, server
-from described import described_rows, stored_rows
-from observed import LARGEST, Observed, few_values, many_values, windows
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAYS, Range, Window
 from srvstat.contract.requests import ServerReference
-from srvstat.snapshot.read import SnapshotFile, open_file
-from srvstat.snapshot.rows import ServerRow
-from srvstat.stats import Statistics, statistics_of
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.stats import Statistics, compute_statistics
+from support.described import described_rows, stored_rows
+from support.observed import LARGEST, Observed, few_values, many_values, windows
 
 
 def find_servers(snapshot: SnapshotFile, *identifiers: str) -> list[ServerRow]:
@@ -83,7 +83,7 @@ def test_a_window_is_open_at_its_start_and_closed_at_its_end_in_every_case(
         values = [PEAKS[kind] if value == P else value for value in players]
         with closing(open_file(path)) as snapshot:
             assert snapshot.statistics(find_servers(snapshot, "a"), window) == [
-                statistics_of(values)
+                compute_statistics(values)
             ], name
         assert observed.within(window) == values
     with closing(sqlite3.connect(path)) as connection:
@@ -144,7 +144,7 @@ def seen_in(path: str, name: str, window: Window) -> Statistics:
             " WHERE id = ? AND observed_at > ? AND observed_at <= ? ORDER BY observed_at",
             (name, *window),
         )
-        return statistics_of([players for (players,) in rows])
+        return compute_statistics([players for (players,) in rows])
 
 
 def result(name: str, range: Range, figures: Statistics, current: int) -> dict[str, Any]:

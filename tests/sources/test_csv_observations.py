@@ -490,8 +490,8 @@ def test_a_block_of_one_form_is_read_as_its_quoted_rows_are(
     rows: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "rows.csv"
-    quoted = "\n".join('"' + row.replace(",", '",', 1) for row in rows)
-    judged = reading(path, HEADER + quoted.encode())
+    quote_value = "\n".join('"' + row.replace(",", '",', 1) for row in rows)
+    judged = reading(path, HEADER + quote_value.encode())
 
     assert reading(path, HEADER + "\n".join([*rows, ""]).encode()) == judged
     (batch,) = csv_observations.read(Source(str(path), "csv"))

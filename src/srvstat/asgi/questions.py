@@ -7,7 +7,7 @@ from srvstat import operations
 from srvstat.asgi.snapshots import Generation, ServedSnapshot
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.wire import Written
-from srvstat.snapshot.read import SnapshotFile
+from srvstat.snapshot.read.reader import SnapshotFile
 
 
 async def find_detail(

@@ -5,7 +5,7 @@ import asyncio
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
-from srvstat.asgi.connections import BODY_SECONDS, BROKEN_BODY, MAX_HEAD_BYTES
+from srvstat.asgi.connection import BODY_SECONDS, BROKEN_BODY, MAX_HEAD_BYTES
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError
 from srvstat.contract.requests import MAX_BODY_BYTES
@@ -54,7 +54,7 @@ def judge_json(headers: Headers) -> None:
     if len(types) != 1:
         raise InvalidRequestError(f"content-type: {len(types)} given, {JSON} needed")
     if types[0].partition(";")[0].strip().lower() != JSON:
-        raise InvalidRequestError(f"content-type: {wire.quoted(types[0])} is not {JSON}")
+        raise InvalidRequestError(f"content-type: {wire.quote_value(types[0])} is not {JSON}")
     if "content-encoding" in headers:
         raise InvalidRequestError("content-encoding: none is taken")
 

@@ -15,11 +15,11 @@ from types import FrameType
 
 import uvicorn
 
-from srvstat.asgi.callers import Callers
-from srvstat.asgi.connections import ANSWER_SECONDS, SECONDS_BETWEEN_LOOKS, Connection
+from srvstat.asgi.app import Service
+from srvstat.asgi.auth import Callers
+from srvstat.asgi.connection import ANSWER_SECONDS, SECONDS_BETWEEN_LOOKS, Connection
 from srvstat.asgi.log import Log
 from srvstat.asgi.room import Room
-from srvstat.asgi.service import Service
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.contract.errors import UsageError
 

@@ -12,9 +12,9 @@ from srvstat.asgi.results import Details, Results
 from srvstat.asgi.workers import Worker, Workers
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import format_instant
-from srvstat.snapshot.opening import Identity, identity_at
-from srvstat.snapshot.read import SnapshotFile, open_file
-from srvstat.snapshot.verify import check_chain
+from srvstat.snapshot.read.connection import Identity, identify_file
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.verify import check_chain
 
 _SECONDS_TO_WAIT = 1.0
 """So long requests wait for a new file to be checked. Then the old one answers until it is."""
@@ -66,7 +66,7 @@ class ServedSnapshot:
         self._log = log
         self._workers = Workers()
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="srvstat-checker")
-        identity = identity_at(path)
+        identity = identify_file(path)
         self._generation = Generation(identity, _opened(path, self._workers.all))
         self._refused: object = _NOTHING
         self._told: object = _NOTHING
@@ -79,7 +79,7 @@ class ServedSnapshot:
 
         Ask it before anything else is awaited: it may be closed once it is not the current one.
         """
-        identity = identity_at(self._path)
+        identity = identify_file(self._path)
         if identity == self._generation.identity:
             self._refused = self._told = _NOTHING
         elif identity != self._refused:

@@ -27,7 +27,7 @@ class WrongMethodError(InvalidRequestError):
     http_status = 405
 
     def __init__(self, method: str, allowed: str) -> None:
-        super().__init__(f"method: {wire.quoted(method)} is not one of {allowed}")
+        super().__init__(f"method: {wire.quote_value(method)} is not one of {allowed}")
         self.allowed = allowed
 
 
@@ -80,7 +80,7 @@ def parameters(query: bytes, known: tuple[str, ...] = ()) -> dict[str, str]:
     for piece in filter(None, query.split(b"&")):
         name, _, value = (decoded(part, "query") for part in piece.partition(b"="))
         if name not in known:
-            raise InvalidRequestError(f"query: unknown parameter {wire.quoted(name)}")
+            raise InvalidRequestError(f"query: unknown parameter {wire.quote_value(name)}")
         if name in found:
             raise InvalidRequestError(f"query: {name} is repeated")
         found[name] = value

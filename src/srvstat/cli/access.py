@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from srvstat.cli.interruptions import taken_back
+from srvstat.cli.interruptions import allow_cleanup
 from srvstat.cli.options import TableOption, complete_plan
 from srvstat.cli.output import (
     Form,
     Outcome,
     ReaderGoneError,
-    form_of,
+    choose_form,
     json_output,
-    tell,
+    report,
     write,
 )
 from srvstat.cli.snapshots import JsonOption
@@ -22,7 +22,7 @@ from srvstat.contract.errors import OutputError
 
 if TYPE_CHECKING:
     from srvstat.access import Access
-    from srvstat.contract.views import AccessView
+    from srvstat.documents.views import AccessView
 
 ACCESS_DEFAULT = "access.toml"
 
@@ -48,7 +48,7 @@ def new_key(
 
     read_access(access).plan(plan)
     key = new_key()
-    with taken_back():
+    with allow_cleanup():
         add_key(access, plan, key)
     _show_once(key, plan, access)
     return Outcome()
@@ -65,9 +65,9 @@ def _show_once(key: str, plan: str, access: str) -> None:
         import hashlib
 
         sha256 = hashlib.sha256(key.encode()).hexdigest()
-        tell(f'nobody has seen the key: remove the one with sha256 = "{sha256}" from {access}')
+        report(f'nobody has seen the key: remove the one with sha256 = "{sha256}" from {access}')
         raise
-    tell(f"a key of the plan {plan}, shown this once: {access} keeps its digest alone")
+    report(f"a key of the plan {plan}, shown this once: {access} keeps its digest alone")
 
 
 def check(
@@ -77,7 +77,7 @@ def check(
 
     Example: srvstat access check --access access.toml
     """
-    form = form_of(json=json, table=table)
+    form = choose_form(json=json, table=table)
     from srvstat.access import read_access
 
     view = _view(read_access(access))
@@ -89,7 +89,7 @@ def check(
 
 
 def _view(access: "Access") -> "AccessView":
-    from srvstat.contract.views import AccessView, PlanView
+    from srvstat.documents.views import AccessView, PlanView
 
     keys = Counter(customer.plan.name for customer in access.customers)
     plans = (

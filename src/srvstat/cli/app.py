@@ -6,9 +6,9 @@ import typer
 
 import srvstat
 from srvstat.cli import access, completion, demo, openapi, queries, serve, snapshots
-from srvstat.cli.output import tell
+from srvstat.cli.output import report
 from srvstat.contract import CONTRACT_VERSION
-from srvstat.snapshot.schema import FORMAT_VERSION
+from srvstat.snapshot.format.schema import FORMAT_VERSION
 
 _EXIT_CODES = """Exit codes: 0 an answer, 2 wrong usage, 3 no usable snapshot, 4 output not written,
 5 a difference found, 6 an input file refused, 40 invalid request, 43 not in the plan,
@@ -49,7 +49,7 @@ def _version(wanted: bool) -> None:
 def _help_for_nothing(ctx: typer.Context) -> None:
     """Show whoever names no command which ones there are."""
     if ctx.invoked_subcommand is None:
-        tell(*ctx.get_help().split("\n"))
+        report(*ctx.get_help().split("\n"))
         raise typer.Exit(2)
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.requests import MAX_BODY_BYTES
-from srvstat.sources.reading import open_input
+from srvstat.files.reading import open_input
 
 _CHUNK_BYTES = 1 << 16
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from srvstat.cli.interruptions import taken_back
+from srvstat.cli.interruptions import allow_cleanup
 from srvstat.cli.output import Outcome
 from srvstat.contract.errors import UsageError
 from srvstat.contract.requests import compare_request
-from srvstat.snapshot.read import open_file
+from srvstat.snapshot.read.reader import open_file
 
 
 def demo(
@@ -31,7 +31,7 @@ def demo(
 
     if not directory:
         raise UsageError("DIRECTORY: the name is empty; name a directory")
-    with taken_back():
+    with allow_cleanup():
         path = write_demo(directory)
     with closing(open_file(path)) as snapshot:
         request = compare_request(

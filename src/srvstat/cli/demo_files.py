@@ -4,11 +4,11 @@ import os
 from contextlib import closing
 
 from srvstat import demo as fleet
-from srvstat.cli.output import tell
+from srvstat.cli.output import report
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
-from srvstat.snapshot.build import build
-from srvstat.snapshot.publish import published, writing
-from srvstat.snapshot.read import open_file
+from srvstat.files.atomic_write import atomic_write, convert_write_errors
+from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.write.build import build
 from srvstat.sources.source import Source
 
 
@@ -17,7 +17,7 @@ def write_demo(directory: str) -> str:
 
     Raises UsageError where another file has one of their names; nothing is ever replaced.
     """
-    with writing(directory):
+    with convert_write_errors(directory):
         os.makedirs(directory, exist_ok=True)
     servers, observations, access, snapshot = (
         os.path.join(directory, name)
@@ -33,7 +33,11 @@ def write_demo(directory: str) -> str:
     if has_snapshot:
         _check_snapshot(snapshot)
     for path in written:
-        with published(path, overwrite=False) as draft, writing(path), open(draft, "wb") as file:
+        with (
+            atomic_write(path, overwrite=False) as draft,
+            convert_write_errors(path),
+            open(draft, "wb") as file,
+        ):
             file.write(sources[path])
     if not has_snapshot:
         build(
@@ -43,7 +47,7 @@ def write_demo(directory: str) -> str:
         )
         written.append(snapshot)
     if written:
-        tell(f"wrote {' and '.join(filter(None, (', '.join(written[:-1]), written[-1])))}")
+        report(f"wrote {' and '.join(filter(None, (', '.join(written[:-1]), written[-1])))}")
     return snapshot
 
 

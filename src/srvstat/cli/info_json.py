@@ -8,8 +8,8 @@ from zlib import compress, decompress
 from srvstat.cli.output import json_output, json_text
 from srvstat.contract import wire
 from srvstat.contract.instants import format_instant
-from srvstat.contract.views import ListedServer, SnapshotView
-from srvstat.snapshot.read import open_file
+from srvstat.documents.views import ListedServer, SnapshotView
+from srvstat.snapshot.read.reader import open_file
 
 _LISTED_A_PIECE = 100
 """How many servers of a list are compressed and written at once."""

@@ -21,7 +21,7 @@ def take_over_signals() -> None:
 
 
 @contextmanager
-def taken_back() -> Iterator[None]:
+def allow_cleanup() -> Iterator[None]:
     """Let an interruption of the block be an exception, so that what it began is taken back.
 
     The block imports nothing: an import may lose an exception, or make another one of it.

@@ -9,7 +9,7 @@ import typer
 from srvstat.cli.app import app
 from srvstat.cli.completion import completion_arguments, join_bash_words
 from srvstat.cli.interruptions import interrupted
-from srvstat.cli.output import Outcome, ReaderGoneError, tell, write
+from srvstat.cli.output import Outcome, ReaderGoneError, report, write
 from srvstat.contract.errors import SrvstatError
 
 BUG = 1
@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
         # SQLite makes an error of its own of an interruption while it asks what a statement may do.
         if exit_code := interrupted():
             return exit_code
-        tell(f"error: {error.reason}")
+        report(f"error: {error.reason}")
         return error.exit_code
     except ReaderGoneError:
         return READER_GONE
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
         if exit_code := interrupted():
             return exit_code
         place = traceback.extract_tb(error.__traceback__)[-1]
-        tell(
+        report(
             f"error: a bug in srvstat: {type(error).__name__} in {place.name}, {place.filename}"
             f" line {place.lineno}; please report it"
         )
@@ -56,7 +56,7 @@ def _run(arguments: list[str]) -> Outcome:
         with redirect_stdout(printed):
             result = app(arguments, prog_name="srvstat", standalone_mode=False)
     except typer.TyperException as error:
-        tell(f"error: {error.format_message()}", _USAGE_REMEDY)
+        report(f"error: {error.format_message()}", _USAGE_REMEDY)
         return Outcome(exit_code=error.exit_code)
     except SystemExit as stop:  # the end of a shell's completion, or of a signal's
         result = stop.code

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from srvstat.cli.output import tell
+from srvstat.cli.output import report
 from srvstat.contract.errors import SnapshotError, SrvstatError, UsageError
 from srvstat.contract.instants import YEAR_2001, InstantError, parse_instant
 from srvstat.contract.ranges import DEFAULT_RANGE, Range
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.render.text import instant_text
-from srvstat.snapshot.read import open_file
+from srvstat.snapshot.read.reader import open_file
 
 if TYPE_CHECKING:
     from srvstat.access import Plan
@@ -180,7 +180,7 @@ def snapshot_argument(path: str | None, option: str | None) -> str:
     return snapshot_path(option if path is None else path)
 
 
-def plan_of(name: str | None, path: str | None) -> "Plan | None":
+def find_plan(name: str | None, path: str | None) -> "Plan | None":
     """Return the plan to ask under, or None for the operator, who may ask everything.
 
     Raises UsageError for one option without the other or an unknown plan, SourceError.
@@ -194,7 +194,7 @@ def plan_of(name: str | None, path: str | None) -> "Plan | None":
     return read_access(path).plan(name)
 
 
-def instant_of(option: str, text: str | None) -> int | None:
+def parse_instant_option(option: str, text: str | None) -> int | None:
     """Return the instant that an option names, in Unix milliseconds, and warn of likely seconds.
 
     Raises UsageError.
@@ -206,7 +206,7 @@ def instant_of(option: str, text: str | None) -> int | None:
     except InstantError as error:
         raise UsageError(f"{option}: {error}") from None
     if text.isdecimal() and instant < YEAR_2001:
-        tell(
+        report(
             f"warning: {option} {text} is {instant_text(instant)}; are these seconds?"
             " They are read as milliseconds"
         )

@@ -35,7 +35,7 @@ class Form(Enum):
     TABLE = "table"
 
 
-def form_of(*, json: bool, table: bool) -> Form:
+def choose_form(*, json: bool, table: bool) -> Form:
     """Choose the form: the flags decide outright, else a terminal gets a table.
 
     Raises UsageError for both flags.
@@ -54,7 +54,7 @@ def json_output(body: bytes) -> bytes:
 
 def json_text(part: bytes) -> bytes:
     """Return the bytes that show a part of a JSON body, harmless on a terminal."""
-    return wire.for_terminal(part) if os.isatty(STDOUT) else part
+    return wire.escape_for_terminal(part) if os.isatty(STDOUT) else part
 
 
 def write(data: bytes) -> None:
@@ -77,7 +77,7 @@ def write(data: bytes) -> None:
             raise OutputError(f"standard output: {error.strerror}") from None
 
 
-def tell(*lines: str) -> None:
+def report(*lines: str) -> None:
     """Write lines to standard error, each of them one line whatever it holds.
 
     There is nobody to tell of a failure.

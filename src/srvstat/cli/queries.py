@@ -18,11 +18,11 @@ from srvstat.cli.options import (
     RequestOption,
     SnapshotOption,
     TableOption,
-    instant_of,
-    plan_of,
+    find_plan,
+    parse_instant_option,
     snapshot_path,
 )
-from srvstat.cli.output import Form, Outcome, form_of, json_output, tell
+from srvstat.cli.output import Form, Outcome, choose_form, json_output, report
 from srvstat.contract.errors import ApiError, ServerNotFoundError, UsageError
 from srvstat.contract.requests import (
     CompareRequest,
@@ -33,7 +33,7 @@ from srvstat.contract.requests import (
 )
 from srvstat.contract.responses import ErrorResponse
 from srvstat.render.text import instant_text
-from srvstat.snapshot.read import SnapshotFile, open_file
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 if TYPE_CHECKING:
     from srvstat.access import Plan
@@ -53,9 +53,9 @@ def get(
 
     Example: srvstat get --by cfxId abc123
     """
-    form = form_of(json=json, table=table)
-    instant = instant_of("--at", at)
-    asking = plan_of(plan, access)
+    form = choose_form(json=json, table=table)
+    instant = parse_instant_option("--at", at)
+    asking = find_plan(plan, access)
 
     def answer() -> bytes:
         request = server_reference(identifier, by=by)
@@ -87,16 +87,16 @@ def compare(
 
     Example: srvstat compare srv-1 srv-2 cfxId:abc123 --range 7d
     """
-    form = form_of(json=json, table=table)
-    instant = instant_of("--at", at)
+    form = choose_form(json=json, table=table)
+    instant = parse_instant_option("--at", at)
     for option, given in (("--request", request), ("--batch", batch)):
         if given is not None and (identifiers or by is not None or range is not None):
             raise UsageError(f"{option} holds all there is to ask: no identifiers, --by or --range")
     if batch is not None:
         if request is not None or table:
             raise UsageError("--batch answers in JSON, and excludes --request and --table")
-        return Outcome(_answers(batch, snapshot, instant, plan_of(plan, access)))
-    asking = plan_of(plan, access)
+        return Outcome(_answers(batch, snapshot, instant, find_plan(plan, access)))
+    asking = find_plan(plan, access)
     body = None
     if request is not None:
         from srvstat.cli.bodies import read_body
@@ -132,9 +132,9 @@ def _outcome(form: Form, answer: Callable[[], bytes]) -> Outcome:
         return Outcome([answer()])
     except ApiError as error:
         if form is Form.JSON:
-            tell(error.reason)
+            report(error.reason)
             return Outcome([json_output(ErrorResponse.of(error).to_json())], error.exit_code)
-        tell(f"error: {error.code}: {error.message}", error.reason)
+        report(f"error: {error.code}: {error.message}", error.reason)
         return Outcome(exit_code=error.exit_code)
 
 
@@ -155,7 +155,7 @@ def _answer(
         _judge(plan, request)
         answer = operations.compare(snapshot, request, at=at).to_json()
     except ApiError as error:
-        tell(f"line {line}: {error.reason}")
+        report(f"line {line}: {error.reason}")
         answer = ErrorResponse.of(error).to_json()
     return json_output(answer)
 
@@ -166,7 +166,7 @@ def _opened(given: str | None, at: int | None) -> Iterator[SnapshotFile]:
     with closing(open_file(snapshot_path(given))) as snapshot:
         if at is not None and at > snapshot.as_of:
             end = instant_text(snapshot.as_of)
-            tell(f"warning: --at is later than the snapshot, which ends {end}")
+            report(f"warning: --at is later than the snapshot, which ends {end}")
         yield snapshot
 
 
@@ -179,5 +179,5 @@ def _asked(
         try:
             yield snapshot
         except ServerNotFoundError as error:
-            hint = operations.suggestion(snapshot, references)
+            hint = operations.suggest_servers(snapshot, references)
             raise ServerNotFoundError(f"{error.reason}; {hint}" if hint else error.reason) from None

@@ -64,7 +64,7 @@ def _port_of(text: str) -> int:
     Raises UsageError.
     """
     if not re.fullmatch("0|[1-9][0-9]{0,4}", text) or int(text) > _LAST_PORT:
-        raise UsageError(f"--port: {wire.quoted(text)} is not a number from 0 to {_LAST_PORT}")
+        raise UsageError(f"--port: {wire.quote_value(text)} is not a number from 0 to {_LAST_PORT}")
     return int(text)
 
 

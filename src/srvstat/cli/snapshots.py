@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from srvstat.cli.interruptions import taken_back
+from srvstat.cli.interruptions import allow_cleanup
 from srvstat.cli.options import (
     SNAPSHOT_DEFAULT,
     SNAPSHOT_VARIABLE,
     SnapshotOption,
     TableOption,
-    instant_of,
+    parse_instant_option,
     snapshot_argument,
 )
-from srvstat.cli.output import STDERR, Form, Outcome, form_of, json_output, tell
+from srvstat.cli.output import STDERR, Form, Outcome, choose_form, json_output, report
 from srvstat.contract import wire
 from srvstat.contract.errors import DifferenceError, UsageError
 from srvstat.contract.instants import format_instant
-from srvstat.render.text import count_of
-from srvstat.snapshot.read import open_file
+from srvstat.render.text import format_count
+from srvstat.snapshot.read.reader import open_file
 from srvstat.sources.formats import FORMATS
 
 if TYPE_CHECKING:
-    from srvstat.snapshot.judgement import RejectLimit
+    from srvstat.snapshot.write.rules import RejectLimit
     from srvstat.sources.source import Source
 
 FormatOption = Annotated[
@@ -111,13 +111,13 @@ def build(
 
     Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
     """
-    from srvstat.cli.sources import servers_source_of, source_of
+    from srvstat.cli.sources import parse_servers_source, parse_source
     from srvstat.render.summary import build_summary, rows_not_kept
-    from srvstat.snapshot.build import build as build_snapshot
+    from srvstat.snapshot.write.build import build as build_snapshot
 
-    servers_source = servers_source_of(servers)
-    sources = [source_of(name, format) for name in observations]
-    instant = instant_of("--as-of", as_of)
+    servers_source = parse_servers_source(servers)
+    sources = [parse_source(name, format) for name in observations]
+    instant = parse_instant_option("--as-of", as_of)
     limit = _limit_of(max_rejected)
     started = time.monotonic()
     with _progress(sources, quiet=quiet) as progress:
@@ -134,11 +134,11 @@ def build(
             progress=progress,
         )
     if quiet:
-        tell(*(f"warning: {line}" for line in rows_not_kept(summary)))
+        report(*(f"warning: {line}" for line in rows_not_kept(summary)))
     else:
-        tell(*build_summary(output, summary, time.monotonic() - started))
+        report(*build_summary(output, summary, time.monotonic() - started))
     for warning in summary.warnings:
-        tell(f"warning: {warning}")
+        report(f"warning: {warning}")
     return Outcome()
 
 
@@ -149,21 +149,20 @@ def draft_servers(observations: ObservationsOption, format: FormatOption = None)
 
     Example: srvstat snapshot draft-servers --observations week.csv.gz > servers.ndjson
     """
-    from srvstat.cli.sources import source_of
+    from srvstat.cli.sources import parse_source
     from srvstat.sources.observations import seen_servers
     from srvstat.sources.servers import draft
     from srvstat.sources.source import check_stdin_once
 
     check_stdin_once(observations)
     seen, rejected = seen_servers(
-        [source_of(name, format) for name in observations],
-        warn=lambda warning: tell(f"warning: {warning}"),
+        [parse_source(name, format) for name in observations],
+        warn=lambda warning: report(f"warning: {warning}"),
     )
     if rejected:
-        tell(f"note: {count_of(rejected, 'row')} skipped: not observations")
-    tell(
-        f"{count_of(len(seen), 'server')}: fill in each null, or leave it out where it is optional"
-    )
+        report(f"note: {format_count(rejected, 'row')} skipped: not observations")
+    servers = format_count(len(seen), "server")
+    report(f"{servers}: fill in each null, or leave it out where it is optional")
     return Outcome(draft(seen))
 
 
@@ -179,7 +178,7 @@ def info(
 
     Example: srvstat snapshot info snapshot.db
     """
-    form = form_of(json=json, table=table)
+    form = choose_form(json=json, table=table)
     named = snapshot_argument(path, snapshot)
     if form is Form.JSON:
         from srvstat.cli.info_json import info_json
@@ -213,9 +212,9 @@ def verify(
 
     Example: srvstat snapshot verify snapshot.db
     """
-    from srvstat.snapshot.verify import verify as verify_snapshot
+    from srvstat.snapshot.read.verify import verify as verify_snapshot
 
-    form = form_of(json=json, table=table)
+    form = choose_form(json=json, table=table)
     expected = _root_of(expect)
     named = snapshot_argument(path, snapshot)
     with _checking(quiet=quiet) as progress:
@@ -234,7 +233,7 @@ def verify(
 
         answer = verification_table(found)
     if expected not in (None, found.root):
-        tell(f"error: the root is not the one expected, {expected}")
+        report(f"error: the root is not the one expected, {expected}")
         return Outcome([answer], DifferenceError.exit_code)
     return Outcome([answer])
 
@@ -254,7 +253,7 @@ def _limit_of(text: str | None) -> "RejectLimit | None":
 
     Raises UsageError.
     """
-    from srvstat.snapshot.judgement import RejectLimit
+    from srvstat.snapshot.write.rules import RejectLimit
 
     try:
         return None if text is None else RejectLimit.of(text)
@@ -268,14 +267,14 @@ def _progress(
 ) -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar to whoever is there to see it, until the build is done or interrupted."""
     if not _is_watched(quiet=quiet):
-        with taken_back():
+        with allow_cleanup():
             yield lambda _step, _bytes, _rows: None
         return
     from srvstat.render.progress import progress_bar
 
     sizes = [source.size() for source in sources]
     known = None if None in sizes else sum(size for size in sizes if size)
-    with taken_back(), progress_bar(known) as progress:
+    with allow_cleanup(), progress_bar(known) as progress:
         yield progress
 
 
@@ -287,7 +286,7 @@ def _checking(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
         return
     from srvstat.render.progress import checking_bar
 
-    with taken_back(), checking_bar() as progress:
+    with allow_cleanup(), checking_bar() as progress:
         yield progress
 
 

@@ -6,18 +6,18 @@ from srvstat.sources.formats import FORMATS
 from srvstat.sources.source import Source
 
 
-def source_of(name: str, format: str | None) -> Source:
+def parse_source(name: str, format: str | None) -> Source:
     """Return the source of a name, whose format is the one given where it does not say it.
 
     Raises UsageError.
     """
     _check_name(name)
     if format is not None and format not in FORMATS:
-        raise UsageError(f"--format: {wire.quoted(format)} is not one of {', '.join(FORMATS)}")
+        raise UsageError(f"--format: {wire.quote_value(format)} is not one of {', '.join(FORMATS)}")
     return Source.of(name, format)
 
 
-def servers_source_of(name: str) -> Source:
+def parse_servers_source(name: str) -> Source:
     """Return the source of server records, which are NDJSON whatever their file is called.
 
     Raises UsageError.

@@ -9,11 +9,11 @@ import shutil
 from srvstat import operations
 from srvstat.cli.output import STDOUT, shows_ascii_only
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.views import AccessView, SnapshotView, Verification
+from srvstat.documents.views import AccessView, SnapshotView, Verification
 from srvstat.render import tables
 from srvstat.render.comparison import comparison
 from srvstat.render.screen import Screen
-from srvstat.snapshot.read import SnapshotFile
+from srvstat.snapshot.read.reader import SnapshotFile
 
 _LEAST_WIDTH = 20
 

@@ -11,8 +11,6 @@ from srvstat.contract import wire
 Location = tuple[int | str, ...]
 """The steps from a whole value to a part of it: names of properties, positions in arrays."""
 
-_MOST = 2**53 - 1
-"""The greatest whole number that JSON holds exactly together with all below it."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _LONGEST_NAME = 30
 """No property of ours has a longer name."""
@@ -34,19 +32,19 @@ class ContractModel(BaseModel):
 _Member = TypeVar("_Member", bound=Hashable)
 
 
-def without_repeats(members: tuple[_Member, ...]) -> tuple[_Member, ...]:
+def reject_duplicates(members: tuple[_Member, ...]) -> tuple[_Member, ...]:
     """Return members as they are.
 
     Raises ValueError where two are equal.
     """
-    repeated = repeated_at(members)
+    repeated = find_duplicate(members)
     if repeated is not None:
         first, again = repeated
         raise ValueError(f"[{again}]: the same as [{first}]")
     return members
 
 
-def repeated_at(members: tuple[Hashable, ...]) -> tuple[int, int] | None:
+def find_duplicate(members: tuple[Hashable, ...]) -> tuple[int, int] | None:
     """Return where the first member that stands there twice stands, both times."""
     seen: dict[Hashable, int] = {}
     for position, member in enumerate(members):
@@ -58,9 +56,9 @@ def repeated_at(members: tuple[Hashable, ...]) -> tuple[int, int] | None:
 
 # Strictness would refuse the list that a file gives for a tuple; its members stay strict.
 Members = Annotated[tuple[_Member, ...], Field(strict=False)]
-Choices = Annotated[Members[_Member], AfterValidator(without_repeats)]
-WholeNumber = Annotated[int, Field(ge=0, le=_MOST)]
-PositiveNumber = Annotated[int, Field(ge=1, le=_MOST)]
+Choices = Annotated[Members[_Member], AfterValidator(reject_duplicates)]
+WholeNumber = Annotated[int, Field(ge=0, le=wire.MAX_SAFE_INTEGER)]
+PositiveNumber = Annotated[int, Field(ge=1, le=wire.MAX_SAFE_INTEGER)]
 
 
 def _sha256(text: str) -> str:
@@ -88,7 +86,7 @@ class NotValidError(ValueError):
 _Model = TypeVar("_Model", bound=ContractModel)
 
 
-def validated(model: type[_Model], value: Any, words: Mapping[str, str]) -> _Model:
+def validate(model: type[_Model], value: Any, words: Mapping[str, str]) -> _Model:
     """Return the model of a value.
 
     `words` says, by the kind of a finding, what is wrong where the general words do not fit.
@@ -118,13 +116,13 @@ def _finding(error: Any, words: Mapping[str, str]) -> str:
             finding = "missing"
         case "literal_error":
             allowed = limits["expected"].replace("'", "").replace(" or ", ", ")
-            finding = f"{wire.quoted(given)} is not one of {allowed}"
+            finding = f"{wire.quote_value(given)} is not one of {allowed}"
         case "string_too_short":
             finding = "empty"
         case "string_too_long":
             finding = f"{len(given)} characters, at most {limits['max_length']} allowed"
         case "string_pattern_mismatch" as kind:
-            finding = f"{wire.quoted(given)} {words[kind]}"
+            finding = f"{wire.quote_value(given)} {words[kind]}"
         case "greater_than_equal":
             finding = f"at least {limits['ge']} is needed"
         case "less_than_equal":
@@ -155,4 +153,4 @@ def _step(step: int | str) -> str:
     plain = isinstance(step, str) and step.isascii() and step.isidentifier()
     if plain and len(str(step)) <= _LONGEST_NAME:
         return f".{step}"
-    return f"[{wire.quoted(step)}]"
+    return f"[{wire.quote_value(step)}]"

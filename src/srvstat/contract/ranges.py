@@ -21,6 +21,6 @@ class Window(NamedTuple):
     end: int
 
 
-def window_of(range: Range, as_of: int) -> Window:
+def find_window(range: Range, as_of: int) -> Window:
     """Return the window of a range that ends at `as_of` (Unix milliseconds)."""
     return Window(as_of - DAYS[range] * DAY_MS, as_of)

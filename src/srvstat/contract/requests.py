@@ -11,8 +11,8 @@ from srvstat.contract.models import (
     ContractModel,
     Members,
     NotValidError,
-    repeated_at,
-    validated,
+    find_duplicate,
+    validate,
 )
 from srvstat.contract.ranges import DEFAULT_RANGE, Range
 
@@ -47,7 +47,7 @@ def _as_many_as_needed(servers: object) -> object:
 
 
 def _without_duplicates(servers: tuple[ServerReference, ...]) -> tuple[ServerReference, ...]:
-    repeated = repeated_at(servers)
+    repeated = find_duplicate(servers)
     if repeated is not None:
         first, again = repeated
         raise ValueError(f"[{again}]: the same reference as servers[{first}]")
@@ -127,7 +127,9 @@ def _namespace(by: str | None) -> str:
     if not isinstance(by, str):
         raise InvalidRequestError("by: a string is needed")
     if by not in NAMESPACES:
-        raise InvalidRequestError(f"by: {wire.quoted(by)} is not one of {', '.join(NAMESPACES)}")
+        raise InvalidRequestError(
+            f"by: {wire.quote_value(by)} is not one of {', '.join(NAMESPACES)}"
+        )
     return by
 
 
@@ -149,6 +151,6 @@ _WORDS = {
 
 def _validated(model: type[_Model], value: Any) -> _Model:
     try:
-        return validated(model, value, _WORDS)
+        return validate(model, value, _WORDS)
     except NotValidError as error:
         raise InvalidRequestError(error.reason) from None

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 if TYPE_CHECKING:
     from json import JSONDecoder
 
+MAX_SAFE_INTEGER = 2**53 - 1
+"""The greatest integer that every JSON reader represents exactly (RFC 8259, section 6)."""
+
 UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
 """The Unicode categories of what could drive a terminal, or shows nothing that can be known."""
 
@@ -53,7 +56,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         repeated = next(key for key in keys if keys.count(key) > 1)
-        raise JsonError(f"the key {quoted(repeated)} is repeated")
+        raise JsonError(f"the key {quote_value(repeated)} is repeated")
     return found
 
 
@@ -177,7 +180,7 @@ _WRITERS: Mapping[type, Callable[[Any], str]] = {
 }
 
 
-def for_terminal(body: bytes) -> bytes:
+def escape_for_terminal(body: bytes) -> bytes:
     r"""Rewrite a JSON text so that it cannot drive a terminal; its value stays the same.
 
     DEL, the C1 controls, bidirectional and other format characters and the separators U+2028 and
@@ -193,7 +196,7 @@ def _visible(character: str) -> str:
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
-def quoted(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """Write a value of a request or a file for a message: as JSON, and cut where it is long."""
     from json import dumps  # noqa: PLC0415 - see _decoder
 

@@ -14,7 +14,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.contract.views import ComparisonView, ServerView
+from srvstat.documents.views import ComparisonView, ServerView
 from srvstat.render.fields import fields_grid
 from srvstat.render.figures import drawing, figures_of, growths, highest_mark, observed_lines
 from srvstat.render.screen import NATURAL_WIDTH, Screen

@@ -6,9 +6,9 @@ from rich.text import Text
 
 from srvstat.contract.ranges import DAY_MS
 from srvstat.contract.responses import ServerResult
-from srvstat.contract.views import ComparisonView, ServerView
+from srvstat.documents.views import ComparisonView, ServerView
 from srvstat.render.fields import NOTHING
-from srvstat.render.text import count_of, date_text
+from srvstat.render.text import date_text, format_count
 
 _MARKS = "▁▂▃▄▅▆▇█"
 _SMALL_BASE = 10
@@ -96,7 +96,7 @@ def highest_mark(averages: Sequence[float | None]) -> str | None:
 
 def observed_lines(server: ServerView, view: ComparisonView, *, is_narrow: bool) -> list[str]:
     """Say how much of the window was observed, and when last if that is long before its end."""
-    observations = count_of(server.result.sampleCount, "observation")
+    observations = format_count(server.result.sampleCount, "observation")
     lines = [observations]
     if server.result.sampleCount and server.observed_spans < view.span_count:
         unit = "hours" if view.response.range == "24h" else "days"

@@ -6,9 +6,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.contract.views import ListedServer
+from srvstat.documents.views import ListedServer
 from srvstat.render.screen import Screen
-from srvstat.render.text import count_of, instant_text
+from srvstat.render.text import format_count, instant_text
 
 _NOTHING = "–"  # noqa: RUF001 - a dash to read, not to compute with
 _LEAST_NAME_WIDTH = 20
@@ -50,7 +50,7 @@ def _in_lines(servers: Sequence[ListedServer], screen: Screen, *, is_beside: boo
             table.add_row(Text("\n").join(lines), count, first, last)
         else:
             span = f", {first} to {last}" if server.observations else ""
-            lines.append(Text(f"  {count_of(server.observations, 'observation')}{span}"))
+            lines.append(Text(f"  {format_count(server.observations, 'observation')}{span}"))
             table.add_row(Text("\n").join(lines))
     return table
 

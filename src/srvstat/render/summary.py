@@ -1,7 +1,7 @@
 """What a build reports, as plain lines."""
 
-from srvstat.contract.views import BuildSummary
-from srvstat.render.text import count_of, instant_text
+from srvstat.documents.views import BuildSummary
+from srvstat.render.text import format_count, instant_text
 
 
 def build_summary(output: str, summary: BuildSummary, seconds: float) -> list[str]:
@@ -13,7 +13,7 @@ def build_summary(output: str, summary: BuildSummary, seconds: float) -> list[st
     lines = [
         f"built {output}",
         f"  servers      {summary.servers:,}{withheld}",
-        f"  read         {count_of(summary.read, 'row')} in {shown} s, {rate}",
+        f"  read         {format_count(summary.read, 'row')} in {shown} s, {rate}",
         f"  kept         {summary.kept:,}",
         f"  repeated     {summary.repeated:,}",
         f"  conflicting  {summary.conflicting:,}",
@@ -23,7 +23,7 @@ def build_summary(output: str, summary: BuildSummary, seconds: float) -> list[st
         f"  as of        {instant_text(summary.as_of)}",
     ]
     if summary.stand_ins:
-        what = count_of(summary.stand_ins, "server")
+        what = format_count(summary.stand_ins, "server")
         lines.append(f"  stand-ins    {what} without players.current: the last observation, or 0")
     if summary.first_reject:
         lines.append(f"  first of the rejects: {summary.first_reject}")
@@ -39,7 +39,7 @@ def rows_not_kept(summary: BuildSummary) -> list[str]:
         return []
     reasons = ", ".join(f"{count:,} {why}" for why, count in counts.items() if count)
     first = f"; first of the rejects: {summary.first_reject}" if summary.first_reject else ""
-    return [f"{not_kept:,} of {count_of(summary.read, 'row')} not kept: {reasons}{first}"]
+    return [f"{not_kept:,} of {format_count(summary.read, 'row')} not kept: {reasons}{first}"]
 
 
 def _left_out(summary: BuildSummary) -> str:

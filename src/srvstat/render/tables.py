@@ -5,7 +5,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.contract.views import (
+from srvstat.documents.views import (
     AccessView,
     PlanView,
     ServerDetailView,
@@ -15,7 +15,7 @@ from srvstat.contract.views import (
 from srvstat.render.fields import NOTHING, Fields, fields_grid
 from srvstat.render.listed import listed_table
 from srvstat.render.screen import Screen
-from srvstat.render.text import count_of, duration, instant_text
+from srvstat.render.text import duration, format_count, instant_text
 
 _STAND_IN = "the last observation, or 0 without one"
 
@@ -84,12 +84,16 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
         ("observed", f"{first} to {last}" if first else "nothing"),
         ("observations", f"{view.observations:,}"),
         ("servers", f"{view.server_count:,}" + (f" ({per_game})" if per_game else "")),
-        ("stand-ins", f"{count_of(view.stand_ins, 'current count')}: {_STAND_IN}"),
+        ("stand-ins", f"{format_count(view.stand_ins, 'current count')}: {_STAND_IN}"),
         ("sources", screen.whole(", ".join(view.sources))),
         ("not kept", not_kept),
     ]
     more = view.server_count - len(view.servers)
-    rest = [Text(f"and {count_of(more, 'more server')}; --json names them all")] if more > 0 else []
+    rest = (
+        [Text(f"and {format_count(more, 'more server')}; --json names them all")]
+        if more > 0
+        else []
+    )
     return screen.text(
         fields_grid(fields, screen), Text(), listed_table(view.servers, screen), *rest
     )
@@ -134,7 +138,7 @@ def _permissions(plan: PlanView) -> dict[str, str]:
     return {
         "operations": ", ".join(plan.operations),
         "ranges": ", ".join(plan.ranges),
-        "raw history": count_of(plan.raw_history_days, "day"),
+        "raw history": format_count(plan.raw_history_days, "day"),
         "requests": "no limit" if limit is None else f"{limit:,} a minute",
         "keys": f"{plan.keys:,}",
     }

@@ -57,7 +57,7 @@ def _escape(character: str) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - the last of 4 digits
 
 
-def count_of(number: int, one: str, many: str | None = None) -> str:
+def format_count(number: int, one: str, many: str | None = None) -> str:
     """Write a count with its noun: `1 server`, `2 servers`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
@@ -66,8 +66,8 @@ def duration(milliseconds: int) -> str:
     """Write a length of time in its largest fitting unit: `3 days`, `1 hour`, `90 minutes`."""
     for unit, length in _UNITS:
         if milliseconds == length or milliseconds >= 2 * length:
-            return count_of(milliseconds // length, unit)
-    return count_of(milliseconds // 1000, "second")
+            return format_count(milliseconds // length, unit)
+    return format_count(milliseconds // 1000, "second")
 
 
 def exact_duration(milliseconds: int) -> str:
@@ -77,7 +77,7 @@ def exact_duration(milliseconds: int) -> str:
     for unit, length in (*_UNITS, ("second", 1000), ("millisecond", 1)):
         count, rest = divmod(rest, length)
         if count:
-            words.append(count_of(count, unit))
+            words.append(format_count(count, unit))
     return " ".join(words) or "0 seconds"
 
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from srvstat.contract.instants import InstantError, parse_instant
 from srvstat.contract.requests import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH
+from srvstat.contract.wire import MAX_SAFE_INTEGER
 
-MAX_PLAYERS = 2**53 - 1
-"""The greatest count that a double, and so JSON, holds exactly together with all below it."""
+MAX_PLAYERS = MAX_SAFE_INTEGER
+"""The greatest player count that is accepted."""
 
 IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
 IDENTIFIER_NEEDED = f"1 to {MAX_IDENTIFIER_LENGTH} letters, digits and hyphens are needed"

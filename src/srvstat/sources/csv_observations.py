@@ -155,12 +155,12 @@ def _fields(text: str) -> tuple[str, ...] | None:
     match = _ROW.fullmatch(text)
     if match is None:
         return None
-    quoted, plain = match.groups()[::2], match.groups()[1::2]
-    return tuple(map(_either, quoted, plain))
+    quote_value, plain = match.groups()[::2], match.groups()[1::2]
+    return tuple(map(_either, quote_value, plain))
 
 
-def _either(quoted: str | None, plain: str | None) -> str:
-    return quoted if quoted is not None else plain or ""
+def _either(quote_value: str | None, plain: str | None) -> str:
+    return quote_value if quote_value is not None else plain or ""
 
 
 def _misshape(text: str) -> str:

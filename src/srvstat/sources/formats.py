@@ -2,7 +2,5 @@
 
 from typing import Literal, get_args
 
-STDIN = "-"
-
 Format = Literal["csv", "ndjson"]
 FORMATS: tuple[Format, ...] = get_args(Format)

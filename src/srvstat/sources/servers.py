@@ -66,7 +66,7 @@ def read(source: Source, warn: Callable[[str], None] = lambda _warning: None) ->
     `Source.blocks` refuses.
     """
     found: dict[ServerRecord, int] = {}
-    line_of: dict[tuple[str, str], int] = {}
+    find_line: dict[tuple[str, str], int] = {}
     for line, text in source.lines():
         try:
             record = _record(wire.decode_text(text))
@@ -75,7 +75,7 @@ def read(source: Source, warn: Callable[[str], None] = lambda _warning: None) ->
         if record in found:
             continue
         for name, identifier in (("id", record.id), ("cfxId", record.cfx_id)):
-            first = line_of.setdefault((name, identifier), line)
+            first = find_line.setdefault((name, identifier), line)
             if first != line:
                 raise source.refuse(line, f"{name}: line {first} has the same one")
         found[record] = line
@@ -119,10 +119,10 @@ def _record(value: Any) -> ServerRecord:
     )
 
 
-def _warnings(title: str, line_of: Mapping[ServerRecord, int]) -> Iterator[str]:
+def _warnings(title: str, find_line: Mapping[ServerRecord, int]) -> Iterator[str]:
     """Say which fields do not have the form that clients may expect, in how many servers."""
     for what, is_odd, unchanged in _ODDITIES:
-        odd = [line for record, line in line_of.items() if record.publishable and is_odd(record)]
+        odd = [line for record, line in find_line.items() if record.publishable and is_odd(record)]
         if odd:
             servers = "1 server" if len(odd) == 1 else f"{len(odd):,} servers"
             yield f"{title}: {what} in {servers}, first in line {odd[0]}; {unchanged}"
@@ -163,7 +163,7 @@ def _members(value: Any, what: str, known: tuple[str, ...]) -> Mapping[str, Any]
         raise _FieldError(f"{what}: an object is needed")
     for key in value:
         if key not in known:
-            raise _FieldError(f"{wire.quoted(key)} is not a field of {what}")
+            raise _FieldError(f"{wire.quote_value(key)} is not a field of {what}")
     return value
 
 

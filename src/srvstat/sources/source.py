@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.sources.formats import STDIN, Format
-from srvstat.sources.reading import Input, open_input, title_of
+from srvstat.files.reading import STDIN, Input, format_title, open_input
+from srvstat.sources.formats import Format
 
 _FORMAT_OF: dict[str, Format] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
 # A process substitution such as <(zcat week.gz), or another descriptor that a shell opened.
@@ -65,13 +65,13 @@ class Source:
     @property
     def title(self) -> str:
         """The source's name as text that any file can hold, whatever its bytes."""
-        return title_of(self.name)
+        return format_title(self.name)
 
     @property
     def stored_name(self) -> str:
         """The name that a snapshot keeps: no folder, and no number that a shell has chosen."""
         if self.name == "/dev/stdin":
-            return title_of(STDIN)
+            return format_title(STDIN)
         if _DESCRIPTOR_NAME.fullmatch(self.name):
             return "file descriptor"
         return os.path.basename(self.title)

@@ -1,0 +1,163 @@
+"""Who asks: keys, their plans, and how often each may ask."""
+
+import asyncio
+import hashlib
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from starlette.datastructures import Headers
+
+from srvstat.access import Plan, read_access
+from srvstat.asgi.log import Log
+from srvstat.contract.errors import GatewayUnauthorizedError, RateLimitedError, SourceError
+from srvstat.snapshot.read.connection import Identity, identify_file
+
+KEY_HEADER = "x-gateway-key"
+
+_MINUTE = 60
+_SECONDS_BETWEEN_TRIES = 5.0
+"""So long a file that was refused is left alone. Its permissions may be mended meanwhile."""
+
+
+class TooManyRequestsError(RateLimitedError):
+    """A plan's limit was exceeded; `retry_after` whole seconds later there is room again."""
+
+    def __init__(self, reason: str, retry_after: int) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class Caller(NamedTuple):
+    """Whoever has shown a good key."""
+
+    digest: str
+    """The key's SHA-256 in hexadecimal digits."""
+    plan: Plan | None
+    """None without an access file: everything is allowed."""
+
+    @property
+    def name(self) -> str:
+        """What tells callers apart in the log."""
+        return self.digest[:8]
+
+
+class Counters:
+    """Count the requests of each caller within the last minute, by a clock that nobody sets.
+
+    A request costs the same however many callers there are. A caller without a request for a
+    minute is forgotten.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        # The instants of each caller's requests; the caller who has asked nothing for the longest
+        # time comes first.
+        self._asked: dict[str, deque[float]] = {}
+
+    def count(self, caller: str, most: int) -> None:
+        """Count a request of a caller, who may make `most` a minute.
+
+        The count is kept when `most` changes.
+
+        Raises TooManyRequestsError.
+        """
+        now = self._clock()
+        self._forget_one(now)
+        asked = self._asked.pop(caller, None) or deque()
+        self._asked[caller] = asked
+        while asked and asked[0] <= now - _MINUTE:
+            asked.popleft()
+        if len(asked) >= most:
+            seconds = max(1, math.ceil(asked[-most] + _MINUTE - now))
+            raise TooManyRequestsError(f"more than {most:,} requests a minute", seconds)
+        asked.append(now)
+
+    def _forget_one(self, now: float) -> None:
+        """Forget an idle caller. A request adds at most one, so one is enough."""
+        for caller, asked in self._asked.items():
+            if not asked or asked[-1] <= now - _MINUTE:
+                del self._asked[caller]
+            return
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+
+class Callers:
+    """Judges keys by an access file, which may change, or takes any key without one.
+
+    Raises SourceError for an access file that is refused to begin with.
+    """
+
+    def __init__(self, path: str | None, log: Log) -> None:
+        self._path = path
+        self._log = log
+        self._counters = Counters()
+        self._seen: Identity = identify_file(path) if path else None
+        self._reading: asyncio.Task[None] | None = None
+        self._again_at = math.inf
+        self._told: str | None = None
+        self._access = None if path is None else read_access(path)
+
+    async def known(self, headers: Headers) -> Caller:
+        """Return who asks.
+
+        Raises GatewayUnauthorizedError.
+        """
+        keys = headers.getlist(KEY_HEADER)
+        if len(keys) != 1 or not keys[0]:
+            found = f"{len(keys)} of them" if len(keys) > 1 else "missing or empty"
+            raise GatewayUnauthorizedError(f"the header {KEY_HEADER}: {found}")
+        await self._read_again()
+        # The bytes as they were sent: Starlette decodes headers in this way.
+        key = keys[0].encode("latin-1")
+        if self._access is None:
+            return Caller(hashlib.sha256(key).hexdigest(), None)
+        customer = self._access.customer(key)
+        if customer is None:
+            raise GatewayUnauthorizedError(f"the header {KEY_HEADER}: not a key of the access file")
+        return Caller(customer.sha256.hex(), customer.plan)
+
+    def count(self, caller: Caller) -> None:
+        """Count a request of a caller whose plan has a limit.
+
+        Raises TooManyRequestsError.
+        """
+        most = caller.plan.requests_per_minute if caller.plan else None
+        if most is not None:
+            self._counters.count(caller.digest, most)
+
+    async def _read_again(self) -> None:
+        """Read the access file where it has changed, and have all requests wait for that."""
+        while self._path:
+            if self._reading is None:
+                identity = identify_file(self._path)
+                if identity == self._seen and time.monotonic() < self._again_at:
+                    return
+                self._seen, self._again_at = identity, math.inf
+                self._reading = asyncio.create_task(self._read(self._path))
+            # Another one may have come meanwhile, and the last one must be the one that holds.
+            await asyncio.wait({self._reading})
+
+    async def _read(self, path: str) -> None:
+        told, self._told = self._told, None
+        try:
+            self._access = await asyncio.to_thread(read_access, path)
+        except SourceError as error:
+            self._told = error.reason
+            self._again_at = time.monotonic() + _SECONDS_BETWEEN_TRIES
+            if error.reason != told:
+                self._log.notice(
+                    "a new access file is refused; the old one holds", reason=error.reason
+                )
+        else:
+            self._log.notice("a new access file holds")
+        finally:
+            self._reading = None
+
+    def is_key(self, key: bytes) -> bool:
+        """Say whether a key is one of the access file."""
+        return self._access is not None and self._access.customer(key) is not None

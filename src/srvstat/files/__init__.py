@@ -1,0 +1,1 @@
+"""File handling that all packages share."""

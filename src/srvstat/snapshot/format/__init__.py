@@ -1,0 +1,1 @@
+"""The format of the snapshot file: its tables, rows, encodings and digests."""

@@ -1,0 +1,89 @@
+"""The rows that a snapshot derives from the observations of a server.
+
+A build stores them, and `snapshot verify` compares them with those stored.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from srvstat.snapshot.format.bands import band_rows, divide_into_bands, join_digests, number_values
+from srvstat.snapshot.format.calendar import split_calendar
+from srvstat.snapshot.format.days import DAYS_A_SERVER, derive_days, pack_sum, start_days
+from srvstat.snapshot.format.digest import row_digest
+from srvstat.snapshot.format.packing import pack
+from srvstat.snapshot.format.rows import ServerRow, Value
+
+
+class DerivedColumns(NamedTuple):
+    """The columns of `servers` that lead to the derived rows, and prove them."""
+
+    observation_count: int
+    first_observed_at: int | None
+    last_observed_at: int | None
+    days: bytes
+    day_digests: bytes
+    blocks: bytes
+    block_digests: bytes
+    band_count: int
+    bands: bytes
+    band_digests: bytes
+    player_sum: bytes
+    cumulative: bytes
+    last_players: int | None
+
+
+def derive(
+    server: int,
+    instants: Sequence[int],
+    players: Sequence[int],
+    take: Callable[[str, tuple[Value, ...]], None],
+) -> DerivedColumns:
+    """Return what the row of a server says of its observations, given in the order of instants.
+
+    `take` is called with the name of a table and a row of it, for each derived row of the server:
+    its days, then its calendars, then its bands, each in the order of the table's key.
+    """
+    starts = divide_into_bands(players, sum(1 for _ in start_days(instants)))
+    bands = number_values(sorted(set(players)), starts)
+    days: list[int] = []
+    digests: list[bytes] = []
+    for day in derive_days(server, instants, players, len(starts), bands):
+        take("days", day)
+        days.append(day.server_day % DAYS_A_SERVER)
+        digests.append(row_digest("days", day))
+    calendar, blocks = split_calendar(server, days, digests)
+    for block in blocks:
+        take("calendars", block)
+    rows = list(band_rows(server, players, starts, bands))
+    for row in rows:
+        take("bands", row)
+    return DerivedColumns(
+        len(instants),
+        instants[0] if instants else None,
+        instants[-1] if instants else None,
+        *calendar,
+        len(starts),
+        pack(starts, starts[-1]) if starts else b"",
+        join_digests(rows, len(starts)),
+        pack_sum(sum(players)),
+        _count_bands(players, len(starts), bands),
+        players[-1] if players else None,
+    )
+
+
+def span_observed(servers: Iterable[DerivedColumns | ServerRow]) -> tuple[int | None, int | None]:
+    """Return the first and the last instant at which any of some servers was observed."""
+    firsts, lasts = [], []
+    for server in servers:
+        if server.first_observed_at is not None and server.last_observed_at is not None:
+            firsts.append(server.first_observed_at)
+            lasts.append(server.last_observed_at)
+    return min(firsts, default=None), max(lasts, default=None)
+
+
+def _count_bands(players: Sequence[int], band_count: int, bands: Mapping[int, int]) -> bytes:
+    """Return the packed cumulative histogram of all observations."""
+    counts = Counter(map(bands.__getitem__, players))
+    return pack(list(accumulate(counts[band] for band in range(band_count))), len(players))

@@ -1,0 +1,1 @@
+"""Read a snapshot file; every row is verified against its digest first."""

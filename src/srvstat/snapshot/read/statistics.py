@@ -1,0 +1,93 @@
+"""The statistics of some servers in a window, from the rows at its ends."""
+
+from collections.abc import Sequence
+
+from srvstat.contract.ranges import Window
+from srvstat.snapshot.format.bands import Members
+from srvstat.snapshot.format.days import rank_between, read_last_state, read_state
+from srvstat.snapshot.format.rows import Day, ServerRow
+from srvstat.snapshot.read.verified_rows import ProvedRows
+from srvstat.stats import (
+    Growth,
+    Ranking,
+    Statistics,
+    compute_ranking_statistics,
+    compute_statistics,
+    middle_ranks,
+)
+
+
+def compute_window_statistics(
+    rows: ProvedRows, servers: Sequence[ServerRow], window: Window
+) -> list[Statistics]:
+    """Return the statistics of some servers in a window.
+
+    All that is read comes with three statements: blocks of calendars, days, and bands of several
+    values. What is read does not grow with the length of the window.
+
+    Raises SnapshotError; ValueError, TypeError and LookupError for rows that no build wrote.
+    """
+    ends = rows.ends(servers, window)
+    days = rows.days_at(list(zip(servers, ends, strict=True)))
+    rankings = [
+        _rank(server, of_server, window, rows.bands(server).starts) if of_server else None
+        for server, of_server in zip(servers, days, strict=True)
+    ]
+    members = rows.members(
+        (server, band)
+        for server, ranked in zip(servers, rankings, strict=True)
+        if ranked
+        for band in _wide_bands(rows, server, ranked[0])
+    )
+    return [
+        _statistics(rows, server, *ranked, members) if ranked else compute_statistics(())
+        for server, ranked in zip(servers, rankings, strict=True)
+    ]
+
+
+def _rank(
+    server: ServerRow, ends: Sequence[Day], window: Window, starts: Sequence[int]
+) -> tuple[Ranking, Growth]:
+    """Return the ranking of a window from the days at its ends, or the one at its start alone."""
+    start = read_state(ends[0], window.start, starts)
+    if len(ends) == 1:
+        return rank_between(start, read_last_state(server, starts), starts)
+    return rank_between(start, read_state(ends[1], window.end, starts), starts)
+
+
+def _wide_bands(rows: ProvedRows, server: ServerRow, ranking: Ranking) -> set[int]:
+    """Return the bands of several values in which some figure of a ranking lies."""
+    bands = rows.bands(server)
+    if not bands.digests or not ranking.count:
+        return set()
+    ranks = {0, *middle_ranks(ranking.count), ranking.count - 1}
+    return {band for band in map(ranking.find_band, ranks) if bands.digest(band)}
+
+
+def _statistics(
+    rows: ProvedRows,
+    server: ServerRow,
+    ranking: Ranking,
+    growth: Growth,
+    members: dict[tuple[int, int], Members],
+) -> Statistics:
+    starts = rows.bands(server).starts
+    between: dict[int, Sequence[int]] = {}
+
+    def value_at(rank: int) -> int:
+        band = ranking.find_band(rank)
+        if (server.server, band) not in members:
+            return starts[band]
+        if band not in between:
+            of_band = members[server.server, band]
+            between[band] = of_band.between(*ranking.find_members(band))
+        within = rank - ranking.count_below(band)
+        if within == 0:
+            return starts[band] + min(between[band])
+        if within == len(between[band]) - 1:
+            return starts[band] + max(between[band])
+        # The two middle ranks often share a band; sorting it again takes next to no time.
+        between[band] = sorted(between[band])
+        return starts[band] + between[band][within]
+
+    return compute_ranking_statistics(ranking, value_at, growth)

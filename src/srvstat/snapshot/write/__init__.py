@@ -1,0 +1,1 @@
+"""Write a snapshot file from sources."""

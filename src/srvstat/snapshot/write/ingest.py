@@ -1,0 +1,107 @@
+"""Read the sources of a build, and stage what of them is to be kept."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import compress
+from typing import Any
+
+from srvstat.contract.errors import SourceError
+from srvstat.contract.instants import YEAR_2001
+from srvstat.snapshot.write.rejects import Rejects
+from srvstat.snapshot.write.staging import Staging
+from srvstat.sources import observations
+from srvstat.sources.batch import Batch
+from srvstat.sources.servers import ServerRecord
+from srvstat.sources.source import Source
+
+Progress = Callable[[str, int, int], None]
+"""Told what is under way, `reading` or `storing`, and the bytes of files and rows just done."""
+
+
+class Intake:
+    """Reads one source after another and stages the observations that are to be kept."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        records: Sequence[ServerRecord],
+        sources: Sequence[Source],
+        as_of: int | None,
+    ) -> None:
+        published_ids = sorted(record.id for record in records if record.publishable)
+        self.keys = {server_id: key for key, server_id in enumerate(published_ids, 1)}
+        self.sources = sources
+        self.as_of = as_of
+        self.staging = Staging(connection)
+        self.rejects = Rejects(connection, sources)
+        self.rows = 0
+        self.left_out: Counter[str] = Counter()
+        self.warnings: list[str] = []
+        self.withheld = {record.id for record in records if not record.publishable}
+
+    def read(self, progress: Progress, *, strict: bool) -> None:
+        """Read all sources, or up to a row that `strict` refuses.
+
+        Raises SourceError, with `strict` also for a last line that may be cut off.
+        """
+        for number, source in enumerate(self.sources):
+            latest = self._read(number, source, progress, strict=strict)
+            if strict and self.rejects.malformed:
+                return
+            if latest is not None and latest < YEAR_2001:
+                self.warnings.append(
+                    f"{source.title}: every integer instant lies before 2001; are these seconds?"
+                    " They are read as milliseconds"
+                )
+
+    def _read(self, number: int, source: Source, progress: Progress, *, strict: bool) -> int | None:
+        """Read one source and return the latest of its instants that are written as integers."""
+        warnings: list[str] = []
+        counted = replace(
+            source,
+            on_bytes=lambda count: progress("reading", count, 0),
+            on_warning=warnings.append,
+        )
+        latest = None
+        for batch in observations.read(counted):
+            self.rejects.add_batch(number, batch)
+            self._take(batch, self.rejects.places(number, batch))
+            if batch.latest_integer is not None:
+                latest = max(latest or 0, batch.latest_integer)
+            rows = len(batch.server_ids) + len(batch.rejects)
+            self.rows += rows
+            progress("reading", 0, rows)
+            if strict and batch.rejects:
+                break
+        if strict and warnings:
+            raise SourceError(warnings[0])
+        self.warnings += warnings
+        return latest
+
+    def _take(self, batch: Batch, places: Sequence[int]) -> None:
+        """Stage the observations of servers we have up to as_of."""
+        if not batch.server_ids:
+            return
+        columns: list[Sequence[Any]] = [
+            list(map(self.keys.get, batch.server_ids)),
+            batch.instants,
+            batch.players,
+            places,
+        ]
+        if None in columns[0] or (self.as_of is not None and max(batch.instants) > self.as_of):
+            is_kept = [*map(self._keep_or_count, batch.server_ids, batch.instants)]
+            columns = [list(compress(column, is_kept)) for column in columns]
+        self.staging.add(*columns)
+
+    def _keep_or_count(self, server_id: str, instant: int) -> bool:
+        """Say whether an observation is to be kept, and count it among those left out if not."""
+        if server_id not in self.keys:
+            is_withheld = server_id in self.withheld
+            self.left_out["not publishable" if is_withheld else "not in the servers file"] += 1
+            return False
+        if self.as_of is not None and instant > self.as_of:
+            self.left_out["after as_of"] += 1
+            return False
+        return True

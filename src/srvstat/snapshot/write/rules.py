@@ -1,0 +1,95 @@
+"""What a build refuses although its sources can be read."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple, Self
+
+from srvstat.contract.errors import SourceError
+from srvstat.snapshot.format.derive import span_observed
+from srvstat.snapshot.write.ingest import Intake
+from srvstat.snapshot.write.store import Stored
+from srvstat.sources.servers import ServerRecord
+from srvstat.sources.source import Source
+
+_LIMIT = re.compile(
+    r"(?P<rows>0|[1-9][0-9]{0,15})|(?P<percent>(0|[1-9][0-9]?|100)(\.[0-9]{1,15})?)%"
+)
+
+
+class RejectLimit(NamedTuple):
+    """How many of the rows read may be malformed: a number of them, or a share."""
+
+    text: str
+    rows: int | None
+    share: Fraction
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read a limit such as `5` or `2.5%`.
+
+        Raises ValueError.
+        """
+        found = _LIMIT.fullmatch(text)
+        if not found:
+            raise ValueError("a number of rows or a percentage is needed, such as 100 or 2.5%")
+        if found["rows"]:
+            return cls(text, int(found["rows"]), Fraction(0))
+        share = Fraction(found["percent"]) / 100
+        if share > 1:
+            raise ValueError("at most 100% is possible")
+        return cls(text, None, share)
+
+    def is_exceeded(self, rejected: int, read: int) -> bool:
+        """Say whether too many of the rows read were rejected."""
+        return rejected > (self.share * read if self.rows is None else self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the options of a build refuse and allow."""
+
+    strict: bool
+    max_rejected: RejectLimit | None
+    allow_empty: bool
+
+
+class RowsRefusedError(SourceError):
+    """All rows were read, and what became of them is refused."""
+
+
+def judge_servers(source: Source, records: Sequence[ServerRecord], rules: Rules) -> None:
+    """Refuse a servers file of which every request would be answered with SERVER_NOT_FOUND.
+
+    Raises SourceError.
+    """
+    if rules.allow_empty or any(record.publishable for record in records):
+        return
+    what = "no publishable server" if records else "no server records"
+    raise SourceError(
+        f"{source.title}: {what}, so every answer would be SERVER_NOT_FOUND;"
+        " --allow-empty builds such a snapshot"
+    )
+
+
+def judge_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str | None) -> int:
+    """Return the as_of of the snapshot, unless what became of the rows is refused.
+
+    Raises RowsRefusedError.
+    """
+    rejected, limit = intake.rejects.malformed, rules.max_rejected
+    first = f"; first of the rejects: {first_reject}" if rejected else ""
+    if limit is not None and limit.is_exceeded(rejected, intake.rows):
+        raise RowsRefusedError(
+            f"{rejected:,} of {intake.rows:,} rows were rejected, and --max-rejected allows"
+            f" {limit.text}{first}"
+        )
+    _, last = span_observed(stored.derived.values())
+    as_of = last if intake.as_of is None else intake.as_of
+    if as_of is not None and (last is not None or rules.allow_empty):
+        return as_of
+    counts = {"rejected": rejected, **dict(sorted(intake.left_out.items()))}
+    why = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    remedy = first or "; --allow-empty with --as-of TIME builds an empty snapshot"
+    raise RowsRefusedError(f"no observation was kept: {why or 'there are no rows'}{remedy}")

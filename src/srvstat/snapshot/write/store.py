@@ -1,0 +1,114 @@
+"""Store what was staged: the observations, and the rows that are derived from them."""
+
+import sqlite3
+from collections.abc import Mapping
+from itertools import chain, repeat
+from typing import NamedTuple
+
+from srvstat.contract.errors import SourceError
+from srvstat.contract.instants import format_instant
+from srvstat.contract.ranges import DAY_MS
+from srvstat.snapshot.format.days import DAYS_A_SERVER
+from srvstat.snapshot.format.derive import DerivedColumns, derive
+from srvstat.snapshot.format.rows import Day, Value
+from srvstat.snapshot.write.ingest import Intake, Progress
+from srvstat.snapshot.write.staging import Series
+
+MOST_OBSERVATIONS_A_DAY = 1_000_000
+"""So that no row of `days` is longer than what a reader takes."""
+
+MOST_DAYS = 100_000
+"""Of one server, for the same of its calendar."""
+
+_ROWS_A_STATEMENT = 100
+"""One statement for many rows takes half the time of as many statements."""
+
+_ROWS_A_REPORT = 10_000
+"""Servers can be many and small, and drawing takes longer than storing one."""
+
+
+class Stored(NamedTuple):
+    """What became of the observations staged.
+
+    By the keys of the servers: what each row of `servers` says of its observations, and the players
+    of the last one, where there is one.
+    """
+
+    derived: Mapping[int, DerivedColumns]
+    last_players: Mapping[int, int]
+    kept: int
+    repeated: int
+
+
+def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) -> Stored:
+    """Store all that is staged, in the order of the tables' keys.
+
+    Raises SourceError for a server with more observations in a day than a snapshot takes.
+    """
+    derived: dict[int, DerivedColumns] = {}
+    last_players: dict[int, int] = {}
+    kept = repeated = told = 0
+    for server_id, key in intake.keys.items():
+        series = intake.staging.series(key)
+        for place, instant, players, standing_players in series.repeats:
+            if players == standing_players:
+                repeated += 1
+            else:
+                text = f"{server_id},{instant},{players}"
+                intake.rejects.add_conflict(place, standing_players, text)
+        if series.instants:
+            _insert_observations(connection, key, series)
+            last_players[key] = series.players[-1]
+            kept += len(series.instants)
+        derived[key] = _derive(connection, server_id, key, series)
+        if kept - told >= _ROWS_A_REPORT:
+            progress("storing", 0, kept - told)
+            told = kept
+    return Stored(derived, last_players, kept, repeated)
+
+
+def _insert_observations(connection: sqlite3.Connection, key: int, series: Series) -> None:
+    instants, players = series.instants, series.players
+    many = len(instants) - len(instants) % _ROWS_A_STATEMENT
+    for rows, start, end in ((_ROWS_A_STATEMENT, 0, many), (1, many, len(instants))):
+        values = ", ".join(["(?, ?, ?)"] * rows)
+        parts = (
+            zip(repeat(key, rows), instants[at : at + rows], players[at : at + rows], strict=True)
+            for at in range(start, end, rows)
+        )
+        connection.executemany(
+            f"INSERT INTO observations VALUES {values}",  # noqa: S608 - question marks
+            (list(chain.from_iterable(part)) for part in parts),
+        )
+
+
+def _derive(
+    connection: sqlite3.Connection, server_id: str, key: int, series: Series
+) -> DerivedColumns:
+    """Store all that is derived from the observations of a server."""
+    days = 0
+
+    def insert(table: str, row: tuple[Value, ...]) -> None:
+        nonlocal days
+        if isinstance(row, Day):
+            _check_day(server_id, row, days)
+            days += 1
+        marks = ", ".join("?" * len(row))
+        connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - names of ours
+
+    return derive(key, series.instants, series.players, insert)
+
+
+def _check_day(server_id: str, day: Day, days_before: int) -> None:
+    if day.observation_count > MOST_OBSERVATIONS_A_DAY:
+        number = day.server_day % DAYS_A_SERVER
+        raise SourceError(
+            f"server {server_id} has {day.observation_count:,} observations on"
+            f" {format_instant(number * DAY_MS)[:10]}; a snapshot takes up to"
+            f" {MOST_OBSERVATIONS_A_DAY:,} a day"
+        )
+    if days_before == MOST_DAYS:
+        raise SourceError(
+            f"server {server_id} was observed on more than {MOST_DAYS:,} days, the most that a"
+            " snapshot takes"
+        )

@@ -1,0 +1,236 @@
+"""A load client: many connections to one server on loopback, in a process of its own.
+
+Plain sockets and ready-made bytes, because what is measured is the server: a core of this client
+asks tens of thousands of times a second, and `Outcome.busy` says how much of the core it used. A
+connection has one request under way at a time.
+"""
+
+import heapq
+import multiprocessing
+import os
+import selectors
+import socket
+import time
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from itertools import cycle
+
+from support.answers import answer_in
+from support.loads import MOST_TOLD, Cut, Exchange, Load, Outcome
+
+PATIENCE = 30.0
+"""Seconds after the time is up in which requests under way may still be answered."""
+
+_MOST_BYTES = 1 << 18
+
+Client = Callable[[Load], "Future[Outcome]"]
+
+
+@contextmanager
+def client(core: int | None = None) -> Iterator[Client]:
+    """Start a client in a process of its own, on one core where a core can be chosen."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=_pin, initargs=(core,)) as process:
+        process.submit(os.getpid).result()
+        yield lambda load: process.submit(ask, load)
+
+
+def _pin(core: int | None) -> None:
+    if core is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+
+
+def ask(load: Load) -> Outcome:
+    """Ask in this process."""
+    return _Asking(load).outcome()
+
+
+class _Connection:
+    """A connection, what it asks next, and what it has received of the answer."""
+
+    def __init__(self, turn: Iterator[Exchange]) -> None:
+        self.turn = turn
+        self.due = 0.0
+        self.socket: socket.socket | None = None
+        self.exchange: Exchange | None = None
+        """The request under way."""
+        self.sent_at = 0.0
+        self.answers_before = 0
+        self.received = b""
+
+
+class _Asking:
+    """One load, from its first request to its last answer."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._selector = selectors.DefaultSelector()
+        self._waiting: list[tuple[float, int, _Connection]] = []
+        self._under_way = self._wrong_count = self._refused = self._reopened = 0
+        self._latencies = array("d")
+        self._most_between = 0
+        self._statuses: Counter[int] = Counter()
+        self._wrong: list[str] = []
+        self._cuts: list[Cut] = []
+
+    def outcome(self) -> Outcome:
+        load = self._load
+        connections = [
+            _Connection(cycle(turn) if load.is_repeated else iter(turn)) for turn in load.turns
+        ]
+        if load.first:
+            for number, connection in enumerate(connections):
+                self._ask_first(number, connection, load.first)
+        cpu, started = time.process_time(), time.monotonic()
+        last = started
+        for number, connection in enumerate(connections):
+            # Connections that pause begin one after another, not all at once.
+            connection.due = started + load.pause * number / len(connections)
+            heapq.heappush(self._waiting, (connection.due, number, connection))
+        while (now := time.monotonic()) < started + load.seconds + PATIENCE:
+            self._begin_what_is_due(now, ends_at=started + load.seconds)
+            if not self._under_way and not self._waiting:
+                break
+            next_due = self._waiting[0][0] - now if self._waiting else PATIENCE
+            for key, _ in self._selector.select(max(next_due, 0)):
+                self._receive(key.data)
+                last = time.monotonic()
+        busy = (time.process_time() - cpu) / max(time.monotonic() - started, 1e-9)
+        self._close_all()
+        return Outcome(
+            len(self._latencies),
+            last - started,
+            self._latencies,
+            self._statuses,
+            self._wrong,
+            self._wrong_count,
+            self._cuts,
+            self._refused,
+            self._reopened,
+            busy,
+            self._most_between,
+        )
+
+    def _ask_first(self, number: int, connection: _Connection, first: Exchange) -> None:
+        """Open a connection, and ask something on it that is no part of what is measured."""
+        opened = self._opened(number, connection)
+        opened.setblocking(True)
+        opened.sendall(first.request)
+        received = b""
+        while (answer := answer_in(received, is_head=False)) is None:
+            part = opened.recv(_MOST_BYTES)
+            received += part
+            if not part:
+                raise ConnectionError(f"{first.name}: closed")
+        if wrong := first.wrong_with(answer.status, answer.body):
+            self._tell(f"{first.name}: {wrong}")
+        opened.setblocking(False)
+
+    def _begin_what_is_due(self, now: float, ends_at: float) -> None:
+        if now >= ends_at:
+            self._waiting.clear()
+        while self._waiting and self._waiting[0][0] <= now:
+            _, number, connection = heapq.heappop(self._waiting)
+            self._send(number, connection)
+
+    def _send(self, number: int, connection: _Connection) -> None:
+        exchange = next(connection.turn, None)
+        if exchange is None:
+            self._close(connection)
+            return
+        connection.exchange, connection.received = exchange, b""
+        self._under_way += 1
+        try:
+            opened = connection.socket or self._opened(number, connection)
+            connection.sent_at = time.monotonic()
+            connection.answers_before = len(self._latencies)
+            opened.sendall(exchange.request)
+        except ConnectionRefusedError:
+            self._refused += 1
+            self._under_way -= 1
+        except OSError:
+            self._cut(connection)
+
+    def _opened(self, number: int, connection: _Connection) -> socket.socket:
+        opened = socket.create_connection(("127.0.0.1", self._load.port), timeout=PATIENCE)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        opened.setblocking(False)
+        self._selector.register(opened, selectors.EVENT_READ, (number, connection))
+        connection.socket = opened
+        return opened
+
+    def _receive(self, data: tuple[int, _Connection]) -> None:
+        number, connection = data
+        if connection.socket is None:
+            return
+        try:
+            received = connection.socket.recv(_MOST_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            received = b""
+        if connection.exchange is None:
+            self._reopened += not received
+            if received:
+                self._tell("more than an answer", received)
+            self._close(connection)
+        elif not received:
+            self._cut(connection)
+        else:
+            connection.received += received
+            self._take(number, connection, connection.exchange)
+
+    def _take(self, number: int, connection: _Connection, exchange: Exchange) -> None:
+        """Judge the answer, if it is whole, and have the next request wait for its time."""
+        try:
+            answer = answer_in(connection.received, is_head=exchange.request.startswith(b"HEAD "))
+        except ValueError as error:
+            self._tell(f"{exchange.name}: {error}", connection.received)
+            self._under_way -= 1
+            self._close(connection)
+            return
+        if answer is None:
+            return
+        now = time.monotonic()
+        between = len(self._latencies) - connection.answers_before
+        self._most_between = max(self._most_between, between)
+        self._latencies.append(now - (connection.due if self._load.pause else connection.sent_at))
+        self._statuses[answer.status] += 1
+        if wrong := exchange.wrong_with(answer.status, answer.body):
+            self._tell(f"{exchange.name}: {wrong}")
+        connection.exchange = None
+        self._under_way -= 1
+        if answer.is_last:
+            self._close(connection)
+        connection.due = connection.due + self._load.pause if self._load.pause else now
+        heapq.heappush(self._waiting, (connection.due, number, connection))
+
+    def _tell(self, what: str, received: bytes = b"") -> None:
+        self._wrong_count += 1
+        if len(self._wrong) < MOST_TOLD:
+            self._wrong.append(f"{what} {received[:400]!r}" if received else what)
+
+    def _cut(self, connection: _Connection) -> None:
+        assert connection.exchange is not None
+        cut = Cut(connection.exchange.name, connection.sent_at, connection.received)
+        self._cuts.append(cut)
+        self._under_way -= 1
+        self._close(connection)
+
+    def _close(self, connection: _Connection) -> None:
+        connection.exchange = None
+        if connection.socket is not None:
+            self._selector.unregister(connection.socket)
+            connection.socket.close()
+            connection.socket = None
+
+    def _close_all(self) -> None:
+        for key in list(self._selector.get_map().values()):
+            _, connection = key.data
+            if connection.exchange is not None:
+                self._tell(f"{connection.exchange.name}: no answer in time", connection.received)
+            self._close(connection)
+        self._selector.close()

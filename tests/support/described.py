@@ -1,0 +1,149 @@
+"""The derived rows of a snapshot as schema.sql describes them, from the observations alone."""
+
+import sqlite3
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from itertools import groupby
+from typing import Any
+
+from conftest import DAY
+from srvstat.snapshot.format.digest import row_digest
+
+_Rows = list[tuple[Any, ...]]
+
+
+def stored_rows(path: str) -> dict[str, _Rows]:
+    """Return the derived rows of a snapshot by their tables, and what leads to them."""
+    queries = {
+        "days": "SELECT * FROM days ORDER BY server_day",
+        "calendars": "SELECT * FROM calendars ORDER BY server_block",
+        "bands": "SELECT * FROM bands ORDER BY server_band",
+        "servers": (
+            "SELECT server, observation_count, first_observed_at, last_observed_at, days,"
+            " day_digests, blocks, block_digests, band_count, bands, band_digests,"
+            " player_sum, cumulative, last_players"
+            " FROM servers ORDER BY server"
+        ),
+    }
+    with closing(sqlite3.connect(path)) as connection:
+        return {table: connection.execute(sql).fetchall() for table, sql in queries.items()}
+
+
+def described_rows(path: str) -> dict[str, _Rows]:
+    """Return the same rows from the observations of a snapshot."""
+    with closing(sqlite3.connect(path)) as connection:
+        servers = connection.execute("SELECT server FROM servers ORDER BY server").fetchall()
+        rows = connection.execute("SELECT * FROM observations ORDER BY 1, 2").fetchall()
+    found: dict[str, _Rows] = {"days": [], "calendars": [], "bands": [], "servers": []}
+    for (key,) in servers:
+        _describe(key, [(at, players) for server, at, players in rows if server == key], found)
+    return found
+
+
+def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows]) -> None:
+    instants, players = [at for at, _ in pairs], [value for _, value in pairs]
+    groups = described_bands(players, len({at // DAY for at in instants}))
+    days = _days(key, pairs, [group[0] for group in groups])
+    numbers = [row[0] % 10_000_000 for row in days]
+    digests = [row_digest("days", row) for row in days]
+    recent = max(len(days) // 32 - 1, 0) * 32
+    blocks = [slice(start, start + 32) for start in range(0, recent, 32)]
+    calendars = [
+        (key * 10_000 + number, packed(numbers[block]), b"".join(digests[block]))
+        for number, block in enumerate(blocks)
+    ]
+    edges = [day for block in blocks for day in (numbers[block][0], numbers[block][-1])]
+    bands = {
+        number: (key * 1_000_000 + number, *_members(group, players))
+        for number, group in enumerate(groups)
+        if len(group) > 1
+    }
+    of_bands = [
+        row_digest("bands", bands[at]) if at in bands else bytes(16) for at in range(len(groups))
+    ]
+    found["days"] += days
+    found["calendars"] += calendars
+    found["bands"] += bands.values()
+    found["servers"].append(
+        (
+            *(key, len(pairs), min(instants, default=None), max(instants, default=None)),
+            *(packed(numbers[recent:]), b"".join(digests[recent:]), packed(edges)),
+            b"".join(row_digest("calendars", row) for row in calendars),
+            *(len(groups), packed([group[0] for group in groups])),
+            b"".join(of_bands) if bands else b"",
+            sum_described(players),
+            cumulative_described(players, [group[0] for group in groups]),
+            players[-1] if players else None,
+        )
+    )
+
+
+def described_bands(players: Sequence[int], days: int) -> list[list[int]]:
+    """Return the values of each band of a server, observed on so many days."""
+    counts = Counter(players)
+    if not counts:
+        return []
+    a_day = len(players) // days
+    if len(counts) <= 4096 and len(counts) <= 16 * a_day:
+        return [[value] for value in sorted(counts)]
+    wanted = max(sorted([16, a_day, 512])[1], len(players) // 100_000)
+    groups: list[list[int]] = []
+    for value in sorted(counts):
+        # A full band takes no more values, and one value that fills a band shares none.
+        last = sum(counts[other] for other in groups[-1]) if groups else len(players)
+        if last * wanted >= len(players) or counts[value] * wanted >= len(players):
+            groups.append([])
+        groups[-1].append(value)
+    return groups
+
+
+def _members(group: Sequence[int], players: Sequence[int]) -> tuple[int, bytes]:
+    members = [value - group[0] for value in players if group[0] <= value <= group[-1]]
+    return len(members), packed(members)
+
+
+def _days(key: int, pairs: Sequence[tuple[int, int]], starts: Sequence[int]) -> _Rows:
+    found: _Rows = []
+    for day, of_day in groupby(pairs, key=lambda pair: pair[0] // DAY):
+        times, players = map(list, zip(*of_day, strict=True))
+        before = [value for at, value in pairs if at < day * DAY]
+        after = [value for at, value in pairs if at >= (day + 1) * DAY]
+        prefix = before + players[: len(players) // 2]
+        found.append(
+            (
+                key * 10_000_000 + day,
+                len(players),
+                packed([at - day * DAY for at in times], DAY),
+                packed(players),
+                before[-1] if before else None,
+                after[0] if after else None,
+                len(prefix),
+                sum_described(prefix),
+                cumulative_described(prefix, starts),
+            )
+        )
+    return found
+
+
+def sum_described(players: Sequence[int]) -> bytes:
+    """Return the sum of players as bytes."""
+    total = sum(players)
+    return total.to_bytes(-(-total.bit_length() // 8), "little")
+
+
+def cumulative_described(players: Sequence[int], starts: Sequence[int]) -> bytes:
+    """Return how many of some players lie in each band or before it."""
+    ranked = sorted(players)
+    below = [bisect_right(ranked, start - 1) for start in starts[1:]]
+    return packed([*below, len(ranked)], len(ranked)) if starts else b""
+
+
+def packed(numbers: Sequence[int], greatest: int | None = None) -> bytes:
+    """Return numbers as bytes, all of the fewest bytes that hold the greatest."""
+    if not numbers:
+        return b""
+    most = max(numbers) if greatest is None else greatest
+    width = next(width for width in (1, 2, 4, 8) if most < 256**width)
+    return b"".join(number.to_bytes(width, "little") for number in numbers)

@@ -1,0 +1,131 @@
+"""Snapshots that were changed after they were built, with their digests or without."""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple
+
+from srvstat.snapshot.format.bands import BANDS_A_SERVER
+from srvstat.snapshot.format.calendar import BLOCKS_A_SERVER, split_calendar
+from srvstat.snapshot.format.days import DAYS_A_SERVER
+from srvstat.snapshot.format.digest import DIGEST_BYTES, build_directory, row_digest, seal
+from srvstat.snapshot.format.rows import FileRow, ServerRow
+
+_Row = tuple[Any, ...]
+
+
+def change(path: str, sql: str) -> None:
+    """Run SQL on a snapshot, past the checks of its tables, which look untouched afterwards."""
+    with _unchecked(path) as connection:
+        connection.executescript(sql)
+
+
+def forge(path: str, sql: str) -> None:
+    """Change a snapshot with SQL, and make all digests and calendars fit what it left.
+
+    What the SQL itself changed stays as it is. A row that it deleted keeps its digest above.
+    """
+    with _unchecked(path) as connection:
+        before = _read_tables(connection)
+        connection.executescript(sql)
+        with connection:
+            _reseal(connection, before)
+
+
+@contextmanager
+def _unchecked(path: str) -> Iterator[sqlite3.Connection]:
+    """Open a snapshot whose tables take any value until the block ends."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        schema = connection.execute("SELECT sql, name FROM sqlite_schema").fetchall()
+        connection.execute("PRAGMA writable_schema = ON")
+        for old, new in ((") STRICT,", ")"), (") STRICT", ")"), ("NOT NULL", "")):
+            connection.execute("UPDATE sqlite_schema SET sql = replace(sql, ?, ?)", (old, new))
+    with closing(sqlite3.connect(path)) as connection:
+        yield connection
+        connection.execute("PRAGMA writable_schema = ON")
+        with connection:
+            connection.executemany("UPDATE sqlite_schema SET sql = ? WHERE name = ?", schema)
+
+
+class _Tables(NamedTuple):
+    """The rows that hold digests of others, by their keys."""
+
+    servers: Mapping[int, ServerRow]
+    calendars: Mapping[int, _Row]
+
+
+def _read_tables(connection: sqlite3.Connection) -> _Tables:
+    servers = map(ServerRow._make, connection.execute("SELECT * FROM servers ORDER BY server"))
+    calendars = connection.execute("SELECT * FROM calendars")
+    return _Tables({row.server: row for row in servers}, {row[0]: row for row in calendars})
+
+
+def _reseal(connection: sqlite3.Connection, before: _Tables) -> None:
+    after = _read_tables(connection)
+    days: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
+    for row in connection.execute("SELECT * FROM days ORDER BY server_day"):
+        server, day = divmod(row[0], DAYS_A_SERVER)
+        days[server].append((day, row_digest("days", row)))
+    bands: defaultdict[int, dict[int, bytes]] = defaultdict(dict)
+    for row in connection.execute("SELECT * FROM bands"):
+        server, band = divmod(row[0], BANDS_A_SERVER)
+        bands[server][band] = row_digest("bands", row)
+    servers = []
+    for key, row in after.servers.items():
+        calendar = _calendar(connection, key, days[key], before.calendars, after.calendars)
+        fitting = row._replace(**calendar, band_digests=_band_digests(row.band_digests, bands[key]))
+        servers.append(_keep_changes(before.servers.get(key, row), row, fitting))
+    _insert(connection, "servers", servers)
+    directory = build_directory(servers)
+    _insert(connection, "directory", directory)
+    of_buckets = b"".join(row_digest("directory", row) for row in directory)
+    own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
+    own = seal(own._replace(bucket_digests=of_buckets))
+    query = "UPDATE snapshot SET bucket_digests = ?, root = ?, digest = ?"
+    connection.execute(query, (own.bucket_digests, own.root, own.digest))
+
+
+def _calendar(
+    connection: sqlite3.Connection,
+    server: int,
+    days: Sequence[tuple[int, bytes]],
+    before: Mapping[int, _Row],
+    after: Mapping[int, _Row],
+) -> dict[str, Any]:
+    """Store the calendar of a server but for the rows that were changed, and return its columns."""
+    columns, made = split_calendar(server, [day for day, _ in days], [each for _, each in days])
+    rows: list[_Row] = list(made)
+    stored = [
+        row if after.get(row[0]) == before.get(row[0]) else after.get(row[0], row) for row in rows
+    ]
+    deleted = before.keys() - after.keys()
+    _insert(connection, "calendars", [row for row in stored if row[0] not in deleted])
+    # Days that are gone fill fewer rows.
+    of_server = {key for key in before if key // BLOCKS_A_SERVER == server}
+    unused = of_server - {row[0] for row in rows}
+    connection.executemany(
+        "DELETE FROM calendars WHERE server_block = ?", [(key,) for key in unused]
+    )
+    digests = b"".join(row_digest("calendars", row) for row in stored)
+    return columns._replace(block_digests=digests)._asdict()
+
+
+def _band_digests(stored: bytes, of_rows: Mapping[int, bytes]) -> bytes:
+    digests = bytearray(stored)
+    for band, digest in of_rows.items():
+        if band * DIGEST_BYTES < len(digests):
+            digests[band * DIGEST_BYTES : (band + 1) * DIGEST_BYTES] = digest
+    return bytes(digests)
+
+
+def _keep_changes(before: ServerRow, after: ServerRow, fitting: ServerRow) -> ServerRow:
+    return ServerRow._make(
+        fit if now == was else now for was, now, fit in zip(before, after, fitting, strict=True)
+    )
+
+
+def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[_Row]) -> None:
+    if rows:
+        marks = ", ".join("?" * len(rows[0]))
+        connection.executemany(f"REPLACE INTO {table} VALUES ({marks})", rows)  # noqa: S608 - names of ours

@@ -1,0 +1,153 @@
+"""Ways to turn a real snapshot into one that does harm."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, schema
+from support.forging import change, forge
+
+Harm = Callable[[Path], None]
+
+PAGE = 16_384
+_INTERIOR = b"\x05"
+
+_TABLES = ("snapshot", "directory", "servers", "calendars", "bands", "observations", "days")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        yield connection
+
+
+def by_sql(*statements: str) -> Harm:
+    """Run statements, which may change `sqlite_schema` too."""
+
+    def harm(path: Path) -> None:
+        for statement in statements:
+            with _opened(path) as connection:
+                connection.execute(statement)
+
+    return harm
+
+
+def in_place_of(table: str, sql: str) -> Harm:
+    """Drop a table and put an entry in the schema that bears its name, without asking SQLite."""
+    entry = f"INSERT INTO sqlite_schema VALUES ('table', '{table}', '{table}', 0, '{sql}')"
+    return by_sql(f"DROP TABLE {table}", entry)
+
+
+def changed(sql: str) -> Harm:
+    """Change rows past the checks of their tables."""
+    return lambda path: change(str(path), sql)
+
+
+def without_indexes(statement: str) -> Harm:
+    """Run a statement while the tables have no indexes, which come back as they were."""
+
+    def harm(path: Path) -> None:
+        with _opened(path) as connection:
+            entries = connection.execute("SELECT * FROM sqlite_schema").fetchall()
+            connection.execute("DELETE FROM sqlite_schema WHERE type = 'index'")
+            connection.execute("UPDATE sqlite_schema SET sql = replace(sql, 'UNIQUE', '')")
+        with _opened(path) as connection:
+            connection.execute(statement)
+        with _opened(path) as connection:
+            connection.execute("DELETE FROM sqlite_schema")
+            connection.executemany("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", entries)
+
+    return harm
+
+
+def header(at: int, data: bytes) -> Harm:
+    """Overwrite a part of the file's header."""
+
+    def harm(path: Path) -> None:
+        _overwrite(path, at, data)
+
+    return harm
+
+
+def _overwrite(path: Path, at: int, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def _place_of(path: Path, table: str) -> int:
+    """Return where a table's first page begins."""
+    with closing(sqlite3.connect(path)) as connection:
+        query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        (page,) = connection.execute(query, (table,)).fetchone()
+    return (int(page) - 1) * PAGE
+
+
+def own_child(table: str) -> Harm:
+    """Make a table's first page an interior one, whose only child is the page itself."""
+
+    def harm(path: Path) -> None:
+        place = _place_of(path, table)
+        itself = (place // PAGE + 1).to_bytes(4)
+        header = _INTERIOR + bytes(4) + PAGE.to_bytes(2) + bytes(1) + itself
+        _overwrite(path, place, header)
+
+    return harm
+
+
+def last_child(table: str, of: str) -> Harm:
+    """Let the last child of a table's first page, which has some, be a page of another table."""
+
+    def harm(path: Path) -> None:
+        place, child = _place_of(path, table), _place_of(path, of)
+        with open(path, "rb") as file:
+            file.seek(place)
+            assert file.read(1) == _INTERIOR
+        _overwrite(path, place + 8, (child // PAGE + 1).to_bytes(4))
+
+    return harm
+
+
+def of_utf_16(path: Path) -> None:
+    """Write the same rows to a file of another encoding."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in _TABLES}
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(f"PRAGMA encoding = 'UTF-16le'; PRAGMA page_size = {PAGE}")
+        connection.executescript(schema())
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+        for name, of_table in rows.items():
+            values = ", ".join("?" * len(of_table[0]))
+            connection.executemany(f"INSERT INTO {name} VALUES ({values})", of_table)
+
+
+def interrupted(path: Path) -> None:
+    """Leave what a writer leaves that is killed: half of what it wrote, and its journal."""
+    work = path.with_name("work.db")
+    shutil.copy(path, work)
+    with closing(sqlite3.connect(work, isolation_level=None)) as connection:
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("BEGIN")
+        connection.execute("UPDATE observations SET players = players + 1")
+        connection.execute("UPDATE days SET prefix_count = prefix_count + 1")
+        shutil.copy(work, path)
+        shutil.copy(f"{work}-journal", f"{path}-journal")
+    work.unlink()
+
+
+def grown_by_nothing(path: Path) -> None:
+    """Add 200 MB of empty pages, as the header says."""
+    pages = path.stat().st_size // PAGE + 12_800
+    os.truncate(path, pages * PAGE)
+    _overwrite(path, 28, pages.to_bytes(4))
+
+
+def forged(sql: str) -> Harm:
+    """Change rows, and make every digest anew."""
+    return lambda path: forge(str(path), sql)

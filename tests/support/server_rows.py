@@ -1,0 +1,18 @@
+"""Rows of `servers` that no build made."""
+
+from typing import Any
+
+from srvstat.snapshot.format.rows import ServerRow
+
+_CALENDAR = ("days", "day_digests", "blocks", "block_digests")
+_BLOBS = (*_CALENDAR, "bands", "band_digests", "player_sum", "cumulative")
+
+
+def server_of(key: int, **columns: Any) -> ServerRow:
+    """Return a row whose columns are empty but for the ones given, and the identifiers."""
+    empty: dict[str, Any] = dict.fromkeys(ServerRow._fields, "")
+    numbers = [name for name, kind in ServerRow.__annotations__.items() if kind is int]
+    unknown = dict.fromkeys(("icon_url", "first_observed_at", "last_observed_at", "last_players"))
+    named = {"server": key, "id": f"id-{key}", "cfx_id": f"cfx-{key}"}
+    empty |= dict.fromkeys(numbers, 0) | dict.fromkeys(_BLOBS, b"") | unknown
+    return ServerRow(**{**empty, **named, **columns})

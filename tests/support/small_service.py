@@ -1,0 +1,111 @@
+"""A small snapshot, a service over it, and what it is to answer."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from conftest import AS_OF, DAY, csv, ndjson, server, srvstat
+from support.exchanging import ERRORS, Expected
+from support.serving import Service, serving
+
+
+def build_small(directory: Path, name: str = "small.db", *, players: int = 6) -> Path:
+    """Build a snapshot of the servers `a` and `b`; one that is `hidden` is left out.
+
+    `players` are the last ones that were observed on `a`.
+    """
+    path = directory / name
+    path.write_bytes(_built(players))
+    return path
+
+
+@cache
+def _built(players: int) -> bytes:
+    servers = [server("a"), server("b"), server("hidden", publishable=False)]
+    rows = [("a", AS_OF - DAY, 5), ("a", AS_OF, players), ("b", AS_OF, 7)]
+    with TemporaryDirectory() as name:
+        directory = Path(name)
+        (directory / "servers.ndjson").write_bytes(ndjson(servers))
+        (directory / "week.csv").write_bytes(csv(rows))
+        sources = ("--servers", "servers.ndjson", "--observations", "week.csv")
+        ran = srvstat("snapshot", "build", "small.db", *sources, cwd=directory)
+        assert ran.exit_code == 0, ran.stderr
+        return (directory / "small.db").read_bytes()
+
+
+PLANS = """
+[plans.all]
+operations = ["get-server", "compare-servers"]
+ranges = ["24h", "7d", "30d", "90d", "1y"]
+
+[plans.short]
+operations = ["get-server", "compare-servers"]
+ranges = ["24h", "7d"]
+
+[plans.get]
+operations = ["get-server"]
+ranges = []
+
+[plans.compare]
+operations = ["compare-servers"]
+ranges = ["30d"]
+
+[plans.three]
+operations = ["get-server"]
+ranges = []
+requests_per_minute = 3
+"""
+
+
+def access_text(keys: Mapping[str, str]) -> str:
+    """Return an access file with these keys, each with its plan, which is one of PLANS."""
+    tables = (
+        f'[[keys]]\nsha256 = "{sha256(key.encode()).hexdigest()}"\nplan = "{plan}"\n'
+        for key, plan in keys.items()
+    )
+    return PLANS + "".join(tables)
+
+
+@contextmanager
+def serving_small(*options: str) -> Iterator[Service]:
+    """Serve the small snapshot until the block ends."""
+    with (
+        TemporaryDirectory() as directory,
+        serving(build_small(Path(directory)), *options) as service,
+    ):
+        yield service
+
+
+SERVER_A = (
+    b'{"data":{"id":"a","game":"game_a","cfxId":"x-a","hostname":"a","projectName":"",'
+    b'"projectDescription":"","region":"","players":{"current":6,"max":0},"tags":[],"flags":[],'
+    b'"chatUrl":"","iconUrl":null,"offline":false,"firstSeenAt":"2026-02-28T12:00:00.000Z",'
+    b'"updatedAt":"2026-03-01T12:00:00.000Z"}}'
+)
+COMPARED = (
+    b'{"range":"30d","data":[{"serverId":"a","cfxId":"x-a","range":"30d","currentPlayers":6,'
+    b'"averagePlayers":5.5,"medianPlayers":5.5,"peakPlayers":6,"lowestPlayers":5,'
+    b'"growth":{"players":1,"percentage":20},"uptime":null,"sampleCount":2},'
+    b'{"serverId":"b","cfxId":"x-b","range":"30d","currentPlayers":7,"averagePlayers":7,'
+    b'"medianPlayers":7,"peakPlayers":7,"lowestPlayers":7,'
+    b'"growth":{"players":null,"percentage":null},"uptime":null,"sampleCount":1}]}'
+)
+
+SHOWN = Expected(200, SERVER_A)
+ANSWERED = Expected(200, COMPARED)
+REFUSED = Expected(400, ERRORS["INVALID_REQUEST"])
+"""Refused for what it says; the next request is welcome."""
+BROKEN = REFUSED._replace(stays=False)
+"""Refused for how it says it; nobody knows where another request would begin."""
+UNAUTHORIZED = Expected(
+    401,
+    ERRORS["GATEWAY_UNAUTHORIZED"],
+    headers={"www-authenticate": 'ApiKey header="x-gateway-key"'},
+)
+NOT_FOUND = Expected(404, ERRORS["SERVER_NOT_FOUND"])
+NO_SUCH_PATH = Expected(404, ERRORS["INVALID_REQUEST"])
+NOT_TO_GET = Expected(405, ERRORS["INVALID_REQUEST"], headers={"allow": "GET, HEAD"})
+NOT_TO_POST = Expected(405, ERRORS["INVALID_REQUEST"], headers={"allow": "POST"})
