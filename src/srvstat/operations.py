@@ -75,7 +75,7 @@ def view_server(
         snapshot.last_observed_at(server, as_of),
         detail.first_seen_at,
         detail.updated_at,
-        detail.current_is_stand_in,
+        detail.current_is_fallback,
     )
 
 

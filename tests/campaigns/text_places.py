@@ -101,7 +101,7 @@ def in_a_list(texts: Sequence[str], screen: Screen) -> str | None:
             )
             for text in listed
         ),
-        stand_ins=0,
+        fallbacks=0,
         sources=tuple(listed[:5]),
         repeated=0,
         conflicting=0,
@@ -128,7 +128,7 @@ def in_a_detail(texts: Sequence[str], screen: Screen) -> str | None:
         **dict(zip(names, values, strict=False)),
     )
     view = ServerDetailView(
-        detail, _AS_OF, _AS_OF, _AS_OF, _AS_OF, _AS_OF, current_is_stand_in=False
+        detail, _AS_OF, _AS_OF, _AS_OF, _AS_OF, _AS_OF, current_is_fallback=False
     )
     shown = tables.server_detail(view, screen)
     # The line breaks of a description stay line breaks.

@@ -16,7 +16,7 @@ from support.building import COMMAND, WEEK, conflict, content, rejects, stored, 
 pytestmark = pytest.mark.usefixtures("here")
 
 
-STAND_INS = "2 servers without players.current: the last observation, or 0"
+FALLBACKS = "2 servers without players.current: the last observation, or 0"
 ALL_KINDS = f"""\
 serverId,observedAt,players
 a,{AS_OF},1
@@ -47,15 +47,15 @@ def test_every_row_is_kept_repeated_conflicting_rejected_or_left_out(cli: Cli) -
     assert read
     assert int(read[2].replace(",", "")) == round(12 / float(read[1]))
     assert summary == {
-        "servers": "2 (1 not publishable, left out)",
+        "servers": "2 (1 not publishable, skipped)",
         "kept": "2",
         "repeated": "2",
         "conflicting": "2",
         "rejected": "3",
-        "left out": "3 (1 after as_of, 1 not in the servers file, 1 not publishable)",
+        "skipped": "3 (1 after as_of, 1 not in the servers file, 1 not publishable)",
         "span": "2026-02-28 12:00:00 UTC to 2026-03-01 12:00:00 UTC",
         "as of": "2026-03-01 12:00:00 UTC",
-        "stand-ins": STAND_INS,
+        "fallbacks": FALLBACKS,
     }
     assert stored("out.db") == [("a", AS_OF, 1), ("b", AS_OF - DAY, 3)]
     assert "first of the rejects: week.csv, line 4: conflicts with 1 players" in ran.stderr
@@ -106,14 +106,14 @@ def test_the_first_row_read_stands_whatever_the_rows(
 ) -> None:
     stands: dict[tuple[str, int], int | str] = {}
     turned_away: list[tuple[str, int]] = []
-    counts = {"kept": 0, "repeated": 0, "conflicting": 0, "rejected": 0, "left out": 0}
+    counts = {"kept": 0, "repeated": 0, "conflicting": 0, "rejected": 0, "skipped": 0}
     for number, rows in enumerate(files):
         Path(f"{number}.csv").write_bytes(csv(rows))
         for line, (server_id, at, players) in enumerate(rows, 2):
             if players == "x":
                 kind = "rejected"
             elif server_id not in ("a", "b") or at > 3:
-                kind = "left out"
+                kind = "skipped"
             elif (server_id, at) not in stands:
                 kind = "kept"
                 stands[server_id, at] = players
@@ -138,7 +138,7 @@ def test_the_first_row_read_stands_whatever_the_rows(
         "repeated": summary.repeated,
         "conflicting": summary.conflicting,
         "rejected": summary.rejected,
-        "left out": sum(summary.left_out.values()),
+        "skipped": sum(summary.skipped.values()),
     }
     assert summary.read == sum(counts.values())
     assert stored("out.db") == sorted((*key, players) for key, players in stands.items())
@@ -265,7 +265,7 @@ def test_servers_that_are_not_publishable_leave_no_trace(cli: Cli) -> None:
     rows = [("a", AS_OF, 5), ("a", AS_OF - 1, 4)]
     hidden = [("hidden", AS_OF + at, at % 2) for at in range(100)]
     Path("week.csv").write_bytes(csv([*rows, *hidden, *hidden]))
-    assert told(cli(*WEEK))["left out"] == "200 (200 not publishable)"
+    assert told(cli(*WEEK))["skipped"] == "200 (200 not publishable)"
     with_hidden = Path("out.db").read_bytes()
 
     Path("week.csv").write_bytes(csv(rows))
@@ -295,7 +295,7 @@ def test_observations_after_as_of_are_left_out_before_defaults_are_derived(
 
     ran = cli(*WEEK, "--as-of", as_of)
 
-    assert told(ran)["left out"] == "2 (2 after as_of)"
+    assert told(ran)["skipped"] == "2 (2 after as_of)"
     info = cli("snapshot", "info", "out.db").json
     assert info["asOf"] == info["lastObservedAt"] == "2026-03-01T12:00:00.000Z"
     a, b = (cli("get", name, "-s", "out.db").json["data"] for name in ("a", "b"))
@@ -394,18 +394,18 @@ def test_what_a_record_says_is_what_is_answered(cli: Cli) -> None:
     assert cli(*WEEK).exit_code == 0
 
     assert cli("get", "a", "-s", "out.db").json == {"data": record}
-    assert cli("snapshot", "info", "out.db").json["standIns"] == 0
+    assert cli("snapshot", "info", "out.db").json["fallbacks"] == 0
 
 
-def test_stand_ins_are_counted_in_the_summary_and_shown_by_info(cli: Cli) -> None:
+def test_fallbacks_are_counted_in_the_summary_and_shown_by_info(cli: Cli) -> None:
     records = [server("a", players={"current": 0}), server("b", players={"max": 5}), server("c")]
     Path("servers.ndjson").write_bytes(ndjson(records))
 
     summary = told(cli(*WEEK))
 
-    assert summary["stand-ins"] == STAND_INS
-    assert cli("snapshot", "info", "out.db", "--json").json["standIns"] == 2
-    assert b"\nstand-ins     2 " in cli("snapshot", "info", "out.db", "--table").stdout
+    assert summary["fallbacks"] == FALLBACKS
+    assert cli("snapshot", "info", "out.db", "--json").json["fallbacks"] == 2
+    assert b"\nfallbacks     2 " in cli("snapshot", "info", "out.db", "--table").stdout
     current = {
         name: cli("get", name, "-s", "out.db").json["data"]["players"]["current"] for name in "abc"
     }

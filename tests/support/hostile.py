@@ -116,7 +116,7 @@ CONTENTS: Mapping[str, Harm] = {
     "a server more": changed(
         "INSERT INTO servers SELECT 8, 'secret', 'secret', game, hostname, project_name,"
         " project_description, region, players_current, players_max, tags, flags, chat_url,"
-        " icon_url, offline, first_seen_at, updated_at, current_is_stand_in, 0, NULL, NULL,"
+        " icon_url, offline, first_seen_at, updated_at, current_is_fallback, 0, NULL, NULL,"
         " days, day_digests, blocks, block_digests, band_count, bands, band_digests,"
         " player_sum, cumulative, last_players"
         " FROM servers WHERE id = 'once'"

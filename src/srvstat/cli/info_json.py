@@ -47,7 +47,7 @@ def _info_body(view: SnapshotView) -> dict[str, Any]:
         "observations": view.observations,
         "root": view.root,
         "games": view.games,
-        "standIns": view.stand_ins,
+        "fallbacks": view.fallbacks,
         "sources": view.sources,
         "repeated": view.repeated,
         "conflicting": view.conflicting,

@@ -75,7 +75,7 @@ def build(
         typer.Option(
             metavar="TIME",
             help="The instant the snapshot speaks for [default: the latest observation]."
-            " Later observations are left out.",
+            " Later observations are skipped.",
         ),
     ] = None,
     rejects: Annotated[

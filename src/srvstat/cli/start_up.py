@@ -23,7 +23,7 @@ def _leave_out_plugins() -> None:
     could change how requests are judged, too. Whatever else is asked of pydantic's loader, now or
     in a later version, is the real one's.
     """
-    stand_in = ModuleType(_PLUGIN_LOADER)
+    fallback = ModuleType(_PLUGIN_LOADER)
 
     def real(name: str) -> Any:
         if name.startswith("__"):  # what Python itself asks of any module
@@ -31,5 +31,5 @@ def _leave_out_plugins() -> None:
         del sys.modules[_PLUGIN_LOADER]
         return getattr(import_module(_PLUGIN_LOADER), name)
 
-    vars(stand_in).update(get_plugins=tuple, __getattr__=real)
-    sys.modules[_PLUGIN_LOADER] = stand_in
+    vars(fallback).update(get_plugins=tuple, __getattr__=real)
+    sys.modules[_PLUGIN_LOADER] = fallback

@@ -60,7 +60,7 @@ class ServerDetailView:
     last_observed_at: int | None
     first_seen_at: int
     updated_at: int
-    current_is_stand_in: bool
+    current_is_fallback: bool
 
 
 class ListedServer(NamedTuple):
@@ -91,7 +91,7 @@ class SnapshotView:
     server_count: int
     games: Mapping[str, int]
     servers: tuple[ListedServer, ...]
-    stand_ins: int
+    fallbacks: int
     sources: tuple[str, ...]
     repeated: int
     conflicting: int
@@ -114,7 +114,7 @@ class BuildSummary:
     """What a build made of its sources.
 
     `read` counts the rows that hold something; every one of them was kept, repeated, conflicting,
-    rejected or left out. `left_out` gives the count for each reason, `first_reject` the place and
+    rejected or skipped. `skipped` gives the count for each reason, `first_reject` the place and
     the reason of the first row that went to the rejects.
     """
 
@@ -123,11 +123,11 @@ class BuildSummary:
     repeated: int
     conflicting: int
     rejected: int
-    left_out: Mapping[str, int]
+    skipped: Mapping[str, int]
     first_reject: str | None
     servers: int
     withheld: int
-    stand_ins: int
+    fallbacks: int
     as_of: int
     first_observed_at: int | None
     last_observed_at: int | None

@@ -9,7 +9,7 @@ def build_summary(output: str, summary: BuildSummary, seconds: float) -> list[st
     # The rate is that of the seconds shown, so that the line does not contradict itself.
     shown = f"{seconds:.1f}" if seconds >= 1 else f"{max(seconds, 0.001):.3f}"
     rate = f"{summary.read / float(shown):,.0f} a second"
-    withheld = f" ({summary.withheld:,} not publishable, left out)" if summary.withheld else ""
+    withheld = f" ({summary.withheld:,} not publishable, skipped)" if summary.withheld else ""
     lines = [
         f"built {output}",
         f"  servers      {summary.servers:,}{withheld}",
@@ -18,13 +18,13 @@ def build_summary(output: str, summary: BuildSummary, seconds: float) -> list[st
         f"  repeated     {summary.repeated:,}",
         f"  conflicting  {summary.conflicting:,}",
         f"  rejected     {summary.rejected:,}",
-        f"  left out     {_left_out(summary)}",
+        f"  skipped      {_skipped_lines(summary)}",
         f"  span         {_span(summary)}",
         f"  as of        {instant_text(summary.as_of)}",
     ]
-    if summary.stand_ins:
-        what = format_count(summary.stand_ins, "server")
-        lines.append(f"  stand-ins    {what} without players.current: the last observation, or 0")
+    if summary.fallbacks:
+        what = format_count(summary.fallbacks, "server")
+        lines.append(f"  fallbacks    {what} without players.current: the last observation, or 0")
     if summary.first_reject:
         lines.append(f"  first of the rejects: {summary.first_reject}")
     return lines
@@ -33,7 +33,7 @@ def build_summary(output: str, summary: BuildSummary, seconds: float) -> list[st
 def rows_not_kept(summary: BuildSummary) -> list[str]:
     """Return one line that says which rows were read and not kept; none where all were."""
     counts = {"rejected": summary.rejected, "conflicting": summary.conflicting}
-    counts.update(sorted(summary.left_out.items()))
+    counts.update(sorted(summary.skipped.items()))
     not_kept = sum(counts.values())
     if not not_kept:
         return []
@@ -42,9 +42,9 @@ def rows_not_kept(summary: BuildSummary) -> list[str]:
     return [f"{not_kept:,} of {format_count(summary.read, 'row')} not kept: {reasons}{first}"]
 
 
-def _left_out(summary: BuildSummary) -> str:
-    total = sum(summary.left_out.values())
-    reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(summary.left_out.items()))
+def _skipped_lines(summary: BuildSummary) -> str:
+    total = sum(summary.skipped.values())
+    reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(summary.skipped.items()))
     return f"{total:,} ({reasons})" if total else "0"
 
 

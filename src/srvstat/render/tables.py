@@ -17,13 +17,13 @@ from srvstat.render.listed import listed_table
 from srvstat.render.screen import Screen
 from srvstat.render.text import duration, format_count, instant_text
 
-_STAND_IN = "the last observation, or 0 without one"
+_FALLBACK = "the last observation, or 0 without one"
 
 
 def server_detail(view: ServerDetailView, screen: Screen) -> str:
     """Show every field of a server, in groups."""
     server = view.server
-    stand_in = f" (stand-in: {_STAND_IN})" if view.current_is_stand_in else ""
+    fallback = f" (fallback: {_FALLBACK})" if view.current_is_fallback else ""
     # --at moves the last observation; the record is the snapshot's whatever is asked.
     is_snapshots = view.as_of == view.snapshot_as_of
     own = "" if is_snapshots else ", as of the snapshot"
@@ -40,7 +40,7 @@ def server_detail(view: ServerDetailView, screen: Screen) -> str:
         ("chatUrl", screen.whole(server.chatUrl)),
         ("iconUrl", screen.whole(server.iconUrl or "")),
         None,
-        ("players", f"{server.players.current:,} of {server.players.max:,}{own}{stand_in}"),
+        ("players", f"{server.players.current:,} of {server.players.max:,}{own}{fallback}"),
         ("offline", "yes" if server.offline else "no"),
         None,
         ("firstSeenAt", _moment(view.first_seen_at, view.snapshot_as_of)),
@@ -84,7 +84,7 @@ def snapshot_info(view: SnapshotView, screen: Screen) -> str:
         ("observed", f"{first} to {last}" if first else "nothing"),
         ("observations", f"{view.observations:,}"),
         ("servers", f"{view.server_count:,}" + (f" ({per_game})" if per_game else "")),
-        ("stand-ins", f"{format_count(view.stand_ins, 'current count')}: {_STAND_IN}"),
+        ("fallbacks", f"{format_count(view.fallbacks, 'current count')}: {_FALLBACK}"),
         ("sources", screen.whole(", ".join(view.sources))),
         ("not kept", not_kept),
     ]

@@ -54,7 +54,7 @@ class ServerRow(NamedTuple):
     offline: int
     first_seen_at: int
     updated_at: int
-    current_is_stand_in: int
+    current_is_fallback: int
     observation_count: int
     first_observed_at: int | None
     last_observed_at: int | None

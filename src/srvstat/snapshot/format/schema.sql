@@ -58,7 +58,7 @@ CREATE TABLE servers (
     offline             INTEGER NOT NULL,     -- 0 or 1
     first_seen_at       INTEGER NOT NULL,
     updated_at          INTEGER NOT NULL,
-    current_is_stand_in INTEGER NOT NULL,     -- 1 where players_current is the last observation
+    current_is_fallback INTEGER NOT NULL,     -- 1 where players_current is the last observation
     observation_count   INTEGER NOT NULL,     -- the server's rows of observations
     first_observed_at   INTEGER,              -- the earliest of them; NULL without any
     last_observed_at    INTEGER,              -- the latest of them; NULL without any

@@ -32,7 +32,7 @@ class StoredDetail(NamedTuple):
     server: ServerDetail
     first_seen_at: int
     updated_at: int
-    current_is_stand_in: bool
+    current_is_fallback: bool
 
 
 class SnapshotFile:
@@ -125,13 +125,13 @@ class SnapshotFile:
         from srvstat.documents.views import SnapshotView  # noqa: PLC0415 - only for info
 
         games: Counter[str] = Counter()
-        stand_ins = 0
+        fallbacks = 0
         first: list[ListedServer] = []
         with self.connection.decoding("the servers"):
             for server in self.rows.servers():
                 listed = _listed(server)
                 games[listed.game] += 1
-                stand_ins += server.current_is_stand_in
+                fallbacks += server.current_is_fallback
                 if len(first) < _MOST_LISTED:
                     first.append(listed)
                 if each is not None:
@@ -147,7 +147,7 @@ class SnapshotFile:
                 server_count=games.total(),
                 games=dict(sorted(games.items())),
                 servers=tuple(first),
-                stand_ins=stand_ins,
+                fallbacks=fallbacks,
                 sources=_texts(row.sources),
                 repeated=row.repeated,
                 conflicting=row.conflicting,
@@ -218,4 +218,4 @@ def _stored_detail(row: ServerRow) -> StoredDetail:
         firstSeenAt=format_instant(_instant(row.first_seen_at)),
         updatedAt=format_instant(_instant(row.updated_at)),
     )
-    return StoredDetail(server, row.first_seen_at, row.updated_at, bool(row.current_is_stand_in))
+    return StoredDetail(server, row.first_seen_at, row.updated_at, bool(row.current_is_fallback))

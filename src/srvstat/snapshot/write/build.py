@@ -181,11 +181,11 @@ def _summarize(
         repeated=stored.repeated,
         conflicting=intake.rejects.conflicting,
         rejected=intake.rejects.malformed,
-        left_out=intake.left_out,
+        skipped=intake.skipped,
         first_reject=first_reject,
         servers=len(rows),
         withheld=len(intake.withheld),
-        stand_ins=sum(row.current_is_stand_in for row in rows),
+        fallbacks=sum(row.current_is_fallback for row in rows),
         as_of=as_of,
         first_observed_at=first,
         last_observed_at=last,
@@ -241,7 +241,7 @@ def _server_row(record: ServerRecord, key: int, stored: Stored, as_of: int) -> S
     return ServerRow(
         **fields,
         server=key,
-        current_is_stand_in=int(record.players_current is None),
+        current_is_fallback=int(record.players_current is None),
         **derived._asdict(),
     )
 

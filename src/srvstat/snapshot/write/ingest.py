@@ -37,7 +37,7 @@ class Intake:
         self.staging = Staging(connection)
         self.rejects = Rejects(connection, sources)
         self.rows = 0
-        self.left_out: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.warnings: list[str] = []
         self.withheld = {record.id for record in records if not record.publishable}
 
@@ -99,9 +99,9 @@ class Intake:
         """Say whether an observation is to be kept, and count it among those left out if not."""
         if server_id not in self.keys:
             is_withheld = server_id in self.withheld
-            self.left_out["not publishable" if is_withheld else "not in the servers file"] += 1
+            self.skipped["not publishable" if is_withheld else "not in the servers file"] += 1
             return False
         if self.as_of is not None and instant > self.as_of:
-            self.left_out["after as_of"] += 1
+            self.skipped["after as_of"] += 1
             return False
         return True

@@ -89,7 +89,7 @@ def judge_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
     as_of = last if intake.as_of is None else intake.as_of
     if as_of is not None and (last is not None or rules.allow_empty):
         return as_of
-    counts = {"rejected": rejected, **dict(sorted(intake.left_out.items()))}
+    counts = {"rejected": rejected, **dict(sorted(intake.skipped.items()))}
     why = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     remedy = first or "; --allow-empty with --as-of TIME builds an empty snapshot"
     raise RowsRefusedError(f"no observation was kept: {why or 'there are no rows'}{remedy}")
