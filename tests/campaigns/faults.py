@@ -49,7 +49,7 @@ def run(seed: int, count: int) -> Result:
 
     Those beyond are drawn from the calls of a larger build.
     """
-    code = "import sys; from campaigns import faults; faults.tell(*map(int, sys.argv[1:]))"
+    code = "import sys; from campaigns import faults; faults.report(*map(int, sys.argv[1:]))"
     told = json.loads(run_preloaded(code, str(seed), str(count)))
     return Result(told["cases"], told["counts"], tuple(told["failures"]))
 

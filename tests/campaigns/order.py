@@ -24,7 +24,7 @@ LETTERS |= {"fdatasync": "f", "rename": "n", "link": "n"}
 
 def run(_seed: int, _count: int) -> Result:
     """Look at the calls of a build in every setting."""
-    told = run_preloaded("from campaigns import order; order.tell()")
+    told = run_preloaded("from campaigns import order; order.report()")
     orders: dict[str, str] = json.loads(told)
     failures = tuple(
         f"{name}: {order}" for name, order in orders.items() if not SAFE.fullmatch(order)

@@ -96,7 +96,7 @@ class Inputs:
 
 def run(seed: int, count: int) -> Result:
     """Try every read of every command in every way, then the same with other inputs."""
-    code = "import sys; from campaigns import reads; reads.tell(*map(int, sys.argv[1:]))"
+    code = "import sys; from campaigns import reads; reads.report(*map(int, sys.argv[1:]))"
     told = json.loads(run_preloaded(code, str(seed), str(count)))
     return Result(told["cases"], told["counts"], tuple(told["failures"]))
 
