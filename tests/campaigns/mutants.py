@@ -22,8 +22,8 @@ CAUGHT = ("killed", "timeout")
 JUDGED_BY = {
     "stats.py": "test_stats.py",
     "contract/wire.py": "contract/test_wire.py",
-    "snapshot/format/packing.py": "snapshot/test_packing.py",
-    "snapshot/format/digest.py": "snapshot/test_digest.py",
+    "snapshot/format/packing.py": "snapshot/format/test_packing.py",
+    "snapshot/format/digest.py": "snapshot/format/test_digest.py",
 }
 """Each module that is changed, and the tests that are to notice it, without the others' help."""
 
