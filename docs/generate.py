@@ -2,8 +2,8 @@
 
 Between `<!-- generated: NAME -->` and `<!-- end -->` a Markdown file holds what the code says of
 NAME. In README.md and service.md the examples are run, in a terminal of 80 columns, and show what
-they printed. The fixtures are what the demo writes, docs/openapi.json is what `srvstat openapi`
-prints. A test fails when any of it has drifted.
+they printed. The fixtures are what the demo writes, src/srvstat/contract/openapi.json comes from
+docs/openapi. A test fails when any of it has drifted.
 """
 
 import json
@@ -24,6 +24,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from campaigns import CAMPAIGNS  # noqa: E402 - from the tests, on the path since above
+from openapi.document import encode_openapi_document  # noqa: E402
 from srvstat import demo  # noqa: E402
 from srvstat.asgi.app import WORK_SECONDS  # noqa: E402
 from srvstat.asgi.connection import (  # noqa: E402
@@ -35,7 +36,6 @@ from srvstat.asgi.connection import (  # noqa: E402
 )
 from srvstat.asgi.server import MOST_CONNECTIONS  # noqa: E402
 from srvstat.contract.errors import ApiError, SrvstatError  # noqa: E402
-from srvstat.contract.openapi.document import openapi_json  # noqa: E402
 from srvstat.contract.requests import MAX_BODY_BYTES  # noqa: E402
 from srvstat.snapshot.format.schema import schema  # noqa: E402
 from support.terminal import run_in_terminal  # noqa: E402 - from the tests, on the path since above
@@ -69,7 +69,7 @@ def generated() -> Iterator[tuple[Path, bytes]]:
         text = path.read_text(encoding="utf-8")
         text = _BLOCK.sub(lambda block: block[1] + block[2] + CONTENT[block[1]](), text)
         yield path, text.encode("utf-8")
-    yield ROOT / "docs" / "openapi.json", openapi_json()
+    yield ROOT / "src" / "srvstat" / "contract" / "openapi.json", encode_openapi_document()
     yield ROOT / "fixtures" / "servers.ndjson", demo.servers_ndjson()
     yield ROOT / "fixtures" / "observations.csv", demo.observations_csv()
     yield ROOT / "fixtures" / "access.toml", demo.access_toml()

@@ -20,7 +20,7 @@ from campaigns.campaign import Campaign, Result
 from srvstat.contract.errors import ApiError, InvalidRequestError
 from support.serving import serving
 
-_DOCUMENT = Path(__file__).parents[2] / "docs" / "openapi.json"
+_DOCUMENT = Path(__file__).parents[2] / "src" / "srvstat" / "contract" / "openapi.json"
 _KEY = "a-good-key"
 _ACCESS = f"""\
 [plans.everything]

@@ -10,12 +10,11 @@ import jsonschema_rs
 import pytest
 
 from campaigns.request_bodies import draw_body
+from openapi.examples import COMPARISONS, HEALTH, SERVER, SERVER_IDENTIFIER
+from openapi.texts import MODELS
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, InvalidRequestError
 from srvstat.contract.instants import format_instant
-from srvstat.contract.openapi.document import openapi_document
-from srvstat.contract.openapi.examples import COMPARISONS, HEALTH, SERVER, SERVER_IDENTIFIER
-from srvstat.contract.openapi.texts import MODELS
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
     read_compare_request,
@@ -42,7 +41,7 @@ def test_the_document_is_openapi_3_1() -> None:
     # Imported here: it takes half a second, and the other tests do without.
     import schemathesis  # noqa: PLC0415
 
-    schemathesis.openapi.from_dict(openapi_document()).validate()
+    schemathesis.openapi.from_dict(DOCUMENT).validate()
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

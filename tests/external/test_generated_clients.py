@@ -19,7 +19,7 @@ from support.serving import serving
 
 pytestmark = pytest.mark.external
 
-DOCUMENT = ROOT / "docs" / "openapi.json"
+DOCUMENT = ROOT / "src" / "srvstat" / "contract" / "openapi.json"
 PROGRAMS = ROOT / "tests" / "external" / "programs"
 INSTALLED = ROOT / ".venv" / "external"
 PYTHON = INSTALLED / "bin" / "python"

@@ -10,6 +10,6 @@ def openapi() -> Outcome:
 
     Example: srvstat openapi > openapi.json
     """
-    from srvstat.contract.openapi.document import openapi_json
+    from srvstat.contract.openapi import read_openapi
 
-    return Outcome([openapi_json()])
+    return Outcome([read_openapi()])

@@ -1,11 +1,11 @@
-"""Requests and their answers over the demo's snapshot, byte for byte as the service writes them."""
+"""Example requests and their answers from the demo snapshot, as exact bytes."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 
 class Exchange(NamedTuple):
-    """A request's body and the answer's, and what they show."""
+    """The bodies of a request and of its answer, with a summary."""
 
     summary: str
     request: str
@@ -106,7 +106,7 @@ INVALID_COMPARISONS: Mapping[str, tuple[str, str]] = {
         ),
     ),
 }
-"""Of each what is wrong, and the body."""
+"""Name to (problem, body)."""
 
 INVALID_SERVER_TARGETS: Mapping[str, tuple[str, str]] = {
     "wrongCharacter": (
@@ -122,4 +122,4 @@ INVALID_SERVER_TARGETS: Mapping[str, tuple[str, str]] = {
         "/gateway/v1/servers/harbor-city?range=7d",
     ),
 }
-"""Of each what is wrong, and the request's target."""
+"""Name to (problem, request target)."""

@@ -1,4 +1,4 @@
-"""What the document says in words: of the service, of its models and of its errors."""
+"""The descriptions of the document: the service, its models and its errors."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ CONDITIONS: Mapping[ErrorCode, str] = {
     "RATE_LIMITED": "a request limit was exceeded",
     "INTERNAL_ERROR": "an unexpected error of the service",
 }
-"""When each error is answered."""
+"""The condition of each error code."""
 
 GET_SERVER = "The public detail of one server, whose identifier is in the path."
 
@@ -91,11 +91,11 @@ MODELS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "ErrorResponse": ("The body of every error.", {}),
     "ErrorFields": ("What went wrong; the message belongs to the code.", {}),
 }
-"""Of each model a sentence, and words for those of its properties that need some."""
+"""Model name to its description and the descriptions of its properties."""
 
 
-def service(error_table: str) -> str:
-    """Return the text about the whole service, as Markdown."""
+def describe_service(error_table: str) -> str:
+    """Return the description of the service, in Markdown."""
     return f"""\
 Statistics of public game servers, read-only: the public detail of one server (Get Server), and
 statistics of {MIN_SERVERS} to {MAX_SERVERS} servers over one range (Compare Servers).

@@ -1,31 +1,33 @@
-"""The whole document."""
+"""Build the whole document."""
 
 import json
 
+from openapi import texts
+from openapi.answers import ERRORS, HEADERS, Json, build_shared_responses
+from openapi.paths import build_paths
+from openapi.schemas import build_component_schemas
 from srvstat.contract import CONTRACT_VERSION
-from srvstat.contract.openapi import texts
-from srvstat.contract.openapi.answers import ERRORS, HEADERS, Json, shared_responses
-from srvstat.contract.openapi.paths import paths
-from srvstat.contract.openapi.schemas import component_schemas
 
 KEY_HEADER = "X-Gateway-Key"
 
 
-def openapi_json() -> bytes:
-    """Return the document as indented JSON in UTF-8, with a newline at its end."""
-    return (json.dumps(openapi_document(), indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+def encode_openapi_document() -> bytes:
+    """Return the document as indented JSON in UTF-8, ending with a newline."""
+    return (json.dumps(build_openapi_document(), indent=2, ensure_ascii=False) + "\n").encode(
+        "utf-8"
+    )
 
 
-def openapi_document() -> Json:
+def build_openapi_document() -> Json:
     """Return the OpenAPI 3.1 document of the service."""
-    schemas = component_schemas()
+    schemas = build_component_schemas()
     key = {"type": "apiKey", "in": "header", "name": KEY_HEADER, "description": texts.KEY}
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Server Analytics Service",
             "version": CONTRACT_VERSION,
-            "description": texts.service(_error_table()),
+            "description": texts.describe_service(_build_error_table()),
             "contact": {"name": "The maintainers of srvstat"},
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
@@ -39,17 +41,17 @@ def openapi_document() -> Json:
             {"name": "Comparison", "description": "Two to five public servers side by side."},
             {"name": "Health", "description": "Outside the contract."},
         ],
-        "paths": paths(schemas),
+        "paths": build_paths(schemas),
         "components": {
             "schemas": schemas,
-            "responses": shared_responses(),
+            "responses": build_shared_responses(),
             "headers": HEADERS,
             "securitySchemes": {"GatewayKey": key},
         },
     }
 
 
-def _error_table() -> str:
+def _build_error_table() -> str:
     rows = [
         f"| {kind.code} | {kind.http_status} | {kind.message} | {texts.CONDITIONS[kind.code]} |\n"
         for kind in ERRORS

@@ -1,9 +1,11 @@
-"""The answers of the operations: their headers, bodies and examples."""
+"""Build the responses of the operations: headers, bodies and examples."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
+from openapi import texts
+from openapi.schemas import refer_to_model
 from srvstat.contract import wire
 from srvstat.contract.errors import (
     ApiError,
@@ -14,14 +16,12 @@ from srvstat.contract.errors import (
     RateLimitedError,
     ServerNotFoundError,
 )
-from srvstat.contract.openapi import texts
-from srvstat.contract.openapi.schemas import reference
 from srvstat.contract.responses import ErrorResponse
 
 Json = dict[str, Any]
 
 JSON = "application/json"
-"""The content type of every body."""
+"""The content type of all bodies."""
 
 ERRORS: tuple[type[ApiError], ...] = (
     InvalidRequestError,
@@ -73,50 +73,59 @@ _MORE_HEADERS: Mapping[str, str] = {
 }
 
 
-def answer(description: str, schema: Json, examples: Json) -> Json:
-    """Return the response of an operation that succeeds."""
+def build_response(description: str, schema: Json, examples: Json) -> Json:
+    """Return the response of a successful request."""
     content = {JSON: {"schema": schema, "examples": examples}}
-    return {"description": description, "headers": _headers(), "content": content}
+    return {"description": description, "headers": _refer_to_headers(), "content": content}
 
 
-def example(summary: str, body: str) -> Json:
-    """Return an example whose value is that of a JSON text."""
+def build_example(summary: str, body: str) -> Json:
+    """Return an example whose value is the parsed JSON body."""
     return {"summary": summary, "value": json.loads(body)}
 
 
-def invalid(examples: Mapping[str, tuple[str, str]]) -> Json:
-    """Return the response to invalid requests; of each example a summary and what was asked."""
-    value = _body(InvalidRequestError)
+def build_invalid_request_response(examples: Mapping[str, tuple[str, str]]) -> Json:
+    """Return the response to invalid requests.
+
+    `examples` maps the name of an example to its summary and the request.
+    """
+    body = _get_error_body(InvalidRequestError)
     shown = {
-        name: {"summary": summary, "description": asked, "value": value}
-        for name, (summary, asked) in examples.items()
+        name: {"summary": summary, "description": request, "value": body}
+        for name, (summary, request) in examples.items()
     }
-    return _error(InvalidRequestError, examples=shown)
+    return _build_error_response(InvalidRequestError, examples=shown)
 
 
-def refusals() -> Json:
-    """Return by status, in their order, the errors that every operation answers in the same way."""
+def refer_to_errors() -> Json:
+    """Return the responses that all operations of the contract share, in the order of status."""
     names = {str(kind.http_status): kind.__name__ for kind in ERRORS[1:]}
     names["405"] = _METHOD_NOT_ALLOWED
-    return {status: _shared(names[status]) for status in sorted(names)}
+    return {status: _refer_to_response(names[status]) for status in sorted(names)}
 
 
-def health_refusals() -> Json:
-    """Return by status the errors that the health check can answer."""
-    return {"405": _shared(_METHOD_NOT_ALLOWED), "500": _shared(InternalError.__name__)}
+def refer_to_health_errors() -> Json:
+    """Return the error responses of the health check, by status."""
+    return {
+        "405": _refer_to_response(_METHOD_NOT_ALLOWED),
+        "500": _refer_to_response(InternalError.__name__),
+    }
 
 
-def shared_responses() -> Json:
-    """Return the responses that the operations refer to, by name."""
-    responses = {kind.__name__: _error(kind) for kind in ERRORS[1:]}
-    wrong_method = _error(InvalidRequestError, name=_METHOD_NOT_ALLOWED)
+def build_shared_responses() -> Json:
+    """Return the responses that operations refer to, by name."""
+    responses = {kind.__name__: _build_error_response(kind) for kind in ERRORS[1:]}
+    wrong_method = _build_error_response(InvalidRequestError, name=_METHOD_NOT_ALLOWED)
     wrong_method["description"] = "INVALID_REQUEST: the path has no such method"
     return {**responses, _METHOD_NOT_ALLOWED: wrong_method}
 
 
-def without_bodies(responses: Json) -> Json:
-    """Return the same responses as HEAD has them."""
-    shared = {_shared(name)["$ref"]: response for name, response in shared_responses().items()}
+def remove_bodies(responses: Json) -> Json:
+    """Return responses without their bodies, as HEAD gives them."""
+    shared = {
+        _refer_to_response(name)["$ref"]: response
+        for name, response in build_shared_responses().items()
+    }
     whole = {
         status: shared[response["$ref"]] if "$ref" in response else response
         for status, response in responses.items()
@@ -127,23 +136,25 @@ def without_bodies(responses: Json) -> Json:
     }
 
 
-def _shared(name: str) -> Json:
+def _refer_to_response(name: str) -> Json:
     return {"$ref": f"#/components/responses/{name}"}
 
 
-def _error(kind: type[ApiError], *, name: str | None = None, examples: Json | None = None) -> Json:
-    shown = {"examples": examples} if examples else {"example": _body(kind)}
+def _build_error_response(
+    kind: type[ApiError], *, name: str | None = None, examples: Json | None = None
+) -> Json:
+    shown = {"examples": examples} if examples else {"example": _get_error_body(kind)}
     return {
         "description": f"{kind.code}: {texts.CONDITIONS[kind.code]}",
-        "headers": _headers(_MORE_HEADERS.get(name or kind.__name__)),
-        "content": {JSON: {"schema": reference(ErrorResponse), **shown}},
+        "headers": _refer_to_headers(_MORE_HEADERS.get(name or kind.__name__)),
+        "content": {JSON: {"schema": refer_to_model(ErrorResponse), **shown}},
     }
 
 
-def _body(kind: type[ApiError]) -> Any:
+def _get_error_body(kind: type[ApiError]) -> Any:
     return wire.decode(ErrorResponse.of(kind).to_json())
 
 
-def _headers(more: str | None = None) -> Json:
+def _refer_to_headers(more: str | None = None) -> Json:
     names = (*_EVERY_HEADER, more) if more else _EVERY_HEADER
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}

@@ -1,0 +1,1 @@
+"""Generate the OpenAPI document of the HTTP service."""

@@ -1,1 +1,0 @@
-"""The OpenAPI document of the HTTP service, made from the models."""
