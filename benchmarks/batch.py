@@ -12,7 +12,7 @@ from benchmarks.data import FleetFiles
 from benchmarks.measure import program, run, tell
 from benchmarks.questions import UnequalError, mixed
 from srvstat import operations
-from srvstat.contract.requests import read_compare_request
+from srvstat.contract.requests import parse_compare_request
 from srvstat.snapshot.read.reader import open_file
 
 REQUESTS = 10_000
@@ -51,7 +51,7 @@ def _answer_here(files: FleetFiles, bodies: Sequence[bytes]) -> tuple[list[bytes
     with closing(open_file(files.snapshot)) as snapshot:
         started = time.perf_counter()
         answers = [
-            operations.compare(snapshot, read_compare_request(body)).to_json() for body in bodies
+            operations.compare(snapshot, parse_compare_request(body)).to_json() for body in bodies
         ]
         return answers, time.perf_counter() - started
 

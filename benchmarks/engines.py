@@ -26,7 +26,7 @@ from benchmarks.questions import (
     answers_of_rows,
 )
 from srvstat import operations
-from srvstat.contract.requests import read_compare_request
+from srvstat.contract.requests import parse_compare_request
 from srvstat.snapshot.read.reader import open_file
 from srvstat.stats import Statistics
 
@@ -88,7 +88,7 @@ def srvstat(files: FleetFiles) -> Iterator[list[Engine]]:
     with closing(open_file(files.snapshot)) as snapshot:
 
         def ask(request: Request) -> bytes:
-            return operations.compare(snapshot, read_compare_request(request.body)).to_json()
+            return operations.compare(snapshot, parse_compare_request(request.body)).to_json()
 
         def ask_statistics(request: Request) -> list[Statistics]:
             servers = [server for server in snapshot.find(request.references) if server]

@@ -17,7 +17,7 @@ from benchmarks.measure import program, run, tell
 from benchmarks.questions import RANGES, UnequalError, answer_to, answers_of_body
 from srvstat import operations
 from srvstat.contract.ranges import find_window
-from srvstat.contract.requests import compare_request
+from srvstat.contract.requests import build_compare_request
 from srvstat.snapshot.read.reader import open_file
 
 _SOURCE = ("shared", "data", "hypixel-hourly", "player_counts.csv.gz")
@@ -77,7 +77,7 @@ def _check(path: str, observations: list[tuple[int, int]]) -> None:
         for at in (instants[-1], *hours):
             for range in RANGES:
                 # One server by each of its names is two references.
-                asked = compare_request(["id:hypixel", "cfxId:hypixel"], range=range)
+                asked = build_compare_request(["id:hypixel", "cfxId:hypixel"], range=range)
                 body = operations.compare(snapshot, asked, at=at).to_json()
                 start, end = (bisect_right(instants, edge) for edge in find_window(range, at))
                 right = answer_to(values[start:end])

@@ -33,7 +33,7 @@ from benchmarks.questions import (
 from benchmarks.servers import LOOPBACK, Ask, Server, asking, started
 from srvstat import operations
 from srvstat.contract.ranges import Range
-from srvstat.contract.requests import read_compare_request
+from srvstat.contract.requests import parse_compare_request
 from srvstat.snapshot.read.reader import open_file
 from support import loads
 from support.loads import Exchange
@@ -162,7 +162,7 @@ def _right(files: FleetFiles, requests: Sequence[Request]) -> list[Exchange]:
     found = []
     with closing(open_file(files.snapshot)) as snapshot:
         for number, request in enumerate(requests):
-            body = operations.compare(snapshot, read_compare_request(request.body)).to_json()
+            body = operations.compare(snapshot, parse_compare_request(request.body)).to_json()
             if number < _CHECKED:
                 check("srvstat serve", request, answers_of_body(body), expected(request))
             asked = loads.request("/gateway/v1/compare", method="POST", body=request.body)

@@ -11,7 +11,7 @@ from benchmarks.data import FleetFiles
 from benchmarks.measure import tell
 from benchmarks.questions import Request, UnequalError, mixed
 from srvstat import operations
-from srvstat.contract.requests import read_compare_request
+from srvstat.contract.requests import parse_compare_request
 from srvstat.snapshot.format.days import DAYS_A_SERVER
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.read.verify import verify
@@ -57,7 +57,7 @@ def _whole(snapshot: SnapshotFile, request: Request) -> float:
     """Return how long it takes from the body of a request to the bytes of its answer."""
     snapshot.rows.forget_servers()
     started = time.perf_counter()
-    operations.compare(snapshot, read_compare_request(request.body)).to_json()
+    operations.compare(snapshot, parse_compare_request(request.body)).to_json()
     return time.perf_counter() - started
 
 

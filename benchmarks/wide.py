@@ -14,7 +14,7 @@ from benchmarks.measure import program, run, tell
 from benchmarks.questions import UnequalError
 from srvstat import operations
 from srvstat.contract.ranges import DAYS, Range
-from srvstat.contract.requests import compare_request
+from srvstat.contract.requests import build_compare_request
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 _SERVERS, _OBSERVATIONS, _MOST = 5, 600_000, 100_000
@@ -66,7 +66,7 @@ def _build(directory: str, players: NDArray[np.int64]) -> str:
 
 
 def _check(snapshot: SnapshotFile, range: Range, players: NDArray[np.int64]) -> None:
-    request = compare_request(_IDS, range=range)
+    request = build_compare_request(_IDS, range=range)
     seen = min(DAYS[range] * 1_440, _OBSERVATIONS)
     for result, of_server in zip(
         operations.compare(snapshot, request).data, players[:, :seen], strict=True
@@ -84,7 +84,7 @@ def _check(snapshot: SnapshotFile, range: Range, players: NDArray[np.int64]) -> 
 
 def _time(snapshot: SnapshotFile, range: Range) -> float:
     """Return the median time of an answer about servers that were not asked about before."""
-    request = compare_request(_IDS, range=range)
+    request = build_compare_request(_IDS, range=range)
     seconds = []
     for _ in repeat(None, _CALLS):
         snapshot.rows.forget_servers()

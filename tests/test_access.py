@@ -10,13 +10,21 @@ import pytest
 from hypothesis import given
 
 from conftest import ROOT
-from srvstat.access import MAX_ACCESS_BYTES, Access, Customer, Plan, add_key, new_key, read_access
+from srvstat.access import (
+    MAX_ACCESS_BYTES,
+    Access,
+    Customer,
+    Plan,
+    add_key,
+    generate_key,
+    read_access,
+)
 from srvstat.contract.errors import (
     FeatureNotAvailableError,
     SourceError,
     UsageError,
 )
-from srvstat.contract.requests import CompareRequest, ServerReference, compare_request
+from srvstat.contract.requests import CompareRequest, ServerReference, build_compare_request
 from support.access_files import PLANS, AccessFile, access_files, key_table
 
 STARTER = Plan("starter", ("get-server", "compare-servers"), ("24h", "7d"), 0, 60)
@@ -26,16 +34,16 @@ GET = ServerReference(identifier="a", by="id")
 
 
 def compare(range: str) -> CompareRequest:
-    return compare_request(["a", "b"], range=range)
+    return build_compare_request(["a", "b"], range=range)
 
 
 def test_a_byte_order_mark_is_skipped_and_moves_no_line(path: Path) -> None:
     path.write_text(f"\ufeff{PLANS}", encoding="utf-8")
-    key = new_key()
+    key = generate_key()
 
     add_key(str(path), "details", key)
 
-    customer = read_access(str(path)).customer(key.encode())
+    customer = read_access(str(path)).find_customer(key.encode())
     assert customer is not None
     assert customer.plan == DETAILS
     assert refusal(path, "\ufeffplans = 5") == ", line 1: plans: a table is needed"
@@ -64,13 +72,13 @@ def test_a_file_gives_its_plans_and_whose_each_key_is(path: Path) -> None:
     access = read_access(str(path))
 
     assert access.plans == {"starter": STARTER, "details": DETAILS}
-    assert access.plan("details") == DETAILS
-    customer = access.customer(key.encode())
+    assert access.get_plan("details") == DETAILS
+    customer = access.find_customer(key.encode())
     assert customer is not None
     assert customer.plan == DETAILS
-    assert access.customer(b"srvstat_other") is None
-    assert access.customer(b"") is None
-    assert access.customer(b"\xff\x00") is None
+    assert access.find_customer(b"srvstat_other") is None
+    assert access.find_customer(b"") is None
+    assert access.find_customer(b"\xff\x00") is None
 
 
 def test_whose_a_key_is_costs_the_same_however_many_there_are() -> None:
@@ -79,7 +87,7 @@ def test_whose_a_key_is_costs_the_same_however_many_there_are() -> None:
     access = Access(plans, tuple(Customer(sha256, STARTER) for sha256 in digests))
 
     began = time.perf_counter()
-    found = [access.customer(b"key-%d" % number) for number in range(29_000, 31_000)]
+    found = [access.find_customer(b"key-%d" % number) for number in range(29_000, 31_000)]
 
     assert time.perf_counter() - began < 1  # it took five when each digest was compared
     assert found == [*access.customers[29_000:], *[None] * 1_000]
@@ -99,9 +107,9 @@ def test_the_file_in_the_documentation_is_one(path: Path) -> None:
 
 def test_an_unknown_plan_is_told_with_those_there_are(path: Path) -> None:
     with pytest.raises(UsageError, match=r'^no plan "pro"; there are starter, details$'):
-        read_access(str(path)).plan("pro")
+        read_access(str(path)).get_plan("pro")
     with pytest.raises(UsageError, match=r'^no plan "pro"; there is none at all$'):
-        Access({}, ()).plan("pro")
+        Access({}, ()).get_plan("pro")
 
 
 @pytest.mark.parametrize(
@@ -136,16 +144,16 @@ def test_a_plan_allows_its_operations_and_ranges_and_nothing_else(
     plan: Plan, request_: ServerReference | CompareRequest, reason: str | None
 ) -> None:
     if reason is None:
-        plan.must_allow(request_)
+        plan.check_request(request_)
     else:
         with pytest.raises(FeatureNotAvailableError) as refused:
-            plan.must_allow(request_)
+            plan.check_request(request_)
         assert refused.value.reason == reason
 
 
 def test_a_range_that_is_left_out_is_judged_as_the_one_it_stands_for() -> None:
     with pytest.raises(FeatureNotAvailableError, match="has no 30d, only 24h, 7d"):
-        STARTER.must_allow(compare_request(["a", "b"]))
+        STARTER.check_request(build_compare_request(["a", "b"]))
 
 
 @pytest.mark.parametrize(
@@ -259,7 +267,7 @@ def test_whatever_is_nested_deeply_is_refused(path: Path) -> None:
 
 
 def test_a_key_in_the_place_of_its_digest_is_not_repeated(path: Path) -> None:
-    key = new_key()
+    key = generate_key()
     for content in (
         PLANS + key_table(key),
         PLANS + key_table(ONE, key),
@@ -273,7 +281,7 @@ def test_a_key_in_the_place_of_its_digest_is_not_repeated(path: Path) -> None:
 
 
 def test_nothing_that_is_shown_of_access_holds_a_key_or_its_digest(path: Path) -> None:
-    key = new_key()
+    key = generate_key()
     add_key(str(path), "starter", key)
 
     access = read_access(str(path))
@@ -290,7 +298,7 @@ def test_a_file_over_4_mib_is_refused(path: Path) -> None:
     assert refusal(path, content + "#") == ": more than 4,194,304 bytes"
     path.write_text(content)
     with pytest.raises(SourceError, match="would have more than 4,194,304 bytes"):
-        add_key(str(path), "starter", new_key())
+        add_key(str(path), "starter", generate_key())
     assert path.read_text() == content
 
 

@@ -11,7 +11,7 @@ from subprocess import run
 
 import pytest
 
-from srvstat.access import add_key, new_key, read_access
+from srvstat.access import add_key, generate_key, read_access
 from srvstat.contract.errors import OutputError, SourceError, UsageError
 from support.access_files import PLANS, key_table
 
@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_new_key_is_random_and_says_whose_it_is() -> None:
-    keys = {new_key() for _ in range(1_000)}
+    keys = {generate_key() for _ in range(1_000)}
 
     assert len(keys) == 1_000
     assert all(re.fullmatch(r"srvstat_[A-Za-z0-9_-]{43}", key) for key in keys)
@@ -38,13 +38,13 @@ def test_a_key_is_added_at_the_end_and_the_rest_stays_as_it_was(path: Path) -> N
     link.symlink_to(path)
     path.chmod(0o640)
     before = path.stat()
-    key = new_key()
+    key = generate_key()
 
     add_key(str(link), "details", key)
 
     sha256 = hashlib.sha256(key.encode()).hexdigest()
     assert path.read_text() == PLANS + key_table(sha256, "details")
-    customer = read_access(str(path)).customer(key.encode())
+    customer = read_access(str(path)).find_customer(key.encode())
     assert customer is not None
     assert customer.plan.name == "details"
     assert link.is_symlink()
@@ -56,13 +56,13 @@ def test_a_key_is_added_at_the_end_and_the_rest_stays_as_it_was(path: Path) -> N
 def test_a_key_is_added_however_the_file_ends(path: Path, end: str) -> None:
     before = (PLANS.rstrip("\n") + end).encode()
     path.write_bytes(before)
-    keys = [new_key() for _ in range(3)]
+    keys = [generate_key() for _ in range(3)]
 
     for key in keys:
         add_key(str(path), "starter", key)
 
     access = read_access(str(path))
-    assert all(access.customer(key.encode()) for key in keys)
+    assert all(access.find_customer(key.encode()) for key in keys)
     assert len(access.customers) == 3
     after = path.read_bytes()
     assert after.startswith(before)
@@ -74,7 +74,7 @@ def test_keys_in_an_array_take_no_key_at_the_end(path: Path) -> None:
     path.write_text(content)
 
     with pytest.raises(SourceError) as refused:
-        add_key(str(path), "starter", new_key())
+        add_key(str(path), "starter", generate_key())
 
     assert refused.value.reason == (
         f"{path}: a key can't be added at its end; write those it has as [[keys]] tables, not as"
@@ -84,14 +84,14 @@ def test_keys_in_an_array_take_no_key_at_the_end(path: Path) -> None:
 
 
 def test_a_key_is_added_once_and_for_a_plan_that_there_is(path: Path) -> None:
-    key = new_key()
+    key = generate_key()
     add_key(str(path), "starter", key)
     before = path.read_text()
 
     with pytest.raises(SourceError, match="has this key already"):
         add_key(str(path), "details", key)
     with pytest.raises(UsageError, match=r'no plan "pro"; there are starter, details'):
-        add_key(str(path), "pro", new_key())
+        add_key(str(path), "pro", generate_key())
 
     assert path.read_text() == before
 
@@ -100,7 +100,7 @@ def test_a_file_that_cannot_be_read_as_access_takes_no_key(path: Path) -> None:
     path.write_text("nonsense")
 
     with pytest.raises(SourceError, match="line 1: not TOML"):
-        add_key(str(path), "starter", new_key())
+        add_key(str(path), "starter", generate_key())
 
     assert path.read_text() == "nonsense"
 
@@ -131,11 +131,11 @@ def test_a_file_that_may_not_be_written_is_an_error_of_output(path: Path) -> Non
         pytest.skip("whoever runs this may write everything")
 
     with pytest.raises(OutputError, match="Permission denied"):
-        add_key(str(path), "starter", new_key())
+        add_key(str(path), "starter", generate_key())
 
 
 def _add_some(path: str, count: int) -> list[str]:
-    keys = [new_key() for _ in range(count)]
+    keys = [generate_key() for _ in range(count)]
     for key in keys:
         add_key(path, "starter", key)
     return keys
@@ -147,7 +147,7 @@ def test_keys_that_are_added_at_the_same_time_are_all_there(path: Path) -> None:
 
     access = read_access(str(path))
     assert len(access.customers) == 100
-    assert all(access.customer(key.encode()) for keys in added for key in keys)
+    assert all(access.find_customer(key.encode()) for keys in added for key in keys)
 
 
 def test_a_file_that_is_replaced_meanwhile_is_told_of(path: Path) -> None:

@@ -152,7 +152,7 @@ def _build_error_response(
 
 
 def _get_error_body(kind: type[ApiError]) -> Any:
-    return wire.decode(ErrorResponse.of(kind).to_json())
+    return wire.decode(ErrorResponse.from_error(kind).to_json())
 
 
 def _refer_to_headers(more: str | None = None) -> Json:

@@ -22,13 +22,13 @@ from srvstat.contract.errors import (
 from srvstat.contract.models import (
     Choices,
     ContractModel,
+    InvalidValueError,
     Members,
-    NotValidError,
     PositiveNumber,
     Sha256,
     WholeNumber,
     find_duplicate,
-    place,
+    format_location,
     validate,
 )
 from srvstat.contract.ranges import Range
@@ -82,7 +82,7 @@ class Plan:
     raw_history_days: int
     requests_per_minute: int | None
 
-    def must_allow(self, request: ServerReference | CompareRequest) -> None:
+    def check_request(self, request: ServerReference | CompareRequest) -> None:
         """Judge a request.
 
         Raises FeatureNotAvailableError where the plan has no such operation or range.
@@ -118,7 +118,7 @@ class Access:
         by_sha256 = {customer.sha256: customer for customer in self.customers}
         object.__setattr__(self, "_by_sha256", by_sha256)  # frozen for everybody else
 
-    def plan(self, name: str) -> Plan:
+    def get_plan(self, name: str) -> Plan:
         """Return a plan.
 
         Raises UsageError where there is none of that name.
@@ -128,7 +128,7 @@ class Access:
             raise UsageError(f"no plan {wire.quote_value(name)}; {those}")
         return self.plans[name]
 
-    def customer(self, key: bytes) -> Customer | None:
+    def find_customer(self, key: bytes) -> Customer | None:
         """Return whose key it is, however many there are, with the same work for a wrong one.
 
         At most the time of the look-up tells something of a digest. That helps nobody to a key:
@@ -150,7 +150,7 @@ def read_access(path: str) -> Access:
     return _judged(path, content)
 
 
-def new_key() -> str:
+def generate_key() -> str:
     """Return a random key, which nobody can guess."""
     from secrets import token_urlsafe  # noqa: PLC0415 - who reads an access file need not wait
 
@@ -170,8 +170,8 @@ def add_key(path: str, plan: str, key: str) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         content = _content(path, descriptor)
         access = _judged(path, content)
-        access.plan(plan)
-        if access.customer(key.encode("utf-8")):
+        access.get_plan(plan)
+        if access.find_customer(key.encode("utf-8")):
             raise SourceError(f"{path}: has this key already")
         addition = _key_table(content, plan, key)
         _judge_growth(path, content + addition, key)
@@ -190,7 +190,7 @@ def _judge_growth(path: str, grown: bytes, key: str) -> None:
     if len(grown) > MAX_ACCESS_BYTES:
         raise SourceError(f"{path}: would have more than {MAX_ACCESS_BYTES:,} bytes")
     try:
-        customer = _judged(path, grown).customer(key.encode("utf-8"))
+        customer = _judged(path, grown).find_customer(key.encode("utf-8"))
     except SourceError:
         customer = None
     if customer is None:
@@ -280,7 +280,7 @@ def _access(text: str) -> Access:
     """
     try:
         return _linked(validate(_AccessFile, read_toml(text), _WORDS))
-    except NotValidError as error:
+    except InvalidValueError as error:
         raise TomlError(find_line(text, error.location), error.reason) from None
 
 
@@ -293,14 +293,14 @@ def _linked(file: _AccessFile) -> Access:
     for position, key in enumerate(file.keys):
         if key.plan not in plans:
             those = ", ".join(plans) or "none at all"
-            raise NotValidError(
+            raise InvalidValueError(
                 ("keys", position, "plan"), f": not one of the plans, which are {those}"
             )
     repeated = find_duplicate(tuple(key.sha256 for key in file.keys))
     if repeated is not None:
         first, again = repeated
-        raise NotValidError(
-            ("keys", again, "sha256"), f": the same as {place(('keys', first, 'sha256'))}"
+        raise InvalidValueError(
+            ("keys", again, "sha256"), f": the same as {format_location(('keys', first, 'sha256'))}"
         )
     return Access(
         plans, tuple(Customer(bytes.fromhex(key.sha256), plans[key.plan]) for key in file.keys)
@@ -310,7 +310,7 @@ def _linked(file: _AccessFile) -> Access:
 def _plan(name: str, table: _PlanTable) -> Plan:
     if not _PLAN_NAME.fullmatch(name):
         finding = ": a plan's name is 1 to 64 letters, digits, hyphens and underscores"
-        raise NotValidError(("plans", name), finding)
+        raise InvalidValueError(("plans", name), finding)
     return Plan(
         name,
         table.operations,

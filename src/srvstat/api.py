@@ -10,7 +10,7 @@ from typing import NoReturn, Self
 from srvstat import operations
 from srvstat.contract.instants import format_instant, parse_instant
 from srvstat.contract.ranges import Range
-from srvstat.contract.requests import Namespace, compare_request, server_reference
+from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
 from srvstat.contract.responses import CompareResponse, ServerResponse
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
@@ -87,7 +87,7 @@ class Snapshot:
         Raises InvalidRequestError, ServerNotFoundError, SnapshotError; ValueError after `close`.
         """
         with self._use() as file:
-            return operations.get_server(file, server_reference(identifier, by=by))
+            return operations.get_server(file, build_server_reference(identifier, by=by))
 
     def compare(
         self,
@@ -114,7 +114,7 @@ class Snapshot:
         # Outside the lock: an iterable may itself ask this snapshot, even in another thread.
         references = list(identifiers)
         with self._use() as file:
-            request = compare_request(references, by=by, range=range)
+            request = build_compare_request(references, by=by, range=range)
             instant = None if at is None else parse_instant(at)
             return operations.compare(file, request, at=instant)
 

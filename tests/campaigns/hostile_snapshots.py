@@ -14,7 +14,7 @@ from conftest import AS_OF, DAY, csv, ndjson, server, srvstat
 from srvstat import operations
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.ranges import Range
-from srvstat.contract.requests import compare_request, server_reference
+from srvstat.contract.requests import build_compare_request, build_server_reference
 from srvstat.render.comparison import comparison
 from srvstat.render.screen import Screen
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
@@ -30,26 +30,28 @@ NOT_FOUND = "not found"
 
 
 def _server(name: str) -> Question:
-    reference = server_reference(name)
+    reference = build_server_reference(name)
     return lambda snapshot: operations.get_server(snapshot, reference).to_json()
 
 
 def _comparison(names: Sequence[str], range: Range, at: int | None) -> Question:
-    request = compare_request(names, range=range)
+    request = build_compare_request(names, range=range)
     return lambda snapshot: operations.compare(snapshot, request, at=at).to_json()
 
 
 def _comparison_table(snapshot: SnapshotFile) -> str:
-    request = compare_request(["a", "c"], range="7d")
+    request = build_compare_request(["a", "c"], range="7d")
     return comparison(operations.view_comparison(snapshot, request), _SCREEN)
 
 
 def _comparison_view(snapshot: SnapshotFile) -> str:
-    return repr(operations.view_comparison(snapshot, compare_request(["a", "b"]), at=AS_OF - DAY))
+    return repr(
+        operations.view_comparison(snapshot, build_compare_request(["a", "b"]), at=AS_OF - DAY)
+    )
 
 
 def _server_view(snapshot: SnapshotFile) -> str:
-    return repr(operations.view_server(snapshot, server_reference("c")))
+    return repr(operations.view_server(snapshot, build_server_reference("c")))
 
 
 def _info(snapshot: SnapshotFile) -> str:
@@ -57,7 +59,7 @@ def _info(snapshot: SnapshotFile) -> str:
 
 
 def _unknown(snapshot: SnapshotFile) -> str:
-    reference = server_reference("x-a")
+    reference = build_server_reference("x-a")
     try:
         return str(operations.get_server(snapshot, reference))
     except ServerNotFoundError:

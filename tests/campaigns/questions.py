@@ -13,8 +13,8 @@ from srvstat.contract.ranges import Range
 from srvstat.contract.requests import (
     CompareRequest,
     ServerReference,
-    compare_request,
-    server_reference,
+    build_compare_request,
+    build_server_reference,
 )
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
@@ -27,7 +27,7 @@ NOT_FOUND = "SERVER_NOT_FOUND"
 
 # A case of damage asks all of it, and there are more than a million: so each row is read by some
 # question, and hardly any by two. A table reads every day of its window.
-_TABLE = compare_request(["busy", "cfxId:x-wide", "uneven", "cfxId:x-away"], range="90d")
+_TABLE = build_compare_request(["busy", "cfxId:x-wide", "uneven", "cfxId:x-away"], range="90d")
 _COMPARISONS: tuple[tuple[list[str], Range, int | None], ...] = (
     (["cfxId:x-busy", "cfxId:busy", "daily"], "1y", None),
     (["cfxId:x-daily", "away"], "30d", MIDNIGHT - 32 * DAY),
@@ -71,10 +71,10 @@ def _answer(question: _Question, snapshot: SnapshotFile) -> Any:
 def _questions() -> Iterator[tuple[str, _Question]]:
     yield "info", SnapshotFile.view
     for identifier in (*_KNOWN, *_UNKNOWN):
-        yield f"get {identifier}", partial(_get, server_reference(identifier))
+        yield f"get {identifier}", partial(_get, build_server_reference(identifier))
     yield "table of four over 90d", partial(operations.view_comparison, request=_TABLE)
     for identifiers, length, at in _COMPARISONS:
-        request = compare_request(identifiers, range=length)
+        request = build_compare_request(identifiers, range=length)
         name = f"compare {' '.join(identifiers)} over {length} at {at}"
         yield name, partial(_compare, request, at)
 

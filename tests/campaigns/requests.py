@@ -9,7 +9,7 @@ from campaigns.campaign import Campaign, Result
 from campaigns.request_bodies import draw_body
 from campaigns.request_oracle import Verdict, expected
 from srvstat.contract.errors import InvalidRequestError
-from srvstat.contract.requests import read_compare_request
+from srvstat.contract.requests import parse_compare_request
 
 _BLOCK = 100_000
 _LEAST_VALID = 0.1
@@ -46,15 +46,15 @@ def disagreement(body: bytes, judged: Verdict | None) -> str | None:
     try:
         found = _verdict(body)
     except Exception as error:  # noqa: BLE001 - whatever comes out is a failure
-        return f"read_compare_request({as_python(body)}) raised {error!r:.300}"
+        return f"parse_compare_request({as_python(body)}) raised {error!r:.300}"
     if found == judged:
         return None
-    return f"read_compare_request({as_python(body)}) gave {found}, not {judged}"
+    return f"parse_compare_request({as_python(body)}) gave {found}, not {judged}"
 
 
 def _verdict(body: bytes) -> Verdict | None:
     try:
-        request = read_compare_request(body)
+        request = parse_compare_request(body)
     except InvalidRequestError as refused:
         refused.reason.encode("utf-8")  # whatever a body holds, the reason can be written
         return None

@@ -22,7 +22,7 @@ from srvstat.cli.output import STDERR, STDOUT, report
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError, SnapshotError
 from srvstat.contract.ranges import DAY_MS, Window
-from srvstat.contract.requests import compare_request
+from srvstat.contract.requests import build_compare_request
 from srvstat.contract.responses import (
     CompareResponse,
     GrowthFields,
@@ -191,9 +191,9 @@ def in_reasons(texts: Sequence[str], screen: Screen) -> str | None:
 
 def _reasons(text: str) -> Iterator[str]:
     asks: list[Callable[[], object]] = [
-        lambda: compare_request([text, "b"]),
-        lambda: compare_request(["a", "b"], by=text),
-        lambda: compare_request(["a", "b"], range=text),
+        lambda: build_compare_request([text, "b"]),
+        lambda: build_compare_request(["a", "b"], by=text),
+        lambda: build_compare_request(["a", "b"], range=text),
         lambda: open_file(f"{text}.db"),
     ]
     for ask in asks:

@@ -53,7 +53,7 @@ def test_the_file_of_a_new_key_may_be_named(cli: Cli) -> None:
 
     ran = cli("access", "new-key", "--plan", "details", "--access", "other.toml")
 
-    customer = read_access("other.toml").customer(ran.stdout.strip())
+    customer = read_access("other.toml").find_customer(ran.stdout.strip())
     assert customer is not None
     assert customer.plan.name == "details"
 

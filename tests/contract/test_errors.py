@@ -82,7 +82,7 @@ BODIES = [
 def test_the_body_says_code_and_message_and_never_the_reason(
     kind: type[ApiError], body: str
 ) -> None:
-    assert ErrorResponse.of(kind("servers[0]: why")).to_json() == body.encode()
+    assert ErrorResponse.from_error(kind("servers[0]: why")).to_json() == body.encode()
 
 
 def test_the_reason_stays_with_the_person_who_asked() -> None:

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from srvstat.contract.errors import InvalidRequestError
-from srvstat.contract.requests import read_compare_request
+from srvstat.contract.requests import parse_compare_request
 
 ONE = b'{"servers":[{"identifier":"a","by":"id"}]}'
 TWICE = b'{"servers":[{"identifier":"a","by":"id"},{"identifier":"a","by":"id"}]}'
@@ -15,7 +15,7 @@ def test_the_error_of_a_request_holds_nothing_that_the_garbage_collector_cannot_
     body: bytes,
 ) -> None:
     with pytest.raises(InvalidRequestError) as refused:
-        read_compare_request(body)
+        parse_compare_request(body)
 
     error: BaseException | None = refused.value
     while error:

@@ -17,8 +17,8 @@ from srvstat.contract.errors import ApiError, InvalidRequestError
 from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
-    read_compare_request,
-    server_reference,
+    build_server_reference,
+    parse_compare_request,
 )
 from srvstat.contract.responses import ErrorResponse, HealthResponse
 from srvstat.operations import compare, get_server
@@ -84,12 +84,12 @@ def test_every_example_is_valid_against_its_schema(schema: Any, value: Any) -> N
 
 def test_the_examples_are_byte_for_byte_what_the_demos_snapshot_answers(demo_snapshot: str) -> None:
     with closing(open_file(demo_snapshot)) as snapshot:
-        answer = get_server(snapshot, server_reference(SERVER_IDENTIFIER))
+        answer = get_server(snapshot, build_server_reference(SERVER_IDENTIFIER))
         health = HealthResponse(asOf=format_instant(snapshot.as_of), root=snapshot.root)
         assert answer.to_json() == SERVER.encode()
         assert health.to_json() == HEALTH.encode()
         for exchange in COMPARISONS.values():
-            request = read_compare_request(exchange.request.encode())
+            request = parse_compare_request(exchange.request.encode())
             assert compare(snapshot, request).to_json() == exchange.answer.encode()
 
 
@@ -119,7 +119,7 @@ def test_every_error_has_its_status_its_exact_body_and_a_row_in_the_table(
 ) -> None:
     response = resolved(OPERATIONS[operation_id]["responses"][str(kind.http_status)])
     content = response["content"]["application/json"]
-    body = ErrorResponse.of(kind).to_json()
+    body = ErrorResponse.from_error(kind).to_json()
     shown = [content["example"]] if "example" in content else content["examples"].values()
 
     assert all(wire.encode(value.get("value", value)) == body for value in shown)
@@ -285,7 +285,7 @@ def test_what_the_schema_says_of_a_request_is_what_is_done_with_it() -> None:
 
 def accepted(body: bytes) -> bool:
     try:
-        read_compare_request(body)
+        parse_compare_request(body)
     except InvalidRequestError:
         return False
     return True

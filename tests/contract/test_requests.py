@@ -11,9 +11,9 @@ from srvstat.contract.errors import InvalidRequestError
 from srvstat.contract.requests import (
     CompareRequest,
     ServerReference,
-    compare_request,
-    read_compare_request,
-    server_reference,
+    build_compare_request,
+    build_server_reference,
+    parse_compare_request,
 )
 
 T = TypeVar("T")
@@ -52,11 +52,11 @@ def reason(ask: Callable[[], object]) -> str:
 
 
 def reason_of(request_body: bytes) -> str:
-    return reason(lambda: read_compare_request(request_body))
+    return reason(lambda: parse_compare_request(request_body))
 
 
 def test_two_references_ask_in_their_order_over_30d() -> None:
-    assert asked(read_compare_request(body(servers=[B, A]))) == (
+    assert asked(parse_compare_request(body(servers=[B, A]))) == (
         [("id", "b"), ("id", "a")],
         "30d",
     )
@@ -65,14 +65,14 @@ def test_two_references_ask_in_their_order_over_30d() -> None:
 def test_five_references_are_the_most() -> None:
     identifiers = ["e", "d", "c", "b", "a"]
 
-    references, _ = asked(read_compare_request(naming(*identifiers)))
+    references, _ = asked(parse_compare_request(naming(*identifiers)))
 
     assert references == [("id", identifier) for identifier in identifiers]
 
 
 @pytest.mark.parametrize("range", RANGES)
 def test_every_range_of_the_specification_is_accepted(range: str) -> None:
-    assert read_compare_request(body(servers=[A, B], range=range)).range == range
+    assert parse_compare_request(body(servers=[A, B], range=range)).range == range
 
 
 def test_properties_may_come_in_any_order_and_with_json_white_space() -> None:
@@ -80,7 +80,7 @@ def test_properties_may_come_in_any_order_and_with_json_white_space() -> None:
         { "range" : "7d", "servers" : [ { "by":"cfxId", "identifier":"a" },
         { "by":"id", "identifier":"b" } ] } \r\n\t"""
 
-    assert asked(read_compare_request(text)) == ([("cfxId", "a"), ("id", "b")], "7d")
+    assert asked(parse_compare_request(text)) == ([("cfxId", "a"), ("id", "b")], "7d")
 
 
 def test_escapes_are_read_before_anything_is_judged() -> None:
@@ -88,15 +88,15 @@ def test_escapes_are_read_before_anything_is_judged() -> None:
         rb'{"\u0073ervers":[{"identifier":"\u0061","by":"\u0069d"},{"identifier":"b","by":"id"}]}'
     )
 
-    assert asked(read_compare_request(text)) == ([("id", "a"), ("id", "b")], "30d")
+    assert asked(parse_compare_request(text)) == ([("id", "a"), ("id", "b")], "30d")
 
 
 @pytest.mark.parametrize(
     "identifier", ["a", "Z", "0", "-", "--", "-a", "a-", "abcXYZ-0189", "x" * 128]
 )
 def test_an_identifier_is_1_to_128_letters_digits_and_hyphens(identifier: str) -> None:
-    assert server_reference(identifier, by="id").identifier == identifier
-    assert asked(read_compare_request(naming(identifier, "other")))[0][0] == ("id", identifier)
+    assert build_server_reference(identifier, by="id").identifier == identifier
+    assert asked(parse_compare_request(naming(identifier, "other")))[0][0] == ("id", identifier)
 
 
 REFUSED_IDENTIFIERS = [
@@ -131,9 +131,9 @@ REFUSED_IDENTIFIERS = [
 @pytest.mark.parametrize(("identifier", "finding"), REFUSED_IDENTIFIERS)
 def test_any_other_identifier_is_refused_wherever_it_stands(identifier: str, finding: str) -> None:
     assert reason_of(naming("a", identifier)) == f"servers[1].identifier: {finding}"
-    assert reason(lambda: server_reference(identifier, by="id")) == f"identifier: {finding}"
+    assert reason(lambda: build_server_reference(identifier, by="id")) == f"identifier: {finding}"
     assert (
-        reason(lambda: compare_request([identifier, "b"], by="cfxId", range=None))
+        reason(lambda: build_compare_request([identifier, "b"], by="cfxId", range=None))
         == f"servers[0].identifier: {finding}"
     )
 
@@ -246,7 +246,7 @@ def test_a_body_may_have_16384_bytes_and_no_more() -> None:
     full = WHOLE.ljust(16_384)
 
     assert len(full) == 16_384
-    assert asked(read_compare_request(full)) == ([("id", "a"), ("id", "b")], "30d")
+    assert asked(parse_compare_request(full)) == ([("id", "a"), ("id", "b")], "30d")
     assert reason_of(full + b" ") == "body: more than 16,384 bytes"
     assert reason_of(b"\xff" * 16_385) == "body: more than 16,384 bytes"
 
@@ -312,7 +312,7 @@ def test_references_that_differ_in_anything_are_two(
 ) -> None:
     servers = [{"by": by, "identifier": identifier} for by, identifier in (one, other)]
 
-    assert asked(read_compare_request(body(servers=servers)))[0] == [one, other]
+    assert asked(parse_compare_request(body(servers=servers)))[0] == [one, other]
 
 
 PREFIXES = [
@@ -333,8 +333,8 @@ PREFIXES = [
 def test_an_identifiers_own_namespace_beats_the_one_for_all(
     text: str, by: str, meant: tuple[str, str]
 ) -> None:
-    reference = server_reference(text, by=by)
-    request = compare_request([text, "id:other"], by=by, range=None)
+    reference = build_server_reference(text, by=by)
+    request = build_compare_request([text, "id:other"], by=by, range=None)
 
     assert (reference.by, reference.identifier) == meant
     assert asked(request)[0] == [meant, ("id", "other")]
@@ -367,15 +367,15 @@ def test_an_identifiers_own_namespace_beats_the_one_for_all(
 def test_a_namespace_is_stripped_once_and_no_other_colon_is_allowed(
     text: str, finding: str
 ) -> None:
-    assert reason(lambda: server_reference(text, by="cfxId")) == f"identifier: {finding}"
+    assert reason(lambda: build_server_reference(text, by="cfxId")) == f"identifier: {finding}"
     assert (
-        reason(lambda: compare_request(["a", text], by="id", range=None))
+        reason(lambda: build_compare_request(["a", text], by="id", range=None))
         == f"servers[1].identifier: {finding}"
     )
 
 
 def test_a_namespace_does_not_count_towards_the_length_of_its_identifier() -> None:
-    assert server_reference("cfxId:" + "x" * 128, by="id").identifier == "x" * 128
+    assert build_server_reference("cfxId:" + "x" * 128, by="id").identifier == "x" * 128
 
 
 @pytest.mark.parametrize(
@@ -387,8 +387,8 @@ def test_an_unknown_namespace_for_all_is_refused_even_where_nobody_needs_it(
 ) -> None:
     finding = f"by: {shown} {NOT_A_NAMESPACE}"
 
-    assert reason(lambda: compare_request(identifiers, by=by, range="8d")) == finding
-    assert reason(lambda: server_reference("id:a", by=by)) == finding
+    assert reason(lambda: build_compare_request(identifiers, by=by, range="8d")) == finding
+    assert reason(lambda: build_server_reference("id:a", by=by)) == finding
 
 
 def test_a_request_body_knows_no_prefixes() -> None:
@@ -397,7 +397,7 @@ def test_a_request_body_knows_no_prefixes() -> None:
 
 def test_equal_references_are_duplicates_with_and_without_their_namespace() -> None:
     assert (
-        reason(lambda: compare_request(["a", "b", "id:a"], by="id", range=None))
+        reason(lambda: build_compare_request(["a", "b", "id:a"], by="id", range=None))
         == "servers[2]: the same reference as servers[0]"
     )
 
@@ -416,28 +416,28 @@ def test_equal_references_are_duplicates_with_and_without_their_namespace() -> N
 def test_the_contract_judges_what_a_command_line_asks(
     identifiers: list[str], range: str | None, finding: str
 ) -> None:
-    assert reason(lambda: compare_request(identifiers, by="id", range=range)) == finding
+    assert reason(lambda: build_compare_request(identifiers, by="id", range=range)) == finding
 
 
 def test_a_command_line_means_the_same_request_as_a_body() -> None:
-    assert compare_request(["a", "b"], by="id", range=None) == read_compare_request(
+    assert build_compare_request(["a", "b"], by="id", range=None) == parse_compare_request(
         naming("a", "b")
     )
-    assert compare_request(["a", "b"], by="id", range="1y") == read_compare_request(
+    assert build_compare_request(["a", "b"], by="id", range="1y") == parse_compare_request(
         body(servers=[A, B], range="1y")
     )
 
 
 def test_without_a_namespace_for_all_an_identifier_is_an_id() -> None:
-    assert server_reference("a") == server_reference("a", by="id")
-    assert server_reference("cfxId:a") == server_reference("a", by="cfxId")
-    assert compare_request(["a", "cfxId:b"], range=None) == compare_request(
+    assert build_server_reference("a") == build_server_reference("a", by="id")
+    assert build_server_reference("cfxId:a") == build_server_reference("a", by="cfxId")
+    assert build_compare_request(["a", "cfxId:b"], range=None) == build_compare_request(
         ["id:a", "cfxId:b"], by="id", range=None
     )
 
 
 def test_requests_do_not_change() -> None:
-    request = read_compare_request(naming("a", "b"))
+    request = parse_compare_request(naming("a", "b"))
 
     with pytest.raises(ValidationError, match="Instance is frozen"):
         request.range = "7d"

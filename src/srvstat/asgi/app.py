@@ -52,8 +52,8 @@ from srvstat.contract.errors import (
     InvalidRequestError,
     SnapshotError,
 )
-from srvstat.contract.requests import read_compare_request, read_server_reference
-from srvstat.contract.responses import ErrorResponse, HealthResponse, comparison_json
+from srvstat.contract.requests import parse_compare_request, parse_server_reference
+from srvstat.contract.responses import ErrorResponse, HealthResponse, encode_comparison
 
 WORK_SECONDS = 10.0
 """From a whole request to its answer, other requests' included."""
@@ -138,10 +138,10 @@ class Service:
     async def _get_server(self, request: Request, operation: GetServer, caller: Caller) -> bytes:
         query = parameters(request.scope["query_string"], known=("by",))
         identifier = decoded(operation.identifier, "identifier")
-        asked = read_server_reference(identifier, query.get("by"))
+        asked = parse_server_reference(identifier, query.get("by"))
         judge_no_body(request.headers)
         if caller.plan:
-            caller.plan.must_allow(asked)
+            caller.plan.check_request(asked)
         generation = await self._snapshot.current()
         known = generation.details.known(asked)
         if known is not None:
@@ -152,15 +152,15 @@ class Service:
     async def _compare(self, request: Request, caller: Caller) -> bytes:
         parameters(request.scope["query_string"])
         judge_json(request.headers)
-        asked = read_compare_request(await read_body(request))
+        asked = parse_compare_request(await read_body(request))
         if caller.plan:
-            caller.plan.must_allow(asked)
+            caller.plan.check_request(asked)
         generation = await self._snapshot.current()
         results = generation.results.known(asked)
         if None in results:
             async with _deadline():
                 await find_missing(self._snapshot, generation, asked, results, _asker(request))
-        return comparison_json(asked.range, [result for result in results if result])
+        return encode_comparison(asked.range, [result for result in results if result])
 
 
 @asynccontextmanager
@@ -185,7 +185,9 @@ def _response_to(error: ApiError, headers: dict[str, str]) -> Response:
         more = {"www-authenticate": f'ApiKey header="{KEY_HEADER}"'}
     elif isinstance(error, TooManyRequestsError):
         more = {"retry-after": str(error.retry_after)}
-    return Response(ErrorResponse.of(error).to_json(), error.http_status, headers | more, JSON)
+    return Response(
+        ErrorResponse.from_error(error).to_json(), error.http_status, headers | more, JSON
+    )
 
 
 def _headers(request_id: str) -> dict[str, str]:

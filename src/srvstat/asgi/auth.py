@@ -116,7 +116,7 @@ class Callers:
         key = keys[0].encode("latin-1")
         if self._access is None:
             return Caller(hashlib.sha256(key).hexdigest(), None)
-        customer = self._access.customer(key)
+        customer = self._access.find_customer(key)
         if customer is None:
             raise GatewayUnauthorizedError(f"the header {KEY_HEADER}: not a key of the access file")
         return Caller(customer.sha256.hex(), customer.plan)
@@ -160,4 +160,4 @@ class Callers:
 
     def is_key(self, key: bytes) -> bool:
         """Say whether a key is one of the access file."""
-        return self._access is not None and self._access.customer(key) is not None
+        return self._access is not None and self._access.find_customer(key) is not None

@@ -6,7 +6,7 @@ from functools import partial
 from srvstat import operations
 from srvstat.asgi.snapshots import Generation, ServedSnapshot
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.wire import Written
+from srvstat.contract.wire import EncodedJson
 from srvstat.snapshot.read.reader import SnapshotFile
 
 
@@ -38,7 +38,7 @@ async def find_missing(
     snapshot: ServedSnapshot,
     generation: Generation,
     asked: CompareRequest,
-    results: list[Written | None],
+    results: list[EncodedJson | None],
     is_wanted: Callable[[], bool],
 ) -> None:
     """Fill in the results of a comparison that are None, and remember them.
@@ -46,12 +46,14 @@ async def find_missing(
     Raises ServerNotFoundError, SnapshotError, NobodyAsksError.
     """
 
-    def answer(file: SnapshotFile) -> dict[int, Written]:
+    def answer(file: SnapshotFile) -> dict[int, EncodedJson]:
         known = enumerate(generation.results.known(asked))
         found = {place: result for place, result in known if result is not None}
         missing = [place for place in range(len(results)) if place not in found]
         answers = operations.results(file, asked, missing) if missing else ()
-        return found | {place: one.written() for place, one in zip(missing, answers, strict=True)}
+        return found | {
+            place: one.encode_once() for place, one in zip(missing, answers, strict=True)
+        }
 
     found = await snapshot.ask(
         generation,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.wire import Written
+from srvstat.contract.wire import EncodedJson
 
 _MOST = 50_000
 """About 30 MB of results."""
@@ -18,13 +18,13 @@ class Results:
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._kept: dict[tuple[str, str, str], Written] = {}
+        self._kept: dict[tuple[str, str, str], EncodedJson] = {}
 
-    def known(self, request: CompareRequest) -> list[Written | None]:
+    def known(self, request: CompareRequest) -> list[EncodedJson | None]:
         """Return for each server of a request its result, where it is known. Any thread may ask."""
         return [self._kept.get((request.range, one.by, one.identifier)) for one in request.servers]
 
-    def keep(self, request: CompareRequest, results: Mapping[int, Written]) -> None:
+    def keep(self, request: CompareRequest, results: Mapping[int, EncodedJson]) -> None:
         """Remember the results of the servers at some positions of a request."""
         for position, result in results.items():
             one = request.servers[position]

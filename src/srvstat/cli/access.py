@@ -44,10 +44,10 @@ def new_key(
 
     Example: srvstat access new-key --plan starter
     """
-    from srvstat.access import add_key, new_key, read_access
+    from srvstat.access import add_key, generate_key, read_access
 
-    read_access(access).plan(plan)
-    key = new_key()
+    read_access(access).get_plan(plan)
+    key = generate_key()
     with allow_cleanup():
         add_key(access, plan, key)
     _show_once(key, plan, access)

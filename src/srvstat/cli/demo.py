@@ -9,7 +9,7 @@ import typer
 from srvstat.cli.interruptions import allow_cleanup
 from srvstat.cli.output import Outcome
 from srvstat.contract.errors import UsageError
-from srvstat.contract.requests import compare_request
+from srvstat.contract.requests import build_compare_request
 from srvstat.snapshot.read.reader import open_file
 
 
@@ -34,7 +34,7 @@ def demo(
     with allow_cleanup():
         path = write_demo(directory)
     with closing(open_file(path)) as snapshot:
-        request = compare_request(
+        request = build_compare_request(
             ["harbor-city", "new-frontier", "night-shift"], by="id", range="7d"
         )
         table = comparison_table(snapshot, request)

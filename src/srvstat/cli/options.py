@@ -191,7 +191,7 @@ def find_plan(name: str | None, path: str | None) -> "Plan | None":
         raise UsageError("--plan NAME and --access FILE need each other")
     from srvstat.access import read_access
 
-    return read_access(path).plan(name)
+    return read_access(path).get_plan(name)
 
 
 def parse_instant_option(option: str, text: str | None) -> int | None:

@@ -27,9 +27,9 @@ from srvstat.contract.errors import ApiError, ServerNotFoundError, UsageError
 from srvstat.contract.requests import (
     CompareRequest,
     ServerReference,
-    compare_request,
-    read_compare_request,
-    server_reference,
+    build_compare_request,
+    build_server_reference,
+    parse_compare_request,
 )
 from srvstat.contract.responses import ErrorResponse
 from srvstat.render.text import instant_text
@@ -58,7 +58,7 @@ def get(
     asking = find_plan(plan, access)
 
     def answer() -> bytes:
-        request = server_reference(identifier, by=by)
+        request = build_server_reference(identifier, by=by)
         _judge(asking, request)
         with _asked(snapshot, instant, [request]) as file:
             if form is Form.JSON:
@@ -105,9 +105,9 @@ def compare(
 
     def answer() -> bytes:
         asked = (
-            compare_request(identifiers or [], by=by, range=range)
+            build_compare_request(identifiers or [], by=by, range=range)
             if body is None
-            else read_compare_request(body)
+            else parse_compare_request(body)
         )
         _judge(asking, asked)
         with _asked(snapshot, instant, asked.servers) as file:
@@ -123,7 +123,7 @@ def compare(
 def _judge(plan: "Plan | None", request: ServerReference | CompareRequest) -> None:
     """Refuse a request that the plan does not allow. Without a plan it is the operator's."""
     if plan is not None:
-        plan.must_allow(request)
+        plan.check_request(request)
 
 
 def _outcome(form: Form, answer: Callable[[], bytes]) -> Outcome:
@@ -133,7 +133,9 @@ def _outcome(form: Form, answer: Callable[[], bytes]) -> Outcome:
     except ApiError as error:
         if form is Form.JSON:
             report(error.reason)
-            return Outcome([json_output(ErrorResponse.of(error).to_json())], error.exit_code)
+            return Outcome(
+                [json_output(ErrorResponse.from_error(error).to_json())], error.exit_code
+            )
         report(f"error: {error.code}: {error.message}", error.reason)
         return Outcome(exit_code=error.exit_code)
 
@@ -151,12 +153,12 @@ def _answer(
     snapshot: SnapshotFile, body: bytes, at: int | None, plan: "Plan | None", line: int
 ) -> bytes:
     try:
-        request = read_compare_request(body)
+        request = parse_compare_request(body)
         _judge(plan, request)
         answer = operations.compare(snapshot, request, at=at).to_json()
     except ApiError as error:
         report(f"line {line}: {error.reason}")
-        answer = ErrorResponse.of(error).to_json()
+        answer = ErrorResponse.from_error(error).to_json()
     return json_output(answer)
 
 

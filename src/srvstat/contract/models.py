@@ -71,14 +71,14 @@ def _sha256(text: str) -> str:
 Sha256 = Annotated[str, AfterValidator(_sha256)]
 
 
-class NotValidError(ValueError):
+class InvalidValueError(ValueError):
     """A value is not what its model says; `reason` is one line that begins with the place.
 
     `location` leads to the part at fault.
     """
 
     def __init__(self, location: Location, finding: str) -> None:
-        super().__init__(f"{place(location)}{finding}")
+        super().__init__(f"{format_location(location)}{finding}")
         self.location = location
         self.reason = str(self)
 
@@ -100,7 +100,7 @@ def validate(model: type[_Model], value: Any, words: Mapping[str, str]) -> _Mode
     # Not raised inside `except`, where the ValidationError would become its context. That one
     # refers to what a validator of ours raised, and so to all frames above, but hides this from
     # the garbage collector: a cycle through it is never freed.
-    raise NotValidError(location, finding)
+    raise InvalidValueError(location, finding)
 
 
 def _first_finding(error: ValidationError, words: Mapping[str, str]) -> tuple[Location, str]:
@@ -143,7 +143,7 @@ _NEEDED = {
 }
 
 
-def place(location: Location) -> str:
+def format_location(location: Location) -> str:
     """Write a location: `servers[1].range`."""
     return "".join(map(_step, location)).removeprefix(".") or "body"
 

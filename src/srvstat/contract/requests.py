@@ -9,8 +9,8 @@ from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError
 from srvstat.contract.models import (
     ContractModel,
+    InvalidValueError,
     Members,
-    NotValidError,
     find_duplicate,
     validate,
 )
@@ -70,7 +70,7 @@ class CompareRequest(ContractModel):
     range: Range = DEFAULT_RANGE
 
 
-def read_compare_request(body: bytes) -> CompareRequest:
+def parse_compare_request(body: bytes) -> CompareRequest:
     """Read the body of Compare Servers.
 
     Raises InvalidRequestError, whose reason names the first property at fault.
@@ -85,7 +85,7 @@ def read_compare_request(body: bytes) -> CompareRequest:
         raise InvalidRequestError("body: nested too deeply") from None
 
 
-def compare_request(
+def build_compare_request(
     identifiers: Sequence[str], *, by: str | None = None, range: str | None = None
 ) -> CompareRequest:
     """Make the request that a command line or a Python call means.
@@ -105,15 +105,15 @@ def compare_request(
     return _validated(CompareRequest, request)
 
 
-def server_reference(identifier: str, *, by: str | None = None) -> ServerReference:
-    """Make the request of Get Server; identifiers read as in `compare_request`.
+def build_server_reference(identifier: str, *, by: str | None = None) -> ServerReference:
+    """Make the request of Get Server; identifiers read as in `build_compare_request`.
 
     Raises InvalidRequestError.
     """
     return _validated(ServerReference, _reference(identifier, _namespace(by)))
 
 
-def read_server_reference(identifier: str, by: str | None = None) -> ServerReference:
+def parse_server_reference(identifier: str, by: str | None = None) -> ServerReference:
     """Read the path and query of Get Server, where an identifier is nothing but an identifier.
 
     Raises InvalidRequestError.
@@ -152,5 +152,5 @@ _WORDS = {
 def _validated(model: type[_Model], value: Any) -> _Model:
     try:
         return validate(model, value, _WORDS)
-    except NotValidError as error:
+    except InvalidValueError as error:
         raise InvalidRequestError(error.reason) from None

@@ -61,9 +61,9 @@ class ServerResult(ContractModel):
     uptime: AlwaysNull = None
     sampleCount: Annotated[int, Field(ge=0)]
 
-    def written(self) -> wire.Written:
+    def encode_once(self) -> wire.EncodedJson:
         """Return the exact text of this part of an answer."""
-        return wire.written(self.model_dump())
+        return wire.encode_once(self.model_dump())
 
 
 class CompareResponse(Response):
@@ -74,10 +74,10 @@ class CompareResponse(Response):
 
     def to_json(self) -> bytes:
         """Return the exact bytes of the API's answer, without a newline (D7)."""
-        return comparison_json(self.range, [result.written() for result in self.data])
+        return encode_comparison(self.range, [result.encode_once() for result in self.data])
 
 
-def comparison_json(range: Range, results: Sequence[wire.Written]) -> bytes:
+def encode_comparison(range: Range, results: Sequence[wire.EncodedJson]) -> bytes:
     """Return the bytes of a CompareResponse with some results, each of them written before."""
     return wire.encode({"range": range, "data": results})
 
@@ -136,6 +136,6 @@ class ErrorResponse(Response):
     error: ErrorFields
 
     @classmethod
-    def of(cls, error: ApiError | type[ApiError]) -> "ErrorResponse":
+    def from_error(cls, error: ApiError | type[ApiError]) -> "ErrorResponse":
         """Return the published answer for an error; its reason stays out."""
         return cls(error=ErrorFields(code=error.code, message=error.message))

@@ -100,15 +100,15 @@ def encode(value: Any) -> bytes:
     return _text(value).encode("utf-8")
 
 
-class Written(NamedTuple):
-    """A value that `written` has written; `encode` takes it as it is, wherever it stands."""
+class EncodedJson(NamedTuple):
+    """A value that `encode_once` has written; `encode` takes it as it is, wherever it stands."""
 
     text: str
 
 
-def written(value: Any) -> Written:
+def encode_once(value: Any) -> EncodedJson:
     """Write a value once, to stand in many texts. Takes and raises what `encode` does."""
-    return Written(_text(value))
+    return EncodedJson(_text(value))
 
 
 def _text(value: Any) -> str:
@@ -131,7 +131,7 @@ def _array_text(items: Iterable[Any]) -> str:
     return f"[{','.join([_text(item) for item in items])}]"
 
 
-def number_text(value: float) -> str:
+def format_number(value: float) -> str:
     """Write a double as ECMAScript does.
 
     The rule is Number::toString of ECMA-262 (also RFC 8785, section 3.2.2.3): the shortest digits
@@ -170,13 +170,13 @@ def _placed(digits: str, point: int) -> str:
 _WRITERS: Mapping[type, Callable[[Any], str]] = {
     str: _string_text,
     int: int.__repr__,
-    float: number_text,
+    float: format_number,
     bool: lambda value: "true" if value else "false",
     NoneType: lambda _null: "null",
     dict: _object_text,
     list: _array_text,
     tuple: _array_text,
-    Written: lambda value: value.text,
+    EncodedJson: lambda value: value.text,
 }
 
 
