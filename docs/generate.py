@@ -32,10 +32,10 @@ from srvstat.asgi.connection import (  # noqa: E402
     BODY_SECONDS,
     HEAD_SECONDS,
     IDLE_SECONDS,
-    MAX_HEAD_BYTES,
 )
 from srvstat.asgi.server import MOST_CONNECTIONS  # noqa: E402
 from srvstat.contract.errors import ApiError, SrvstatError  # noqa: E402
+from srvstat.contract.http import MAX_HEAD_BYTES  # noqa: E402
 from srvstat.contract.requests import MAX_BODY_BYTES  # noqa: E402
 from srvstat.snapshot.format.schema import schema  # noqa: E402
 from support.terminal import run_in_terminal  # noqa: E402 - from the tests, on the path since above

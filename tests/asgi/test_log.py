@@ -81,7 +81,7 @@ def test_whoever_has_no_key_has_no_name(service: Service) -> None:
         "method": "GET",
         "path": "/gateway/v1/servers/a",
         "code": "GATEWAY_UNAUTHORIZED",
-        "reason": "the header x-gateway-key: missing or empty",
+        "reason": "X-Gateway-Key: missing or empty",
         "status": 401,
         "bytes": len(ERRORS["GATEWAY_UNAUTHORIZED"]),
     }

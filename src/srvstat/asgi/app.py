@@ -14,18 +14,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from srvstat.asgi.auth import KEY_HEADER, Caller, Callers, TooManyRequestsError
+from srvstat.asgi.auth import Caller, Callers, TooManyRequestsError
 from srvstat.asgi.connection import GONE
 from srvstat.asgi.log import Log
 from srvstat.asgi.questions import find_detail, find_missing
-from srvstat.asgi.reading import (
-    JSON,
-    has_two_lengths,
-    judge_head,
-    judge_json,
-    judge_no_body,
-    read_body,
-)
+from srvstat.asgi.reading import read_body
 from srvstat.asgi.redact import (
     HIDDEN,
     is_known,
@@ -35,16 +28,6 @@ from srvstat.asgi.redact import (
 )
 from srvstat.asgi.room import Room
 from srvstat.asgi.snapshots import NobodyAsksError, ServedSnapshot
-from srvstat.asgi.targets import (
-    HEALTH,
-    GetServer,
-    WrongMethodError,
-    allow,
-    decoded,
-    operation_at,
-    parameters,
-    path_of,
-)
 from srvstat.contract.errors import (
     ApiError,
     GatewayUnauthorizedError,
@@ -52,13 +35,32 @@ from srvstat.contract.errors import (
     InvalidRequestError,
     SnapshotError,
 )
-from srvstat.contract.requests import parse_compare_request, parse_server_reference
+from srvstat.contract.http import (
+    CACHE_CONTROL,
+    GET_METHODS,
+    HEALTH_PATH,
+    JSON_TYPE,
+    KEY_CHALLENGE,
+    KEY_HEADER,
+    REQUEST_ID_HEADER,
+    REQUEST_ID_PATTERN,
+    Head,
+    WrongMethodError,
+    check_compare_head,
+    check_method,
+    find_target,
+    has_ambiguous_length,
+    parse_get_server,
+    strip_origin,
+)
+from srvstat.contract.requests import ServerReference, parse_compare_request
 from srvstat.contract.responses import ErrorResponse, HealthResponse, encode_comparison
 
 WORK_SECONDS = 10.0
 """From a whole request to its answer, other requests' included."""
 
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
+_HEALTH = HEALTH_PATH.encode()
+_REQUEST_ID = re.compile(REQUEST_ID_PATTERN)
 _OK = 200
 _MOST_TOLD = 1_000
 """So many characters of a path, a method or a reason are logged."""
@@ -100,10 +102,10 @@ class Service:
 
     async def _response(self, request: Request, entry: dict[str, Any]) -> Response:
         headers = _headers(entry["id"])
-        if has_two_lengths(request.headers):
+        if has_ambiguous_length(request.scope["headers"]):
             headers["connection"] = "close"  # RFC 9112, section 6.1: whatever the answer is
         try:
-            return Response(await self._answer(request, entry), _OK, headers, JSON)
+            return Response(await self._answer(request, entry), _OK, headers, JSON_TYPE)
         except ApiError as error:
             answered = error
         except SnapshotError as error:
@@ -118,28 +120,26 @@ class Service:
         return _response_to(answered, headers)
 
     async def _answer(self, request: Request, entry: dict[str, Any]) -> bytes:
-        path, method = path_of(request.scope["raw_path"]), request.method
-        if path == HEALTH:
-            allow(method, "GET, HEAD")
+        scope = request.scope
+        head = Head(request.method, scope["raw_path"], scope["query_string"], scope["headers"])
+        if strip_origin(head.path) == _HEALTH:
+            check_method(head.method, GET_METHODS)
             return await self._health()
-        caller = await self._callers.known(request.headers)
+        caller = await self._callers.known(head.headers)
         entry["caller"] = caller.name
         self._callers.count(caller)
-        operation = operation_at(path, method)
-        judge_head(request)
-        if isinstance(operation, GetServer):
-            return await self._get_server(request, operation, caller)
+        target = find_target(head)
+        if target.operation == "getServer":
+            asked = parse_get_server(head, target.identifier)
+            return await self._get_server(request, asked, caller)
+        check_compare_head(head)
         return await self._compare(request, caller)
 
     async def _health(self) -> bytes:
         generation = await self._snapshot.current()
         return HealthResponse(asOf=generation.as_of, root=generation.root).to_json()
 
-    async def _get_server(self, request: Request, operation: GetServer, caller: Caller) -> bytes:
-        query = parameters(request.scope["query_string"], known=("by",))
-        identifier = decoded(operation.identifier, "identifier")
-        asked = parse_server_reference(identifier, query.get("by"))
-        judge_no_body(request.headers)
+    async def _get_server(self, request: Request, asked: ServerReference, caller: Caller) -> bytes:
         if caller.plan:
             caller.plan.check_request(asked)
         generation = await self._snapshot.current()
@@ -150,8 +150,6 @@ class Service:
             return await find_detail(self._snapshot, generation, asked, _asker(request))
 
     async def _compare(self, request: Request, caller: Caller) -> bytes:
-        parameters(request.scope["query_string"])
-        judge_json(request.headers)
         asked = parse_compare_request(await read_body(request))
         if caller.plan:
             caller.plan.check_request(asked)
@@ -182,16 +180,16 @@ def _response_to(error: ApiError, headers: dict[str, str]) -> Response:
     if isinstance(error, WrongMethodError):
         more = {"allow": error.allowed}
     elif isinstance(error, GatewayUnauthorizedError):
-        more = {"www-authenticate": f'ApiKey header="{KEY_HEADER}"'}
+        more = {"www-authenticate": KEY_CHALLENGE}
     elif isinstance(error, TooManyRequestsError):
         more = {"retry-after": str(error.retry_after)}
     return Response(
-        ErrorResponse.from_error(error).to_json(), error.http_status, headers | more, JSON
+        ErrorResponse.from_error(error).to_json(), error.http_status, headers | more, JSON_TYPE
     )
 
 
 def _headers(request_id: str) -> dict[str, str]:
-    return {"cache-control": "private, no-store", "x-request-id": request_id}
+    return {"cache-control": CACHE_CONTROL, REQUEST_ID_HEADER.lower(): request_id}
 
 
 def _entry(request: Request, callers: Callers) -> dict[str, Any]:
@@ -214,7 +212,7 @@ def _remote(client: tuple[str, int] | None) -> str:
 
 def _request_id(headers: Headers, callers: Callers) -> str:
     """Return the client's own name for its request, where that is harmless, or a new one."""
-    given = headers.getlist("x-request-id")
+    given = headers.getlist(REQUEST_ID_HEADER)
     if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]):
         (name,) = given
         own_keys = headers.getlist(KEY_HEADER)

@@ -8,14 +8,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from starlette.datastructures import Headers
-
 from srvstat.access import Plan, read_access
 from srvstat.asgi.log import Log
 from srvstat.contract.errors import GatewayUnauthorizedError, RateLimitedError, SourceError
+from srvstat.contract.http import KEY_HEADER, Headers, find_key
 from srvstat.snapshot.read.connection import Identity, identify_file
-
-KEY_HEADER = "x-gateway-key"
 
 _MINUTE = 60
 _SECONDS_BETWEEN_TRIES = 5.0
@@ -107,18 +104,13 @@ class Callers:
 
         Raises GatewayUnauthorizedError.
         """
-        keys = headers.getlist(KEY_HEADER)
-        if len(keys) != 1 or not keys[0]:
-            found = f"{len(keys)} of them" if len(keys) > 1 else "missing or empty"
-            raise GatewayUnauthorizedError(f"the header {KEY_HEADER}: {found}")
+        key = find_key(headers)
         await self._read_again()
-        # The bytes as they were sent: Starlette decodes headers in this way.
-        key = keys[0].encode("latin-1")
         if self._access is None:
             return Caller(hashlib.sha256(key).hexdigest(), None)
         customer = self._access.find_customer(key)
         if customer is None:
-            raise GatewayUnauthorizedError(f"the header {KEY_HEADER}: not a key of the access file")
+            raise GatewayUnauthorizedError(f"{KEY_HEADER}: not a key of the access file")
         return Caller(customer.sha256.hex(), customer.plan)
 
     def count(self, caller: Caller) -> None:

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from srvstat.asgi.parser import Parser
 from srvstat.asgi.room import Room
+from srvstat.contract.http import MAX_HEAD_BYTES
 
 HEAD_SECONDS = 5.0
 """From the first byte of a request, or from the connection, to the end of its head."""
@@ -26,7 +27,6 @@ ANSWER_SECONDS = 20.0
 SECONDS_BETWEEN_LOOKS = 0.2
 """A look at all connections costs less than a timer for each part of each request."""
 
-MAX_HEAD_BYTES = 16_384
 BROKEN_BODY = "srvstat.broken_body"
 """Stands in the state of a request whose body ended before its end."""
 GONE = "srvstat.gone"

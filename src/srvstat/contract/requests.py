@@ -70,13 +70,21 @@ class CompareRequest(ContractModel):
     range: Range = DEFAULT_RANGE
 
 
+def check_body_size(size: int) -> None:
+    """Check the size of a request's body, in bytes.
+
+    Raises InvalidRequestError.
+    """
+    if size > MAX_BODY_BYTES:
+        raise InvalidRequestError(f"body: more than {MAX_BODY_BYTES:,} bytes")
+
+
 def parse_compare_request(body: bytes) -> CompareRequest:
     """Read the body of Compare Servers.
 
     Raises InvalidRequestError, whose reason names the first property at fault.
     """
-    if len(body) > MAX_BODY_BYTES:
-        raise InvalidRequestError(f"body: more than {MAX_BODY_BYTES:,} bytes")
+    check_body_size(len(body))
     try:
         return _validated(CompareRequest, wire.decode(body))
     except wire.JsonError as error:

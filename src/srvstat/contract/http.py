@@ -1,0 +1,211 @@
+"""Validate HTTP requests of the published API (D10 to D12), without a web framework.
+
+The checks are functions, so that a caller can run its own between them in the order of D11: the
+key, the path and method, the head, the body.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from srvstat.contract import wire
+from srvstat.contract.errors import GatewayUnauthorizedError, InvalidRequestError
+from srvstat.contract.requests import ServerReference, check_body_size, parse_server_reference
+
+HEALTH_PATH = "/healthz"
+COMPARE_PATH = "/gateway/v1/compare"
+SERVERS_PATH = "/gateway/v1/servers/"
+"""Followed by the identifier of a server."""
+
+GET_METHODS = "GET, HEAD"
+"""The methods of Get Server and of the health check, as `Allow` lists them."""
+COMPARE_METHODS = "POST"
+
+KEY_HEADER = "X-Gateway-Key"
+REQUEST_ID_HEADER = "X-Request-Id"
+REQUEST_ID_PATTERN = r"[A-Za-z0-9._~-]{1,128}"
+"""The request ids of clients that an answer repeats."""
+CACHE_CONTROL = "private, no-store"
+"""The `Cache-Control` of every answer."""
+KEY_CHALLENGE = f'ApiKey header="{KEY_HEADER.lower()}"'
+"""The `WWW-Authenticate` of a 401."""
+JSON_TYPE = "application/json"
+
+MAX_HEAD_BYTES = 16_384
+"""Bytes of a request's target and headers."""
+
+Headers = Sequence[tuple[bytes, bytes]]
+"""Header fields in the order sent: a name in lower case and a value, as in ASGI."""
+
+OperationId = Literal["getServer", "compareServers"]
+"""The `operationId` of the OpenAPI document."""
+
+_ORIGIN = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
+_PERCENT_ENCODED = re.compile(rb"(?:[^%]|%[0-9A-Fa-f]{2})*", re.DOTALL)
+_KEY = KEY_HEADER.lower().encode()
+_COMPARE = COMPARE_PATH.encode()
+_SERVERS = SERVERS_PATH.encode()
+
+
+class UnknownPathError(InvalidRequestError):
+    """The path is not in the contract."""
+
+    http_status = 404
+
+
+class WrongMethodError(InvalidRequestError):
+    """The path is known but lacks the method; `allowed` lists those it has, as in `Allow`."""
+
+    http_status = 405
+
+    def __init__(self, method: str, allowed: str) -> None:
+        super().__init__(f"method: {wire.quote_value(method)} is not one of {allowed}")
+        self.allowed = allowed
+
+
+class Head(NamedTuple):
+    """A request without its body."""
+
+    method: str
+    path: bytes
+    """Percent-encoded, as sent, without the query; may begin with scheme and host."""
+    query: bytes
+    """Percent-encoded, as sent, without the question mark."""
+    headers: Headers
+
+
+class Target(NamedTuple):
+    """The operation that a path and method select."""
+
+    operation: OperationId
+    identifier: bytes = b""
+    """Get Server's, percent-encoded as sent."""
+
+
+def find_key(headers: Headers) -> bytes:
+    """Return the key of a request, as sent.
+
+    Raises GatewayUnauthorizedError unless there is exactly one, which is not empty.
+    """
+    keys = find_values(headers, _KEY)
+    if len(keys) != 1 or not keys[0]:
+        found = f"sent {len(keys)} times" if len(keys) > 1 else "missing or empty"
+        raise GatewayUnauthorizedError(f"{KEY_HEADER}: {found}")
+    return keys[0]
+
+
+def find_values(headers: Headers, name: bytes) -> list[bytes]:
+    """Return the values of a header, whose name is given in lower case."""
+    return [value for field, value in headers if field == name]
+
+
+def strip_origin(path: bytes) -> bytes:
+    """Remove scheme and host from a target in absolute form (RFC 9112, section 3.2.2)."""
+    origin = _ORIGIN.match(path)
+    return path[origin.end() :] or b"/" if origin else path
+
+
+def find_target(head: Head) -> Target:
+    """Return the operation that path and method select; the path is not normalized (D12).
+
+    Raises UnknownPathError, WrongMethodError.
+    """
+    path = strip_origin(head.path)
+    if path == _COMPARE:
+        check_method(head.method, COMPARE_METHODS)
+        return Target("compareServers")
+    identifier = path.removeprefix(_SERVERS)
+    if identifier is path or b"/" in identifier:
+        raise UnknownPathError("path: not in the contract")
+    check_method(head.method, GET_METHODS)
+    return Target("getServer", identifier)
+
+
+def check_method(method: str, allowed: str) -> None:
+    """Check that a method is one of the allowed ones, such as `GET, HEAD`.
+
+    Raises WrongMethodError.
+    """
+    if method not in allowed.split(", "):
+        raise WrongMethodError(method, allowed)
+
+
+def parse_get_server(head: Head, identifier: bytes) -> ServerReference:
+    """Validate a request of Get Server, whose path ends in an identifier.
+
+    Raises InvalidRequestError.
+    """
+    _check_size_and_framing(head)
+    query = _parse_query(head.query, known=("by",))
+    reference = parse_server_reference(_decode(identifier, "identifier"), query.get("by"))
+    length = _find_content_length(head.headers)
+    if length.strip(b"0") or find_values(head.headers, b"transfer-encoding"):
+        raise InvalidRequestError("body: Get Server has no body")
+    return reference
+
+
+def check_compare_head(head: Head) -> None:
+    """Validate the head of a Compare Servers request; `parse_compare_request` validates the body.
+
+    Raises InvalidRequestError, also for a `Content-Length` above the limit of a body.
+    """
+    _check_size_and_framing(head)
+    _parse_query(head.query)
+    types = [value.decode("latin-1") for value in find_values(head.headers, b"content-type")]
+    if len(types) != 1:
+        raise InvalidRequestError(f"content-type: {len(types)} given, exactly one needed")
+    if types[0].partition(";")[0].strip().lower() != JSON_TYPE:
+        raise InvalidRequestError(f"content-type: {wire.quote_value(types[0])} is not {JSON_TYPE}")
+    if find_values(head.headers, b"content-encoding"):
+        raise InvalidRequestError("content-encoding: not supported")
+    length = _find_content_length(head.headers).lstrip(b"0")
+    if length and not length.isdigit():
+        raise InvalidRequestError("content-length: not a number")
+    check_body_size(int(length[:20] or b"0"))  # Python refuses to convert thousands of digits
+
+
+def has_ambiguous_length(headers: Headers) -> bool:
+    """Tell whether both `Content-Length` and `Transfer-Encoding` delimit the body.
+
+    A proxy in front may have used the other one (RFC 9112, section 6.1).
+    """
+    names = {name for name, _ in headers}
+    return b"content-length" in names and b"transfer-encoding" in names
+
+
+def _check_size_and_framing(head: Head) -> None:
+    size = len(head.path) + len(head.query)
+    size += sum(len(name) + len(value) for name, value in head.headers)
+    if size > MAX_HEAD_BYTES:
+        raise InvalidRequestError(f"target and headers: more than {MAX_HEAD_BYTES:,} bytes")
+    if has_ambiguous_length(head.headers):
+        raise InvalidRequestError("headers: both Content-Length and Transfer-Encoding")
+
+
+def _find_content_length(headers: Headers) -> bytes:
+    values = find_values(headers, b"content-length")
+    return values[0] if values else b"0"
+
+
+def _parse_query(query: bytes, known: tuple[str, ...] = ()) -> dict[str, str]:
+    """Parse a query string whose parameters are known and given once (D10)."""
+    found: dict[str, str] = {}
+    for piece in filter(None, query.split(b"&")):
+        name, _, value = (_decode(part, "query") for part in piece.partition(b"="))
+        if name not in known:
+            raise InvalidRequestError(f"query: unknown parameter {wire.quote_value(name)}")
+        if name in found:
+            raise InvalidRequestError(f"query: {name} is repeated")
+        found[name] = value
+    return found
+
+
+def _decode(text: bytes, place: str) -> str:
+    """Decode the percent-escapes of a part of a target once."""
+    if not _PERCENT_ENCODED.fullmatch(text):
+        raise InvalidRequestError(f"{place}: a broken percent-escape")
+    try:
+        return unquote_to_bytes(text).decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidRequestError(f"{place}: not UTF-8") from None
