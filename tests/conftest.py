@@ -153,6 +153,31 @@ def demo_snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(directory / "snapshot.db")
 
 
+@pytest.fixture(scope="session")
+def two_servers(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return the bytes of a snapshot of the servers `a` and `b` with two days."""
+    directory = tmp_path_factory.mktemp("two_servers")
+    times = range(AS_OF - 2 * DAY, AS_OF + 1, DAY // 24)
+    rows = [(name, at, at // DAY % 7) for name in ("a", "b") for at in times]
+    records = [server("a", hostname="secret"), server("b")]
+    (directory / "servers.ndjson").write_bytes(ndjson(records))
+    (directory / "rows.csv").write_bytes(csv(rows))
+    command = ["snapshot", "build", "x.db", "--servers", "servers.ndjson"]
+    ran = srvstat(*command, "--observations", "rows.csv", cwd=directory)
+    assert ran.exit_code == 0, ran.stderr
+    return (directory / "x.db").read_bytes()
+
+
+@pytest.fixture
+def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty directory, with no snapshot named by the environment."""
+    directory = tmp_path / "here"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    monkeypatch.delenv("SRVSTAT_SNAPSHOT", raising=False)
+    return directory
+
+
 SERVERS = [server("a"), server("b"), server("hidden", hostname="secret", publishable=False)]
 
 

@@ -1,0 +1,165 @@
+"""Report which part of a snapshot is damaged, whether or not its digests match."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli
+from support.forging import change, forge
+from support.opening import COMMANDS, FILE_ROW, damaged
+
+pytestmark = pytest.mark.usefixtures("empty_directory")
+
+INFO, GET, COMPARE = COMMANDS[3], COMMANDS[0], COMMANDS[2]
+Refused = Callable[[str], None]
+
+
+@pytest.fixture
+def refused(cli: Cli) -> Refused:
+    """Check that every command names a part of x.db as damaged."""
+
+    def check(part: str) -> None:
+        for command in COMMANDS:
+            ran = cli(*command, "x.db")
+            assert (ran.exit_code, ran.stdout, ran.stderr) == (3, b"", f"error: {damaged(part)}\n")
+
+    return check
+
+
+def test_zeros_after_a_valid_header_are_damage(two_servers: bytes, refused: Refused) -> None:
+    Path("x.db").write_bytes(two_servers[:100] + bytes(len(two_servers) - 100))
+
+    refused("the whole file")
+
+
+def test_zeros_after_a_valid_schema_are_damage(two_servers: bytes, refused: Refused) -> None:
+    page_size = int.from_bytes(two_servers[16:18])
+    Path("x.db").write_bytes(two_servers[:page_size] + bytes(len(two_servers) - page_size))
+
+    refused(FILE_ROW)
+
+
+def test_another_text_encoding_is_damage(two_servers: bytes, refused: Refused) -> None:
+    Path("x.db").write_bytes(two_servers[:59] + b"\2" + two_servers[60:])
+
+    refused("its header")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DROP TABLE snapshot",
+        "DROP TABLE servers",
+        "DROP TABLE observations",
+        "ALTER TABLE snapshot RENAME COLUMN as_of TO secret",
+        "ALTER TABLE servers RENAME COLUMN hostname TO secret",
+        "ALTER TABLE observations RENAME COLUMN players TO secret",
+        # A view can hide work without end behind a name we trust.
+        "DROP TABLE observations; CREATE VIEW observations AS SELECT 1 AS server, 5 AS players",
+    ],
+)
+def test_changed_tables_are_damage(statement: str, two_servers: bytes, refused: Refused) -> None:
+    Path("x.db").write_bytes(two_servers)
+    with closing(sqlite3.connect("x.db")) as connection:
+        connection.executescript(statement)
+
+    refused("its tables")
+
+
+@pytest.mark.parametrize(
+    ("sql", "command", "part"),
+    [
+        ("DELETE FROM snapshot", INFO, FILE_ROW),
+        ("INSERT INTO snapshot SELECT * FROM snapshot", INFO, FILE_ROW),
+        ("UPDATE snapshot SET as_of = 'secret'", INFO, FILE_ROW),
+        ("UPDATE snapshot SET as_of = 1.5", COMPARE, FILE_ROW),
+        ("UPDATE snapshot SET as_of = as_of + 1", COMPARE, FILE_ROW),
+        ("UPDATE snapshot SET sources = '[]'", INFO, FILE_ROW),
+        ("UPDATE snapshot SET root = zeroblob(32)", GET, FILE_ROW),
+        ("DELETE FROM directory", GET, "the directory of identifiers"),
+        ("UPDATE directory SET entries = x''", GET, "the directory of identifiers"),
+        (
+            "UPDATE directory SET entries = substr(entries, 29)",
+            INFO,
+            "the directory of identifiers",
+        ),
+        ("UPDATE servers SET hostname = CAST(x'ff736563726574' AS TEXT)", GET, "the servers"),
+        ("UPDATE servers SET hostname = x'736563726574'", GET, "server a"),
+        ("UPDATE servers SET hostname = 'b'", INFO, "the servers"),
+        ("UPDATE servers SET hostname = 'b' || char(0)", COMPARE, "server a"),
+        ("UPDATE servers SET id = 'c' WHERE id = 'a'", GET, "server a"),
+        ("UPDATE servers SET players_current = players_current + 1", COMPARE, "server a"),
+        ("DELETE FROM servers WHERE id = 'a'", GET, "server a"),
+        ("DELETE FROM servers WHERE id = 'b'", INFO, "the servers"),
+        (
+            "UPDATE servers SET server = 3 WHERE server = 2",
+            INFO,
+            "the servers",
+        ),
+        ("UPDATE servers SET days = x'', day_digests = x''", COMPARE, "server a"),
+        ("UPDATE servers SET band_count = 0, bands = x''", COMPARE, "server a"),
+        ("DELETE FROM days", COMPARE, "day 2026-02-27 of server a"),
+        ("DELETE FROM days WHERE server_day / 10000000 = 2", COMPARE, "day 2026-02-27 of server b"),
+        ("UPDATE days SET prefix_count = prefix_count + 1", COMPARE, "day 2026-02-27 of server a"),
+        ("UPDATE days SET prefix_count = 'secret'", COMPARE, "day 2026-02-27 of server a"),
+        ("UPDATE days SET players = CAST(players AS TEXT)", COMPARE, "day 2026-02-27 of server a"),
+    ],
+)
+def test_a_changed_part_is_damage_and_is_named(
+    sql: str, command: list[str], part: str, two_servers: bytes, cli: Cli
+) -> None:
+    Path("x.db").write_bytes(two_servers)
+    change("x.db", sql)
+
+    ran = cli(*command, "x.db")
+
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (3, b"", f"error: {damaged(part)}\n")
+
+
+@pytest.mark.parametrize(
+    ("sql", "command", "part"),
+    [
+        ("UPDATE snapshot SET as_of = 'secret'", COMPARE, FILE_ROW),
+        ("UPDATE snapshot SET as_of = 4611686018427387904", INFO, FILE_ROW),
+        ("UPDATE snapshot SET as_of = -1", INFO, FILE_ROW),
+        ("UPDATE snapshot SET first_observed_at = 'secret'", INFO, FILE_ROW),
+        ("UPDATE snapshot SET first_observed_at = -1", INFO, FILE_ROW),
+        ("UPDATE snapshot SET observation_count = 'secret'", INFO, FILE_ROW),
+        ("UPDATE snapshot SET sources = 'secret'", INFO, FILE_ROW),
+        ("UPDATE snapshot SET sources = '5'", INFO, FILE_ROW),
+        ("UPDATE snapshot SET sources = '[\"\\ud800\"]'", INFO, FILE_ROW),
+        ("UPDATE servers SET hostname = x'736563726574'", GET, "server a"),
+        ("UPDATE servers SET hostname = x'736563726574'", INFO, "the servers"),
+        ("UPDATE servers SET game = 'secret'", GET, "server a"),
+        ("UPDATE servers SET players_current = 'secret'", COMPARE, "server a"),
+        ("UPDATE servers SET tags = '{\"secret\"'", GET, "server a"),
+        ("UPDATE servers SET tags = '[5]'", GET, "server a"),
+        ("UPDATE servers SET tags = '[\"\\ud800\"]'", GET, "server a"),
+        ("UPDATE servers SET tags = printf('%.*c', 100000, '[')", GET, "server a"),
+        ("UPDATE servers SET first_seen_at = 'secret'", GET, "server a"),
+        ("UPDATE servers SET updated_at = 4611686018427387904", GET, "server a"),
+        ("UPDATE days SET prefix_count = 'secret'", COMPARE, "day 2026-02-27 of server a"),
+        ("UPDATE days SET prefix_count = NULL", COMPARE, "day 2026-02-27 of server a"),
+        ("UPDATE days SET players = 'secret'", COMPARE, "day 2026-02-27 of server a"),
+        ("UPDATE days SET cumulative = 5", COMPARE, "day 2026-02-27 of server a"),
+    ],
+)
+def test_values_that_no_build_writes_are_damage_even_with_matching_digests(
+    sql: str, command: list[str], part: str, two_servers: bytes, cli: Cli
+) -> None:
+    Path("x.db").write_bytes(two_servers)
+    forge("x.db", sql)
+
+    ran = cli(*command, "x.db")
+
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (3, b"", f"error: {damaged(part)}\n")
+
+
+def test_a_value_of_an_unexpected_type_is_damage(two_servers: bytes, cli: Cli) -> None:
+    Path("x.db").write_bytes(two_servers)
+    change("x.db", "UPDATE days SET prefix_sum = 1.5")
+
+    assert cli(*COMPARE, "x.db").stderr == f"error: {damaged('day 2026-02-27 of server a')}\n"

@@ -1,0 +1,178 @@
+"""Stop, kill or starve a build: the old snapshot stays whole."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from conftest import AS_OF, Cli, Ran, csv
+from support.building import COMMAND, EXISTS, WEEK, content, stored
+from support.signals import heard_signals
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+def start(*command: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "srvstat", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finish(process: subprocess.Popen[bytes]) -> Ran:
+    stdout, stderr = process.communicate(timeout=30)
+    return Ran(process.returncode, stdout, stderr.decode())
+
+
+def pipe_to(process: subprocess.Popen[bytes], path: str) -> BinaryIO:
+    """Open a FIFO for writing, which succeeds once a build has opened it for reading."""
+    while process.poll() is None:
+        with suppress(OSError):
+            pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+            os.set_blocking(pipe, True)
+            return os.fdopen(pipe, "wb")
+        time.sleep(0.01)
+    pytest.fail(f"ended before it read {path}: {finish(process).stderr}")
+
+
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+
+
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Let children hear signals."""
+    with heard_signals():
+        yield
+
+
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize(("number", "exit_code"), SIGNALS)
+def test_a_build_stopped_while_reading_changes_nothing(
+    number: signal.Signals, exit_code: int, here: Path
+) -> None:
+    os.mkfifo("fifo.csv")
+    Path("out.db").write_bytes(b"old")
+    Path("rejects.ndjson").write_bytes(b"old")
+    before = content(here)
+    process = start(
+        *COMMAND, "--observations", "fifo.csv", "--rejects", "rejects.ndjson", "--overwrite"
+    )
+
+    with pipe_to(process, "fifo.csv") as pipe:
+        pipe.write(csv([("a", AS_OF, 5), ("a", AS_OF, 6)]))
+        pipe.flush()
+        assert content(here).keys() > before.keys()
+        process.send_signal(number)
+        ran = finish(process)
+
+    assert ran == Ran(exit_code, b"", "")
+    assert content(here) == before
+
+
+@pytest.mark.usefixtures("heard")
+def test_a_signal_ignored_at_the_start_stays_ignored(here: Path) -> None:
+    os.mkfifo("fifo.csv")
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    process = start(*COMMAND, "--observations", "fifo.csv")
+
+    with pipe_to(process, "fifo.csv") as pipe:
+        process.send_signal(signal.SIGHUP)
+        pipe.write(csv([("a", AS_OF, 5)]))
+
+    assert finish(process).exit_code == 0
+    assert "out.db" in content(here)
+
+
+@pytest.mark.usefixtures("heard")
+def test_a_build_stopped_while_waiting_leaves_nothing(here: Path) -> None:
+    os.mkfifo("fifo.csv")
+    before = content(here)
+    process = start(*COMMAND, "--observations", "fifo.csv")
+    while content(here) == before:
+        assert process.poll() is None
+        time.sleep(0.01)
+
+    process.send_signal(signal.SIGTERM)
+
+    assert finish(process) == Ran(143, b"", "")
+    assert content(here) == before
+
+
+def test_a_killed_build_leaves_the_old_snapshot_and_a_draft_that_the_next_build_removes(
+    here: Path, cli: Cli
+) -> None:
+    os.mkfifo("fifo.csv")
+    Path("out.db").write_bytes(b"old")
+    before = content(here)
+    process = start(*COMMAND, "--observations", "fifo.csv", "--overwrite")
+    with pipe_to(process, "fifo.csv") as pipe:
+        pipe.write(csv([("a", AS_OF, 5)]))
+        pipe.flush()
+        process.kill()
+        assert finish(process).exit_code == -signal.SIGKILL
+
+    (draft,) = content(here).keys() - before.keys()
+    assert re.fullmatch(r"\.out\.db\.srvstat-[0-9a-f]{16}\.tmp", draft)
+    assert Path("out.db").read_bytes() == b"old"
+    assert cli(*WEEK, "--overwrite").exit_code == 0
+    assert content(here).keys() == before.keys()
+
+
+@pytest.mark.parametrize(("options", "exit_codes"), [(["--overwrite"], [0, 0]), ([], [0, 2])])
+def test_of_two_simultaneous_builds_one_result_remains_whole(
+    options: list[str], exit_codes: list[int], here: Path, cli: Cli
+) -> None:
+    names = ["one.csv", "two.csv"]
+    for name in names:
+        os.mkfifo(name)
+    before = content(here)
+    builds = [start(*COMMAND, "--observations", name, *options) for name in names]
+    pipes = [pipe_to(process, name) for process, name in zip(builds, names, strict=True)]
+    for count, pipe in enumerate(pipes, 1):
+        with pipe:
+            pipe.write(csv([("a", AS_OF + at, at) for at in range(count * 1000)]))
+    ran = [finish(build) for build in builds]
+
+    assert sorted(one.exit_code for one in ran) == exit_codes
+    assert [one.stderr for one in ran if one.exit_code] == [EXISTS] * exit_codes.count(2)
+    info = cli("snapshot", "info", "out.db").json
+    (winner,) = (names.index(name) for name in info["sources"])
+    assert ran[winner].exit_code == 0
+    assert info["observations"] == len(stored("out.db")) == 1000 * (winner + 1)
+    assert content(here).keys() - before.keys() == {"out.db"}
+
+
+LIMITED = ["sh", "-c", 'ulimit -f "$0"; exec "$@"']
+
+
+@pytest.mark.parametrize(("blocks", "failing"), [("16", "out.db"), ("1024", "rejects.ndjson")])
+def test_a_file_size_limit_exits_4_and_changes_nothing(
+    blocks: str, failing: str, here: Path
+) -> None:
+    odd = [("a", AS_OF, "x" * 300)] * 3000
+    Path("odd.csv").write_bytes(csv(odd))
+    Path("out.db").write_bytes(b"old")
+    Path("rejects.ndjson").write_bytes(b"old")
+    before = content(here)
+    options = ["--observations", "odd.csv", "--rejects", "rejects.ndjson", "--overwrite"]
+
+    done = subprocess.run(
+        [*LIMITED, blocks, sys.executable, "-m", "srvstat", *WEEK, *options],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (4, "")
+    assert re.fullmatch(f"error: {failing}: .+\n", done.stderr)
+    assert content(here) == before
