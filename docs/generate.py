@@ -1,9 +1,9 @@
-"""Write everything in the repository that can be generated: `make docs`.
+"""Write all generated files of the repository: `make docs`.
 
-Between `<!-- generated: NAME -->` and `<!-- end -->` a Markdown file holds what the code says of
-NAME. In README.md and service.md the examples are run, in a terminal of 80 columns, and show what
-they printed. The fixtures are what the demo writes, src/srvstat/contract/openapi.json comes from
-docs/openapi. A test fails when any of it has drifted.
+The lines between `<!-- generated: NAME -->` and `<!-- end -->` in a Markdown file are generated
+from the code. The console examples of README.md, api.md and service.md are run in a terminal of 80
+columns and show its output. The fixtures are the files of the demo; docs/openapi generates
+src/srvstat/contract/openapi.json. A test fails when a file is out of date.
 """
 
 import json
@@ -42,10 +42,10 @@ from support.terminal import run_in_terminal  # noqa: E402 - from the tests, on 
 
 COLUMNS = 80
 PORT = 8000
-"""Where the examples show the service, which is its default."""
+"""The port of the service in the examples, its default."""
 TOOLS = ("bash", "cmp", "curl", "dd", "jq")
-"""What the examples need besides srvstat."""
-WITH_EXAMPLES = (ROOT / "README.md", ROOT / "docs" / "service.md")
+"""The programs that the examples need besides srvstat."""
+WITH_EXAMPLES = (ROOT / "README.md", ROOT / "docs" / "api.md", ROOT / "docs" / "service.md")
 
 _MARK = "\x1e"
 _BLOCK = re.compile(r"(?<=<!-- generated: )(\w[\w-]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -58,13 +58,13 @@ _OTHER_EXITS = {
     1: "a bug in srvstat; please report it",
     129: "the terminal was closed",
     130: "interrupted",
-    141: "whoever read the output has closed it",
+    141: "the reader closed the output",
     143: "terminated",
 }
 
 
-def generated() -> Iterator[tuple[Path, bytes]]:
-    """Yield each generated file that the repository must hold, whole."""
+def list_generated() -> Iterator[tuple[Path, bytes]]:
+    """Yield the path and the whole content of each generated file."""
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))):
         text = path.read_text(encoding="utf-8")
         text = _BLOCK.sub(lambda block: block[1] + block[2] + CONTENT[block[1]](), text)
@@ -75,12 +75,12 @@ def generated() -> Iterator[tuple[Path, bytes]]:
     yield ROOT / "fixtures" / "access.toml", demo.access_toml()
 
 
-def _schema() -> str:
+def _format_schema() -> str:
     return f"```sql\n{schema()}```\n"
 
 
-def _commands() -> str:
-    """Return the reference of all commands, from the commands themselves."""
+def _format_commands() -> str:
+    """Return the reference of all commands, generated from their help."""
     command = [sys.executable, "-m", "typer", "srvstat.cli.app", "utils", "docs"]
     printed = subprocess.run(
         [*command, "--name", "srvstat"], capture_output=True, text=True, check=True
@@ -88,92 +88,92 @@ def _commands() -> str:
     return re.sub(r"^# .*\n", "", printed).replace("```console\n", "```\n").strip() + "\n"
 
 
-def _errors() -> str:
+def _format_errors() -> str:
     rows = [
         f"| `{error.code}` | {error.http_status} | {error.message} | {error.exit_code} |"
-        f" {_meaning(error)} |"
-        for error in _classes(ApiError)
+        f" {_describe(error)} |"
+        for error in _list_classes(ApiError)
     ]
     head = ["| code | HTTP status | message | exit code | when |", "|---|---|---|---|---|"]
     return "\n".join([*head, *rows]) + "\n"
 
 
-def _exit_codes() -> str:
+def _format_exit_codes() -> str:
     meanings = dict(_OTHER_EXITS)
-    for error in _classes(SrvstatError):
-        meanings[error.exit_code] = _meaning(error)
-    for api_error in _classes(ApiError):
+    for error in _list_classes(SrvstatError):
+        meanings[error.exit_code] = _describe(error)
+    for api_error in _list_classes(ApiError):
         meanings[api_error.exit_code] = f"the answer is `{api_error.code}`"
-    # No local command answers these; they are kept for the codes of the service.
+    # No command exits with these; they correspond to errors that only the service returns.
     for reserved in (41, 49, 50):
         del meanings[reserved]
     rows = [f"| {code} | {meaning} |" for code, meaning in sorted(meanings.items())]
     return "\n".join(["| exit code | meaning |", "|---|---|", *rows]) + "\n"
 
 
-def _deadlines() -> str:
+def _format_deadlines() -> str:
     rows = [
-        ("the head of a request, from its first byte or the connection", HEAD_SECONDS),
-        ("its body, from the end of the head", BODY_SECONDS),
-        ("the work, other requests' included", WORK_SECONDS),
-        ("until the client has taken the answer, from the end of the request", ANSWER_SECONDS),
-        ("between an answer and the next request", IDLE_SECONDS),
+        ("receiving the head of a request, from its first byte or the connection", HEAD_SECONDS),
+        ("receiving its body, from the end of the head", BODY_SECONDS),
+        ("computing the answer, waiting for other requests included", WORK_SECONDS),
+        ("sending the answer, from the end of the request", ANSWER_SECONDS),
+        ("idle time between an answer and the next request", IDLE_SECONDS),
     ]
     limits = [
         ("bytes of a head", MAX_HEAD_BYTES),
         ("bytes of a body", MAX_BODY_BYTES),
-        ("connections, or as many as the limit of open files allows", MOST_CONNECTIONS),
+        ("open connections, or fewer if the limit on open files requires it", MOST_CONNECTIONS),
     ]
-    head = ["| what | at most |", "|---|--:|"]
+    head = ["| limit | at most |", "|---|--:|"]
     seconds = [f"| {what} | {value:.0f} s |" for what, value in rows]
     return "\n".join([*head, *seconds, *(f"| {what} | {most:,} |" for what, most in limits)]) + "\n"
 
 
-def _reliability() -> str:
-    """Return the table of the campaigns' last long run, in the order of their list."""
+def _format_reliability() -> str:
+    """Return the table of each campaign's last long run, in the order of CAMPAIGNS."""
     kept = json.loads((ROOT / "docs" / "reliability.json").read_bytes())
     head = [
-        "| campaign | cases | seed | time | what became of them | broken |",
+        "| campaign | cases | seed | time | outcomes | broken |",
         "|---|--:|--:|--:|---|--:|",
     ]
     rows = [
         f"| {name} | {last['cases']:,} {campaign.unit} | {last['seed']} | {last['seconds']:,} s |"
-        f" {_outcomes(last['counts'])} | {last['failures']} |"
+        f" {_format_outcomes(last['counts'])} | {last['failures']} |"
         for name, campaign in CAMPAIGNS.items()
         if (last := kept.get(name))
     ]
     return "\n".join([*head, *rows]) + "\n"
 
 
-def _outcomes(counts: Mapping[str, int]) -> str:
+def _format_outcomes(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items())
 
 
 _Error = TypeVar("_Error", bound=SrvstatError)
 
 
-def _classes(base: type[_Error]) -> list[type[_Error]]:
+def _list_classes(base: type[_Error]) -> list[type[_Error]]:
     found = [kind for kind in base.__subclasses__() if "exit_code" in vars(kind)]
     return sorted(found, key=lambda kind: kind.exit_code)
 
 
-def _meaning(error: type[SrvstatError]) -> str:
+def _describe(error: type[SrvstatError]) -> str:
     first, _, _ = (error.__doc__ or "").partition("\n")
     return first[0].lower() + first[1:].rstrip(".")
 
 
 CONTENT: dict[str, Callable[[], str]] = {
-    "schema": _schema,
-    "commands": _commands,
-    "errors": _errors,
-    "exit-codes": _exit_codes,
-    "deadlines": _deadlines,
-    "reliability": _reliability,
+    "schema": _format_schema,
+    "commands": _format_commands,
+    "errors": _format_errors,
+    "exit-codes": _format_exit_codes,
+    "deadlines": _format_deadlines,
+    "reliability": _format_reliability,
 }
 
 
-def with_examples_run(text: str) -> str:
-    """Return a Markdown text whose console examples show what they print today.
+def run_examples(text: str) -> str:
+    """Return a Markdown text with the current output of its console examples.
 
     They run one after another in one shell, in an empty directory.
     """
@@ -183,26 +183,26 @@ def with_examples_run(text: str) -> str:
         for line in block.splitlines()
         if line.startswith("$ ")
     ]
-    outputs = iter(_run(commands))
+    outputs = iter(_run_commands(commands))
 
-    def shown(block: re.Match[str]) -> str:
+    def show_output(block: re.Match[str]) -> str:
         lines = [line for line in block[0].splitlines() if line.startswith("$ ")]
         return "".join(f"{line}\n{next(outputs)}" for line in lines)
 
-    return _EXAMPLES.sub(shown, text)
+    return _EXAMPLES.sub(show_output, text)
 
 
-def same_but_for_timing(one: str, other: str) -> bool:
-    """Say whether two texts are equal where a clock has no part in them."""
+def is_same_apart_from_times(one: str, other: str) -> bool:
+    """Return whether two texts are equal apart from measured times."""
     return _TIMING.sub("", one) == _TIMING.sub("", other)
 
 
-def _run(commands: list[str]) -> list[str]:
-    """Run commands in one shell in a terminal and return what each printed.
+def _run_commands(commands: list[str]) -> list[str]:
+    """Run commands in one shell in a terminal and return the output of each.
 
-    The service takes a free port in the place of the one that the examples show.
+    The service uses a free port; the output shows the one of the examples.
     """
-    port = _free_port()
+    port = _find_free_port()
     script = "".join(f"printf '\\036'\n{command}\n" for command in commands)
     script = script.replace("srvstat serve ", f"srvstat serve --port {port} ")
     script = script.replace(f":{PORT}/", f":{port}/")
@@ -213,8 +213,8 @@ def _run(commands: list[str]) -> list[str]:
     return _COLOR.sub("", output).replace(f":{port}", f":{PORT}").split(_MARK)[1:]
 
 
-def _free_port() -> int:
-    """Return a port that is free, and that the system gives to nobody who asks for any."""
+def _find_free_port() -> int:
+    """Return a free port outside the range that the system assigns to port 0."""
     for port in sample(range(20_000, 30_000), 100):
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
@@ -222,17 +222,17 @@ def _free_port() -> int:
 
 
 def main() -> None:
-    """Write what has changed, and say so."""
+    """Write the files that have changed and print their names."""
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     if missing:
         raise SystemExit(f"the examples need {', '.join(missing)}")
-    for path, content in generated():
+    for path, content in list_generated():
         old = path.read_bytes() if path.exists() else b""
         new = content
         if path in WITH_EXAMPLES:
-            text = with_examples_run(content.decode("utf-8"))
-            # A clock that ran differently is no reason to write.
-            new = old if same_but_for_timing(text, old.decode("utf-8")) else text.encode()
+            text = run_examples(content.decode("utf-8"))
+            # Keep the old file if only measured times differ.
+            new = old if is_same_apart_from_times(text, old.decode("utf-8")) else text.encode()
         if new != old:
             path.write_bytes(new)
             print(f"wrote {path.relative_to(ROOT)}")

@@ -20,7 +20,7 @@ MARKDOWN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
 def test_generated_files_are_what_the_code_says() -> None:
-    for path, content in generate.generated():
+    for path, content in generate.list_generated():
         assert path.read_bytes() == content, f"{path.name} has drifted: make docs"
 
 
@@ -31,11 +31,11 @@ def test_generated_files_are_what_the_code_says() -> None:
 def test_the_examples_print_what_is_shown(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
 
-    today = generate.with_examples_run(text)
+    today = generate.run_examples(text)
 
     assert today.count("\n$ ") > 8
     for shown, printed in zip(text.splitlines(), today.splitlines(), strict=True):
-        assert generate.same_but_for_timing(shown, printed)
+        assert generate.is_same_apart_from_times(shown, printed)
 
 
 @pytest.fixture
