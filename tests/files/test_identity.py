@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from srvstat.snapshot.read.connection import identify_file
+from srvstat.files.identity import identify_file
 
 
 def test_a_file_and_its_replacement_have_different_identities(tmp_path: Path) -> None:

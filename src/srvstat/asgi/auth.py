@@ -12,11 +12,9 @@ from srvstat.access import Plan, read_access
 from srvstat.asgi.log import Log
 from srvstat.contract.errors import GatewayUnauthorizedError, RateLimitedError, SourceError
 from srvstat.contract.http import KEY_HEADER, Headers, find_key
-from srvstat.snapshot.read.connection import Identity, identify_file
+from srvstat.files.watching import Candidate, WatchedFile
 
 _MINUTE = 60
-_SECONDS_BETWEEN_TRIES = 5.0
-"""So long a file that was refused is left alone. Its permissions may be mended meanwhile."""
 
 
 class TooManyRequestsError(RateLimitedError):
@@ -90,13 +88,10 @@ class Callers:
     """
 
     def __init__(self, path: str | None, log: Log) -> None:
-        self._path = path
         self._log = log
         self._counters = Counters()
-        self._seen: Identity = identify_file(path) if path else None
+        self._file = WatchedFile(path) if path else None
         self._reading: asyncio.Task[None] | None = None
-        self._again_at = math.inf
-        self._told: str | None = None
         self._access = None if path is None else read_access(path)
 
     async def known(self, headers: Headers) -> Caller:
@@ -105,7 +100,8 @@ class Callers:
         Raises GatewayUnauthorizedError.
         """
         key = find_key(headers)
-        await self._read_again()
+        if self._file:
+            await self._reload(self._file)
         if self._access is None:
             return Caller(hashlib.sha256(key).hexdigest(), None)
         customer = self._access.find_customer(key)
@@ -122,33 +118,33 @@ class Callers:
         if most is not None:
             self._counters.count(caller.digest, most)
 
-    async def _read_again(self) -> None:
-        """Read the access file where it has changed, and have all requests wait for that."""
-        while self._path:
+    async def _reload(self, file: WatchedFile) -> None:
+        """Read the access file if it has changed. All requests wait for that."""
+        while True:
             if self._reading is None:
-                identity = identify_file(self._path)
-                if identity == self._seen and time.monotonic() < self._again_at:
+                candidate = file.find_candidate()
+                if candidate is None:
                     return
-                self._seen, self._again_at = identity, math.inf
-                self._reading = asyncio.create_task(self._read(self._path))
-            # Another one may have come meanwhile, and the last one must be the one that holds.
+                self._reading = asyncio.create_task(self._read(file, candidate))
+            # Another file can replace it meanwhile, and the last one has to be in force.
             await asyncio.wait({self._reading})
 
-    async def _read(self, path: str) -> None:
-        told, self._told = self._told, None
+    async def _read(self, file: WatchedFile, candidate: Candidate) -> None:
         try:
-            self._access = await asyncio.to_thread(read_access, path)
+            self._access = await asyncio.to_thread(read_access, file.path)
         except SourceError as error:
-            self._told = error.reason
-            self._again_at = time.monotonic() + _SECONDS_BETWEEN_TRIES
-            if error.reason != told:
-                self._log.notice(
-                    "a new access file is refused; the old one holds", reason=error.reason
-                )
+            self._reject(file, candidate, error.reason)
+        except Exception as error:  # noqa: BLE001 - a bug must not end the service
+            self._reject(file, candidate, f"a bug in srvstat: {error!r}")
         else:
+            file.accept(candidate)
             self._log.notice("a new access file holds")
         finally:
             self._reading = None
+
+    def _reject(self, file: WatchedFile, candidate: Candidate, reason: str) -> None:
+        if file.reject(candidate, reason):
+            self._log.notice("a new access file is refused; the old one holds", reason=reason)
 
     def is_key(self, key: bytes) -> bool:
         """Say whether a key is one of the access file."""

@@ -12,23 +12,15 @@ from srvstat.asgi.results import Details, Results
 from srvstat.asgi.workers import Worker, Workers
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import format_instant
-from srvstat.snapshot.read.connection import Identity, identify_file
+from srvstat.files.watching import Candidate, WatchedFile
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.read.verify import check_chain
 
 _SECONDS_TO_WAIT = 1.0
 """So long requests wait for a new file to be checked. Then the old one answers until it is."""
 
-_SECONDS_BETWEEN_TRIES = 5.0
-"""So long a file that was refused is left alone. Its permissions may be mended meanwhile."""
-_MOST_SECONDS = 300.0
-"""It is left alone for twice as long each time, up to this."""
-
 _MOST_REPLACED = 100
 """How many times in a row another file may come while the connections to one are opened."""
-
-_NOTHING = object()
-"""In the place of an identity: even a file that is missing has one, which is None."""
 
 _T = TypeVar("_T")
 
@@ -40,8 +32,7 @@ class NobodyAsksError(Exception):
 class Generation:
     """A file that was at the path: a connection for each worker, and what was answered from it."""
 
-    def __init__(self, identity: Identity, files: Mapping[Worker, SnapshotFile]) -> None:
-        self.identity = identity
+    def __init__(self, files: Mapping[Worker, SnapshotFile]) -> None:
         self.files = files
         self.results = Results()
         self.details = Details()
@@ -62,30 +53,22 @@ class ServedSnapshot:
     """
 
     def __init__(self, path: str, log: Log) -> None:
-        self._path = path
         self._log = log
         self._workers = Workers()
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="srvstat-checker")
-        identity = identify_file(path)
-        self._generation = Generation(identity, _opened(path, self._workers.all))
-        self._refused: object = _NOTHING
-        self._told: object = _NOTHING
+        self._file = WatchedFile(path)
+        self._generation = Generation(_opened(path, self._workers.all))
         self._change: asyncio.Task[None] | None = None
-        self._wait_until = self._again_at = 0.0
-        self._pause = _SECONDS_BETWEEN_TRIES
+        self._wait_until = 0.0
 
     async def current(self) -> Generation:
         """Return the generation of the file that is at the path now, if that is a good one.
 
         Ask it before anything else is awaited: it may be closed once it is not the current one.
         """
-        identity = identify_file(self._path)
-        if identity == self._generation.identity:
-            self._refused = self._told = _NOTHING
-        elif identity != self._refused:
-            await self._changed(identity)
-        elif asyncio.get_running_loop().time() > self._again_at:
-            self._tried(identity)
+        candidate = self._file.find_candidate()
+        if candidate:
+            await self._try(candidate)
         return self._generation
 
     async def ask(
@@ -132,49 +115,37 @@ class ServedSnapshot:
         generation.questions -= 1
         self._close_unused(generation)
 
-    async def _changed(self, identity: Identity) -> None:
-        """Try the file that is new at the path, and wait for that a little."""
-        change = self._tried(identity)
-        if (seconds := self._wait_until - asyncio.get_running_loop().time()) > 0:
-            await asyncio.wait({change}, timeout=seconds)
-
-    def _tried(self, identity: Identity) -> asyncio.Task[None]:
-        """Try the file at the path, unless one is tried already."""
+    async def _try(self, candidate: Candidate) -> None:
+        """Check a file, unless one is being checked; wait a little for one that is new."""
         loop = asyncio.get_running_loop()
         if self._change is None or self._change.done():
-            self._change = loop.create_task(self._adopt(identity))
+            self._change = loop.create_task(self._adopt(candidate))
             self._wait_until = loop.time() + _SECONDS_TO_WAIT
-        return self._change
+        seconds = self._wait_until - loop.time()
+        if seconds > 0 and not candidate.is_retry:
+            await asyncio.wait({self._change}, timeout=seconds)
 
-    async def _adopt(self, identity: Identity) -> None:
+    async def _adopt(self, candidate: Candidate) -> None:
         loop = asyncio.get_running_loop()
         try:
             files = await loop.run_in_executor(
-                self._checker, partial(_checked, self._path, self._workers.all)
+                self._checker, partial(_checked, self._file.path, self._workers.all)
             )
         except SnapshotError as error:
-            self._refuse(identity, error.reason)
+            self._reject(candidate, error.reason)
             return
-        except Exception as error:  # noqa: BLE001 - a bug, which must not end the service, nor be met with each request
-            self._refuse(identity, f"a bug in srvstat: {error!r}")
+        except Exception as error:  # noqa: BLE001 - a bug must not end the service
+            self._reject(candidate, f"a bug in srvstat: {error!r}")
             return
-        old, self._generation = self._generation, Generation(identity, files)
-        # What was refused before may come again, and is then news.
-        self._refused = self._told = _NOTHING
+        self._file.accept(candidate)
+        old, self._generation = self._generation, Generation(files)
         old.is_retired = True
         self._close_unused(old)
         new = self._generation
         self._log.notice("a new snapshot is served", asOf=new.as_of, root=new.root)
 
-    def _refuse(self, identity: Identity, reason: str) -> None:
-        is_known = identity == self._refused
-        self._pause = min(self._pause * 2, _MOST_SECONDS) if is_known else _SECONDS_BETWEEN_TRIES
-        self._refused = identity
-        self._again_at = asyncio.get_running_loop().time() + self._pause
-        # A file that is written to in place is another one with every look at it.
-        told = (identity and identity[:2], reason)
-        if told != self._told:
-            self._told = told
+    def _reject(self, candidate: Candidate, reason: str) -> None:
+        if self._file.reject(candidate, reason):
             self._log.notice("a new snapshot is refused; the old one goes on", reason=reason)
 
     def _close_unused(self, generation: Generation) -> None:

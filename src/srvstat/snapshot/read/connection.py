@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from srvstat.contract.errors import SnapshotError
+from srvstat.files.identity import compute_identity
 from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, LONGEST_ROW, schema
 
 _MAGIC = b"SQLite format 3\x00"
@@ -56,9 +57,6 @@ _TABLES = frozenset(
 )
 _PRAGMAS = frozenset({*(setting.partition(" ")[0] for setting in _SETTINGS), "integrity_check"})
 _FUNCTIONS = frozenset({"count"})
-
-Identity = tuple[int, ...] | None
-"""What tells a file from another one; None where there is no file."""
 
 _MOST_REPLACED = 100
 """How many times in a row a new build may take the file's place just while it is opened."""
@@ -290,19 +288,7 @@ def remedy_for(journal: str) -> str:
 def _is_unchanged(path: str, location: str, judged: os.stat_result) -> bool:
     """Say whether no file took the place of the one whose first bytes were judged."""
     with _naming(path):
-        return _identity(os.stat(location)) == _identity(judged)
-
-
-def identify_file(path: str) -> Identity:
-    """Return what tells the file at a path from any other that takes its place."""
-    try:
-        return _identity(os.stat(path))
-    except OSError:
-        return None
-
-
-def _identity(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        return compute_identity(os.stat(location)) == compute_identity(judged)
 
 
 @contextmanager

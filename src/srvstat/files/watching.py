@@ -1,0 +1,68 @@
+"""Decide when a file has to be read again because another one is at its path."""
+
+import time
+from typing import NamedTuple
+
+from srvstat.files.identity import Identity, identify_file
+
+_FIRST_PAUSE = 5.0
+"""Seconds before a rejected file is tried again: its permissions may have been fixed."""
+_LONGEST_PAUSE = 300.0
+"""Each time the same file is rejected, the pause doubles, up to this."""
+
+
+class Candidate(NamedTuple):
+    """A file that has to be read."""
+
+    identity: Identity
+    is_retry: bool
+    """The same file was rejected before."""
+
+
+class WatchedFile:
+    """Remember which file at a path was accepted, and which was rejected and why.
+
+    Create it before the file is read for the first time: a file that replaces it meanwhile is then
+    found. The caller reads one candidate at a time, and reports each with `accept` or `reject`.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._accepted = identify_file(path)
+        self._rejected: Candidate | None = None
+        self._pause = _FIRST_PAUSE
+        self._retry_at = 0.0
+        self._reported: tuple[object, str] | None = None
+
+    def find_candidate(self) -> Candidate | None:
+        """Return the file at the path if it has to be read now."""
+        identity = identify_file(self.path)
+        if identity == self._accepted:
+            if self._rejected:
+                self._forget_rejection()
+            return None
+        is_retry = self._rejected is not None and identity == self._rejected.identity
+        if is_retry and time.monotonic() < self._retry_at:
+            return None
+        return Candidate(identity, is_retry)
+
+    def accept(self, candidate: Candidate) -> None:
+        """Note that a candidate was read and is in use."""
+        self._accepted = candidate.identity
+        self._forget_rejection()
+
+    def reject(self, candidate: Candidate, reason: str) -> bool:
+        """Note that a candidate can't be used; return whether that has to be reported.
+
+        A file that is being written changes each time it is looked at. It is reported once.
+        """
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE) if candidate.is_retry else _FIRST_PAUSE
+        self._retry_at = time.monotonic() + self._pause
+        self._rejected = candidate
+        report = candidate.identity and candidate.identity[:2], reason
+        is_new = report != self._reported
+        self._reported = report
+        return is_new
+
+    def _forget_rejection(self) -> None:
+        self._rejected = self._reported = None
