@@ -19,7 +19,9 @@ BAD_RANGE = '# 1\n# 2\n# 3\n# 4\n[plans.starter]\noperations = []\nranges = ["8d
 def quoted_messages() -> list[re.Pattern[str]]:
     """Return the messages of the table as patterns: capitals, digits and … stand for anything."""
     text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    messages = re.findall(r"^\| `(.+?)` \|", text.partition("| error says | do |")[2], re.MULTILINE)
+    messages = re.findall(
+        r"^\| `(.+?)` \|", text.partition("| message | remedy |")[2], re.MULTILINE
+    )
     return [
         re.compile(re.sub(r"PATH|OUTPUT|\bX\b|\d+|…", r".+", re.escape(message)), re.DOTALL)
         for message in messages
