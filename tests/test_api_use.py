@@ -41,7 +41,7 @@ def test_a_value_of_another_type_is_an_invalid_request(demo_snapshot: str, value
             lambda: snapshot.compare(["harbor-city", "old-guard"], by=value),
             lambda: snapshot.compare(["harbor-city", "old-guard"], range=value),
         ):
-            with pytest.raises(srvstat.InvalidRequestError, match="a string is needed"):
+            with pytest.raises(srvstat.InvalidRequestError, match="must be a string"):
                 ask()
 
 

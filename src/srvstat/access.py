@@ -42,11 +42,7 @@ MAX_ACCESS_BYTES = 4 << 20
 _PLAN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # A key that somebody put where its digest belongs must not be repeated in an error.
 _MAYBE_KEY = re.compile(r"[A-Za-z0-9_+/=-]{31,}")
-_WORDS = {
-    "dict_type": "a table is needed",
-    "extra_forbidden": "not a property of the access file",
-    "model_type": "a table is needed",
-}
+_MESSAGES = {"dict_type": "must be a table", "model_type": "must be a table"}
 _NO_DIGEST = bytes(32)
 _MAKE_ONE = "docs/access.md shows how to write one, and `srvstat demo` writes one"
 
@@ -279,7 +275,7 @@ def _access(text: str) -> Access:
     Raises TomlError, RecursionError.
     """
     try:
-        return _linked(validate(_AccessFile, read_toml(text), _WORDS))
+        return _linked(validate(_AccessFile, read_toml(text), _MESSAGES))
     except InvalidValueError as error:
         raise TomlError(find_line(text, error.location), error.reason) from None
 

@@ -80,11 +80,14 @@ def test_one_identifier_is_the_apis_own_error(cli: Cli) -> None:
         (["compare", "id:a", "id:b", "--by", ""], 'by: "" is not one of id, cfxId'),
         (["get", "a", "--by", "CFXID"], 'by: "CFXID" is not one of id, cfxId'),
         (["get", "id:a", "--by", "x"], 'by: "x" is not one of id, cfxId'),
-        (["get", "name:a"], 'identifier: "name:a" has more than letters, digits and hyphens'),
-        (["get", "id:cfxId:a"], 'identifier: "cfxId:a" has more than letters, digits and hyphens'),
+        (["get", "name:a"], 'identifier: "name:a" may only contain letters, digits and hyphens'),
+        (
+            ["get", "id:cfxId:a"],
+            'identifier: "cfxId:a" may only contain letters, digits and hyphens',
+        ),
         (["get", "cfxId:"], "identifier: empty"),
         (["get", ""], "identifier: empty"),
-        (["get", "a\n"], 'identifier: "a\\n" has more than letters, digits and hyphens'),
+        (["get", "a\n"], 'identifier: "a\\n" may only contain letters, digits and hyphens'),
         (["get", "a" * 129], "identifier: 129 characters, at most 128 allowed"),
         (["get", "\udcff"], "identifier: not Unicode text (a lone surrogate)"),
     ],
@@ -407,7 +410,7 @@ def test_a_request_file_is_answered_like_its_command_line(
     ("body", "reason"),
     [
         (b"", "body: not JSON at column 1: Expecting value"),
-        (b"[]", "body: an object is needed"),
+        (b"[]", "body: must be an object"),
         (
             b'{"servers":[{"identifier":"s","by":"id"},{"identifier":"\\u0073","by":"id"}]}',
             "servers[1]: the same reference as servers[0]",

@@ -26,7 +26,7 @@ WHOLE = b"{%b}" % AB
 RANGES = ("24h", "7d", "30d", "90d", "1y")
 NOT_A_RANGE = "is not one of 24h, 7d, 30d, 90d, 1y"
 NOT_A_NAMESPACE = "is not one of id, cfxId"
-NOT_IN_THE_ALPHABET = "has more than letters, digits and hyphens"
+NOT_IN_THE_ALPHABET = "may only contain letters, digits and hyphens"
 
 
 def body(**properties: Any) -> bytes:
@@ -139,17 +139,17 @@ def test_any_other_identifier_is_refused_wherever_it_stands(identifier: str, fin
 
 
 REFUSED_BODIES = [
-    (b"[]", "body: an object is needed"),
-    (b"null", "body: an object is needed"),
-    (b'"servers"', "body: an object is needed"),
-    (b"7", "body: an object is needed"),
+    (b"[]", "body: must be an object"),
+    (b"null", "body: must be an object"),
+    (b'"servers"', "body: must be an object"),
+    (b"7", "body: must be an object"),
     (b"{}", "servers: missing"),
     (b'{"range":"7d"}', "servers: missing"),
     (b'{"Servers":[]}', "servers: missing"),
-    (body(servers=None), "servers: an array is needed"),
-    (body(servers="ab"), "servers: an array is needed"),
-    (body(servers=2), "servers: an array is needed"),
-    (body(servers={"0": A, "1": B}), "servers: an array is needed"),
+    (body(servers=None), "servers: must be an array"),
+    (body(servers="ab"), "servers: must be an array"),
+    (body(servers=2), "servers: must be an array"),
+    (body(servers={"0": A, "1": B}), "servers: must be an array"),
     (naming(), "servers: 0 given, 2 to 5 needed"),
     (naming("a"), "servers: 1 given, 2 to 5 needed"),
     (naming(*"abcdef"), "servers: 6 given, 2 to 5 needed"),
@@ -157,21 +157,21 @@ REFUSED_BODIES = [
     (body(servers=[{}, A] * 3), "servers: 6 given, 2 to 5 needed"),
     (body(servers=[7]), "servers: 1 given, 2 to 5 needed"),
     (body(servers=[], range="8d"), "servers: 0 given, 2 to 5 needed"),
-    (body(servers=["a", "b"]), "servers[0]: an object is needed"),
-    (body(servers=[A, None]), "servers[1]: an object is needed"),
-    (body(servers=[A, [B]]), "servers[1]: an object is needed"),
+    (body(servers=["a", "b"]), "servers[0]: must be an object"),
+    (body(servers=[A, None]), "servers[1]: must be an object"),
+    (body(servers=[A, [B]]), "servers[1]: must be an object"),
     (body(servers=[A, {}]), "servers[1].identifier: missing"),
     (body(servers=[A, {"by": "id"}]), "servers[1].identifier: missing"),
     (body(servers=[A, {"identifier": "b"}]), "servers[1].by: missing"),
     (body(servers=[A, {"id": "b", "by": "id"}]), "servers[1].identifier: missing"),
     (
         body(servers=[A, B | {"range": "7d"}]),
-        "servers[1].range: not a property of the request",
+        "servers[1].range: unknown property",
     ),
-    (body(servers=[A, B | {"identifier": 1}]), "servers[1].identifier: a string is needed"),
-    (body(servers=[A, B | {"identifier": True}]), "servers[1].identifier: a string is needed"),
-    (body(servers=[A, B | {"identifier": None}]), "servers[1].identifier: a string is needed"),
-    (body(servers=[A, B | {"identifier": ["b"]}]), "servers[1].identifier: a string is needed"),
+    (body(servers=[A, B | {"identifier": 1}]), "servers[1].identifier: must be a string"),
+    (body(servers=[A, B | {"identifier": True}]), "servers[1].identifier: must be a string"),
+    (body(servers=[A, B | {"identifier": None}]), "servers[1].identifier: must be a string"),
+    (body(servers=[A, B | {"identifier": ["b"]}]), "servers[1].identifier: must be a string"),
     (body(servers=[A, B | {"by": "ID"}]), f'servers[1].by: "ID" {NOT_A_NAMESPACE}'),
     (body(servers=[A, B | {"by": "cfxid"}]), f'servers[1].by: "cfxid" {NOT_A_NAMESPACE}'),
     (body(servers=[A, B | {"by": "id\n"}]), f'servers[1].by: "id\\n" {NOT_A_NAMESPACE}'),
@@ -195,8 +195,8 @@ REFUSED_BODIES = [
         body(servers=[A, B | {"by": "\ud800"}]),
         "servers[1].by: not Unicode text (a lone surrogate)",
     ),
-    (body(servers=[A, B], at=1), "at: not a property of the request"),
-    (body(servers=[A, B], Range="7d"), "Range: not a property of the request"),
+    (body(servers=[A, B], at=1), "at: unknown property"),
+    (body(servers=[A, B], Range="7d"), "Range: unknown property"),
     (b'{%b,"servers":[]}' % AB, 'body: the key "servers" is repeated'),
     (b'{%b,"range":"7d","range":"7d"}' % AB, 'body: the key "range" is repeated'),
     (rb'{%b,"\u0073ervers":[]}' % AB, 'body: the key "servers" is repeated'),
@@ -209,7 +209,7 @@ REFUSED_BODIES = [
     (WHOLE.decode().encode("utf-16"), "body: not UTF-8 at byte 1"),
     (b'{%b,"range":NaN}' % AB, "body: NaN is not JSON"),
     (b'{%b,"range":-Infinity}' % AB, "body: -Infinity is not JSON"),
-    (b'{%b,"range":%b}' % (AB, b"7" * 5000), "body: an integer of 5000 digits"),
+    (b'{%b,"range":%b}' % (AB, b"7" * 5000), "body: an integer of 5000 digits is too long"),
     (b"[" * 10_000, "body: nested too deeply"),
 ]
 
@@ -273,7 +273,7 @@ def test_a_value_nested_however_deeply_is_an_invalid_request() -> None:
 def test_the_reason_is_one_line_whatever_the_unknown_property_is_called(key: str) -> None:
     given = reason_of(body(servers=[A, B], **{key: 1}))
 
-    assert given.endswith(": not a property of the request")
+    assert given.endswith(": unknown property")
     assert "\n" not in given
 
 

@@ -289,7 +289,7 @@ def test_an_answer_has_no_extra_property_and_does_not_change(
 def test_a_number_that_json_cannot_say_is_never_written(number: float) -> None:
     result = ServerResult(**RESULT | {"averagePlayers": number})
 
-    with pytest.raises(ValueError, match="JSON has no such number"):
+    with pytest.raises(ValueError, match="not a JSON number: NaN or infinite"):
         CompareResponse(range="7d", data=(result, result)).to_json()
 
 

@@ -117,7 +117,7 @@ def test_a_value_is_written_compactly_with_its_keys_in_the_order_given(
 def test_a_number_that_json_cannot_say_is_refused(
     number: float, wrapped: Callable[[float], Any]
 ) -> None:
-    with pytest.raises(ValueError, match=r"^JSON has no such number$"):
+    with pytest.raises(ValueError, match=r"^not a JSON number: NaN or infinite$"):
         wire.encode(wrapped(number))
 
 
@@ -345,7 +345,7 @@ REFUSED = [
     (b"NaN", "NaN is not JSON"),
     (b"[Infinity]", "Infinity is not JSON"),
     (b'{"a":-Infinity}', "-Infinity is not JSON"),
-    (b"1" * 5000, "an integer of 5000 digits"),
+    (b"1" * 5000, "an integer of 5000 digits is too long"),
     (b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
     (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested too deeply"),
 ]

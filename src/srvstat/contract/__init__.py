@@ -1,3 +1,3 @@
-"""The published promise: errors, ranges, instants, requests, answers and their exact bytes."""
+"""The published API: errors, ranges, instants, requests, responses and their exact bytes."""
 
 CONTRACT_VERSION = "1.0.0"

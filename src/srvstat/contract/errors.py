@@ -1,7 +1,7 @@
-"""Every way srvstat can fail, one class each.
+"""Define the errors of srvstat, one class for each kind.
 
-An edge (the command line, the HTTP service) maps a class to an exit code or a status in one
-place; nothing below an edge exits or prints.
+The command line maps a class to its exit code, the HTTP service to its status. No other code exits
+or prints.
 """
 
 from typing import ClassVar, Literal
@@ -14,14 +14,14 @@ ErrorCode = Literal[
     "RATE_LIMITED",
     "INTERNAL_ERROR",
 ]
-"""The codes of the API's errors, all there are."""
+"""All error codes of the API (specification, section 7)."""
 
 
 class SrvstatError(Exception):
-    """A failure that a person can understand and act on.
+    """A failure that the user can understand and act on.
 
-    `reason` is one line that names the place and, where there is one, the remedy. It may quote the
-    input, so an edge escapes it before it shows it.
+    `reason` is one line that names the place, the problem and the remedy, if any. It may quote
+    input: escape it before printing it.
     """
 
     exit_code: ClassVar[int]
@@ -62,10 +62,10 @@ class SourceError(SrvstatError):
 
 
 class ApiError(SrvstatError):
-    """An answer of the API that is an error (specification, section 7).
+    """An error response of the API (specification, section 7).
 
-    `code`, `http_status` and `message` are the published ones. `reason` is for the person who
-    asked; the answer's body never holds it.
+    `code`, `http_status` and `message` are fixed by the specification. `reason` is never part of
+    the response.
     """
 
     code: ClassVar[ErrorCode]

@@ -1,4 +1,4 @@
-"""Instants: Unix milliseconds inside, text outside (D4, D18)."""
+"""Convert instants between Unix milliseconds and text (D4, D18)."""
 
 import re
 from collections.abc import Iterable
@@ -8,16 +8,16 @@ from functools import lru_cache
 from srvstat.contract.ranges import DAY_MS
 
 LATEST = 253_402_300_799_999
-"""9999-12-31T23:59:59.999Z, the last instant that the text form can say."""
+"""9999-12-31T23:59:59.999Z, the last instant with a text form."""
 
 YEAR_2001 = 978_307_200_000
-"""2001-01-01T00:00Z. Milliseconds below it are likely meant as seconds."""
+"""2001-01-01T00:00Z. Earlier values in milliseconds are probably seconds."""
 
 UTC_INSTANT = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]"
     r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{3,9})?Z"
 )
-"""A pattern of the instants that `parse_utc_instants` reads."""
+"""A pattern of the instants that `parse_utc_instants` accepts."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
@@ -30,38 +30,38 @@ _TEXT = re.compile(
 
 
 class InstantError(ValueError):
-    """A text is not an instant; the message says why without quoting it."""
+    """The text is not an instant. The message gives the reason and does not quote the text."""
 
 
 def format_instant(at: int) -> str:
-    """Write Unix milliseconds as UTC with exactly three digits and `Z`."""
+    """Format Unix milliseconds as UTC with exactly three fractional digits and `Z` (D4)."""
     moment = _EPOCH + timedelta(milliseconds=at)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_instant(text: str) -> int:
-    """Read an instant, as Unix milliseconds.
+    """Parse an instant and return it in Unix milliseconds.
 
-    Accepted are an integer of Unix milliseconds (ASCII digits, no sign) and
-    `YYYY-MM-DD`, `T` or a space, `HH:MM[:SS[.digits]]`, then `Z` or `±HH:MM`. Digits beyond
-    milliseconds are cut. Nothing is guessed: a time without its zone is refused.
+    Accepts an integer of Unix milliseconds (ASCII digits, no sign), or `YYYY-MM-DD`, `T` or a
+    space, `HH:MM[:SS[.digits]]`, then `Z` or `±HH:MM`. Digits beyond milliseconds are cut. A time
+    without a zone is an error (D18).
 
     Raises InstantError.
     """
     match = _TEXT.fullmatch(text)
-    at = _of_match(match) if match else _of_integer(text)
+    at = _parse_calendar(match) if match else _parse_integer(text)
     if not 0 <= at <= LATEST:
         raise InstantError(_OUTSIDE)
     return at
 
 
 def parse_utc_instants(texts: Iterable[str]) -> list[int]:
-    """Read many instants that match UTC_INSTANT, as `parse_instant` reads each, and much faster.
+    """Parse instants that match UTC_INSTANT: the values of `parse_instant`, much faster.
 
-    Raises InstantError where one of them is none.
+    Raises InstantError if one of them is invalid.
     """
     instants = [
-        _midnight(text[:10])
+        _find_midnight(text[:10])
         + (int(text[11:13]) * 60 + int(text[14:16])) * 60_000
         + int(text[17:19]) * 1000
         + int(text[20:23] or 0)
@@ -72,38 +72,38 @@ def parse_utc_instants(texts: Iterable[str]) -> list[int]:
     return instants
 
 
-def _of_integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if not _INTEGER.fullmatch(text):
         raise InstantError("not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ")
     digits = text.lstrip("0")
-    # More digits than any year we can write have no value worth computing.
+    # Converting thousands of digits is slow, and the value is out of range anyway.
     return int(digits or "0") if len(digits) <= len(str(LATEST)) else LATEST + 1
 
 
-def _of_match(match: re.Match[str]) -> int:
+def _parse_calendar(match: re.Match[str]) -> int:
     day, hours, minutes, seconds, fraction, zone = match.groups()
     if zone is None:
         raise InstantError("no time zone: end it with Z or an offset such as +02:00")
-    clock = _clock(int(hours), int(minutes), int(seconds or 0))
+    clock = _count_seconds(int(hours), int(minutes), int(seconds or 0))
     milliseconds = int(((fraction or "") + "000")[:3])
-    return _midnight(day) + (clock - _offset(zone)) * 1000 + milliseconds
+    return _find_midnight(day) + (clock - _parse_offset(zone)) * 1000 + milliseconds
 
 
-def _clock(hours: int, minutes: int, seconds: int) -> int:
-    if hours > 23 or minutes > 59 or seconds > 59:  # noqa: PLR2004 - a clock's own numbers
+def _count_seconds(hours: int, minutes: int, seconds: int) -> int:
+    if hours > 23 or minutes > 59 or seconds > 59:  # noqa: PLR2004 - the largest values of a clock
         raise InstantError("no such time of day (hours 00 to 23, minutes and seconds 00 to 59)")
     return (hours * 60 + minutes) * 60 + seconds
 
 
-def _offset(zone: str) -> int:
+def _parse_offset(zone: str) -> int:
     if zone == "Z":
         return 0
-    seconds = _clock(int(zone[1:3]), int(zone[4:6]), 0)
+    seconds = _count_seconds(int(zone[1:3]), int(zone[4:6]), 0)
     return -seconds if zone[0] == "-" else seconds
 
 
 @lru_cache(maxsize=4096)
-def _midnight(day: str) -> int:
+def _find_midnight(day: str) -> int:
     try:
         ordinal = date.fromisoformat(day).toordinal()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Strict, frozen models of what comes from outside, and in one line what is wrong with it."""
+"""Validate external data with strict, frozen models, and describe the first problem in one line."""
 
 import re
 from collections.abc import Hashable, Mapping
@@ -9,23 +9,23 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from srvstat.contract import wire
 
 Location = tuple[int | str, ...]
-"""The steps from a whole value to a part of it: names of properties, positions in arrays."""
+"""The path from a value to one of its parts: property names and array positions."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_LONGEST_NAME = 30
-"""No property of ours has a longer name."""
+_MAX_NAME_LENGTH = 30
+"""A longer property name is quoted; none of ours is longer."""
 
 
 class ContractModel(BaseModel):
-    """A model that coerces nothing, knows all its properties and does not change."""
+    """A model that is immutable, coerces nothing and rejects unknown properties."""
 
-    # A command pays for the models it uses: the others are never built.
+    # Building a model takes time: a command builds only those it uses.
     model_config = ConfigDict(
         extra="forbid",
         strict=True,
         frozen=True,
         defer_build=True,
-        json_schema_serialization_defaults_required=True,  # an answer leaves nothing out
+        json_schema_serialization_defaults_required=True,  # a response omits no field
     )
 
 
@@ -33,19 +33,19 @@ _Member = TypeVar("_Member", bound=Hashable)
 
 
 def reject_duplicates(members: tuple[_Member, ...]) -> tuple[_Member, ...]:
-    """Return members as they are.
+    """Return the members unchanged.
 
-    Raises ValueError where two are equal.
+    Raises ValueError if two are equal.
     """
-    repeated = find_duplicate(members)
-    if repeated is not None:
-        first, again = repeated
-        raise ValueError(f"[{again}]: the same as [{first}]")
+    duplicate = find_duplicate(members)
+    if duplicate is not None:
+        first, second = duplicate
+        raise ValueError(f"[{second}]: the same as [{first}]")
     return members
 
 
 def find_duplicate(members: tuple[Hashable, ...]) -> tuple[int, int] | None:
-    """Return where the first member that stands there twice stands, both times."""
+    """Return both positions of the first duplicate, or None."""
     seen: dict[Hashable, int] = {}
     for position, member in enumerate(members):
         first = seen.setdefault(member, position)
@@ -54,31 +54,32 @@ def find_duplicate(members: tuple[Hashable, ...]) -> tuple[int, int] | None:
     return None
 
 
-# Strictness would refuse the list that a file gives for a tuple; its members stay strict.
+# A strict tuple would reject the list that a parser returns; the members stay strict.
 Members = Annotated[tuple[_Member, ...], Field(strict=False)]
 Choices = Annotated[Members[_Member], AfterValidator(reject_duplicates)]
 WholeNumber = Annotated[int, Field(ge=0, le=wire.MAX_SAFE_INTEGER)]
 PositiveNumber = Annotated[int, Field(ge=1, le=wire.MAX_SAFE_INTEGER)]
 
 
-def _sha256(text: str) -> str:
+def _check_sha256(text: str) -> str:
     if not _SHA256.fullmatch(text):
-        # Whoever puts a key in its place must not find it in a log.
-        raise ValueError(": 64 hexadecimal digits in lower case are needed")
+        # The text is not quoted: it may be a key, written here by mistake.
+        raise ValueError(": must be 64 lower-case hexadecimal digits")
     return text
 
 
-Sha256 = Annotated[str, AfterValidator(_sha256)]
+Sha256 = Annotated[str, AfterValidator(_check_sha256)]
 
 
 class InvalidValueError(ValueError):
-    """A value is not what its model says; `reason` is one line that begins with the place.
+    """A value is invalid. `reason` is one line: the location, then the problem.
 
-    `location` leads to the part at fault.
+    `location` is the path to the invalid part. `problem` follows its text directly, so it usually
+    begins with a colon and a space.
     """
 
-    def __init__(self, location: Location, finding: str) -> None:
-        super().__init__(f"{format_location(location)}{finding}")
+    def __init__(self, location: Location, problem: str) -> None:
+        super().__init__(f"{format_location(location)}{problem}")
         self.location = location
         self.reason = str(self)
 
@@ -86,71 +87,65 @@ class InvalidValueError(ValueError):
 _Model = TypeVar("_Model", bound=ContractModel)
 
 
-def validate(model: type[_Model], value: Any, words: Mapping[str, str]) -> _Model:
-    """Return the model of a value.
+def validate(model: type[_Model], value: Any, messages: Mapping[str, str]) -> _Model:
+    """Validate a value and return the model.
 
-    `words` says, by the kind of a finding, what is wrong where the general words do not fit.
+    `messages` adds to the messages of pydantic's error types, or overrides them.
 
-    Raises NotValidError, for the first thing at fault.
+    Raises InvalidValueError for the first problem.
     """
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        location, finding = _first_finding(error, words)
-    # Not raised inside `except`, where the ValidationError would become its context. That one
-    # refers to what a validator of ours raised, and so to all frames above, but hides this from
-    # the garbage collector: a cycle through it is never freed.
-    raise InvalidValueError(location, finding)
+        first = error.errors(include_url=False)[0]
+        location, problem = first["loc"], _describe_problem(first, messages)
+    # Raised outside `except`, so that the ValidationError does not become the context. It refers to
+    # the exceptions of our validators, and so to all frames above, but hides these references from
+    # the garbage collector: a cycle through it would never be freed.
+    raise InvalidValueError(location, problem)
 
 
-def _first_finding(error: ValidationError, words: Mapping[str, str]) -> tuple[Location, str]:
-    first = error.errors(include_url=False)[0]
-    return first["loc"], _finding(first, words)
-
-
-def _finding(error: Any, words: Mapping[str, str]) -> str:
-    """Say what pydantic found, in words that follow the place."""
+def _describe_problem(error: Any, messages: Mapping[str, str]) -> str:
     given, limits = error["input"], error.get("ctx", {})
     match error["type"]:
-        case "missing":
-            finding = "missing"
         case "literal_error":
             allowed = limits["expected"].replace("'", "").replace(" or ", ", ")
-            finding = f"{wire.quote_value(given)} is not one of {allowed}"
-        case "string_too_short":
-            finding = "empty"
+            problem = f"{wire.quote_value(given)} is not one of {allowed}"
         case "string_too_long":
-            finding = f"{len(given)} characters, at most {limits['max_length']} allowed"
+            problem = f"{len(given)} characters, at most {limits['max_length']} allowed"
         case "string_pattern_mismatch" as kind:
-            finding = f"{wire.quote_value(given)} {words[kind]}"
+            problem = f"{wire.quote_value(given)} {messages[kind]}"
         case "greater_than_equal":
-            finding = f"at least {limits['ge']} is needed"
+            problem = f"must be at least {limits['ge']}"
         case "less_than_equal":
-            finding = f"at most {limits['le']:,} is allowed"
+            problem = f"must be at most {limits['le']:,}"
         case "value_error":
             return str(limits["error"])
         case kind:
-            finding = f"{words.get(kind) or _NEEDED.get(kind, 'not valid')}"
-    return f": {finding}"
+            problem = messages.get(kind) or _MESSAGES.get(kind, "not valid")
+    return f": {problem}"
 
 
-_NEEDED = {
-    "model_type": "an object is needed",
-    "tuple_type": "an array is needed",
-    "int_type": "a whole number is needed",
-    "string_type": "a string is needed",
+_MESSAGES = {
+    "missing": "missing",
+    "extra_forbidden": "unknown property",
+    "model_type": "must be an object",
+    "tuple_type": "must be an array",
+    "int_type": "must be an integer",
+    "string_type": "must be a string",
+    "string_too_short": "empty",
     "string_unicode": "not Unicode text (a lone surrogate)",
 }
 
 
 def format_location(location: Location) -> str:
-    """Write a location: `servers[1].range`."""
-    return "".join(map(_step, location)).removeprefix(".") or "body"
+    """Format a location as text, such as `servers[1].range`; the empty one is `body`."""
+    return "".join(map(_format_step, location)).removeprefix(".") or "body"
 
 
-def _step(step: int | str) -> str:
-    """Write a step towards a property; a name of the customer's own is quoted."""
-    plain = isinstance(step, str) and step.isascii() and step.isidentifier()
-    if plain and len(str(step)) <= _LONGEST_NAME:
+def _format_step(step: int | str) -> str:
+    # An unknown property may have any name, which is quoted.
+    is_plain = isinstance(step, str) and step.isascii() and step.isidentifier()
+    if is_plain and len(str(step)) <= _MAX_NAME_LENGTH:
         return f".{step}"
     return f"[{wire.quote_value(step)}]"

@@ -1,4 +1,4 @@
-"""Ranges and their windows (D1, D2)."""
+"""Define the ranges and their windows (D1, D2)."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,7 +11,7 @@ DEFAULT_RANGE: Range = "30d"
 DAY_MS = 86_400_000
 
 DAYS: Mapping[Range, int] = MappingProxyType({"24h": 1, "7d": 7, "30d": 30, "90d": 90, "1y": 365})
-"""The length of each range in days of 24 hours, without a calendar or a time zone."""
+"""The length of each range in days of 24 hours, independent of calendar and time zone."""
 
 
 class Window(NamedTuple):

@@ -1,4 +1,4 @@
-"""What may be asked: strict, frozen models (specification, sections 2 and 8; D8, D9, D19)."""
+"""Define, parse and build requests (specification, sections 2 and 8; D8, D9, D19)."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -19,13 +19,13 @@ from srvstat.contract.ranges import DEFAULT_RANGE, Range
 MAX_BODY_BYTES = 16_384
 MAX_IDENTIFIER_LENGTH = 128
 IDENTIFIER_PATTERN = rf"[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}}"
-"""What an identifier is, to be matched in full."""
+"""A pattern of a valid identifier; match it against the full text."""
 MIN_SERVERS, MAX_SERVERS = 2, 5
 
 Namespace = Literal["id", "cfxId"]
 NAMESPACES: tuple[Namespace, ...] = get_args(Namespace)
 
-# pydantic's own engine reads `$` as the end of the text, so a trailing newline does not match.
+# In pydantic's regex engine `$` matches only at the end of the text, not before a newline.
 Identifier = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_IDENTIFIER_LENGTH, pattern=r"^[A-Za-z0-9-]+$"),
@@ -33,29 +33,31 @@ Identifier = Annotated[
 
 
 class ServerReference(ContractModel):
-    """One server, named in its own namespace; also the whole request of Get Server."""
+    """A server in an explicit namespace; also the whole request of Get Server."""
 
     identifier: Identifier
     by: Namespace
 
 
-def _as_many_as_needed(servers: object) -> object:
-    """Refuse a wrong number of servers before each of thousands is judged."""
+def _check_server_count(servers: object) -> object:
+    # Runs before the elements are validated: a body may hold thousands.
     if isinstance(servers, list | tuple) and not MIN_SERVERS <= len(servers) <= MAX_SERVERS:
         raise ValueError(f": {len(servers)} given, {MIN_SERVERS} to {MAX_SERVERS} needed")
     return servers
 
 
-def _without_duplicates(servers: tuple[ServerReference, ...]) -> tuple[ServerReference, ...]:
-    repeated = find_duplicate(servers)
-    if repeated is not None:
-        first, again = repeated
-        raise ValueError(f"[{again}]: the same reference as servers[{first}]")
+def _reject_duplicate_references(
+    servers: tuple[ServerReference, ...],
+) -> tuple[ServerReference, ...]:
+    duplicate = find_duplicate(servers)
+    if duplicate is not None:
+        first, second = duplicate
+        raise ValueError(f"[{second}]: the same reference as servers[{first}]")
     return servers
 
 
 class CompareRequest(ContractModel):
-    """Two to five different references and the range to compare them over."""
+    """The request of Compare Servers: 2 to 5 different references and a range."""
 
     servers: Annotated[
         Members[ServerReference],
@@ -64,8 +66,8 @@ class CompareRequest(ContractModel):
             max_length=MAX_SERVERS,
             json_schema_extra={"uniqueItems": True},
         ),
-        BeforeValidator(_as_many_as_needed),
-        AfterValidator(_without_duplicates),
+        BeforeValidator(_check_server_count),
+        AfterValidator(_reject_duplicate_references),
     ]
     range: Range = DEFAULT_RANGE
 
@@ -80,60 +82,63 @@ def check_body_size(size: int) -> None:
 
 
 def parse_compare_request(body: bytes) -> CompareRequest:
-    """Read the body of Compare Servers.
+    """Parse the body of Compare Servers.
 
-    Raises InvalidRequestError, whose reason names the first property at fault.
+    Raises InvalidRequestError; its reason names the first invalid property.
     """
     check_body_size(len(body))
     try:
-        return _validated(CompareRequest, wire.decode(body))
+        return _validate_request(CompareRequest, wire.decode(body))
     except wire.JsonError as error:
         raise InvalidRequestError(f"body: {error}") from None
-    except RecursionError:  # deep enough to be read, and too deep to be shown
+    except RecursionError:  # shallow enough to parse, too deep to quote
         raise InvalidRequestError("body: nested too deeply") from None
 
 
 def build_compare_request(
     identifiers: Sequence[str], *, by: str | None = None, range: str | None = None
 ) -> CompareRequest:
-    """Make the request that a command line or a Python call means.
+    """Build the request for identifiers given on a command line or in a Python call.
 
-    `by` is `id` where it is not given. An identifier may carry its own namespace
-    (`cfxId:abc123`), which beats `by`. Without a range the request leaves it out, as a customer
-    would.
+    `by` is the default namespace, `id` if None. An identifier may carry its own namespace
+    (`cfxId:abc123`), which overrides `by`. If `range` is None, the default range applies.
 
     Raises InvalidRequestError.
     """
-    namespace = _namespace(by)
-    request: dict[str, Any] = {"servers": [_reference(text, namespace) for text in identifiers]}
+    namespace = _check_namespace(by)
+    request: dict[str, Any] = {
+        "servers": [_split_namespace(text, namespace) for text in identifiers]
+    }
     if range is not None:
         if not isinstance(range, str):
-            raise InvalidRequestError("range: a string is needed")
+            raise InvalidRequestError("range: must be a string")
         request["range"] = range
-    return _validated(CompareRequest, request)
+    return _validate_request(CompareRequest, request)
 
 
 def build_server_reference(identifier: str, *, by: str | None = None) -> ServerReference:
-    """Make the request of Get Server; identifiers read as in `build_compare_request`.
+    """Build the request of Get Server; identifiers are parsed as in `build_compare_request`.
 
     Raises InvalidRequestError.
     """
-    return _validated(ServerReference, _reference(identifier, _namespace(by)))
+    return _validate_request(ServerReference, _split_namespace(identifier, _check_namespace(by)))
 
 
 def parse_server_reference(identifier: str, by: str | None = None) -> ServerReference:
-    """Read the path and query of Get Server, where an identifier is nothing but an identifier.
+    """Parse the identifier and `by` of an HTTP request; an identifier has no namespace prefix.
 
     Raises InvalidRequestError.
     """
-    return _validated(ServerReference, {"identifier": identifier, "by": _namespace(by)})
+    return _validate_request(
+        ServerReference, {"identifier": identifier, "by": _check_namespace(by)}
+    )
 
 
-def _namespace(by: str | None) -> str:
+def _check_namespace(by: str | None) -> str:
     if by is None:
         return NAMESPACES[0]
     if not isinstance(by, str):
-        raise InvalidRequestError("by: a string is needed")
+        raise InvalidRequestError("by: must be a string")
     if by not in NAMESPACES:
         raise InvalidRequestError(
             f"by: {wire.quote_value(by)} is not one of {', '.join(NAMESPACES)}"
@@ -141,8 +146,8 @@ def _namespace(by: str | None) -> str:
     return by
 
 
-def _reference(text: object, by: str) -> dict[str, object]:
-    """Split an identifier from its namespace; what is no text is left for the model to refuse."""
+def _split_namespace(text: object, by: str) -> dict[str, object]:
+    # A value that is not a string passes unchanged, for the model to reject.
     for namespace in NAMESPACES:
         if isinstance(text, str) and text.startswith(f"{namespace}:"):
             return {"identifier": text[len(namespace) + 1 :], "by": namespace}
@@ -151,14 +156,11 @@ def _reference(text: object, by: str) -> dict[str, object]:
 
 _Model = TypeVar("_Model", bound=ContractModel)
 
-_WORDS = {
-    "extra_forbidden": "not a property of the request",
-    "string_pattern_mismatch": "has more than letters, digits and hyphens",
-}
+_MESSAGES = {"string_pattern_mismatch": "may only contain letters, digits and hyphens"}
 
 
-def _validated(model: type[_Model], value: Any) -> _Model:
+def _validate_request(model: type[_Model], value: Any) -> _Model:
     try:
-        return validate(model, value, _WORDS)
+        return validate(model, value, _MESSAGES)
     except InvalidValueError as error:
         raise InvalidRequestError(error.reason) from None

@@ -1,4 +1,4 @@
-"""The answers, with their fields in the order of the specification's tables (section 2)."""
+"""Define the responses, with fields in the order of the specification's tables (section 2)."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -13,13 +13,13 @@ from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
 
 Game = Literal["game_a", "game_b"]
 
-# Ours are integers (D5, D6). The specification promises numbers, and so does what is published.
+# Our values are integers (D5, D6); the published schema says number, as the specification does.
 CountOrNull = Annotated[int | None, WithJsonSchema({"type": ["number", "null"]})]
 
-# Always null. Generators of clients fail on `"type": "null"` (docs/generated-clients.md).
+# Client generators fail on `"type": "null"` (docs/generated-clients.md).
 AlwaysNull = Annotated[None, WithJsonSchema({"type": ["number", "null"], "const": None})]
 
-# What an instant looks like (D4) is published. Ours are written by one function, and not judged.
+# For the published schema only: `format_instant` writes every instant, so no check is needed (D4).
 Instant = Annotated[
     str,
     Field(
@@ -32,22 +32,22 @@ Instant = Annotated[
 
 
 class Response(ContractModel):
-    """A whole answer: what the body of an HTTP response holds."""
+    """The body of an HTTP response."""
 
     def to_json(self) -> bytes:
-        """Return the exact bytes of the API's answer, without a newline (D7)."""
+        """Return the exact bytes of the response, without a newline (D7)."""
         return wire.encode(self.model_dump())
 
 
 class GrowthFields(ContractModel):
-    """The last observation minus the first (D6); the percentage is of the first."""
+    """The last observation minus the first, in players and as a percentage of the first (D6)."""
 
     players: CountOrNull
     percentage: float | None
 
 
 class ServerResult(ContractModel):
-    """The statistics of one server over one range, in players."""
+    """The statistics of one server over one range. The unit is players."""
 
     serverId: str
     cfxId: str
@@ -62,28 +62,28 @@ class ServerResult(ContractModel):
     sampleCount: Annotated[int, Field(ge=0)]
 
     def encode_once(self) -> wire.EncodedJson:
-        """Return the exact text of this part of an answer."""
+        """Return this result as JSON that `encode_comparison` copies unchanged."""
         return wire.encode_once(self.model_dump())
 
 
 class CompareResponse(Response):
-    """The answer of Compare Servers: one result a requested server, in the request's order."""
+    """The response of Compare Servers: one result per requested server, in request order."""
 
     range: Range
     data: Annotated[tuple[ServerResult, ...], Field(min_length=MIN_SERVERS, max_length=MAX_SERVERS)]
 
     def to_json(self) -> bytes:
-        """Return the exact bytes of the API's answer, without a newline (D7)."""
+        """Return the exact bytes of the response, without a newline (D7)."""
         return encode_comparison(self.range, [result.encode_once() for result in self.data])
 
 
 def encode_comparison(range: Range, results: Sequence[wire.EncodedJson]) -> bytes:
-    """Return the bytes of a CompareResponse with some results, each of them written before."""
+    """Return the bytes of a CompareResponse whose results are already encoded."""
     return wire.encode({"range": range, "data": results})
 
 
 class Players(ContractModel):
-    """The current and the greatest possible number of players."""
+    """The current and the maximum number of players."""
 
     current: int
     max: int
@@ -110,13 +110,13 @@ class ServerDetail(ContractModel):
 
 
 class ServerResponse(Response):
-    """The answer of Get Server."""
+    """The response of Get Server."""
 
     data: ServerDetail
 
 
 class HealthResponse(Response):
-    """The answer of the health check, which is no part of the contract."""
+    """The response of the health check, which is not part of the contract (D21)."""
 
     status: Literal["ok"] = "ok"
     asOf: Instant
@@ -124,18 +124,18 @@ class HealthResponse(Response):
 
 
 class ErrorFields(ContractModel):
-    """What an error says to everybody."""
+    """The published fields of an error."""
 
     code: ErrorCode
     message: str
 
 
 class ErrorResponse(Response):
-    """The answer that every error gives (section 7)."""
+    """The response of every error (section 7)."""
 
     error: ErrorFields
 
     @classmethod
     def from_error(cls, error: ApiError | type[ApiError]) -> "ErrorResponse":
-        """Return the published answer for an error; its reason stays out."""
+        """Return the published response of an error, without its reason."""
         return cls(error=ErrorFields(code=error.code, message=error.message))

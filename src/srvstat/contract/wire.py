@@ -1,4 +1,4 @@
-"""JSON text in, strictly (D9), and JSON text out, as ECMAScript writes it (D7)."""
+"""Decode JSON strictly (D9) and encode it as ECMAScript does (D7)."""
 
 import math
 import unicodedata
@@ -14,18 +14,18 @@ MAX_SAFE_INTEGER = 2**53 - 1
 """The greatest integer that every JSON reader represents exactly (RFC 8259, section 6)."""
 
 UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
-"""The Unicode categories of what could drive a terminal, or shows nothing that can be known."""
+"""Unicode categories of characters that could control a terminal or have no known appearance."""
 
 
 class JsonError(ValueError):
-    """A text is not the JSON we take; the message is one line that says where and why."""
+    """The text is not acceptable JSON. The message is one line with the place and the reason."""
 
 
 def decode(data: bytes) -> Any:
-    """Read one JSON value, with nothing coerced and nothing forgiven.
+    """Decode one JSON value.
 
-    Refused, besides what is no JSON at all: a byte order mark, invalid UTF-8, a repeated key at
-    any depth, NaN and Infinity, and anything but JSON white space after the value.
+    Besides invalid JSON, rejects a byte order mark, invalid UTF-8, a repeated key at any depth, NaN
+    and Infinity, and anything but JSON white space after the value.
 
     Raises JsonError.
     """
@@ -37,13 +37,16 @@ def decode(data: bytes) -> Any:
 
 
 def decode_text(text: str) -> Any:
-    """Read one JSON value from text; the rules are those of `decode`."""
+    """Decode one JSON value from text, by the rules of `decode`.
+
+    Raises JsonError.
+    """
     if text.startswith("\ufeff"):
         raise JsonError("starts with a byte order mark")
-    from json import JSONDecodeError  # noqa: PLC0415 - see _decoder
+    from json import JSONDecodeError  # noqa: PLC0415 - see _get_decoder
 
     try:
-        return _decoder().decode(text)
+        return _get_decoder().decode(text)
     except JSONDecodeError as error:
         line = f"line {error.lineno}, " if "\n" in text else ""
         raise JsonError(f"not JSON at {line}column {error.colno}: {error.msg}") from None
@@ -51,97 +54,100 @@ def decode_text(text: str) -> Any:
         raise JsonError("nested too deeply") from None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
         keys = [key for key, _ in pairs]
         repeated = next(key for key in keys if keys.count(key) > 1)
         raise JsonError(f"the key {quote_value(repeated)} is repeated")
-    return found
+    return members
 
 
-def _integer(digits: str) -> int | float:
-    if digits == "-0":  # ECMAScript's value, and no integer
+def _parse_integer(digits: str) -> int | float:
+    if digits == "-0":  # negative zero in ECMAScript, which no int can represent
         return -0.0
     try:
         return int(digits)
-    except ValueError:  # Python's limit on the digits it converts
-        raise JsonError(f"an integer of {len(digits)} digits") from None
+    except ValueError:  # beyond Python's limit on digits
+        raise JsonError(f"an integer of {len(digits)} digits is too long") from None
 
 
-def _constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise JsonError(f"{name} is not JSON")
 
 
 @cache
-def _decoder() -> "JSONDecoder":
-    # A comparison named on the command line reads no JSON, and need not wait for the import.
+def _get_decoder() -> "JSONDecoder":
+    # Most commands decode no JSON and start faster without the import.
     from json import JSONDecoder  # noqa: PLC0415
 
-    return JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_constant=_constant)
+    return JSONDecoder(
+        object_pairs_hook=_build_object,
+        parse_int=_parse_integer,
+        parse_constant=_reject_constant,
+    )
 
 
 _ESCAPES = str.maketrans(
     {chr(code): f"\\u{code:04x}" for code in range(0x20)}
     | {"\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r", '"': r"\"", "\\": r"\\"}
 )
-"""QuoteJSONString of ECMA-262; what else is to be escaped, a lone surrogate, has no UTF-8."""
+"""The escapes of QuoteJSONString (ECMA-262). UTF-8 has no lone surrogates."""
 
 
 def encode(value: Any) -> bytes:
-    """Write a value as the bytes of `JSON.stringify`: compact, UTF-8, keys in the given order.
+    """Encode a value to the bytes of `JSON.stringify`: compact, UTF-8, keys in the given order.
 
-    Takes None, bool, int, float, str and lists, tuples and dicts of them. An int is written as
-    it is; JSON's readers hold it exactly up to 2^53.
+    Accepts None, bool, int, float, str, EncodedJson, and lists, tuples and dicts of them. Integers
+    are written in full; other JSON readers are exact up to 2^53.
 
-    Raises ValueError for a number that JSON cannot say and for text with lone surrogates, KeyError
-    for a value of any other type.
+    Raises ValueError for NaN, an infinity or a lone surrogate, KeyError for any other type.
     """
-    return _text(value).encode("utf-8")
+    return _encode_value(value).encode("utf-8")
 
 
 class EncodedJson(NamedTuple):
-    """A value that `encode_once` has written; `encode` takes it as it is, wherever it stands."""
+    """An encoded value, which `encode` copies unchanged at any depth."""
 
     text: str
 
 
 def encode_once(value: Any) -> EncodedJson:
-    """Write a value once, to stand in many texts. Takes and raises what `encode` does."""
-    return EncodedJson(_text(value))
+    """Encode a value for use in several texts. Accepts and raises what `encode` does."""
+    return EncodedJson(_encode_value(value))
 
 
-def _text(value: Any) -> str:
-    return _WRITERS[type(value)](value)
+def _encode_value(value: Any) -> str:
+    return _ENCODERS[type(value)](value)
 
 
-def _object_text(members: Mapping[str, Any]) -> str:
-    texts = [f"{_string_text(key)}:{_text(value)}" for key, value in members.items()]
+def _encode_object(members: Mapping[str, Any]) -> str:
+    texts = [f"{_encode_string(key)}:{_encode_value(value)}" for key, value in members.items()]
     return f"{{{','.join(texts)}}}"
 
 
-def _string_text(text: str) -> str:
-    # Printable is nearly every text, and asking is faster than looking up each character.
+def _encode_string(text: str) -> str:
+    # Nearly all text is printable, and this check is faster than translating each character.
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return f'"{text.translate(_ESCAPES)}"'
 
 
-def _array_text(items: Iterable[Any]) -> str:
-    return f"[{','.join([_text(item) for item in items])}]"
+def _encode_array(items: Iterable[Any]) -> str:
+    return f"[{','.join([_encode_value(item) for item in items])}]"
 
 
 def format_number(value: float) -> str:
-    """Write a double as ECMAScript does.
+    """Format a double as ECMAScript does.
 
-    The rule is Number::toString of ECMA-262 (also RFC 8785, section 3.2.2.3): the shortest digits
-    that read back as the same double, a decimal point from 1e-6 up to below 1e21, and an exponent
-    beyond. Python finds the same digits; only their layout differs.
+    Follows Number::toString of ECMA-262 (also RFC 8785, section 3.2.2.3): the shortest digits that
+    parse to the same double, in decimal notation from 1e-6 up to but excluding 1e21, otherwise with
+    an exponent. `repr` gives the same digits; only the layout differs.
 
     Raises ValueError for NaN and the infinities.
     """
     if not math.isfinite(value):
-        raise ValueError("JSON has no such number")
+        raise ValueError("not a JSON number: NaN or infinite")
     text = repr(value)
     if "e" not in text:
         text = text.removesuffix(".0")
@@ -151,13 +157,13 @@ def format_number(value: float) -> str:
     whole, _, fraction = mantissa.partition(".")
     digits = whole + fraction
     point = len(whole) + int(exponent)
-    return sign + _placed(digits, point)
+    return sign + _format_digits(digits, point)
 
 
-def _placed(digits: str, point: int) -> str:
-    """Lay out digits whose decimal point stands after the first `point` of them.
+def _format_digits(digits: str, point: int) -> str:
+    """Lay out digits whose decimal point follows the first `point` of them.
 
-    Python writes an exponent from 1e16 on and below 1e-4 only, so the point is never among them.
+    `repr` uses an exponent only from 1e16 and below 1e-4, so the point is never between two digits.
     """
     if len(digits) <= point <= 21:  # noqa: PLR2004 - ECMA-262's limits, here and below
         return digits.ljust(point, "0")
@@ -167,29 +173,29 @@ def _placed(digits: str, point: int) -> str:
     return f"{digits[0]}{fraction}e{point - 1:+d}"
 
 
-_WRITERS: Mapping[type, Callable[[Any], str]] = {
-    str: _string_text,
+_ENCODERS: Mapping[type, Callable[[Any], str]] = {
+    str: _encode_string,
     int: int.__repr__,
     float: format_number,
     bool: lambda value: "true" if value else "false",
     NoneType: lambda _null: "null",
-    dict: _object_text,
-    list: _array_text,
-    tuple: _array_text,
+    dict: _encode_object,
+    list: _encode_array,
+    tuple: _encode_array,
     EncodedJson: lambda value: value.text,
 }
 
 
 def escape_for_terminal(body: bytes) -> bytes:
-    r"""Rewrite a JSON text so that it cannot drive a terminal; its value stays the same.
+    r"""Escape the characters of a JSON text that could control a terminal (D7).
 
     DEL, the C1 controls, bidirectional and other format characters and the separators U+2028 and
-    U+2029 become `\uXXXX`. In a JSON text they stand inside strings only.
+    U+2029 become `\uXXXX`. The JSON value stays the same: they occur only inside strings.
     """
-    return "".join(map(_visible, body.decode("utf-8"))).encode("utf-8")
+    return "".join(map(_escape_character, body.decode("utf-8"))).encode("utf-8")
 
 
-def _visible(character: str) -> str:
+def _escape_character(character: str) -> str:
     if unicodedata.category(character) not in UNSAFE_CATEGORIES:
         return character
     units = character.encode("utf-16-be")
@@ -197,11 +203,11 @@ def _visible(character: str) -> str:
 
 
 def quote_value(value: Any) -> str:
-    """Write a value of a request or a file for a message: as JSON, and cut where it is long."""
-    from json import dumps  # noqa: PLC0415 - see _decoder
+    """Return a value as JSON for a message, cut after 60 characters."""
+    from json import dumps  # noqa: PLC0415 - see _get_decoder
 
-    text = dumps(value, ensure_ascii=False, default=str)  # TOML has dates, and JSON has none
-    # A lone surrogate can stand in a value, and in no text that is written anywhere.
-    shown = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    longest = 60
-    return shown if len(shown) <= longest else f"{shown[:longest]}…"
+    text = dumps(value, ensure_ascii=False, default=str)  # TOML has dates, JSON has not
+    # A lone surrogate can't be printed.
+    quoted = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    max_length = 60
+    return quoted if len(quoted) <= max_length else f"{quoted[:max_length]}…"
