@@ -462,7 +462,7 @@ def test_an_unreadable_request_file_exits_6(
 def test_version_names_contract_and_format(cli: Cli) -> None:
     ran = cli("--version")
 
-    assert ran.stdout == b"srvstat 0.1.0 (contract 1.0.0, snapshot format 5)\n"
+    assert ran.stdout == b"srvstat 0.2.0 (contract 1.0.0, snapshot format 5)\n"
 
 
 def test_completion_offers_ranges_namespaces_and_identifiers(demo_snapshot: str) -> None:
