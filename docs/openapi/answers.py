@@ -16,12 +16,17 @@ from srvstat.contract.errors import (
     RateLimitedError,
     ServerNotFoundError,
 )
+from srvstat.contract.http import (
+    CACHE_CONTROL,
+    GET_METHODS,
+    JSON_TYPE,
+    KEY_CHALLENGE,
+    REQUEST_ID_HEADER,
+    WrongMethodError,
+)
 from srvstat.contract.responses import ErrorResponse
 
 Json = dict[str, Any]
-
-JSON = "application/json"
-"""The content type of all bodies."""
 
 ERRORS: tuple[type[ApiError], ...] = (
     InvalidRequestError,
@@ -33,9 +38,10 @@ ERRORS: tuple[type[ApiError], ...] = (
 )
 
 _METHOD_NOT_ALLOWED = "MethodNotAllowed"
+_WRONG_METHOD_STATUS = str(WrongMethodError.http_status)
 
 HEADERS: Json = {
-    "X-Request-Id": {
+    REQUEST_ID_HEADER: {
         "description": "Names the request in the service's log.",
         "required": True,
         "schema": {"type": "string", "minLength": 1},
@@ -43,19 +49,19 @@ HEADERS: Json = {
     "Cache-Control": {
         "description": "No cache may keep an answer.",
         "required": True,
-        "schema": {"type": "string", "const": "private, no-store"},
+        "schema": {"type": "string", "const": CACHE_CONTROL},
     },
     "Allow": {
         "description": "The methods of this path.",
         "required": True,
         "schema": {"type": "string", "minLength": 1},
-        "example": "GET, HEAD",
+        "example": GET_METHODS,
     },
     "WWW-Authenticate": {
         "description": "Names the header that the key belongs in.",
         "required": True,
         "schema": {"type": "string", "minLength": 1},
-        "example": 'ApiKey header="x-gateway-key"',
+        "example": KEY_CHALLENGE,
     },
     "Retry-After": {
         "description": "In how many seconds to ask again.",
@@ -65,7 +71,7 @@ HEADERS: Json = {
     },
 }
 
-_EVERY_HEADER = ("X-Request-Id", "Cache-Control")
+_EVERY_HEADER = (REQUEST_ID_HEADER, "Cache-Control")
 _MORE_HEADERS: Mapping[str, str] = {
     GatewayUnauthorizedError.__name__: "WWW-Authenticate",
     RateLimitedError.__name__: "Retry-After",
@@ -75,7 +81,7 @@ _MORE_HEADERS: Mapping[str, str] = {
 
 def build_response(description: str, schema: Json, examples: Json) -> Json:
     """Return the response of a successful request."""
-    content = {JSON: {"schema": schema, "examples": examples}}
+    content = {JSON_TYPE: {"schema": schema, "examples": examples}}
     return {"description": description, "headers": _refer_to_headers(), "content": content}
 
 
@@ -100,15 +106,15 @@ def build_invalid_request_response(examples: Mapping[str, tuple[str, str]]) -> J
 def refer_to_errors() -> Json:
     """Return the responses that all operations of the contract share, in the order of status."""
     names = {str(kind.http_status): kind.__name__ for kind in ERRORS[1:]}
-    names["405"] = _METHOD_NOT_ALLOWED
+    names[_WRONG_METHOD_STATUS] = _METHOD_NOT_ALLOWED
     return {status: _refer_to_response(names[status]) for status in sorted(names)}
 
 
 def refer_to_health_errors() -> Json:
     """Return the error responses of the health check, by status."""
     return {
-        "405": _refer_to_response(_METHOD_NOT_ALLOWED),
-        "500": _refer_to_response(InternalError.__name__),
+        _WRONG_METHOD_STATUS: _refer_to_response(_METHOD_NOT_ALLOWED),
+        str(InternalError.http_status): _refer_to_response(InternalError.__name__),
     }
 
 
@@ -147,7 +153,7 @@ def _build_error_response(
     return {
         "description": f"{kind.code}: {texts.CONDITIONS[kind.code]}",
         "headers": _refer_to_headers(_MORE_HEADERS.get(name or kind.__name__)),
-        "content": {JSON: {"schema": refer_to_model(ErrorResponse), **shown}},
+        "content": {JSON_TYPE: {"schema": refer_to_model(ErrorResponse), **shown}},
     }
 
 

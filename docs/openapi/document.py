@@ -7,8 +7,7 @@ from openapi.answers import ERRORS, HEADERS, Json, build_shared_responses
 from openapi.paths import build_paths
 from openapi.schemas import build_component_schemas
 from srvstat.contract import CONTRACT_VERSION
-
-KEY_HEADER = "X-Gateway-Key"
+from srvstat.contract.http import KEY_HEADER
 
 
 def encode_openapi_document() -> bytes:

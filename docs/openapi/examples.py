@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from srvstat.contract.http import SERVERS_PATH
+
 
 class Exchange(NamedTuple):
     """The bodies of a request and of its answer, with a summary."""
@@ -111,15 +113,15 @@ INVALID_COMPARISONS: Mapping[str, tuple[str, str]] = {
 INVALID_SERVER_TARGETS: Mapping[str, tuple[str, str]] = {
     "wrongCharacter": (
         "An identifier has letters, digits and hyphens",
-        "/gateway/v1/servers/harbor_city",
+        f"{SERVERS_PATH}harbor_city",
     ),
     "unknownNamespace": (
         "A namespace that does not exist",
-        "/gateway/v1/servers/harbor-city?by=name",
+        f"{SERVERS_PATH}harbor-city?by=name",
     ),
     "unknownParameter": (
         "A query parameter that does not exist",
-        "/gateway/v1/servers/harbor-city?range=7d",
+        f"{SERVERS_PATH}harbor-city?range=7d",
     ),
 }
 """Name to (problem, request target)."""

@@ -5,7 +5,6 @@ from typing import Any
 
 from openapi import examples, texts
 from openapi.answers import (
-    JSON,
     Json,
     build_example,
     build_invalid_request_response,
@@ -15,6 +14,13 @@ from openapi.answers import (
     remove_bodies,
 )
 from openapi.schemas import refer_to_model
+from srvstat.contract.http import (
+    COMPARE_METHODS,
+    COMPARE_PATH,
+    HEALTH_PATH,
+    JSON_TYPE,
+    SERVERS_PATH,
+)
 from srvstat.contract.requests import NAMESPACES, CompareRequest
 from srvstat.contract.responses import CompareResponse, HealthResponse, ServerResponse
 
@@ -22,13 +28,13 @@ from srvstat.contract.responses import CompareResponse, HealthResponse, ServerRe
 def build_paths(schemas: Mapping[str, Any]) -> Json:
     """Return the paths of the service; `schemas` are the component schemas by name."""
     return {
-        "/gateway/v1/servers/{identifier}": {
+        f"{SERVERS_PATH}{{identifier}}": {
             "parameters": _build_server_parameters(schemas["ServerReference"]["properties"]),
             "get": _build_get_server(),
             "head": _build_head(_build_get_server(), "headServer"),
         },
-        "/gateway/v1/compare": {"post": _build_compare_servers()},
-        "/healthz": {
+        COMPARE_PATH: {COMPARE_METHODS.lower(): _build_compare_servers()},
+        HEALTH_PATH: {
             "get": _build_get_health(),
             "head": _build_head(_build_get_health(), "headHealth"),
         },
@@ -89,7 +95,9 @@ def _build_compare_servers() -> Json:
         "operationId": "compareServers",
         "requestBody": {
             "required": True,
-            "content": {JSON: {"schema": refer_to_model(CompareRequest), "examples": requests}},
+            "content": {
+                JSON_TYPE: {"schema": refer_to_model(CompareRequest), "examples": requests}
+            },
         },
         "responses": {
             "200": {
