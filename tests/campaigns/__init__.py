@@ -1,4 +1,4 @@
-"""Campaigns: promises of srvstat tried many times over, each with a short and a long form."""
+"""Campaigns: each tests one promise of srvstat with many cases, in a short and a long form."""
 
 from campaigns import (
     damage,

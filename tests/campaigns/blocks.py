@@ -1,4 +1,4 @@
-"""Campaigns in blocks: each block draws its own cases, so that two processes can share them."""
+"""Run a campaign in blocks, each with its own seed, so that processes can share the work."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -9,30 +9,33 @@ from random import Random
 from campaigns.campaign import Result
 
 Block = Callable[[Random, int], Result]
-"""What runs a number of cases, drawn from a source of its own."""
+"""Runs a number of cases drawn from a random generator."""
 
 PROCESSES = 2
-MOST_FAILURES = 20
-"""How many failures a block finds before it stops."""
-_ENOUGH_FOR_PROCESSES = 8
+MAX_FAILURES = 20
+"""Number of failures after which a block stops."""
+_MIN_BLOCKS_FOR_PROCESSES = 8
 
 
 def run_in_blocks(block: Block, seed: int, count: int, size: int) -> Result:
-    """Run `count` cases in blocks of `size`: the same ones whatever the number of processes."""
+    """Run `count` cases in blocks of `size`.
+
+    The cases do not depend on the number of processes.
+    """
     sizes = [min(size, count - start) for start in range(0, count, size)]
     seeds = [f"{seed} {number}" for number in range(len(sizes))]
-    if len(sizes) < _ENOUGH_FOR_PROCESSES:
-        return total(map(_run, repeat(block), seeds, sizes))
+    if len(sizes) < _MIN_BLOCKS_FOR_PROCESSES:
+        return add_results(map(_run_block, repeat(block), seeds, sizes))
     with ProcessPoolExecutor(PROCESSES) as processes:
-        return total(processes.map(_run, repeat(block), seeds, sizes))
+        return add_results(processes.map(_run_block, repeat(block), seeds, sizes))
 
 
-def _run(block: Block, seed: str, size: int) -> Result:
+def _run_block(block: Block, seed: str, size: int) -> Result:
     return block(Random(seed), size)
 
 
-def total(results: Iterable[Result]) -> Result:
-    """Add up what the parts of a campaign found."""
+def add_results(results: Iterable[Result]) -> Result:
+    """Add the results of the parts of a campaign."""
     parts = list(results)
     counts = Counter[str]()
     for part in parts:

@@ -1,6 +1,6 @@
-"""What a campaign is: many cases drawn from a seed, each of which may break a promise.
+"""A campaign: many cases drawn from a seed that test one promise.
 
-A case that breaks it is told as text with which it can be run again.
+The text of a failure says how to run its case again.
 """
 
 import shutil
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a campaign found: how many cases, how each kind ended, and those that broke a promise.
+    """The result of a campaign.
 
-    `counts` names outcomes ("refused", "the same answer", …) and how often each was seen.
+    `counts` maps each outcome ("refused", "the same answers", …) to its number of cases.
     """
 
     cases: int
@@ -22,10 +22,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """A campaign, and how many cases its two forms have.
+    """A campaign and the number of cases in its short and its long form.
 
-    `run` takes the seed and the number of cases. `needs` names programs that not every machine has.
-    A campaign without a short form (0 cases) runs behind `make soak` alone.
+    `run` takes the seed and the number of cases. `needs` names required programs. A campaign with 0
+    short cases runs only with `make soak`.
     """
 
     name: str
@@ -36,6 +36,6 @@ class Campaign:
     unit: str = "cases"
     needs: tuple[str, ...] = ()
 
-    def missing(self) -> list[str]:
-        """Return the programs that this machine has not and the campaign needs."""
+    def missing_programs(self) -> list[str]:
+        """Return the required programs that are not installed."""
         return [program for program in self.needs if not shutil.which(program)]

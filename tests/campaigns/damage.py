@@ -1,9 +1,9 @@
-"""A small snapshot damaged in every way that files are: cut, mixed up, overwritten."""
+"""Damage a small snapshot in every way: truncate it, move pages, overwrite bytes."""
 
 import random
 
 from campaigns.campaign import Campaign, Result
-from campaigns.damages import KINDS, Damage, Originals
+from campaigns.damage_kinds import KINDS, Damage, Originals
 from campaigns.workers import run_trials
 
 
@@ -12,13 +12,13 @@ def _run(seed: int, count: int) -> Result:
 
 
 def draw(originals: Originals, seed: int, number: int) -> Damage:
-    """Return the damage of a case; the kinds take turns."""
+    """Return the damage of a case; cases cycle through the kinds."""
     return KINDS[number % len(KINDS)](random.Random(f"{seed} {number}"), originals)
 
 
 CAMPAIGN = Campaign(
     name="damage",
-    promise="a damaged snapshot gives a right answer or an error, within 100 ms",
+    promise="a damaged snapshot gives a correct answer or an error within 100 ms",
     run=_run,
     short=2_000,
     long=50_000,

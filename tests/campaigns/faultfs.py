@@ -48,9 +48,9 @@ class Kind(IntEnum):
     READ_END = 14
 
 
-KILLING = (Kind.KILL, Kind.TORN)
-OF_CHANGES = tuple(kind for kind in Kind if Kind.NONE < kind < Kind.READS)
-OF_READS = tuple(kind for kind in Kind if kind > Kind.READS)
+KILLING_FAULTS = (Kind.KILL, Kind.TORN)
+CHANGE_FAULTS = tuple(kind for kind in Kind if Kind.NONE < kind < Kind.READS)
+READ_FAULTS = tuple(kind for kind in Kind if kind > Kind.READS)
 
 
 class Fault(NamedTuple):
@@ -71,7 +71,7 @@ class Call(NamedTuple):
     path: str
 
 
-class Ended(NamedTuple):
+class ProcessResult(NamedTuple):
     """What became of a command line; killed by a signal, its exit code is negative."""
 
     exit_code: int
@@ -97,12 +97,12 @@ def run_preloaded(code: str, *arguments: str) -> str:
     return done.stdout
 
 
-def run_with(fault: Fault, directory: Path, arguments: Sequence[str]) -> Ended:
+def run_with_fault(fault: Fault, directory: Path, arguments: Sequence[str]) -> ProcessResult:
     """Run a command line while calls fail that change, or read, something in a directory.
 
     It runs in this process, or where the fault is to kill it in a fork.
     """
-    run = _run_in_fork if fault.kind in KILLING else _run_here
+    run = _run_in_fork if fault.kind in KILLING_FAULTS else _run_in_process
     with tempfile.TemporaryFile() as stderr, tempfile.TemporaryFile() as calls:
 
         def run_armed() -> int:
@@ -117,7 +117,7 @@ def run_with(fault: Fault, directory: Path, arguments: Sequence[str]) -> Ended:
         calls.seek(0)
         lines = os.fsdecode(calls.read()).splitlines()
         told = stderr.read().decode()
-    return Ended(exit_code, told, tuple(Call(*line.split(" ", 2)) for line in lines))
+    return ProcessResult(exit_code, told, tuple(Call(*line.split(" ", 2)) for line in lines))
 
 
 def _arm(fault: Fault, directory: Path | None, calls: int) -> None:
@@ -125,7 +125,7 @@ def _arm(fault: Fault, directory: Path | None, calls: int) -> None:
     ctypes.CDLL(None).faultfs_arm(name, int(fault.kind), fault.at, calls)
 
 
-def _run_here(command: Callable[[], int], stderr: int) -> int:
+def _run_in_process(command: Callable[[], int], stderr: int) -> int:
     ours = os.dup(2)
     os.dup2(stderr, 2)
     try:

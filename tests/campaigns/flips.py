@@ -1,13 +1,13 @@
-"""Every bit of a small snapshot, flipped."""
+"""Flip every bit of a small snapshot."""
 
 import random
 from math import gcd
 
 from campaigns.campaign import Campaign, Result
-from campaigns.damages import Damage, Originals, flipped
+from campaigns.damage_kinds import Damage, Originals, flip_bit
 from campaigns.workers import run_trials
 
-_MORE_THAN_IT_HAS = 100_000_000
+_MORE_THAN_THE_FILE_HAS = 100_000_000
 
 
 def _run(seed: int, count: int) -> Result:
@@ -15,20 +15,23 @@ def _run(seed: int, count: int) -> Result:
 
 
 def draw(originals: Originals, seed: int, number: int) -> Damage:
-    """Return the flip of a case; as many cases as there are bits flip each of them once."""
+    """Return the flip of a case.
+
+    As many cases as the file has bits flip each bit once.
+    """
     bits = 8 * len(originals.small)
-    drawn = random.Random(seed)
-    first, step = drawn.randrange(bits), drawn.randrange(bits)
+    rng = random.Random(seed)
+    first, step = rng.randrange(bits), rng.randrange(bits)
     while gcd(step, bits) > 1:
         step += 1
-    return flipped(originals.small, (first + step * number) % bits)
+    return flip_bit(originals.small, (first + step * number) % bits)
 
 
 CAMPAIGN = Campaign(
     name="flips",
-    promise="a snapshot with a flipped bit gives a right answer or an error, within 100 ms",
+    promise="a snapshot with a flipped bit gives a correct answer or an error within 100 ms",
     run=_run,
     short=20_000,
-    long=_MORE_THAN_IT_HAS,
+    long=_MORE_THAN_THE_FILE_HAS,
     unit="flipped bits",
 )

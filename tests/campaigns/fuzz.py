@@ -14,8 +14,8 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from campaigns.build_directory import MEMORY
 from campaigns.campaign import Campaign, Result
-from campaigns.places import MEMORY
 
 _TESTS = Path(__file__).parents[1]
 _OPTIONS = ("-max_len=4096", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")

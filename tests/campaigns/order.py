@@ -8,9 +8,9 @@ import os
 import re
 import tempfile
 
+from campaigns.build_directory import MEMORY, SETTINGS, BuildDirectory
 from campaigns.campaign import Campaign, Result
-from campaigns.faultfs import NEEDS, Call, Fault, run_preloaded, run_with
-from campaigns.places import MEMORY, SETTINGS, Place
+from campaigns.faultfs import NEEDS, Call, Fault, run_preloaded, run_with_fault
 
 SAFE = re.compile("[wW]*fW*nW*dW*FND")
 """Each file written, flushed, named and its directory flushed: the snapshot, and then the rejects.
@@ -36,15 +36,15 @@ def report() -> None:
     """Print the order of each setting, in a process with the library of faults."""
     orders = {}
     with tempfile.TemporaryDirectory(dir=MEMORY) as root:
-        place = Place(root, observations=300)
+        place = BuildDirectory(root, observations=300)
         for setting in SETTINGS:
             place.reset(is_old=setting.is_old)
             command = place.command(*setting.options)
-            orders[setting.name] = order_of(run_with(Fault(), place.directory, command).calls)
+            orders[setting.name] = encode_order(run_with_fault(Fault(), place.directory, command).calls)
     print(json.dumps(orders))
 
 
-def order_of(calls: tuple[Call, ...]) -> str:
+def encode_order(calls: tuple[Call, ...]) -> str:
     """Return the calls to which the order matters, a letter each."""
     letters = ""
     for call in calls:

@@ -16,7 +16,7 @@ from campaigns.campaign import Campaign, Result
 from srvstat.cli.main import main
 
 READERS = 2
-MOST_BUILDS = 4
+MAX_BUILDS = 4
 EXISTS = 2
 """The exit code of a build that finds another one's snapshot, and was not told to replace it."""
 
@@ -43,7 +43,7 @@ class Case(NamedTuple):
     overwrite: bool
 
 
-class Rivals:
+class ParallelBuilds:
     """A directory where builds, each of its own sources, write to one path."""
 
     def __init__(self, root: str) -> None:
@@ -53,9 +53,9 @@ class Rivals:
         self._output = self._place / "out.db"
         lines = "".join(json.dumps(server) + "\n" for server in SERVERS)
         (self._root / "servers.ndjson").write_text(lines, encoding="utf-8")
-        self._answers = [self._answer_alone(number) for number in range(MOST_BUILDS)]
+        self._answers = [self._answer_alone(number) for number in range(MAX_BUILDS)]
 
-    def outcome_of(self, case: Case) -> tuple[Counter[str], list[str]]:
+    def run_case(self, case: Case) -> tuple[Counter[str], list[str]]:
         """Run builds at once while others read; count what was read, and tell what was broken."""
         self._output.unlink()
         if case.overwrite:  # there is always something to read
@@ -123,9 +123,9 @@ def run(seed: int, count: int) -> Result:
     counts: Counter[str] = Counter()
     failures: list[str] = []
     with tempfile.TemporaryDirectory() as root:
-        rivals = Rivals(root)
+        rivals = ParallelBuilds(root)
         for case in _cases(draw, count):
-            counted, broken = rivals.outcome_of(case)
+            counted, broken = rivals.run_case(case)
             counts += counted
             failures += [f"{case}: {why}" for why in broken]
     return Result(counts["builds"], dict(counts), tuple(failures))
@@ -133,7 +133,7 @@ def run(seed: int, count: int) -> Result:
 
 def _cases(draw: random.Random, count: int) -> Iterator[Case]:
     while count > 0:
-        case = Case(draw.randint(2, MOST_BUILDS), overwrite=draw.random() < 1 / 2)
+        case = Case(draw.randint(2, MAX_BUILDS), overwrite=draw.random() < 1 / 2)
         yield case
         count -= case.builds
 

@@ -1,4 +1,4 @@
-"""Everything that the small snapshots can be asked, and what a file answers to it."""
+"""Ask a file every question that the small snapshots can answer."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -19,14 +19,14 @@ from srvstat.contract.requests import (
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 Answers = Mapping[str, Any]
-"""What each question gave: an answer, of which an unknown server is one, or REFUSED."""
+"""Question to answer; NOT_FOUND is an answer, REFUSED is an error."""
 
 OPEN = "open"
 REFUSED = "refused"
 NOT_FOUND = "SERVER_NOT_FOUND"
 
-# A case of damage asks all of it, and there are more than a million: so each row is read by some
-# question, and hardly any by two. A table reads every day of its window.
+# More than a million cases ask all questions: every row is read by some question, and few rows by
+# two. A table reads every day of its window.
 _TABLE = build_compare_request(["busy", "cfxId:x-wide", "uneven", "cfxId:x-away"], range="90d")
 _COMPARISONS: tuple[tuple[list[str], Range, int | None], ...] = (
     (["cfxId:x-busy", "cfxId:busy", "daily"], "1y", None),
@@ -37,10 +37,10 @@ _KNOWN = ("cfxId:x-silent", "id:uneven", "id:once")
 _UNKNOWN = ("id:unknown", "cfxId:unknown", f"id:{HIDDEN}", f"cfxId:x-{HIDDEN}", "id:x-busy")
 
 
-def answers_of(path: str) -> Answers:
-    """Open a file and ask it everything; where it can't be opened, that is all.
+def ask_everything(path: str) -> Answers:
+    """Open a file and ask it every question; if it can't be opened, return only that.
 
-    An exception that is neither an answer nor a SnapshotError goes on.
+    Exceptions other than ServerNotFoundError and SnapshotError propagate.
     """
     try:
         snapshot = open_file(path)
@@ -51,8 +51,8 @@ def answers_of(path: str) -> Answers:
     return {OPEN: None} | asked
 
 
-def wrong_ones(found: Answers, truth: Answers) -> list[str]:
-    """Return the questions that were not refused and whose answer is not the true one."""
+def find_wrong_answers(found: Answers, truth: Answers) -> list[str]:
+    """Return the questions with an answer that is neither REFUSED nor true."""
     return [name for name in found if found[name] != REFUSED and found[name] != truth[name]]
 
 

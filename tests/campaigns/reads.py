@@ -12,16 +12,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
+from campaigns.build_directory import MEMORY, START
 from campaigns.campaign import Campaign, Result
-from campaigns.faultfs import NEEDS, OF_READS, Ended, Fault, Kind, run_preloaded, run_with
-from campaigns.places import MEMORY, START
+from campaigns.faultfs import NEEDS, READ_FAULTS, ProcessResult, Fault, Kind, run_preloaded, run_with_fault
 
 INPUT_REFUSED = 6
 
 ROWS = 20_000
 """Rows of each input of the first round: more than one read takes at once."""
 
-MOST_ROWS = 60_000
+MAX_ROWS = 60_000
 """Rows of an input in the rounds after it, at most."""
 
 HARMLESS = (Kind.READ_SHORT, Kind.READ_AGAIN)
@@ -31,7 +31,7 @@ HARMLESS = (Kind.READ_SHORT, Kind.READ_AGAIN)
 class Outcome(NamedTuple):
     """How a command ended, what it printed, and what stands at OUTPUT."""
 
-    ended: Ended
+    result: ProcessResult
     stdout: bytes
     output: bytes | None
 
@@ -64,7 +64,7 @@ class Inputs:
             "batch": ("compare", "--batch", self._path("batch.ndjson"), *snapshot),
             "request": ("compare", "--request", self._path("request.json"), *snapshot),
         }
-        if self.run("build", Fault()).ended.exit_code:
+        if self.run("build", Fault()).result.exit_code:
             raise RuntimeError("no build succeeds here")
         self._output.rename(snapshot[1])
 
@@ -75,13 +75,13 @@ class Inputs:
         with tempfile.TemporaryFile() as stdout:
             os.dup2(stdout.fileno(), 1)
             try:
-                ended = run_with(fault, self.directory, self.commands[name])
+                result = run_with_fault(fault, self.directory, self.commands[name])
             finally:
                 os.dup2(ours, 1)
                 os.close(ours)
             stdout.seek(0)
             output = self._output.read_bytes() if self._output.exists() else None
-            return Outcome(ended, stdout.read(), output)
+            return Outcome(result, stdout.read(), output)
 
     def left(self) -> list[str]:
         """Return the names of drafts that a build has left."""
@@ -109,32 +109,32 @@ def report(seed: int, count: int) -> None:
     rows = ROWS
     while counts.total() < count:
         with tempfile.TemporaryDirectory(dir=MEMORY) as root:
-            for name, kind, at, what, broken in _try_all(Inputs(root, draw, rows)):
+            for name, kind, at, what, broken in _run_cases(Inputs(root, draw, rows)):
                 counts[what] += 1
                 failures += [f"{name} of {rows} rows, {kind.name} at {at}: {why}" for why in broken]
-        rows = draw.randint(200, MOST_ROWS)
+        rows = draw.randint(200, MAX_ROWS)
     print(json.dumps(asdict(Result(counts.total(), dict(counts), tuple(failures)))))
 
 
-def _try_all(inputs: Inputs) -> Iterator[tuple[str, Kind, int, str, list[str]]]:
+def _run_cases(inputs: Inputs) -> Iterator[tuple[str, Kind, int, str, list[str]]]:
     for name in inputs.commands:
         expected = inputs.run(name, Fault(Kind.READS))
-        for kind in OF_READS:
-            for at in range(1, len(expected.ended.calls) + 1):
+        for kind in READ_FAULTS:
+            for at in range(1, len(expected.result.calls) + 1):
                 found = inputs.run(name, Fault(kind, at))
                 broken = [
-                    *_find_broken(kind, found, expected),
+                    *_check_outcome(kind, found, expected),
                     *map("left: {}".format, inputs.left()),
                 ]
-                how = "refused" if found.ended.exit_code else "as without a fault"
+                how = "refused" if found.result.exit_code else "as without a fault"
                 yield name, kind, at, how, broken
 
 
-def _find_broken(kind: Kind, found: Outcome, expected: Outcome) -> Iterator[str]:
+def _check_outcome(kind: Kind, found: Outcome, expected: Outcome) -> Iterator[str]:
     """Find what no fault of a read may do: a result other than all of it or none."""
-    exit_code, stderr, _ = found.ended
+    exit_code, stderr, _ = found.result
     is_refused = exit_code == INPUT_REFUSED
-    if not is_refused and (exit_code, stderr) != (0, expected.ended.stderr):
+    if not is_refused and (exit_code, stderr) != (0, expected.result.stderr):
         yield f"exit code {exit_code}: {stderr}"
     if is_refused and kind in HARMLESS:
         yield f"refused: {stderr}"

@@ -14,8 +14,8 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from campaigns.build_directory import MEMORY
 from campaigns.campaign import Campaign, Result
-from campaigns.places import MEMORY
 from campaigns.service_questions import descriptors, exchanges, two_snapshots
 from support import clients
 from support.loads import Exchange, Load, dealt, rotated

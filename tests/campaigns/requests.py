@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from random import Random
 
-from campaigns.blocks import MOST_FAILURES, run_in_blocks
+from campaigns.blocks import MAX_FAILURES, run_in_blocks
 from campaigns.campaign import Campaign, Result
 from campaigns.request_bodies import draw_body
 from campaigns.request_oracle import Verdict, expected
@@ -35,7 +35,7 @@ def _block(random: Random, count: int) -> Result:
         valid += judged is not None
         if failure := disagreement(body, judged):
             failures.append(failure)
-            if len(failures) == MOST_FAILURES:
+            if len(failures) == MAX_FAILURES:
                 count = number + 1
                 break
     return Result(count, {"valid": valid, "refused": count - valid}, tuple(failures))

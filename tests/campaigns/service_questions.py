@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from urllib.parse import quote
 
-from campaigns.places import MEMORY
+from campaigns.build_directory import MEMORY
 from campaigns.small_snapshots import HIDDEN, PUBLISHED, build_small_snapshot
 from conftest import srvstat
 from srvstat.contract.errors import ApiError

@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from campaigns.build_directory import MEMORY
 from campaigns.campaign import Campaign, Result
-from campaigns.places import MEMORY
 from campaigns.service_questions import COMPARE, SERVERS, comparisons, many_descriptors
 from conftest import AS_OF, DAY, csv, ndjson, server
 from srvstat.asgi.connection import ANSWER_SECONDS, BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS

@@ -1,4 +1,4 @@
-"""A small snapshot that has everything a snapshot can have, and another of the same servers."""
+"""Build small snapshots of the same servers that contain everything a snapshot can contain."""
 
 import random
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ HOUR = DAY // 24
 MIDNIGHT = AS_OF // DAY * DAY
 
 PUBLISHED = ("away", "busy", "daily", "once", "silent", "uneven", "wide")
-"""The servers of both. The cfxId of `once` is the id of `busy`."""
+"""Servers in every small snapshot. The cfxId of `once` is the id of `busy`."""
 
 HIDDEN = "hidden"
-"""A server that is not publishable: neither snapshot may say a word of it."""
+"""A server that is not publishable: no snapshot may contain it."""
 
 _NOT_ASCII = 'Ünïcode, 夜の街 🏙 \t "quoted" \\ \u2028 \u202e'
 _LONG = "Ein Haus am Fluß; 川沿いの家. " * 500
-"""More than a page holds, so that SQLite continues it on pages of their own."""
+"""Longer than a page, so that SQLite stores it on overflow pages."""
 
 _SERVERS = (
     server("away", offline=True, players={"max": 64}),
@@ -51,17 +51,17 @@ _SERVERS = (
 
 
 def build_small_snapshot(directory: Path, seed: int) -> Path:
-    """Build the snapshot in a directory to be made, and return it.
+    """Create a directory, build the snapshot of a seed in it, and return its path.
 
-    Snapshots of different seeds differ in nothing but the numbers of players; their pages lie at
-    the same places.
+    Snapshots of different seeds differ only in the numbers of players; their pages have the same
+    layout.
     """
     directory.mkdir()
     (directory / "servers.ndjson").write_bytes(ndjson(_SERVERS))
-    rows = [*_observations(random.Random(seed))]
+    rows = [*_draw_observations(random.Random(seed))]
     first, second = rows[:-100], rows[-150:]  # 50 are in both
-    (directory / "first.csv").write_bytes(csv([*first, *_broken_rows(first[0])]))
-    (directory / "second.ndjson").write_bytes(ndjson(map(_as_record, second)))
+    (directory / "first.csv").write_bytes(csv([*first, *_make_bad_rows(first[0])]))
+    (directory / "second.ndjson").write_bytes(ndjson(map(_to_record, second)))
     path = directory / "small.db"
     build(
         str(path),
@@ -77,39 +77,45 @@ def build_small_snapshot(directory: Path, seed: int) -> Path:
 
 _Row = tuple[str, int, int]
 
-_DISTINCT = 8
-"""Each day has its own values, so that snapshots of all seeds have the same bands of them."""
+_VALUES_A_DAY = 8
+"""Number of values a day. No two days share a value, so every seed gives the same bands."""
 
 
-def _observations(drawn: random.Random) -> Iterator[_Row]:
-    """Return the observations of every server, with days and hours in which there are none."""
-    # The same values in another order, so that snapshots of all seeds have the same bands.
-    times = [*_half_hours()]
-    yield from zip(repeat("busy"), times, _shuffled(drawn, range(5, 405), len(times)), strict=False)
+def _draw_observations(rng: random.Random) -> Iterator[_Row]:
+    """Yield the observations of every server, with gaps of days and hours."""
+    # The seed only changes the order of the values, so every seed gives the same bands.
+    times = [*_list_half_hours()]
+    yield from zip(
+        repeat("busy"), times, _draw_shuffled(rng, range(5, 405), len(times)), strict=False
+    )
     for day in (1, 2, 40):
         for hour in range(0, 24, 3):
-            yield "wide", MIDNIGHT - day * DAY + hour * HOUR, drawn.randrange(2**33)
-    # More days than the server's row holds, and more values than bands.
+            yield "wide", MIDNIGHT - day * DAY + hour * HOUR, rng.randrange(2**33)
+    # More days than fit in the server's row, and more values than bands.
     for day in range(1, 71):
-        yield "daily", MIDNIGHT - day * DAY + 5 * HOUR, _DISTINCT * day + drawn.randrange(_DISTINCT)
-    for number, players in enumerate(_shuffled(drawn, range(12), 40)):
+        yield (
+            "daily",
+            MIDNIGHT - day * DAY + 5 * HOUR,
+            _VALUES_A_DAY * day + rng.randrange(_VALUES_A_DAY),
+        )
+    for number, players in enumerate(_draw_shuffled(rng, range(12), 40)):
         yield "uneven", AS_OF - (number * number * 7_919_003) % (5 * DAY), players
     yield "away", AS_OF - 3 * DAY, 0
-    yield "away", AS_OF - 3 * DAY + 1, drawn.randrange(1, 200)
-    yield "once", AS_OF - 12 * HOUR, drawn.randrange(100)
+    yield "away", AS_OF - 3 * DAY + 1, rng.randrange(1, 200)
+    yield "once", AS_OF - 12 * HOUR, rng.randrange(100)
     yield "busy", AS_OF - 7, 4
     yield "busy", AS_OF - 5, 605
     yield HIDDEN, AS_OF, 7
 
 
-def _shuffled(drawn: random.Random, values: range, count: int) -> list[int]:
-    """Return so many values, each as often as any other, in an order drawn."""
+def _draw_shuffled(rng: random.Random, values: range, count: int) -> list[int]:
+    """Return `count` values in random order, each equally often."""
     found = [values[number % len(values)] for number in range(count)]
-    drawn.shuffle(found)
+    rng.shuffle(found)
     return found
 
 
-def _half_hours() -> Iterator[int]:
+def _list_half_hours() -> Iterator[int]:
     for day in (0, 1, 2, 3, 4, 7, 8, 9, 10, 13, 14, 15, 20, 30, 60, 200):
         midnight = MIDNIGHT - day * DAY
         for at in range(midnight, min(midnight + DAY, AS_OF + 1), HOUR // 2):
@@ -117,8 +123,8 @@ def _half_hours() -> Iterator[int]:
                 yield at
 
 
-def _broken_rows(first: _Row) -> Iterator[tuple[str, int | str, int | str]]:
-    """Return a repeat, a conflict, rejects, and what is left out."""
+def _make_bad_rows(first: _Row) -> Iterator[tuple[str, int | str, int | str]]:
+    """Yield a repeated and a conflicting row, rejects, and rows to skip."""
     name, at, players = first
     yield first
     yield name, at, players + 1
@@ -128,5 +134,5 @@ def _broken_rows(first: _Row) -> Iterator[tuple[str, int | str, int | str]]:
     yield name, AS_OF + 1, 5
 
 
-def _as_record(row: _Row) -> dict[str, Any]:
+def _to_record(row: _Row) -> dict[str, Any]:
     return dict(zip(("serverId", "observedAt", "players"), row, strict=True))

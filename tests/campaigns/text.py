@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle, product
 from random import Random
 
-from campaigns.blocks import MOST_FAILURES, run_in_blocks, total
+from campaigns.blocks import MAX_FAILURES, add_results, run_in_blocks
 from campaigns.campaign import Campaign, Result
 from campaigns.foreign_text import CODE_POINTS, draw_text
 from campaigns.text_checks import HARMLESS
@@ -29,7 +29,7 @@ _STRINGS_A_TERMINAL = 100_000
 
 def run(seed: int, count: int) -> Result:
     """Show every code point and `count` strings, and some more of these on real terminals."""
-    return total(
+    return add_results(
         [
             _every_code_point(),
             run_in_blocks(_strings, seed, count, _BLOCK),
@@ -78,7 +78,7 @@ def _strings(random: Random, count: int) -> Result:
     texts = [draw_text(random) for _ in range(count)]
     for place in ALL_PLACES:
         failures += _show(place, texts, _BATCH)
-    return Result(count, {"strings": count}, tuple(failures[:MOST_FAILURES]))
+    return Result(count, {"strings": count}, tuple(failures[:MAX_FAILURES]))
 
 
 CAMPAIGN = Campaign(

@@ -45,7 +45,7 @@ NOTHING = Files(None, None)
 OLD = Files(b"an old snapshot", b"old rejects\n")
 
 
-class Place:
+class BuildDirectory:
     """A directory to build in, and the files that its sources build."""
 
     def __init__(self, root: str, observations: int) -> None:
@@ -79,7 +79,7 @@ class Place:
             for name, data in zip(("out.db", "rejects.ndjson"), OLD, strict=True):
                 (self.directory / name).write_bytes(data or b"")
 
-    def others(self) -> set[str]:
+    def leftovers(self) -> set[str]:
         """Return the names of what else is here."""
         return set(os.listdir(self.directory)) - {"out.db", "rejects.ndjson"}
 
@@ -91,7 +91,7 @@ class Place:
                 yield f"{name} is neither the old nor the new one"
         if after.rejects == self.new.rejects and after.snapshot != self.new.snapshot:
             yield "rejects of a snapshot that is not there"
-        for name in self.others():
+        for name in self.leftovers():
             if not DRAFT.fullmatch(name):
                 yield f"left: {name}"
 
