@@ -1,12 +1,12 @@
 /*
- * Faults on demand, for a process that has this library preloaded.
+ * Injects faults into a process that has this library preloaded.
  *
- * Every call that changes a file in one directory is counted and told. The one numbered `at`, or
- * every one from there on, fails in a chosen way. Until faultfs_arm is called all calls pass.
- * Kinds from READS on count and tell reads of files in that directory instead.
+ * Counts and logs every call that changes a file in one directory. Call number `at`, or every call
+ * from there on, fails in a chosen way. Before faultfs_arm all calls pass. Kinds from READS on count
+ * and log reads of files in that directory instead.
  *
- * Range locks on files there are refused as if the system counted our own lock of the whole file
- * against them, which macOS does, and Linux over NFS.
+ * Refuses range locks on files in the directory, as macOS and Linux over NFS do while the process
+ * holds its own lock on the whole file.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,23 +22,23 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The numbers of the Python side's Kind. */
+/* The numbers of Kind in faultfs.py. */
 enum { NONE, KILL, TORN, SHORT, ENOSPC_ONCE, ENOSPC_ON, EIO_ONCE, EIO_ON, FSYNC_ON, LOST,
        READS, READ_EIO, READ_SHORT, READ_AGAIN, READ_END };
 
 static char directory[PATH_MAX];
-static int kind, at, told_to, count;
+static int kind, at, log_to, count;
 
-void faultfs_arm(const char *of, int the_kind, int the_call, int tell)
+void faultfs_arm(const char *of, int the_kind, int the_call, int log)
 {
 	kind = the_kind;
 	at = the_call;
-	told_to = tell;
+	log_to = log;
 	count = 0;
 	snprintf(directory, sizeof directory, "%s", of);
 }
 
-static int lies_inside(const char *path)
+static int is_inside(const char *path)
 {
 	size_t length = strlen(directory);
 
@@ -57,43 +57,43 @@ static const char *path_of(int descriptor)
 	return length > 0 && path[0] == '/' ? path : "/";
 }
 
-static void tell(const char *outcome, const char *call, const char *path)
+static void log_call(const char *outcome, const char *call, const char *path)
 {
 	char line[PATH_MAX + 64];
 	int length = snprintf(line, sizeof line, "%s %s %s\n", outcome, call, path);
 
-	syscall(SYS_write, told_to, line, length);
+	syscall(SYS_write, log_to, line, length);
 }
 
-/* Count a call. Return 0 to let it pass, the error to fail with, or -1 to write half of it or none. */
+/* Count a call. Return 0 to let it pass, an error number, or -1 to write half of it or nothing. */
 static int fault(const char *call, const char *path)
 {
 	int is_write = strstr(call, "write") != NULL, is_flush = strstr(call, "sync") != NULL;
 	int error = 0;
 
-	if (kind >= READS || !lies_inside(path))
+	if (kind >= READS || !is_inside(path))
 		return 0;
 	count++;
 	if (kind == KILL && count == at) {
-		tell("killed", call, path);
+		log_call("killed", call, path);
 		kill(getpid(), SIGKILL);
 	}
 	if ((kind == TORN && count == at && is_write) || (kind == SHORT && count >= at && is_write)) {
-		tell("half", call, path);
+		log_call("half", call, path);
 		return -1;
 	}
 	if (kind == LOST && count == at && is_write) {
-		tell("lost", call, path);
+		log_call("lost", call, path);
 		return -1;
 	}
-	/* Removing needs no space. */
+	/* Removing a file needs no space. */
 	if ((kind == ENOSPC_ONCE && count == at) || (kind == ENOSPC_ON && count >= at))
 		error = strcmp(call, "unlink") ? ENOSPC : 0;
 	if ((kind == EIO_ONCE && count == at) || (kind == EIO_ON && count >= at))
 		error = EIO;
 	if (kind == FSYNC_ON && count >= at && is_flush)
 		error = EIO;
-	tell(error ? "failed" : "done", call, path);
+	log_call(error ? "failed" : "done", call, path);
 	return error;
 }
 
@@ -109,7 +109,7 @@ static int fault(const char *call, const char *path)
 		return real;                                                                       \
 	} while (0)
 
-/* Half of a write is at least a byte; a torn one is the last thing that the process does. */
+/* Half of a write is at least one byte. A torn write kills the process. */
 #define WRITE_OR_HALF(call, descriptor, size, real)                                                \
 	do {                                                                                       \
 		int error = fault(call, path_of(descriptor));                                      \
@@ -175,19 +175,19 @@ OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
 
-/* A read may fail, give a byte, have nothing to give yet, or find the end of the file too early. */
+/* A read can fail, return one byte, return EAGAIN, or report the end of the file too early. */
 ssize_t read(int descriptor, void *bytes, size_t size)
 {
 	const char *path = path_of(descriptor);
 	int is_hit;
 
-	if (kind < READS || !lies_inside(path))
+	if (kind < READS || !is_inside(path))
 		return REAL(read)(descriptor, bytes, size);
 	count++;
 	is_hit = kind != READS && (count == at || (count > at && kind != READ_SHORT && kind != READ_AGAIN));
 	if (is_hit && kind == READ_SHORT && size)
 		size = 1;
-	tell(is_hit ? "failed" : "done", "read", path);
+	log_call(is_hit ? "failed" : "done", "read", path);
 	if (is_hit && kind == READ_END)
 		return 0;
 	if (is_hit && kind != READ_SHORT) {
@@ -240,8 +240,8 @@ OF_PATH(unlinkat, "unlink", path, (int in, const char *path, int flags), (in, pa
 		va_end(rest);                                                                      \
 		if ((command == F_SETLK || command == F_SETLKW) &&                                 \
 		    ((struct flock *)argument)->l_type != F_UNLCK &&                               \
-		    lies_inside(path_of(descriptor))) {                                            \
-			errno = EPERM; /* for EAGAIN SQLite would wait */                           \
+		    is_inside(path_of(descriptor))) {                                            \
+			errno = EPERM; /* after EAGAIN, SQLite would wait */                        \
 			return -1;                                                                 \
 		}                                                                                  \
 		return REAL(name)(descriptor, command, argument);                                  \

@@ -1,6 +1,6 @@
-"""Builds in which a chosen call to the system fails, by the library of faultfs.c.
+"""Run commands in which a chosen system call fails, with the library of faultfs.c.
 
-Python starts once, with the library preloaded, so that a build takes milliseconds.
+Python starts once, with the library preloaded, so a build takes milliseconds.
 """
 
 import ctypes
@@ -22,13 +22,13 @@ _HERE = Path(__file__).parent
 
 
 class Kind(IntEnum):
-    """In which way calls fail, by the numbers of faultfs.c: the one numbered, or all from it on.
+    """Kinds of faults, with the numbers of faultfs.c: one call fails, or all from that call on.
 
-    TORN is half a write and then a kill, SHORT half a write that says so, and LOST none at all that
-    says it was done.
+    TORN writes half of the bytes and kills the process. SHORT writes half and returns that number.
+    LOST writes nothing and reports success.
 
-    READS and what follows it count reads instead of changes: READ_SHORT gives one byte and
-    READ_AGAIN none yet, once each, and READ_END finds the end of the file too early.
+    READS and later kinds count reads instead of changes. READ_SHORT returns one byte once,
+    READ_AGAIN fails once with EAGAIN, and READ_END reports the end of the file too early.
     """
 
     NONE = 0
@@ -54,16 +54,16 @@ READ_FAULTS = tuple(kind for kind in Kind if kind > Kind.READS)
 
 
 class Fault(NamedTuple):
-    """Which call that changes or reads a file fails, counted from 1, and how."""
+    """A kind of fault and the number, from 1, of the call that fails."""
 
     kind: Kind = Kind.NONE
     at: int = 0
 
 
 class Call(NamedTuple):
-    """A call that is to change or read a file, where, and what became of it.
+    """A call that changes or reads a file.
 
-    The outcome is "done", "failed", "half", "lost" or "killed".
+    `outcome` is "done", "failed", "half", "lost" or "killed".
     """
 
     outcome: str
@@ -72,7 +72,7 @@ class Call(NamedTuple):
 
 
 class ProcessResult(NamedTuple):
-    """What became of a command line; killed by a signal, its exit code is negative."""
+    """The result of a command; the exit code is negative if a signal killed it."""
 
     exit_code: int
     stderr: str
@@ -80,7 +80,7 @@ class ProcessResult(NamedTuple):
 
 
 def run_preloaded(code: str, *arguments: str) -> str:
-    """Run Python code in a process with the library preloaded, and return what it prints."""
+    """Run Python code in a process with the library preloaded; return its output."""
     with tempfile.TemporaryDirectory() as directory:
         library = f"{directory}/faultfs.so"
         source = f"{_HERE}/faultfs.c"
@@ -98,9 +98,9 @@ def run_preloaded(code: str, *arguments: str) -> str:
 
 
 def run_with_fault(fault: Fault, directory: Path, arguments: Sequence[str]) -> ProcessResult:
-    """Run a command line while calls fail that change, or read, something in a directory.
+    """Run a command with a fault in the calls that change or read files in a directory.
 
-    It runs in this process, or where the fault is to kill it in a fork.
+    Runs it in this process, or in a fork if the fault kills the process.
     """
     run = _run_in_fork if fault.kind in KILLING_FAULTS else _run_in_process
     with tempfile.TemporaryFile() as stderr, tempfile.TemporaryFile() as calls:
@@ -116,8 +116,8 @@ def run_with_fault(fault: Fault, directory: Path, arguments: Sequence[str]) -> P
         stderr.seek(0)
         calls.seek(0)
         lines = os.fsdecode(calls.read()).splitlines()
-        told = stderr.read().decode()
-    return ProcessResult(exit_code, told, tuple(Call(*line.split(" ", 2)) for line in lines))
+        messages = stderr.read().decode()
+    return ProcessResult(exit_code, messages, tuple(Call(*line.split(" ", 2)) for line in lines))
 
 
 def _arm(fault: Fault, directory: Path | None, calls: int) -> None:
@@ -140,10 +140,10 @@ def _run_in_fork(command: Callable[[], int], stderr: int) -> int:
     if child:
         _, status = os.waitpid(child, 0)
         return os.waitstatus_to_exitcode(status)
-    gc.disable()  # A search would copy every page that the fork shares.
+    gc.disable()  # A collection would copy every page that the fork shares.
     os.dup2(stderr, 2)
     try:
         os._exit(command())
-    except BaseException:  # noqa: BLE001 - whatever it is, this is the end of a fork
+    except BaseException:  # noqa: BLE001 - a fork must not return from here
         traceback.print_exc()
         os._exit(1)

@@ -1,4 +1,4 @@
-"""Real builds killed or interrupted at random moments, from before the first line to the last."""
+"""Kill or interrupt real builds at random moments, from the start of Python to the end."""
 
 import random
 import re
@@ -17,30 +17,29 @@ from srvstat.cli.main import main
 from support.signals import heard_signals
 
 MANY = 60_000
-"""Observations of the build that is killed: enough for it to take longer than it takes to start."""
+"""Observations of the build to kill: enough that it takes longer than Python's start-up."""
 
 FEW = 10
-"""Observations of the build after it, which has only to begin to remove what was left."""
+"""Observations of the build after it, which only has to remove leftovers."""
 
 EARLY = 0.06
-"""Seconds in which an interpreter starts and our first lines run."""
+"""Seconds in which Python starts and runs the first lines of srvstat."""
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 START_UP_ERROR = re.compile("^(Fatal Python error: init_|Could not import runpy module)")
-"""What an interpreter says that was interrupted before it could run anything."""
+"""The message of an interpreter that was interrupted during its start-up."""
 
 SRVSTAT_FRAME = re.compile(r"srvstat/(?!__init__|__main__|cli/(__init__|interruptions))\S+, line ")
-"""A line of a traceback that names what is imported once the signals are taken over."""
-
+"""A line of a traceback in code that runs after srvstat has installed its signal handlers."""
 
 ROWS_WARNING = re.compile("^warning: [0-9,]+ of [0-9,]+ rows not kept: .+\n")
 
 
 class Case(NamedTuple):
-    """A signal, when it is sent, and whether there are old files.
+    """A signal, when to send it, and whether there are old files.
 
-    The moment is a part of the time a build takes, or before it has really begun, in seconds.
+    `part` is a fraction of the duration of a build; with `is_early`, of the start-up of Python.
     """
 
     number: signal.Signals
@@ -50,38 +49,37 @@ class Case(NamedTuple):
 
 
 class ProcessResult(NamedTuple):
-    """What became of a process; ended by a signal, its exit code is negative."""
+    """The result of a process; the exit code is negative if a signal ended it."""
 
     exit_code: int
     stderr: str
 
 
 class SignaledBuilds:
-    """Builds that are sent a signal each, and the build that follows each of them."""
+    """Run builds, send each a signal, and run another build after each."""
 
     def __init__(self, root: str) -> None:
-        self._place, self._following = BuildDirectory(root, MANY), BuildDirectory(root, FEW)
-        # How long a build takes, as the latest one that nothing stopped has shown.
-        self._seconds = 10.0
+        self._directory, self._following = BuildDirectory(root, MANY), BuildDirectory(root, FEW)
+        self._seconds = 10.0  # duration of the latest build that no signal stopped
         self.run_case(Case(signal.SIGKILL, 1, is_old=False))
 
     def run_case(self, case: Case) -> tuple[str, list[str]]:
-        """Run a case and the build after it; return how it ended and what it broke."""
-        place = self._place
+        """Run a case and another build after it; return the outcome and the problems."""
+        directory = self._directory
         before = OLD if case.is_old else NOTHING
-        place.reset(is_old=case.is_old)
+        directory.reset(is_old=case.is_old)
         result = self._run_build(case)
-        is_new = place.files() == place.new
-        broken = [
-            *place.broken(before),
+        is_new = directory.read_files() == directory.new
+        problems = [
+            *directory.check_files(before),
             *_check_exit(case, result, is_new=is_new),
-            *_check_leftovers(case, place),
-            *_check_next_build(place, self._following),
+            *_check_leftovers(case, directory),
+            *_check_next_build(directory, self._following),
         ]
-        return _describe_outcome(case, result, is_new=is_new), broken
+        return _describe_outcome(case, result, is_new=is_new), problems
 
     def _run_build(self, case: Case) -> ProcessResult:
-        command = [sys.executable, "-m", "srvstat", *self._place.command("--overwrite")]
+        command = [sys.executable, "-m", "srvstat", *self._directory.command("--overwrite")]
         after = EARLY if case.is_early else self._seconds
         started = time.monotonic()
         with subprocess.Popen(
@@ -97,36 +95,36 @@ class SignaledBuilds:
 
 
 def kill(seed: int, count: int) -> Result:
-    """Kill builds outright."""
-    return _run(seed, count, _draw_kill)
+    """Kill builds with SIGKILL."""
+    return _run_campaign(seed, count, _draw_kill)
 
 
 def interrupt(seed: int, count: int) -> Result:
-    """Interrupt builds in each way, half of them by ^C while they start."""
-    return _run(seed, count, _draw_interruption)
+    """Interrupt builds with each signal, half of them by ^C during start-up."""
+    return _run_campaign(seed, count, _draw_interruption)
 
 
-def _draw_kill(draw: random.Random) -> Case:
-    return Case(signal.SIGKILL, draw.random(), is_old=draw.random() < 1 / 2)
+def _draw_kill(rng: random.Random) -> Case:
+    return Case(signal.SIGKILL, rng.random(), is_old=rng.random() < 1 / 2)
 
 
-def _draw_interruption(draw: random.Random) -> Case:
-    is_old, is_early = draw.random() < 1 / 2, draw.random() < 1 / 2
-    number = signal.SIGINT if is_early else draw.choice(STOPPING)
-    return Case(number, draw.random(), is_old=is_old, is_early=is_early)
+def _draw_interruption(rng: random.Random) -> Case:
+    is_old, is_early = rng.random() < 1 / 2, rng.random() < 1 / 2
+    number = signal.SIGINT if is_early else rng.choice(STOPPING)
+    return Case(number, rng.random(), is_old=is_old, is_early=is_early)
 
 
-def _run(seed: int, count: int, drawn: Callable[[random.Random], Case]) -> Result:
+def _run_campaign(seed: int, count: int, draw_case: Callable[[random.Random], Case]) -> Result:
     counts: Counter[str] = Counter()
     failures: list[str] = []
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as root, heard_signals():
-        disturbance = SignaledBuilds(root)
+        builds = SignaledBuilds(root)
         for _ in range(count):
-            case = drawn(draw)
-            outcome, broken = disturbance.run_case(case)
+            case = draw_case(rng)
+            outcome, problems = builds.run_case(case)
             counts[outcome] += 1
-            failures += [f"{case}: {why}" for why in broken]
+            failures += [f"{case}: {why}" for why in problems]
     return Result(count, dict(counts), tuple(failures))
 
 
@@ -136,19 +134,19 @@ def _check_exit(case: Case, result: ProcessResult, *, is_new: bool) -> Iterator[
     if _ended_during_start_up(case, result):
         return
     stopped = -signal.SIGKILL if case.number is signal.SIGKILL else 128 + case.number
-    # A build may be complete, and have said what it did not keep, when the signal comes.
+    # When the signal arrives, the build may be complete and have printed its warning.
     if result.exit_code not in {0, stopped} or ROWS_WARNING.sub("", result.stderr, count=1):
-        yield f"exit code {ended.exit_code}: {ended.stderr}"
+        yield f"exit code {result.exit_code}: {result.stderr}"
 
 
-def _check_leftovers(case: Case, place: BuildDirectory) -> Iterator[str]:
-    """Find drafts that are left though the build had the time to remove them."""
-    if case.number is not signal.SIGKILL and place.leftovers():
-        yield f"left: {place.others()}"
+def _check_leftovers(case: Case, directory: BuildDirectory) -> Iterator[str]:
+    """Yield drafts that the build could have removed but did not."""
+    if case.number is not signal.SIGKILL and directory.leftovers():
+        yield f"left: {directory.leftovers()}"
 
 
 def _ended_during_start_up(case: Case, result: ProcessResult) -> bool:
-    """Say whether the interpreter ended, in its own way, before our first lines had run."""
+    """Return whether Python ended before the first lines of srvstat had run."""
     if case.number is signal.SIGKILL:
         return False
     is_pythons = result.exit_code == -case.number or START_UP_ERROR.search(result.stderr)
@@ -164,16 +162,16 @@ def _describe_outcome(case: Case, result: ProcessResult, *, is_new: bool) -> str
     return f"{how}, the files {'new' if is_new else 'as before'}"
 
 
-def _check_next_build(place: BuildDirectory, following: BuildDirectory) -> Iterator[str]:
-    exit_code = main(following.command("--overwrite", into=place.directory))
-    if exit_code or place.files() != following.new or place.leftovers():
-        yield f"the next build: {exit_code}, left: {place.others()}"
+def _check_next_build(directory: BuildDirectory, following: BuildDirectory) -> Iterator[str]:
+    exit_code = main(following.command("--overwrite", into=directory.path))
+    if exit_code or directory.read_files() != following.new or directory.leftovers():
+        yield f"the next build: {exit_code}, left: {directory.leftovers()}"
 
 
 KILLS = Campaign(
     name="kills",
-    promise="a build killed at any moment leaves the old files or the new ones, whole, and the next"
-    " leaves nothing else",
+    promise="a build killed at any moment leaves either the old or the new files, complete, and the"
+    " next build removes all leftovers",
     run=kill,
     short=60,
     long=2_000,
@@ -181,8 +179,8 @@ KILLS = Campaign(
 )
 INTERRUPTIONS = Campaign(
     name="interruptions",
-    promise="an interrupted build ends without a traceback and leaves the old files or the new"
-    " ones, whole, and nothing else",
+    promise="an interrupted build ends without a traceback and leaves either the old or the new"
+    " files, complete, and nothing else",
     run=interrupt,
     short=50,
     long=400,

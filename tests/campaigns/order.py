@@ -1,6 +1,7 @@
-"""The order in which a build writes, flushes and names its files: what a power failure tests.
+"""Check the order in which a build writes, flushes and renames its files.
 
-No killed process shows it, since the system keeps what was written and not yet flushed.
+The order matters after a power failure. Killing a process does not test it, because the system
+keeps data that was written but not flushed.
 """
 
 import json
@@ -13,9 +14,10 @@ from campaigns.campaign import Campaign, Result
 from campaigns.faultfs import NEEDS, Call, Fault, run_preloaded, run_with_fault
 
 SAFE = re.compile("[wW]*fW*nW*dW*FND")
-"""Each file written, flushed, named and its directory flushed: the snapshot, and then the rejects.
+"""For each file: write (w), flush (f), rename (n), flush the directory (d).
 
-They are w, f, n and d for the snapshot and large for the rejects, which are written at any time.
+Lowercase letters are the snapshot. Uppercase letters are the rejects, renamed last but written at
+any time.
 """
 
 LETTERS = {"write": "w", "pwrite": "w", "ftruncate": "w", "fchmod": "w", "fsync": "f"}
@@ -23,9 +25,9 @@ LETTERS |= {"fdatasync": "f", "rename": "n", "link": "n"}
 
 
 def run(_seed: int, _count: int) -> Result:
-    """Look at the calls of a build in every setting."""
-    told = run_preloaded("from campaigns import order; order.report()")
-    orders: dict[str, str] = json.loads(told)
+    """Check the calls of a build in every setting."""
+    output = run_preloaded("from campaigns import order; order.report()")
+    orders: dict[str, str] = json.loads(output)
     failures = tuple(
         f"{name}: {order}" for name, order in orders.items() if not SAFE.fullmatch(order)
     )
@@ -33,19 +35,20 @@ def run(_seed: int, _count: int) -> Result:
 
 
 def report() -> None:
-    """Print the order of each setting, in a process with the library of faults."""
+    """Print the order in each setting, in a process with the library preloaded."""
     orders = {}
     with tempfile.TemporaryDirectory(dir=MEMORY) as root:
-        place = BuildDirectory(root, observations=300)
+        directory = BuildDirectory(root, observations=300)
         for setting in SETTINGS:
-            place.reset(is_old=setting.is_old)
-            command = place.command(*setting.options)
-            orders[setting.name] = encode_order(run_with_fault(Fault(), place.directory, command).calls)
+            directory.reset(is_old=setting.is_old)
+            command = directory.command(*setting.options)
+            calls = run_with_fault(Fault(), directory.path, command).calls
+            orders[setting.name] = encode_order(calls)
     print(json.dumps(orders))
 
 
 def encode_order(calls: tuple[Call, ...]) -> str:
-    """Return the calls to which the order matters, a letter each."""
+    """Encode the calls whose order matters as one letter each."""
     letters = ""
     for call in calls:
         letter = LETTERS.get(call.name, "")
@@ -58,7 +61,7 @@ def encode_order(calls: tuple[Call, ...]) -> str:
 
 CAMPAIGN = Campaign(
     name="order",
-    promise="a file has its name only once it is on the disk, and exit code 0 waits for both",
+    promise="a file gets its name only after it is on disk, and exit code 0 means that both are",
     run=run,
     short=3,
     long=3,

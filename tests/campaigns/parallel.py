@@ -1,4 +1,4 @@
-"""Several builds to one path at once, and readers that open and ask it meanwhile."""
+"""Run several builds to one path at once, while readers query the snapshot."""
 
 import json
 import random
@@ -18,7 +18,7 @@ from srvstat.cli.main import main
 READERS = 2
 MAX_BUILDS = 4
 EXISTS = 2
-"""The exit code of a build that finds another one's snapshot, and was not told to replace it."""
+"""Exit code of a build whose OUTPUT exists, without --overwrite."""
 
 HOUR = 3_600_000
 START = 1_772_323_200_000
@@ -30,70 +30,70 @@ SERVERS = [
 
 
 class Answer(NamedTuple):
-    """What a snapshot says when it is asked; no two builds here say the same."""
+    """The answer of a snapshot; every build has a different one."""
 
     root: str
     body: bytes
 
 
 class Case(NamedTuple):
-    """How many builds there are at once, and whether they may replace each other's snapshot."""
+    """The number of builds at once, and whether they may replace each other's snapshot."""
 
     builds: int
     overwrite: bool
 
 
 class ParallelBuilds:
-    """A directory where builds, each of its own sources, write to one path."""
+    """Builds from different sources that write to one path."""
 
     def __init__(self, root: str) -> None:
         self._root = Path(root)
-        self._place = self._root / "place"
-        self._place.mkdir()
-        self._output = self._place / "out.db"
+        self._directory = self._root / "output"
+        self._directory.mkdir()
+        self._output = self._directory / "out.db"
         lines = "".join(json.dumps(server) + "\n" for server in SERVERS)
         (self._root / "servers.ndjson").write_text(lines, encoding="utf-8")
-        self._answers = [self._answer_alone(number) for number in range(MAX_BUILDS)]
+        self._answers = [self._build_alone(number) for number in range(MAX_BUILDS)]
 
     def run_case(self, case: Case) -> tuple[Counter[str], list[str]]:
-        """Run builds at once while others read; count what was read, and tell what was broken."""
+        """Run builds at once while readers query; return the counts and the problems."""
         self._output.unlink()
-        if case.overwrite:  # there is always something to read
+        if case.overwrite:  # readers always find a snapshot
             main(self._command(0, "--overwrite"))
         builds = [self._start(number, overwrite=case.overwrite) for number in range(case.builds)]
         with ThreadPoolExecutor(READERS) as readers:
-            reading = [readers.submit(self._read, builds) for _ in range(READERS)]
+            reading = [readers.submit(self._query_during_builds, builds) for _ in range(READERS)]
             exit_codes = sorted(build.wait() for build in builds)
         found = [answer for reader in reading for answer in reader.result()]
-        broken = [str(answer) for answer in found if answer not in self._answers]
+        problems = [str(answer) for answer in found if answer not in self._answers]
         expected = [0] * case.builds if case.overwrite else [0] + [EXISTS] * (case.builds - 1)
         if exit_codes != expected:
-            broken.append(f"exit codes {exit_codes}")
-        if self._ask() not in self._answers:
-            broken.append("what stands in the end is of no build")
-        if left := {path.name for path in self._place.iterdir()} - {"out.db"}:
-            broken.append(f"left: {left}")
-        return Counter(builds=case.builds, answers=len(found)), broken
+            problems.append(f"exit codes {exit_codes}")
+        if self._query() not in self._answers:
+            problems.append("the final snapshot is from none of the builds")
+        if left := {path.name for path in self._directory.iterdir()} - {"out.db"}:
+            problems.append(f"left: {left}")
+        return Counter(builds=case.builds, answers=len(found)), problems
 
-    def _read(self, builds: list[subprocess.Popen[bytes]]) -> list[Answer | str]:
-        """Ask as long as one of the builds runs; what goes wrong is told as a text."""
+    def _query_during_builds(self, builds: list[subprocess.Popen[bytes]]) -> list[Answer | str]:
+        """Query the snapshot while builds run; return answers and error messages."""
         found: list[Answer | str] = []
         while any(build.returncode is None for build in builds):
             if self._output.exists():
                 try:
-                    found.append(self._ask())
+                    found.append(self._query())
                 except srvstat.SrvstatError as error:
                     found.append(error.reason)
         return found
 
-    def _ask(self) -> Answer:
+    def _query(self) -> Answer:
         with srvstat.open_snapshot(self._output) as snapshot:
             return Answer(snapshot.root, snapshot.compare(["a", "b"], range="1y").to_json())
 
-    def _answer_alone(self, number: int) -> Answer:
-        """Write the sources of a build and return what its snapshot answers.
+    def _build_alone(self, number: int) -> Answer:
+        """Write the sources of a build, build alone, and return the answer.
 
-        Every observation has the build's number of players, so that no two answers are alike.
+        The player count of every observation is the number of the build, so all answers differ.
         """
         rows = [
             f"{server['id']},{START + at * HOUR},{number}"
@@ -103,7 +103,7 @@ class ParallelBuilds:
         text = "\n".join(["serverId,observedAt,players", *rows, ""])
         (self._root / f"{number}.csv").write_text(text, encoding="utf-8")
         main(self._command(number, "--overwrite"))
-        return self._ask()
+        return self._query()
 
     def _start(self, number: int, *, overwrite: bool) -> subprocess.Popen[bytes]:
         command = self._command(number, *(["--overwrite"] if overwrite else []))
@@ -118,30 +118,30 @@ class ParallelBuilds:
 
 
 def run(seed: int, count: int) -> Result:
-    """Run some builds at once, again and again, until there were as many as asked for."""
-    draw = random.Random(seed)
+    """Run groups of builds until there were at least `count` builds."""
+    rng = random.Random(seed)
     counts: Counter[str] = Counter()
     failures: list[str] = []
     with tempfile.TemporaryDirectory() as root:
-        rivals = ParallelBuilds(root)
-        for case in _cases(draw, count):
-            counted, broken = rivals.run_case(case)
+        builds = ParallelBuilds(root)
+        for case in _draw_cases(rng, count):
+            counted, problems = builds.run_case(case)
             counts += counted
-            failures += [f"{case}: {why}" for why in broken]
+            failures += [f"{case}: {why}" for why in problems]
     return Result(counts["builds"], dict(counts), tuple(failures))
 
 
-def _cases(draw: random.Random, count: int) -> Iterator[Case]:
+def _draw_cases(rng: random.Random, count: int) -> Iterator[Case]:
     while count > 0:
-        case = Case(draw.randint(2, MAX_BUILDS), overwrite=draw.random() < 1 / 2)
+        case = Case(rng.randint(2, MAX_BUILDS), overwrite=rng.random() < 1 / 2)
         yield case
         count -= case.builds
 
 
 CAMPAIGN = Campaign(
     name="parallel",
-    promise="of builds to one path at once all succeed that may replace it, or exactly one; who"
-    " reads meanwhile has an answer, and of one snapshot as a whole",
+    promise="of concurrent builds to one path, all succeed with --overwrite, exactly one without;"
+    " readers always get an answer from one complete snapshot",
     run=run,
     short=20,
     long=200,
