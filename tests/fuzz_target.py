@@ -1,6 +1,6 @@
-"""Run a harness under the fuzzer: `python fuzz_target.py NAME`, then the options of libFuzzer.
+"""Run a harness under the fuzzer: `python fuzz_target.py NAME [LIBFUZZER OPTION…]`.
 
-It stands beside the campaigns, whose package would import srvstat before it can be instrumented.
+Not in the package of campaigns, which would import srvstat before it can be instrumented.
 """
 
 import sys
@@ -9,8 +9,8 @@ from typing import Any
 
 
 def fuzz(name: str, options: list[str]) -> None:
-    """Give a harness bytes that reach more and more of srvstat, until an option ends it."""
-    # Not installed with the other tools, so nothing is known of its types.
+    """Run the fuzzer on a harness until one of its limits ends it."""
+    # Not installed by default, so without types.
     atheris: Any = import_module("atheris")
     with atheris.instrument_imports(include=["srvstat"]):
         harnesses = import_module("campaigns.harnesses").HARNESSES

@@ -1,7 +1,7 @@
-"""The harnesses under a fuzzer that looks for inputs which run more of srvstat's code.
+"""Run the harnesses under a coverage-guided fuzzer.
 
-These campaigns count seconds, so that a seed does not draw the same inputs everywhere. An
-input that breaks a promise stays in tests/corpus, where a test tries it for ever.
+These campaigns run for a number of seconds, so a seed does not give the same inputs everywhere. An
+input that breaks a promise is saved in tests/corpus, where a test runs it from then on.
 """
 
 import os
@@ -22,9 +22,9 @@ _OPTIONS = ("-max_len=4096", "-timeout=20", "-rss_limit_mb=2048", "-print_final_
 
 
 def _run(name: str, seed: int, seconds: int) -> Result:
-    """Fuzz a harness until a promise is broken or the time is up."""
+    """Fuzz a harness until a promise is broken or the time is over."""
     if find_spec("atheris") is None:
-        return Result(0, {}, ("atheris is not installed: make soak installs it",))
+        return Result(0, {}, ("atheris is not installed; run make soak, which installs it",))
     corpus = _TESTS / "corpus" / name
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=MEMORY) as found:
@@ -48,7 +48,7 @@ def _run(name: str, seed: int, seconds: int) -> Result:
 
 
 def _failure(output: str) -> str:
-    """Return which input broke a promise, and how."""
+    """Return the path of the input that broke a promise, and the exception."""
     raised = re.search(r"=== Uncaught Python exception: ===\n(.*)", output)
     kept = re.search(r"Test unit written to (\S+)", output)
     if raised is None or kept is None:
@@ -66,11 +66,8 @@ CAMPAIGNS = tuple(
         unit="seconds",
     )
     for name, promise in (
-        ("requests", "whatever the bytes, a request is read as the specification says or refused"),
-        (
-            "snapshots",
-            "whatever the file, an answer is right or refused, and comes within a second",
-        ),
-        ("text", "whatever the text, it shows itself, does nothing else and keeps the layout"),
+        ("requests", "any request body is read as the specification defines, or refused"),
+        ("snapshots", "any file gives a correct answer or an error, within a second"),
+        ("text", "any text is only displayed: it controls nothing and keeps the layout"),
     )
 )

@@ -1,6 +1,6 @@
-"""What arbitrary bytes are thrown at, by the fuzzer and, for ever, from the files in tests/corpus.
+"""Harnesses for the fuzzer and for the files in tests/corpus.
 
-A harness takes any bytes and raises where a promise is broken.
+A harness takes arbitrary bytes and raises BrokenPromiseError if a promise is broken.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,8 +12,8 @@ from campaigns.hostile_snapshots import (
     ask_a_forged_file,
     ask_any_file,
 )
-from campaigns.request_oracle import expected
-from campaigns.requests import disagreement
+from campaigns.request_oracle import expect_verdict
+from campaigns.requests import find_disagreement
 from campaigns.text_places import (
     Place,
     find_fault,
@@ -34,19 +34,19 @@ _SNAPSHOTS = (ask_a_damaged_file, ask_a_forged_file, ask_any_file)
 
 
 def requests(data: bytes) -> None:
-    """Read bytes as a request body; the verdict is the specification's."""
-    if failure := disagreement(data, expected(data)):
+    """Validate bytes as a request body, and compare the verdict with the oracle's."""
+    if failure := find_disagreement(data, expect_verdict(data)):
         raise BrokenPromiseError(failure)
 
 
 def snapshots(data: bytes) -> None:
-    """Ask a snapshot made of bytes everything; the first byte says how it is made."""
+    """Ask a snapshot made from bytes every question; the first byte selects how it is made."""
     if data:
         _SNAPSHOTS[data[0] % len(_SNAPSHOTS)](data[1:])
 
 
 def text(data: bytes) -> None:
-    """Show bytes as text: the first two choose the place and the screen, `|` parts the texts."""
+    """Display texts, separated by `|`; the first two bytes select the place and the screen."""
     if len(data) > 1:
         texts = data[2:].decode("utf-8", "surrogateescape").split("|")
         place = _PLACES[data[0] % len(_PLACES)]

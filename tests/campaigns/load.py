@@ -1,4 +1,4 @@
-"""Many clients at once: as fast as they are answered, then at half the pace."""
+"""Query the service with many clients: first at full speed, then at half of it."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -6,11 +6,11 @@ from statistics import median
 
 from campaigns.campaign import Campaign, Result
 from campaigns.service_questions import (
-    exchanges,
-    many_descriptors,
-    resident_kib,
-    servers,
-    two_snapshots,
+    allow_descriptors,
+    build_two_snapshots,
+    list_exchanges,
+    list_server_exchanges,
+    read_resident_kib,
 )
 from support import clients
 from support.loads import Exchange, Load, Outcome, request, rotated
@@ -19,24 +19,24 @@ from support.serving import Service, serving
 FEW, MANY = 64, 1_000
 _SECONDS = {FEW: 20, MANY: 300}
 _PARTS = 10
-"""Parts of the time: one to warm up, six of all requests, and one for each of the other loads."""
+"""Parts of the run time: one to warm up, six with all requests, one for each other load."""
 _PERIODS = 6
 
-_MOST_ROUNDS = 4
-"""How many answers each client may get, at most, while another one waits for its own."""
-_SECONDS_MORE = 0.3
-"""What is added to that as a time, for pauses of the machine."""
+_MAX_ROUNDS = 4
+"""Maximum number of answers that each client may get while another waits for one."""
+_EXTRA_SECONDS = 0.3
+"""Added to the time that this takes, for pauses of the machine."""
 
 _BYTES_AN_ANSWER = 20
 _KIB_A_PERIOD = 400
-"""How much memory may grow in a period: every thread has its own pool of memory, and it takes a
-while until all are full. A leak grows with the answers."""
+"""Growth of memory allowed in a period: the memory pools of threads take a while to fill. A leak
+grows with the number of answers."""
 
 _OPEN = Exchange(request("/healthz"))
 
 
 class _Crowd:
-    """A number of clients, and what they have found so far."""
+    """A group of clients and their results so far."""
 
     def __init__(self, service: Service, client: clients.Client, count: int) -> None:
         self._service, self._client, self._count = service, client, count
@@ -45,7 +45,7 @@ class _Crowd:
         self.failures: list[str] = []
 
     def ask(self, found: Sequence[Exchange], *, pause: float = 0.0) -> Outcome:
-        """Have each client ask all of this, over and over, for one part of the time."""
+        """Let each client repeat all exchanges for one part of the run time."""
         turns = rotated(found, self._count)
         load = Load(self._service.port, turns, self._seconds, pause=pause, first=_OPEN)
         outcome = self._client(load).result()
@@ -54,44 +54,44 @@ class _Crowd:
         return outcome
 
     def ask_fairly(self, found: Sequence[Exchange]) -> Outcome:
-        """Do the same with requests of equal cost, and check that none waits for much longer.
+        """Ask requests of equal cost, and check that none waits much longer than others.
 
-        The short form runs beside other tests, which can stop it for a second. So it only counts
-        the answers that others got meanwhile; the long form measures the time as well.
+        Other tests can stop the short form for a second, so it only counts the answers that others
+        got in between; the long form also measures the time.
         """
         outcome = self.ask(found)
         name = found[0].name
-        if outcome.most_between > _MOST_ROUNDS * self._count:
+        if outcome.most_between > _MAX_ROUNDS * self._count:
             self.failures.append(f"{name}: waited for {outcome.most_between:,} other answers")
-        most = _MOST_ROUNDS * self._count / outcome.rate + _SECONDS_MORE
+        most = _MAX_ROUNDS * self._count / outcome.rate + _EXTRA_SECONDS
         slowest = outcome.quantile(1)
         if self._count > FEW and slowest > most * 1_000:
-            self.failures.append(f"{name}: took {slowest:,.0f} ms, at most {most:.1f} s are fair")
+            self.failures.append(f"{name}: took {slowest:,.0f} ms; the limit is {most:.1f} s")
         return outcome
 
 
 def run(seed: int, count: int) -> Result:
-    """Have a number of clients ask the service: for 20 seconds, or 5 minutes if they are many.
+    """Query the service with `count` clients, for 20 seconds, or 5 minutes if there are many.
 
-    First they send all kinds of requests as fast as they are answered, while the memory of the
-    service is watched. Then they ask for servers only: some that it remembers, and some that do not
-    exist, for which it looks each time. Last, they send everything half as often, which shows how
-    long an answer takes on a service that is not full.
+    First the clients send all kinds of requests at full speed, and the campaign checks the memory
+    of the service. Then they send Get Server only: for cached servers, and for servers that do not
+    exist, which the service looks up each time. Last, they send everything at half of that rate, to
+    measure the latency of a service that is not saturated.
     """
     with (
-        many_descriptors(count),
-        two_snapshots() as (snapshot, _),
+        allow_descriptors(count),
+        build_two_snapshots() as (snapshot, _),
         serving(snapshot) as service,
         clients.client() as client,
     ):
         crowd = _Crowd(service, client, count)
-        all_requests = exchanges(snapshot, seed)
+        all_requests = list_exchanges(snapshot, seed)
         crowd.ask(all_requests)
-        memory = [resident_kib(service.process.pid) or 0]
+        memory = [read_resident_kib(service.process.pid) or 0]
         for _ in range(_PERIODS):
             fast = crowd.ask(all_requests)
-            memory.append(resident_kib(service.process.pid) or 0)
-        known, unknown = (crowd.ask_fairly(found) for found in servers(snapshot))
+            memory.append(read_resident_kib(service.process.pid) or 0)
+        known, unknown = (crowd.ask_fairly(found) for found in list_server_exchanges(snapshot))
         paced = crowd.ask(all_requests, pause=2 * count / fast.rate)
     growth = median(after - before for before, after in pairwise(memory))
     answers = median(outcome.answers for outcome in crowd.outcomes[1 : 1 + _PERIODS])
@@ -99,7 +99,7 @@ def run(seed: int, count: int) -> Result:
         crowd.failures.append(f"memory grows: {', '.join(f'{kib:,}' for kib in memory)} KiB")
     counts = {
         "right answers": sum(one.answers - one.wrong_count for one in crowd.outcomes),
-        "answers of 5xx": sum(_errors(one) for one in crowd.outcomes),
+        "answers of 5xx": sum(_count_server_errors(one) for one in crowd.outcomes),
         "a second": round(fast.rate),
         "of Get Server": round(known.rate),
         "milliseconds for the slowest of these": round(known.quantile(1)),
@@ -112,14 +112,14 @@ def run(seed: int, count: int) -> Result:
     return Result(count, counts, tuple(crowd.failures))
 
 
-def _errors(outcome: Outcome) -> int:
+def _count_server_errors(outcome: Outcome) -> int:
     return sum(number for status, number in outcome.statuses.items() if status >= 500)
 
 
 CAMPAIGN = Campaign(
     name="load",
-    promise="however many ask, each request has the bytes that the command line answers, none waits"
-    " much longer than others, and the service's memory does not grow",
+    promise="with any number of clients, each answer has the bytes of the command line, no request"
+    " waits much longer than others, and the service's memory does not grow",
     run=run,
     short=FEW,
     long=MANY,

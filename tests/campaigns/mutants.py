@@ -1,4 +1,4 @@
-"""Mutants: the program with one small change, which its tests have to notice."""
+"""Change the program in small ways (mutants) and check that its tests fail."""
 
 import os
 import re
@@ -15,23 +15,23 @@ from campaigns.campaign import Campaign, Result
 ROOT = Path(__file__).parents[2]
 KNOWN = ROOT / "docs" / "mutants.md"
 NEEDED = ("src", "tests", "pyproject.toml")
-LEAST_CAUGHT = 0.9
+MIN_CAUGHT = 0.9
 CAUGHT = ("killed", "timeout")
-"""Noticed by a test, or without an end: such a test would never pass."""
+"""A test failed, or did not end, so it cannot pass."""
 
-JUDGED_BY = {
+TESTS_OF = {
     "stats.py": "test_stats.py",
     "contract/wire.py": "contract/test_wire.py",
     "snapshot/format/packing.py": "snapshot/format/test_packing.py",
     "snapshot/format/digest.py": "snapshot/format/test_digest.py",
 }
-"""Each module that is changed, and the tests that are to notice it, without the others' help."""
+"""Mutated modules, each with the only tests that run for it."""
 
 
 def run(seed: int, _count: int) -> Result:
-    """Judge all mutants there are, whatever the count; the tests draw their own cases by the seed.
+    """Test all mutants, whatever the count; the seed is that of the Hypothesis tests.
 
-    That is done in a copy, so that no change is ever found in the place it was copied from.
+    Works in a copy of the repository, so that no mutant remains in the original.
     """
     with tempfile.TemporaryDirectory() as name:
         copy = Path(name)
@@ -39,33 +39,35 @@ def run(seed: int, _count: int) -> Result:
             put = shutil.copytree if (ROOT / needed).is_dir() else shutil.copy
             put(ROOT / needed, copy / needed)
         with (copy / "setup.cfg").open("w", encoding="utf-8") as file:
-            settings(seed).write(file)
-        mutmut(copy, "run")
+            build_settings(seed).write(file)
+        run_mutmut(copy, "run")
         outcomes = dict(
-            re.findall(r"^ +(\S+): (.+)$", mutmut(copy, "results", "--all", "1"), re.MULTILINE)
+            re.findall(r"^ +(\S+): (.+)$", run_mutmut(copy, "results", "--all", "1"), re.MULTILINE)
         )
         uncaught = [mutant for mutant, outcome in outcomes.items() if outcome not in CAUGHT]
-        changes = {mutant: change(mutmut(copy, "show", mutant)) for mutant in uncaught}
-    return Result(len(outcomes), Counter(outcomes.values()), tuple(failures(outcomes, changes)))
+        changes = {mutant: extract_change(run_mutmut(copy, "show", mutant)) for mutant in uncaught}
+    return Result(
+        len(outcomes), Counter(outcomes.values()), tuple(list_failures(outcomes, changes))
+    )
 
 
-def settings(seed: int) -> ConfigParser:
-    """Return what mutmut is to change, and to judge it by."""
-    judged = {module: by for module, by in JUDGED_BY.items() if (ROOT / "tests" / by).exists()}
+def build_settings(seed: int) -> ConfigParser:
+    """Return the settings of mutmut: the modules to change and the tests to run."""
+    tests = {module: by for module, by in TESTS_OF.items() if (ROOT / "tests" / by).exists()}
     lists = {
         "source_paths": ["src/"],
-        "only_mutate": [f"src/srvstat/{module}" for module in judged],
+        "only_mutate": [f"src/srvstat/{module}" for module in tests],
         "pytest_add_cli_args": [f"--hypothesis-seed={seed}"],
-        "pytest_add_cli_args_test_selection": [f"tests/{by}" for by in judged.values()],
+        "pytest_add_cli_args_test_selection": [f"tests/{by}" for by in tests.values()],
     }
     config = ConfigParser()
     config["mutmut"] = {name: "\n".join(["", *values]) for name, values in lists.items()}
     return config
 
 
-def mutmut(copy: Path, *arguments: str) -> str:
-    """Run mutmut in a copy, and return what it says."""
-    # What is set there for the tests here would have the tests there test what is here.
+def run_mutmut(copy: Path, *arguments: str) -> str:
+    """Run mutmut in a copy and return its output."""
+    # A PYTHONPATH to this repository would make the copy's tests import the original.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [sys.executable, "-m", "mutmut", *arguments],
@@ -80,13 +82,13 @@ def mutmut(copy: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def change(shown: str) -> str:
-    """Return what a mutant has in the place of our own lines, on one line."""
+def extract_change(shown: str) -> str:
+    """Return the lines that a mutant adds, joined to one."""
     return " ".join(line[1:].strip() for line in re.findall(r"^\+(?!\+\+).*", shown, re.MULTILINE))
 
 
-def failures(outcomes: dict[str, str], changes: dict[str, str]) -> list[str]:
-    """Tell of mutants that nothing noticed and nobody explained, and of too many of any kind."""
+def list_failures(outcomes: dict[str, str], changes: dict[str, str]) -> list[str]:
+    """Return mutants that survive without an explanation; also fails if too many survive."""
     explained = set(re.findall(r"^- `(.+?)`:", KNOWN.read_text(encoding="utf-8"), re.MULTILINE))
     found = [
         f"{mutant} ({outcomes[mutant]}): {changed}"
@@ -94,7 +96,7 @@ def failures(outcomes: dict[str, str], changes: dict[str, str]) -> list[str]:
         if changed not in explained
     ]
     caught = len(outcomes) - len(changes)
-    if caught < LEAST_CAUGHT * len(outcomes) or not outcomes:
+    if caught < MIN_CAUGHT * len(outcomes) or not outcomes:
         found.append(f"only {caught} of {len(outcomes)} mutants were caught")
     return found
 
@@ -102,8 +104,8 @@ def failures(outcomes: dict[str, str], changes: dict[str, str]) -> list[str]:
 MUTANTS = Campaign(
     name="mutants",
     promise=(
-        "nine of ten small changes to the statistics, the JSON, the packing and the digests are"
-        " noticed by the module's own tests, and docs/mutants.md explains the others"
+        "the module's own tests detect nine of ten small changes to the statistics, the JSON, the"
+        " packing and the digests; docs/mutants.md explains the others"
     ),
     run=run,
     short=0,

@@ -1,4 +1,4 @@
-"""Snapshots that take each other's place under load, and now and then a file that is none."""
+"""Replace the served snapshot under load, by other snapshots and by invalid files."""
 
 import json
 import os
@@ -16,65 +16,67 @@ from typing import Any
 
 from campaigns.build_directory import MEMORY
 from campaigns.campaign import Campaign, Result
-from campaigns.service_questions import descriptors, exchanges, two_snapshots
+from campaigns.service_questions import build_two_snapshots, count_descriptors, list_exchanges
 from support import clients
 from support.loads import Exchange, Load, dealt, rotated
 from support.serving import Service, serving
 
 _SECONDS_EACH = 1.0
 _CLIENTS = 16
-_TELLING = 3
-"""More than one of so many requests have two answers; the others are the same in both snapshots."""
+_MIN_DIFFERENT = 3
+"""More than one in three requests has a different answer in each snapshot."""
 
-_TAKEN_UP = ("a new snapshot is served",)
+_SERVED = ("a new snapshot is served",)
 _REFUSED = ("a new snapshot is refused; the old one goes on",)
 
 
 def run(seed: int, count: int) -> Result:
-    """Replace the snapshot every second, while clients ask about everything in it."""
-    draw = Random(seed)
+    """Replace the snapshot every second while clients query everything in it."""
+    rng = Random(seed)
     with (
-        two_snapshots() as snapshots,
+        build_two_snapshots() as snapshots,
         TemporaryDirectory(dir=MEMORY) as name,
         clients.client() as client,
     ):
         path = Path(name, "served.db")
         shutil.copy(snapshots[0], path)
-        both = [exchanges(snapshot, seed) for snapshot in snapshots]
-        asked = [_either(*pair) for pair in zip(*both, strict=True)]
-        assert sum(len({*one.bodies}) > 1 for one in asked) > len(asked) / _TELLING
+        both = [list_exchanges(snapshot, seed) for snapshot in snapshots]
+        asked = [_merge_answers(*pair) for pair in zip(*both, strict=True)]
+        assert sum(len({*one.bodies}) > 1 for one in asked) > len(asked) / _MIN_DIFFERENT
         turns = rotated(asked, _CLIENTS)
         with serving(path) as service:
-            place = _Place(path, snapshots, both, service)
-            before = descriptors(service.process.pid)
+            served = _ServedPath(path, snapshots, both, service)
+            before = count_descriptors(service.process.pid)
             asking = client(Load(service.port, turns, count * _SECONDS_EACH))
             for number in range(count):
-                place.put_a_bad_file(draw) if number % 2 else place.put_a_snapshot()
+                served.put_bad_file(rng) if number % 2 else served.put_snapshot()
             outcome = asking.result()
-            after = _settled_descriptors(service, before)
-    failures = [*outcome.failures(), *place.failures]
+            after = _wait_for_descriptors(service, before)
+    failures = [*outcome.failures(), *served.failures]
     if after != before:
         failures.append(f"{before} open files and sockets before, {after} after")
-    counts = {"answers": outcome.answers, **place.counts, "open files and sockets": after or 0}
+    counts = {"answers": outcome.answers, **served.counts, "open files and sockets": after or 0}
     return Result(count, counts, tuple(failures))
 
 
-def _either(first: Exchange, second: Exchange) -> Exchange:
-    """Let an answer be that of the one snapshot or that of the other, whole."""
+def _merge_answers(first: Exchange, second: Exchange) -> Exchange:
+    """Return an exchange that accepts the complete answer of either snapshot."""
     assert (first.request, first.status) == (second.request, second.status)
     return first._replace(bodies=(*first.bodies, *second.bodies))
 
 
-def _settled_descriptors(service: Service, expected: int | None) -> int | None:
-    """Return how many files and sockets are open once the last requests are forgotten."""
+def _wait_for_descriptors(service: Service, expected: int | None) -> int | None:
+    """Return the number of open files and sockets, after waiting up to 5 s for `expected`."""
     until = time.monotonic() + 5
-    while (found := descriptors(service.process.pid)) != expected and time.monotonic() < until:
+    while (
+        found := count_descriptors(service.process.pid)
+    ) != expected and time.monotonic() < until:
         time.sleep(0.1)
     return found
 
 
-class _Place:
-    """The path that is served, and what was put there; each file has a second."""
+class _ServedPath:
+    """The served path; each file stays there for a second."""
 
     def __init__(
         self,
@@ -86,30 +88,30 @@ class _Place:
         self._path, self._snapshots, self._answers = path, snapshots, answers
         self._service = service
         self._current = 0
-        self._notices = _Notices(service)
+        self._event_log = _EventLog(service)
         self.counts = Counter[str]()
         self.failures: list[str] = []
 
-    def put_a_snapshot(self) -> None:
-        """Put the other snapshot there, which must be taken up."""
+    def put_snapshot(self) -> None:
+        """Put the other snapshot there; the service must serve it."""
         self._current = 1 - self._current
         snapshot = self._snapshots[self._current]
-        self._put("snapshots", lambda draft: shutil.copy(snapshot, draft), _TAKEN_UP)
+        self._put("snapshots", lambda draft: shutil.copy(snapshot, draft), _SERVED)
 
-    def put_a_bad_file(self, draw: Random) -> None:
-        """Put something else there, which must be refused, and told of once."""
-        kind = draw.choice([*_BAD_FILES])
-        # A single bit may lie where no answer reads.
-        allowed = (*_TAKEN_UP, *_REFUSED) if kind == "damaged files" else _REFUSED
+    def put_bad_file(self, rng: Random) -> None:
+        """Put an invalid file there; the service must refuse it and log that once."""
+        kind = rng.choice([*_BAD_FILES])
+        # A flipped bit may be in a part that no answer reads.
+        allowed = (*_SERVED, *_REFUSED) if kind == "damaged files" else _REFUSED
         snapshot = self._snapshots[self._current]
-        self._put(kind, lambda draft: _BAD_FILES[kind](snapshot, draft, draw), allowed)
+        self._put(kind, lambda draft: _BAD_FILES[kind](snapshot, draft, rng), allowed)
 
     def _put(self, kind: str, write: Callable[[Path], object], allowed: tuple[str, ...]) -> None:
-        """Put a file there; within the second the service says of it one thing, and once.
+        """Put a file there; within a second the service must log exactly one allowed event.
 
-        Then all its answers are those of the snapshot that came last.
+        After that, all answers must be from the latest snapshot.
         """
-        self._notices.read()
+        self._event_log.read()
         began = time.monotonic()
         draft = self._path.with_suffix(".draft")
         write(draft)
@@ -117,25 +119,25 @@ class _Place:
             os.replace(draft, self._path)
         else:
             self._path.unlink()
-        _ask_for_health(self._service)  # the file is looked at with each request
+        _request_health(self._service)  # the service checks the file at each request
         self.counts[kind] += 1
         time.sleep(max(began + _SECONDS_EACH - time.monotonic(), 0))
-        told = self._notices.read()
-        if len(told) != 1 or told[0]["event"] not in allowed:
-            self.failures.append(f"{kind}, number {self.counts[kind]}: the log says {told}")
+        events = self._event_log.read()
+        if len(events) != 1 or events[0]["event"] not in allowed:
+            self.failures.append(f"{kind}, number {self.counts[kind]}: the log says {events}")
         turns = dealt(self._answers[self._current], _CLIENTS)
         outcome = clients.ask(Load(self._service.port, turns, 10, is_repeated=False))
         self.failures += [f"after {kind}: {failure}" for failure in outcome.failures()]
 
 
-class _Notices:
-    """What the log of a service says besides its requests."""
+class _EventLog:
+    """The events in the log of a service, without its requests."""
 
     def __init__(self, service: Service) -> None:
         self._path, self._read = service.log_path, 0
 
     def read(self) -> list[dict[str, Any]]:
-        """Return what was added since the last time."""
+        """Return the events since the last call."""
         with self._path.open("rb") as log:
             log.seek(self._read)
             lines = log.read().splitlines(keepends=True)
@@ -144,35 +146,35 @@ class _Notices:
         return [json.loads(line) for line in whole if b'"event"' in line]
 
 
-def _damaged(snapshot: Path, draft: Path, draw: Random) -> None:
+def _write_damaged(snapshot: Path, draft: Path, rng: Random) -> None:
     data = bytearray(snapshot.read_bytes())
-    data[draw.randrange(100, len(data))] ^= 1 << draw.randrange(8)
+    data[rng.randrange(100, len(data))] ^= 1 << rng.randrange(8)
     draft.write_bytes(data)
 
 
-def _cut(snapshot: Path, draft: Path, draw: Random) -> None:
+def _write_truncated(snapshot: Path, draft: Path, rng: Random) -> None:
     data = snapshot.read_bytes()
-    draft.write_bytes(data[: draw.randrange(len(data))])
+    draft.write_bytes(data[: rng.randrange(len(data))])
 
 
-def _foreign(_snapshot: Path, draft: Path, _draw: Random) -> None:
+def _write_foreign(_snapshot: Path, draft: Path, _draw: Random) -> None:
     with closing(sqlite3.connect(draft)) as connection:
         connection.executescript("CREATE TABLE other (program TEXT); PRAGMA user_version = 7")
 
 
-def _missing(_snapshot: Path, _draft: Path, _draw: Random) -> None:
-    """Write nothing: the path will have no file."""
+def _write_nothing(_snapshot: Path, _draft: Path, _draw: Random) -> None:
+    """Write nothing: the path will not exist."""
 
 
 _BAD_FILES: dict[str, Callable[[Path, Path, Random], None]] = {
-    "damaged files": _damaged,
-    "cut files": _cut,
-    "another program's files": _foreign,
-    "missing files": _missing,
+    "damaged files": _write_damaged,
+    "cut files": _write_truncated,
+    "another program's files": _write_foreign,
+    "missing files": _write_nothing,
 }
 
 
-def _ask_for_health(service: Service) -> None:
+def _request_health(service: Service) -> None:
     with closing(HTTPConnection("127.0.0.1", service.port)) as connection:
         connection.request("GET", "/healthz")
         connection.getresponse().read()
@@ -180,9 +182,8 @@ def _ask_for_health(service: Service) -> None:
 
 CAMPAIGN = Campaign(
     name="replacements",
-    promise="while snapshots and other files take each other's place, each answer is of one"
-    " snapshot as a whole; what is no snapshot is told of once and changes nothing; no file stays"
-    " open",
+    promise="while the snapshot is replaced, each answer is from one complete snapshot; an invalid"
+    " file is logged once and changes nothing; no file stays open",
     run=run,
     short=10,
     long=120,

@@ -1,10 +1,10 @@
-"""Request bodies drawn from a seed: sound, or faulty in a part, or changed byte by byte."""
+"""Draw request bodies: valid ones, ones with an invalid part, and corrupted ones."""
 
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
-from campaigns.request_oracle import MOST_BYTES
+from campaigns.request_oracle import MAX_BYTES
 from campaigns.request_parts import (
     BAD_FRAMES,
     BAD_MEMBERS,
@@ -19,121 +19,121 @@ from campaigns.request_parts import (
 T = TypeVar("T")
 
 _LENGTHS = (2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 1, 6)
-_FAULTY = 0.1
-"""How often each of the three kinds of parts is a faulty one."""
+_FAULT_RATE = 0.1
+"""Probability that a part (references, member, frame) is invalid."""
 _CHANGES_MADE = (0, 0, 0, 1, 1, 2)
 
 
-def draw_body(random: Random) -> bytes:
-    """Draw a body."""
-    body = _of_parts(random) if random.random() < 0.99 else _one_of(random, WITHOUT_SERVERS)
-    for _ in range(_one_of(random, _CHANGES_MADE)):
-        body = _one_of(random, _CHANGES)(random, body)
+def draw_body(rng: Random) -> bytes:
+    """Draw a request body."""
+    body = _join_parts(rng) if rng.random() < 0.99 else _choose(rng, WITHOUT_SERVERS)
+    for _ in range(_choose(rng, _CHANGES_MADE)):
+        body = _choose(rng, _CHANGES)(rng, body)
     return body
 
 
-def _of_parts(random: Random) -> bytes:
-    references = [_one_of(random, REFERENCES) for _ in range(_one_of(random, _LENGTHS))]
-    if random.random() < _FAULTY:
-        references[_place(random, references)] = _one_of(random, BAD_REFERENCES)
-    member = _one_of(random, BAD_MEMBERS if random.random() < _FAULTY else MEMBERS)
-    frame = _one_of(random, BAD_FRAMES if random.random() < _FAULTY else FRAMES)
+def _join_parts(rng: Random) -> bytes:
+    references = [_choose(rng, REFERENCES) for _ in range(_choose(rng, _LENGTHS))]
+    if rng.random() < _FAULT_RATE:
+        references[_draw_position(rng, references)] = _choose(rng, BAD_REFERENCES)
+    member = _choose(rng, BAD_MEMBERS if rng.random() < _FAULT_RATE else MEMBERS)
+    frame = _choose(rng, BAD_FRAMES if rng.random() < _FAULT_RATE else FRAMES)
     body = frame % (b",".join(references), b"," + member if member else b"")
-    if member and random.random() < 0.3:
+    if member and rng.random() < 0.3:
         body = body.replace(b"," + member, b"", 1).replace(b"{", b"{" + member + b",", 1)
     return body
 
 
-def _one_of(random: Random, choices: Sequence[T]) -> T:
-    # Three times as fast as Random.choice, and as good for short sequences.
-    return choices[int(random.random() * len(choices))]
+def _choose(rng: Random, choices: Sequence[T]) -> T:
+    # Three times as fast as Random.choice, and random enough for short sequences.
+    return choices[int(rng.random() * len(choices))]
 
 
-def _place(random: Random, within: Sequence[object]) -> int:
-    return int(random.random() * len(within))
+def _draw_position(rng: Random, within: Sequence[object]) -> int:
+    return int(rng.random() * len(within))
 
 
-def _replaced(random: Random, body: bytes, new: bytes, most: int = 1) -> bytes:
-    """Put something in the place of up to `most` bytes, somewhere."""
-    start = int(random.random() * (len(body) + 1))
-    return body[:start] + new + body[start + int(random.random() * (most + 1)) :]
+def _replace_at_random(rng: Random, body: bytes, new: bytes, most: int = 1) -> bytes:
+    """Replace up to `most` bytes at a random position."""
+    start = int(rng.random() * (len(body) + 1))
+    return body[:start] + new + body[start + int(rng.random() * (most + 1)) :]
 
 
-def _flip_a_bit(random: Random, body: bytes) -> bytes:
-    start = _place(random, body)
-    bit = 1 << int(random.random() * 8)
+def _flip_a_bit(rng: Random, body: bytes) -> bytes:
+    start = _draw_position(rng, body)
+    bit = 1 << int(rng.random() * 8)
     return (
         body[:start] + bytes([byte ^ bit for byte in body[start : start + 1]]) + body[start + 1 :]
     )
 
 
-def _put_a_byte(random: Random, body: bytes) -> bytes:
-    return _replaced(random, body, bytes([int(random.random() * 256)]))
+def _put_a_byte(rng: Random, body: bytes) -> bytes:
+    return _replace_at_random(rng, body, bytes([int(rng.random() * 256)]))
 
 
-def _put_a_scrap(random: Random, body: bytes) -> bytes:
-    return _replaced(random, body, _one_of(random, _SCRAPS))
+def _put_a_scrap(rng: Random, body: bytes) -> bytes:
+    return _replace_at_random(rng, body, _choose(rng, _SCRAPS))
 
 
-def _put_a_value(random: Random, body: bytes) -> bytes:
-    return _replaced(random, body, _one_of(random, VALUES), most=20)
+def _put_a_value(rng: Random, body: bytes) -> bytes:
+    return _replace_at_random(rng, body, _choose(rng, VALUES), most=20)
 
 
-def _cut_out(random: Random, body: bytes) -> bytes:
-    return _replaced(random, body, b"", most=_one_of(random, (1, 1, 3, 40)))
+def _cut_out(rng: Random, body: bytes) -> bytes:
+    return _replace_at_random(rng, body, b"", most=_choose(rng, (1, 1, 3, 40)))
 
 
-def _cut_off(random: Random, body: bytes) -> bytes:
-    start = _place(random, body)
-    return body[:start] if random.random() < 0.5 else body[start:]
+def _cut_off(rng: Random, body: bytes) -> bytes:
+    start = _draw_position(rng, body)
+    return body[:start] if rng.random() < 0.5 else body[start:]
 
 
-def _repeat_a_piece(random: Random, body: bytes) -> bytes:
-    start = _place(random, body)
-    return _replaced(random, body, body[start : start + int(random.random() * 40)], most=0)
+def _repeat_a_piece(rng: Random, body: bytes) -> bytes:
+    start = _draw_position(rng, body)
+    return _replace_at_random(rng, body, body[start : start + int(rng.random() * 40)], most=0)
 
 
-def _escape_a_letter(random: Random, body: bytes) -> bytes:
-    """Escape the next letter or digit: inside a string the meaning stays the same."""
-    start = _place(random, body)
+def _escape_a_letter(rng: Random, body: bytes) -> bytes:
+    """Escape a letter or digit; inside a string this does not change the meaning."""
+    start = _draw_position(rng, body)
     found = next((at for at in range(start, len(body)) if body[at : at + 1].isalnum()), None)
     if found is None:
         return body
-    form = _one_of(random, (b"\\u%04x", b"\\u%04X", b"\\U%04x", b"\\u%03x", b"\\x%02x"))
+    form = _choose(rng, (b"\\u%04x", b"\\u%04X", b"\\U%04x", b"\\u%03x", b"\\x%02x"))
     return body[:found] + form % body[found] + body[found + 1 :]
 
 
-def _mistake_a_character(random: Random, body: bytes) -> bytes:
-    """Put another character, which looks the same or has the same meaning elsewhere."""
-    old, new = _one_of(random, _LIKE)
-    return body.replace(old, new, -1 if random.random() < 0.3 else 1)
+def _mistake_a_character(rng: Random, body: bytes) -> bytes:
+    """Replace a character by one that looks alike or has the same meaning elsewhere."""
+    old, new = _choose(rng, _LIKE)
+    return body.replace(old, new, -1 if rng.random() < 0.3 else 1)
 
 
-def _surround(random: Random, body: bytes) -> bytes:
-    if random.random() < 0.3:
-        depth = _one_of(random, (1, 2, 200, 995, 8_000))
+def _surround(rng: Random, body: bytes) -> bytes:
+    if rng.random() < 0.3:
+        depth = _choose(rng, (1, 2, 200, 995, 8_000))
         return b"[" * depth + body + b"]" * depth
-    before = _one_of(random, _EDGES) if random.random() < 0.7 else b""
-    return before + body + (_one_of(random, _EDGES) if random.random() < 0.7 else b"")
+    before = _choose(rng, _EDGES) if rng.random() < 0.7 else b""
+    return before + body + (_choose(rng, _EDGES) if rng.random() < 0.7 else b"")
 
 
-def _nest(random: Random, body: bytes) -> bytes:
-    """Put arrays in arrays in a string's place, about as deep as can be read, or much too deep."""
-    depth = 8_000 if random.random() < 0.1 else 900 + int(random.random() * 100)
+def _nest(rng: Random, body: bytes) -> bytes:
+    """Replace a string by nested arrays, about as deep as the limit or much deeper."""
+    depth = 8_000 if rng.random() < 0.1 else 900 + int(rng.random() * 100)
     end = body.find(b'd"') + 2
     start = body.rfind(b'"', 0, max(end - 1, 0))
     return body[:start] + b"[" * depth + b"]" * depth + body[end:]
 
 
-def _grow_to_the_limit(random: Random, body: bytes) -> bytes:
-    """Fill up with white space, at the end or elsewhere, to about the most bytes allowed."""
-    space = b" " * (MOST_BYTES + _one_of(random, (-1, 0, 0, 1, 2)) - len(body))
-    start = body.find(_one_of(random, (b"[", b'"', b":", b",", b"x")))
-    return body + space if random.random() < 0.5 else body[:start] + space + body[start:]
+def _grow_to_the_limit(rng: Random, body: bytes) -> bytes:
+    """Add white space until the body is about as long as the limit."""
+    space = b" " * (MAX_BYTES + _choose(rng, (-1, 0, 0, 1, 2)) - len(body))
+    start = body.find(_choose(rng, (b"[", b'"', b":", b",", b"x")))
+    return body + space if rng.random() < 0.5 else body[:start] + space + body[start:]
 
 
-def _encode_otherwise(random: Random, body: bytes) -> bytes:
-    encoding = _one_of(random, ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig", "utf-7"))
+def _encode_otherwise(rng: Random, body: bytes) -> bytes:
+    encoding = _choose(rng, ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig", "utf-7"))
     return body.decode("latin-1").encode(encoding)
 
 

@@ -1,18 +1,18 @@
-"""A second judge of request bodies, written from the specification and the decisions alone.
+"""A second validator of request bodies, written only from the specification and the decisions.
 
-It reads no JSON. A valid body holds nothing but objects, arrays and strings, and each of its
-strings is made of ASCII letters, digits and hyphens, plain or escaped. So every valid body matches
-one expression over bytes, and what is left to judge is a few words.
+It does not parse JSON. A valid body contains only objects, arrays and strings, and its strings
+consist of ASCII letters, digits and hyphens, plain or escaped. So every valid body matches one
+regular expression, and only a few words remain to be checked.
 """
 
 import re
 
 RANGES = ("24h", "7d", "30d", "90d", "1y")
 NAMESPACES = ("id", "cfxId")
-MOST_BYTES = 16_384
+MAX_BYTES = 16_384
 
 Verdict = tuple[list[tuple[str, str]], str]
-"""The references, each with its namespace first, and the range."""
+"""The references, as (namespace, identifier), and the range."""
 
 _S = r"[ \t\n\r]*"
 _WORD = r'"[A-Za-z0-9-]*(?:\\u00[2-7][0-9A-Fa-f][A-Za-z0-9-]*)*"'
@@ -26,16 +26,16 @@ _QUOTED = re.compile(rb'"([^"]*)"')
 _IDENTIFIER = re.compile(r"[A-Za-z0-9-]{1,128}")
 
 
-def expected(body: bytes) -> Verdict | None:
-    """Judge a body; None means that it is refused."""
+def expect_verdict(body: bytes) -> Verdict | None:
+    """Return the references and the range of a body; None if it is invalid."""
     shape = _BODY.fullmatch(body)
-    if shape is None or len(body) > MOST_BYTES:
+    if shape is None or len(body) > MAX_BYTES:
         return None
-    before, (servers, *words), after = map(_words, shape.groups(b""))
+    before, (servers, *words), after = map(_read_words, shape.groups(b""))
     if before and after:
         return None
     (range_key, range_name) = before or after or ["range", "30d"]
-    references = [_reference(*words[at : at + 4]) for at in range(0, len(words), 4)]
+    references = [_read_reference(*words[at : at + 4]) for at in range(0, len(words), 4)]
     is_sound = (
         (servers, range_key) == ("servers", "range")
         and range_name in RANGES
@@ -45,13 +45,13 @@ def expected(body: bytes) -> Verdict | None:
     return (references, range_name) if is_sound else None
 
 
-def _words(part: bytes) -> list[str]:
-    # No other escapes came so far than those that Python reads in the same way.
+def _read_words(part: bytes) -> list[str]:
+    # The expression admits only escapes that Python decodes in the same way.
     return [word.decode("unicode_escape") for word in _QUOTED.findall(part)]
 
 
-def _reference(key: str, value: str, other_key: str, other_value: str) -> tuple[str, str]:
-    """Return the namespace and the identifier; a namespace that is none for keys that are not."""
+def _read_reference(key: str, value: str, other_key: str, other_value: str) -> tuple[str, str]:
+    """Return (namespace, identifier); empty strings for unknown keys."""
     match key, other_key:
         case "by", "identifier":
             return value, other_value

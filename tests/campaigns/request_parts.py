@@ -1,12 +1,12 @@
-"""The parts that request bodies are made of: sound ones in many spellings, and faulty ones."""
+"""Parts of request bodies: valid ones in many spellings, and invalid ones."""
 
 from itertools import product
 
 from campaigns.request_oracle import NAMESPACES, RANGES
 
 
-def _spellings(identifier: str, by: str) -> list[bytes]:
-    """Spell a reference in many ways: plain or escaped, in both orders, with and without space."""
+def _spell_reference(identifier: str, by: str) -> list[bytes]:
+    """Spell a reference in many ways: plain and escaped, in both orders, with and without space."""
     escaped = "".join(f"\\u{ord(character):04x}" for character in identifier)
     partly = f"\\u{ord(identifier[0]):04X}{identifier[1:]}"
     spaces = (by, by.replace("d", r"\u0064"))
@@ -27,7 +27,7 @@ _IDENTIFIERS = ["a", "A", "b", "C", "-", "0", "id", "by", "srv-1", "--5", "1e5",
 REFERENCES = [
     text
     for identifier, by in product(_IDENTIFIERS, NAMESPACES)
-    for text in _spellings(identifier, by)
+    for text in _spell_reference(identifier, by)
 ]
 
 VALUES = [
@@ -87,7 +87,7 @@ VALUES = [
     *(b"[" * depth + b"]" * depth for depth in (2, 150)),
     *(b'{"a":' * depth + b"1" + b"}" * depth for depth in (2, 150)),
 ]
-"""What may stand in the place of a string of ours; only `"a"` may stay there."""
+"""Replacements for a string; only `"a"` is valid in its place."""
 
 _NAMESPACES = (b"ID", b"Id", b"cfxid", b"cfx", b"i", b"", b"id ", b" id", b"id\\n", b"id\x00")
 BAD_REFERENCES = [

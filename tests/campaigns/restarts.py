@@ -1,4 +1,4 @@
-"""Services that are told to end while clients ask: SIGTERM at any moment."""
+"""Stop the service by SIGTERM at random moments while clients send requests."""
 
 import json
 import random
@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from campaigns.campaign import Campaign, Result
-from campaigns.service_questions import exchanges, two_snapshots
+from campaigns.service_questions import build_two_snapshots, list_exchanges
 from srvstat.asgi.connection import ANSWER_SECONDS, BODY_SECONDS
 from support import clients
 from support.answers import answer_in
@@ -20,101 +20,98 @@ from support.loads import Exchange, Load, Outcome, rotated
 from support.serving import Service, serving
 
 _CLIENTS = 16
-_LONGEST = 1.0
-"""Seconds after which the signal is sent at the latest."""
-_SURELY_READ = 0.5
-"""Seconds after which a request that was sent has been read by the service."""
-_ENDED = {-signal.SIGTERM, 128 + signal.SIGTERM}
-"""143, as a shell calls it; a process that lets the signal end it is told by its number."""
+_MAX_DELAY = 1.0
+"""Maximum number of seconds before the signal."""
+_READ_SECONDS = 0.5
+"""Seconds after which the service has certainly read a request."""
+_EXIT_CODES = {-signal.SIGTERM, 128 + signal.SIGTERM}
+"""Killed by the signal, or 143, as a shell reports it."""
 
 
 def run(seed: int, count: int) -> Result:
-    """Start a service, have clients ask it, end it, again and again."""
-    draw = random.Random(seed)
+    """Start a service, send requests from clients, stop it, and repeat."""
+    rng = random.Random(seed)
     counts: Counter[str] = Counter()
     failures: list[str] = []
     slowest = 0.0
-    with two_snapshots() as (snapshot, _), clients.client() as client:
-        asked = exchanges(snapshot, seed)
+    with build_two_snapshots() as (snapshot, _), clients.client() as client:
+        asked = list_exchanges(snapshot, seed)
         for number in range(count):
-            after = draw.random() * _LONGEST
-            counted, seconds, broken = _outcome_of(snapshot, client, asked, after)
+            after = rng.random() * _MAX_DELAY
+            counted, seconds, problems = _run_case(snapshot, client, asked, after)
             counts += counted
             slowest = max(slowest, seconds)
-            failures += [f"restart {number}, after {after:.3f} s: {why}" for why in broken]
+            failures += [f"restart {number}, after {after:.3f} s: {why}" for why in problems]
     counts["milliseconds to the end at most"] = round(slowest * 1000)
     return Result(count, dict(counts), tuple(failures))
 
 
-def _outcome_of(
+def _run_case(
     snapshot: Path, client: Client, asked: Sequence[Exchange], after: float
 ) -> tuple[Counter[str], float, list[str]]:
-    """End a service some seconds after the first request.
-
-    Return the counts, how many seconds it took to end, and what was broken.
-    """
+    """Stop a service `after` seconds; return counts, seconds until it ended, and problems."""
     with serving(snapshot) as service, closing(service.open_connection()) as half:
         exchange = next(
             one for one in asked if one.request.startswith(b"POST") and one.status == 200
         )
         half.sendall(exchange.request[:-10])
-        load = Load(service.port, rotated(asked, _CLIENTS), _LONGEST + ANSWER_SECONDS)
+        load = Load(service.port, rotated(asked, _CLIENTS), _MAX_DELAY + ANSWER_SECONDS)
         asking = client(load)
         time.sleep(after)
         ended_at = time.monotonic()
         service.process.send_signal(signal.SIGTERM)
         time.sleep(0.2)
-        broken = _broken_by_the_half(half, exchange)
+        problems = _finish_half_request(half, exchange)
         exit_code = service.process.wait(timeout=2 * ANSWER_SECONDS)
         seconds = time.monotonic() - ended_at
         outcome = asking.result()
-        broken += [*outcome.wrong, *_broken(outcome, ended_at)]
-        # The one besides them is the half.
-        if (logged := _answers_logged(service)) != outcome.answers + 1:
-            broken.append(f"{logged} answers in the log, {outcome.answers} and a half one came")
-    if exit_code not in _ENDED:
-        broken.append(f"exit code {exit_code}")
+        problems += [*outcome.wrong, *_check_outcome(outcome, ended_at)]
+        # The half request is the additional one.
+        if (logged := _count_logged_answers(service)) != outcome.answers + 1:
+            problems.append(f"{logged} answers in the log, but {outcome.answers} + 1 received")
+    if exit_code not in _EXIT_CODES:
+        problems.append(f"exit code {exit_code}")
     if seconds > BODY_SECONDS + 2:
-        broken.append(f"ended {seconds:.1f} s after the signal")
+        problems.append(f"ended {seconds:.1f} s after the signal")
     counts = Counter({"answers": outcome.answers, "requests too late": len(outcome.cuts)})
-    return counts, seconds, broken
+    return counts, seconds, problems
 
 
-def _broken_by_the_half(half: socket.socket, exchange: Exchange) -> list[str]:
-    """Send the rest of a request that was under way when the service was told to end."""
+def _finish_half_request(half: socket.socket, exchange: Exchange) -> list[str]:
+    """Send the second half of a request after the signal; return problems with its answer."""
     received = b""
     try:
         half.sendall(exchange.request[-10:])
         while part := half.recv(1 << 16):
             received += part
     except OSError as error:
-        return [f"half a request: {error}"]
+        return [f"half request: {error}"]
     answer = answer_in(received, is_head=False)
     if answer is None:
-        return [f"half a request: closed after {len(received)} bytes of an answer"]
+        return [f"half request: closed after {len(received)} bytes of an answer"]
     wrong = exchange.wrong_with(answer.status, answer.body)
-    return [f"half a request: {wrong}"] if wrong else []
+    return [f"half request: {wrong}"] if wrong else []
 
 
-def _broken(outcome: Outcome, ended_at: float) -> list[str]:
-    """Return the answers that were cut, and requests in good time that were not answered."""
+def _check_outcome(outcome: Outcome, ended_at: float) -> list[str]:
+    """Return incomplete answers, and requests sent early enough that were not answered."""
     return [
         f"{cut.name}: {len(cut.received)} bytes of an answer,"
         f" sent {cut.sent_at - ended_at:+.3f} s from the signal"
         for cut in outcome.cuts
-        if cut.received or cut.sent_at < ended_at - _SURELY_READ
+        if cut.received or cut.sent_at < ended_at - _READ_SECONDS
     ]
 
 
-def _answers_logged(service: Service) -> int:
+def _count_logged_answers(service: Service) -> int:
     lines = service.log_path.read_bytes().splitlines()
     return sum("status" in json.loads(line) for line in lines)
 
 
 CAMPAIGN = Campaign(
     name="restarts",
-    promise="a service that is told to end answers whole what is under way, and whatever it says it"
-    " has answered; then it is gone",
+    promise="after SIGTERM, a service completes the answers to all requests that it has received,"
+    " then ends",
     run=run,
     short=5,
     long=100,

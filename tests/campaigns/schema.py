@@ -1,7 +1,7 @@
-"""Requests that Schemathesis makes of the OpenAPI document, at a real service.
+"""Send requests that Schemathesis generates from the OpenAPI document to a real service.
 
-Sound and unsound ones, with methods, keys and content types that are not there: each answer must be
-one that the document describes.
+They are valid or invalid, also by unknown methods, keys and content types. Each answer must match
+the document.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ sha256 = "{hashlib.sha256(_KEY.encode()).hexdigest()}"
 plan = "everything"
 """
 
-# Without it an unsound request may be answered as a sound one for servers that there are not.
+# By default, 404 is also accepted as the answer to an invalid request.
 _SETTINGS = """\
 [checks.positive_data_acceptance]
 expected-statuses = [200, 404]
@@ -41,13 +41,13 @@ expected-statuses = [400, 401, 405]
 """
 
 _PHASES = "examples,coverage,fuzzing"
-_WITH_PARAMETERS = 3
-"""So many operations can be asked in more than one way; the health check cannot."""
+_OPERATIONS_WITH_INPUT = 3
+"""Number of operations with parameters or a body; the health check has none."""
 
-_TO_BE_SEEN = (200, 400, 401, 404, 405)
-"""Statuses without which the requests were too few, or all of a kind."""
+_EXPECTED_STATUSES = (200, 400, 401, 404, 405)
+"""Statuses that must occur, or the requests were not varied enough."""
 
-# The document has one schema for all errors, which does not say what belongs together.
+# The document has one schema for all errors, without the status of each code.
 _STATUSES = {kind.code: {kind.http_status} for kind in ApiError.__subclasses__()}
 _STATUSES[InvalidRequestError.code] |= {404, 405}  # a path or a method that does not exist
 
@@ -62,8 +62,8 @@ def run(seed: int, count: int) -> Result:
         access.write_text(_ACCESS, encoding="utf-8")
         snapshot = directory / "demo" / "snapshot.db"
         with serving(snapshot, "--access", str(access)) as service:
-            found = _sent(service.url, seed, count, directory)
-            service.stop()  # and its log is whole
+            found = _send_requests(service.url, seed, count, directory)
+            service.stop()  # completes its log
             log = service.log()
     answered = Counter(entry["status"] for entry in log if "status" in entry)
     return Result(
@@ -71,14 +71,14 @@ def run(seed: int, count: int) -> Result:
         {f"answered {status}": answered[status] for status in sorted(answered)},
         (
             *found,
-            *_broken(log),
-            *(f"never {status}" for status in _TO_BE_SEEN if not answered[status]),
+            *_check_log(log),
+            *(f"never {status}" for status in _EXPECTED_STATUSES if not answered[status]),
         ),
     )
 
 
-def _sent(url: str, seed: int, count: int, directory: Path) -> Sequence[str]:
-    """Have the requests made and sent, and return what was wrong with their answers."""
+def _send_requests(url: str, seed: int, count: int, directory: Path) -> Sequence[str]:
+    """Generate and send the requests; return the problems with their answers."""
     report = directory / "report.json"
     settings = directory / "settings.toml"
     settings.write_text(_SETTINGS, encoding="utf-8")
@@ -87,7 +87,7 @@ def _sent(url: str, seed: int, count: int, directory: Path) -> Sequence[str]:
             *(sys.executable, "-m", "schemathesis.cli", "--config-file", settings),
             *("run", _DOCUMENT, "--url", url),
             *("--header", f"X-Gateway-Key: {_KEY}", "--seed", str(seed), "--phases", _PHASES),
-            *("--max-examples", str(ceil(count / _WITH_PARAMETERS)), "--checks", "all"),
+            *("--max-examples", str(ceil(count / _OPERATIONS_WITH_INPUT)), "--checks", "all"),
             *("--generation-database", "none", "--suppress-health-check", "all"),
             *("--output-sanitize", "false", "--no-color", "--request-timeout", "30"),
             *("--report", "json", "--report-json-path", report),
@@ -101,23 +101,23 @@ def _sent(url: str, seed: int, count: int, directory: Path) -> Sequence[str]:
     if done.returncode == 0 and ended.get("stop_reason") == "completed":
         return ()
     text = done.stdout.partition("= FAILURES =")[2].partition("= SUMMARY =")[0]
-    # Each with the command that sends the request again.
+    # Each failure ends with a command that sends the request again.
     found = re.split(r"^\d+\. Test Case ID: ", text, flags=re.MULTILINE)[1:]
     return found or [f"Schemathesis ended with {done.returncode}: {done.stdout}{done.stderr}"]
 
 
-def _broken(log: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield what the service should not log, and errors whose code has another status."""
+def _check_log(log: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield events that the service should not log, and errors with the wrong status."""
     for entry in log:
         if entry.get("status", 0) >= 500 or entry.get("event", "stopped") != "stopped":
             yield f"in the log: {json.dumps(entry)}"
         if "code" in entry and entry["status"] not in _STATUSES[entry["code"]]:
-            yield f"in the log, a status of another code: {json.dumps(entry)}"
+            yield f"in the log, the wrong status for the code: {json.dumps(entry)}"
 
 
 CAMPAIGN = Campaign(
     name="schema",
-    promise="the service answers whatever it is asked as its OpenAPI document describes",
+    promise="every answer of the service matches its OpenAPI document",
     run=run,
     short=2_000,
     long=20_000,

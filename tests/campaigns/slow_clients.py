@@ -1,4 +1,4 @@
-"""Connections that say nothing, too little or too slowly, or never listen, beside good clients."""
+"""Open connections that send too little or too slowly, or never read, beside good clients."""
 
 import json
 import selectors
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from campaigns.build_directory import MEMORY
 from campaigns.campaign import Campaign, Result
-from campaigns.service_questions import COMPARE, SERVERS, comparisons, many_descriptors
+from campaigns.service_questions import COMPARE, SERVERS, allow_descriptors, answer_comparisons
 from conftest import AS_OF, DAY, csv, ndjson, server
 from srvstat.asgi.connection import ANSWER_SECONDS, BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS
 from srvstat.contract.ranges import DAYS
@@ -26,40 +26,40 @@ from support.serving import Service, serving
 
 FEW, MANY = 200, 1_000
 _LONG_SECONDS = 120.0
-_GOOD = 8
+_GOOD_CLIENTS = 8
 _PAUSE = 0.05
 """Seconds between the requests of a good client."""
-_SLOWEST_GOOD = 100.0
-"""Milliseconds within which 99 of 100 of their answers must come."""
+_MAX_GOOD_MS = 100.0
+"""Maximum number of milliseconds for 99 of 100 answers of good clients."""
 
-_LATE = 1.0
-"""Seconds after its deadline in which a connection must end."""
-_LATE_BESIDE_OTHERS = 4.0
-"""The same where other tests run beside this one."""
-_EARLY = 0.05
-_APART = 0.004
-"""Seconds between connections: the service has to answer some of them before they are slow."""
-_DEAF = 20
-"""One of so many is deaf."""
+_MAX_LATE = 1.0
+"""Maximum number of seconds from its deadline to the end of a connection."""
+_MAX_LATE_SHORT_FORM = 4.0
+"""The same in the short form, which runs beside other tests."""
+_MAX_EARLY = 0.05
+_CONNECT_INTERVAL = 0.004
+"""Seconds between new connections: the service has to answer the first request of some kinds."""
+_DEAF_EVERY = 20
+"""One in this many connections never reads."""
 _TICK = 0.1
 
 _HEAD = request(COMPARE, method="POST", body=b"x" * 1000).partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
 _GET = request(f"{SERVERS}/long")
-_LONG = "x" * 900_000
-"""Few answers of this length fill what the system keeps for whoever does not read."""
+_LONG_TEXT = "x" * 900_000
+"""A few answers of this length fill the system's buffers for a client that never reads."""
 
 
 class _Kind(NamedTuple):
-    """One way to be slow."""
+    """A kind of slow connection."""
 
     name: str
-    says: bytes
-    """At once."""
-    trickles: bytes
-    """A byte each second."""
+    first_bytes: bytes
+    """Sent at once."""
+    later_bytes: bytes
+    """Sent one byte a second."""
     seconds: float
-    """After which the service ends the connection."""
-    listens: bool = True
+    """Deadline of the service."""
+    reads: bool = True
 
 
 _KINDS: tuple[_Kind, ...] = (
@@ -68,7 +68,7 @@ _KINDS: tuple[_Kind, ...] = (
     _Kind("trickling bodies", _HEAD, b"x" * 1000, BODY_SECONDS),
     _Kind("without a body", _HEAD, b"", BODY_SECONDS),
     _Kind("idle", request(f"{SERVERS}/a"), b"", IDLE_SECONDS),
-    _Kind("deaf", _GET * 20, b"x" * 1000, ANSWER_SECONDS, listens=False),
+    _Kind("deaf", _GET * 20, b"x" * 1000, ANSWER_SECONDS, reads=False),
 )
 
 
@@ -78,25 +78,25 @@ class _Slow:
     def __init__(self, kind: _Kind, port: int) -> None:
         self.kind = kind
         self.socket = socket.socket()
-        if not kind.listens:
+        if not kind.reads:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.socket.connect(("127.0.0.1", port))
         self.socket.setblocking(False)
-        self.socket.sendall(kind.says)
+        self.socket.sendall(kind.first_bytes)
         self.began = time.monotonic()
-        self._said = 0
+        self._sent_bytes = 0
 
     def has_ended(self, *, is_readable: bool) -> bool:
-        """Say or hear something, where it is time to, and tell whether the service has ended it."""
+        """Send or read what is due; return whether the service has closed the connection."""
         try:
             if is_readable:
                 if not self.socket.recv(1 << 16):
                     return True
                 if self.kind.seconds == IDLE_SECONDS:
-                    self.began = time.monotonic()  # with the answer
+                    self.began = time.monotonic()  # the deadline counts from the answer
             seconds = time.monotonic() - self.began
-            if self.kind.trickles and self._said < self._due(seconds):
-                self._said += 1
+            if self.kind.later_bytes and self._sent_bytes < self._count_due_bytes(seconds):
+                self._sent_bytes += 1
                 self.socket.send(b"x")
         except BlockingIOError:
             return False
@@ -104,81 +104,84 @@ class _Slow:
             return True
         return False
 
-    def _due(self, seconds: float) -> float:
-        """Return how many bytes it should have said; the deaf say more to notice their end."""
+    def _count_due_bytes(self, seconds: float) -> float:
+        """Return the number of bytes due by now.
+
+        Connections that never read send more after the deadline, to notice that they are closed.
+        """
         over = max(seconds - self.kind.seconds, 0)
-        return seconds if self.kind.listens else seconds + over / _TICK
+        return seconds if self.kind.reads else seconds + over / _TICK
 
 
 class _Crowd:
-    """Slow connections of every kind at once, and when the service ended each."""
+    """Slow connections of every kind at once; records when the service closes each."""
 
     def __init__(self, service: Service, number: int, until: float) -> None:
         self._service, self._until = service, until
-        self._most_late = _LATE if number > FEW else _LATE_BESIDE_OTHERS
+        self._max_late = _MAX_LATE if number > FEW else _MAX_LATE_SHORT_FORM
         self._selector = selectors.DefaultSelector()
         self._open = set[_Slow]()
         self.ended = Counter[str]()
         self.failures: list[str] = []
         self.latest = 0.0
-        # Few are deaf: each holds megabytes of the service.
-        self._to_begin = [
-            _KINDS[-1] if place % _DEAF == 0 else _KINDS[place % (len(_KINDS) - 1)]
+        # Only a few never read: each uses megabytes in the service.
+        self._to_open = [
+            _KINDS[-1] if place % _DEAF_EVERY == 0 else _KINDS[place % (len(_KINDS) - 1)]
             for place in range(number)
         ]
 
     def wait(self) -> None:
-        """Wait until the service has ended all of them; while there is time, others follow."""
-        while self._open or self._to_begin:
-            if self._to_begin:
-                self._begin(self._to_begin.pop())
-                time.sleep(_APART)
-            seconds = 0 if self._to_begin else _TICK
+        """Wait until the service has closed all connections; until `until`, reopen closed ones."""
+        while self._open or self._to_open:
+            if self._to_open:
+                self._open_connection(self._to_open.pop())
+                time.sleep(_CONNECT_INTERVAL)
+            seconds = 0 if self._to_open else _TICK
             readable = {key.data for key, _ in self._selector.select(seconds)}
             now = time.monotonic()
             for slow in list(self._open):
                 if slow.has_ended(is_readable=slow in readable):
-                    self._end(slow, now)
-                elif now > slow.began + slow.kind.seconds + 5 * _LATE:
-                    self.failures.append(f"{slow.kind.name}: does not end")
+                    self._record_end(slow, now)
+                elif now > slow.began + slow.kind.seconds + 5 * _MAX_LATE:
+                    self.failures.append(f"{slow.kind.name}: not closed")
                     self._close(slow)
 
-    def _begin(self, kind: _Kind) -> None:
+    def _open_connection(self, kind: _Kind) -> None:
         slow = _Slow(kind, self._service.port)
         self._open.add(slow)
-        if kind.listens:
+        if kind.reads:
             self._selector.register(slow.socket, selectors.EVENT_READ, slow)
 
-    def _end(self, slow: _Slow, now: float) -> None:
+    def _record_end(self, slow: _Slow, now: float) -> None:
         late = now - slow.began - slow.kind.seconds
         self.latest = max(self.latest, late)
-        if not -_EARLY <= late <= self._most_late:
-            self.failures.append(f"{slow.kind.name}: ended {late:+.2f} s from its deadline")
+        if not -_MAX_EARLY <= late <= self._max_late:
+            self.failures.append(f"{slow.kind.name}: closed {late:+.2f} s from its deadline")
         self.ended[slow.kind.name] += 1
         self._close(slow)
         if now + slow.kind.seconds < self._until:
-            self._to_begin.append(slow.kind)
+            self._to_open.append(slow.kind)
 
     def _close(self, slow: _Slow) -> None:
-        if slow.kind.listens:
+        if slow.kind.reads:
             self._selector.unregister(slow.socket)
         slow.socket.close()
         self._open.remove(slow)
 
 
 def run(seed: int, count: int) -> Result:
-    """Open slow connections, each kind of them, while good clients ask.
+    """Open slow connections of each kind while good clients send requests.
 
-    Few are opened once; many are followed by others for two minutes.
+    The short form opens each once; the long form reopens closed ones for two minutes.
     """
     seconds = ANSWER_SECONDS if count <= FEW else _LONG_SECONDS
     with (
-        many_descriptors(2 * count),
-        _snapshot() as snapshot,
+        allow_descriptors(2 * count),
+        _build_snapshot() as snapshot,
         serving(snapshot) as service,
         clients.client() as client,
     ):
-        turns = rotated(_good(snapshot, seed), _GOOD)
+        turns = rotated(_list_good_exchanges(snapshot, seed), _GOOD_CLIENTS)
         client(Load(service.port, turns, 0.5)).result()  # warm
         asked = client(Load(service.port, turns, seconds, pause=_PAUSE))
         crowd = _Crowd(service, count, time.monotonic() + (seconds if count > FEW else 0))
@@ -186,8 +189,8 @@ def run(seed: int, count: int) -> Result:
         good = asked.result()
     failures = [*crowd.failures, *good.failures()]
     slowest = good.quantile(0.99)
-    # Beside other tests a machine has slow seconds of its own.
-    if count > FEW and slowest > _SLOWEST_GOOD:
+    # The short form runs beside other tests, which make the machine slow at times.
+    if count > FEW and slowest > _MAX_GOOD_MS:
         failures.append(f"99 of 100 good answers took up to {slowest:.0f} ms")
     counts = {
         **crowd.ended,
@@ -199,11 +202,11 @@ def run(seed: int, count: int) -> Result:
 
 
 @contextmanager
-def _snapshot() -> Iterator[Path]:
-    """Build a snapshot of two servers, and of one with a very long description."""
+def _build_snapshot() -> Iterator[Path]:
+    """Build a snapshot of two plain servers and one with a very long description."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as name:
         servers, observations = Path(name, "servers.ndjson"), Path(name, "observations.csv")
-        records = [server("a"), server("b"), server("long", projectDescription=_LONG)]
+        records = [server("a"), server("b"), server("long", projectDescription=_LONG_TEXT)]
         servers.write_bytes(ndjson(records))
         observations.write_bytes(csv([(one, AS_OF - DAY, 5) for one in "ab"]))
         path = Path(name, "served.db")
@@ -216,18 +219,18 @@ def _snapshot() -> Iterator[Path]:
         yield path
 
 
-def _good(snapshot: Path, seed: int) -> list[Exchange]:
+def _list_good_exchanges(snapshot: Path, seed: int) -> list[Exchange]:
     references = [{"identifier": name, "by": "id"} for name in "ab"]
     bodies = [json.dumps({"servers": references, "range": length}).encode() for length in DAYS]
-    found = [*comparisons(snapshot, bodies)]
+    found = [*answer_comparisons(snapshot, bodies)]
     Random(seed).shuffle(found)
     return found
 
 
 CAMPAIGN = Campaign(
     name="slow-clients",
-    promise="a connection that says too little in time, or never listens, ends at its deadline, and"
-    " not before; others are answered as ever",
+    promise="a connection that sends too little in time, or never reads, is closed at its deadline"
+    " and not before; other clients do not notice",
     run=run,
     short=FEW,
     long=MANY,
