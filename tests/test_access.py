@@ -1,4 +1,4 @@
-"""Plans, keys, and the file that holds them."""
+"""Read plans and keys from access files."""
 
 import hashlib
 import os
@@ -37,7 +37,23 @@ def compare(range: str) -> CompareRequest:
     return build_compare_request(["a", "b"], range=range)
 
 
-def test_a_byte_order_mark_is_skipped_and_moves_no_line(path: Path) -> None:
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the path of a file with two plans and no keys."""
+    path = tmp_path / "access.toml"
+    path.write_text(PLANS)
+    return path
+
+
+def find_problem(path: Path, content: str | bytes) -> str:
+    """Return the reason why a content is rejected, without the file's name."""
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(SourceError) as refused:
+        read_access(str(path))
+    return refused.value.reason.removeprefix(str(path))
+
+
+def test_a_byte_order_mark_is_skipped_and_does_not_shift_lines(path: Path) -> None:
     path.write_text(f"\ufeff{PLANS}", encoding="utf-8")
     key = generate_key()
 
@@ -46,26 +62,10 @@ def test_a_byte_order_mark_is_skipped_and_moves_no_line(path: Path) -> None:
     customer = read_access(str(path)).find_customer(key.encode())
     assert customer is not None
     assert customer.plan == DETAILS
-    assert refusal(path, "\ufeffplans = 5") == ", line 1: plans: must be a table"
+    assert find_problem(path, "\ufeffplans = 5") == ", line 1: plans: must be a table"
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Return where a file with two plans and no key stands."""
-    path = tmp_path / "access.toml"
-    path.write_text(PLANS)
-    return path
-
-
-def refusal(path: Path, content: str | bytes) -> str:
-    """Return why a content is refused, without the file's name."""
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    with pytest.raises(SourceError) as refused:
-        read_access(str(path))
-    return refused.value.reason.removeprefix(str(path))
-
-
-def test_a_file_gives_its_plans_and_whose_each_key_is(path: Path) -> None:
+def test_a_file_has_plans_and_keys(path: Path) -> None:
     key = "srvstat_one"
     path.write_text(PLANS + key_table(hashlib.sha256(key.encode()).hexdigest(), "details"))
 
@@ -81,7 +81,7 @@ def test_a_file_gives_its_plans_and_whose_each_key_is(path: Path) -> None:
     assert access.find_customer(b"\xff\x00") is None
 
 
-def test_whose_a_key_is_costs_the_same_however_many_there_are() -> None:
+def test_finding_a_customer_is_fast_among_many_keys() -> None:
     plans = {"starter": STARTER}
     digests = [hashlib.sha256(b"key-%d" % number).digest() for number in range(30_000)]
     access = Access(plans, tuple(Customer(sha256, STARTER) for sha256 in digests))
@@ -89,11 +89,11 @@ def test_whose_a_key_is_costs_the_same_however_many_there_are() -> None:
     began = time.perf_counter()
     found = [access.find_customer(b"key-%d" % number) for number in range(29_000, 31_000)]
 
-    assert time.perf_counter() - began < 1  # it took five when each digest was compared
+    assert time.perf_counter() - began < 1  # comparing each digest takes five seconds
     assert found == [*access.customers[29_000:], *[None] * 1_000]
 
 
-def test_the_file_in_the_documentation_is_one(path: Path) -> None:
+def test_the_example_in_the_documentation_is_valid(path: Path) -> None:
     text = (ROOT / "docs" / "access.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     path.write_text(example)
@@ -105,10 +105,10 @@ def test_the_file_in_the_documentation_is_one(path: Path) -> None:
     assert len(access.customers) == 1
 
 
-def test_an_unknown_plan_is_told_with_those_there_are(path: Path) -> None:
-    with pytest.raises(UsageError, match=r'^no plan "pro"; there are starter, details$'):
+def test_the_error_for_an_unknown_plan_lists_the_plans(path: Path) -> None:
+    with pytest.raises(UsageError, match=r'^no plan "pro"; the file has starter, details$'):
         read_access(str(path)).get_plan("pro")
-    with pytest.raises(UsageError, match=r'^no plan "pro"; there is none at all$'):
+    with pytest.raises(UsageError, match=r'^no plan "pro"; the file has no plans$'):
         Access({}, ()).get_plan("pro")
 
 
@@ -118,29 +118,33 @@ def test_an_unknown_plan_is_told_with_those_there_are(path: Path) -> None:
         (STARTER, GET, None),
         (STARTER, compare("24h"), None),
         (STARTER, compare("7d"), None),
-        (STARTER, compare("30d"), "the plan starter has no 30d, only 24h, 7d"),
-        (STARTER, compare("1y"), "the plan starter has no 1y, only 24h, 7d"),
+        (STARTER, compare("30d"), "the plan starter does not include 30d, only 24h, 7d"),
+        (STARTER, compare("1y"), "the plan starter does not include 1y, only 24h, 7d"),
         (DETAILS, GET, None),
-        (DETAILS, compare("24h"), "the plan details has no compare-servers, only get-server"),
+        (
+            DETAILS,
+            compare("24h"),
+            "the plan details does not include compare-servers, only get-server",
+        ),
         (
             Plan("none", (), ("24h",), 365, None),
             GET,
-            "the plan none has no get-server, nothing of the kind",
+            "the plan none does not include get-server or any other operation",
         ),
         (
             Plan("one", ("compare-servers",), ("24h",), 365, None),
             GET,
-            "the plan one has no get-server, only compare-servers",
+            "the plan one does not include get-server, only compare-servers",
         ),
         (Plan("one", ("compare-servers",), ("24h",), 0, None), compare("24h"), None),
         (
             Plan("raw", ("compare-servers",), (), 365, None),
             compare("24h"),
-            "the plan raw has no 24h, nothing of the kind",
+            "the plan raw does not include 24h or any other range",
         ),
     ],
 )
-def test_a_plan_allows_its_operations_and_ranges_and_nothing_else(
+def test_a_plan_allows_only_its_operations_and_ranges(
     plan: Plan, request_: ServerReference | CompareRequest, reason: str | None
 ) -> None:
     if reason is None:
@@ -151,8 +155,8 @@ def test_a_plan_allows_its_operations_and_ranges_and_nothing_else(
         assert refused.value.reason == reason
 
 
-def test_a_range_that_is_left_out_is_judged_as_the_one_it_stands_for() -> None:
-    with pytest.raises(FeatureNotAvailableError, match="has no 30d, only 24h, 7d"):
+def test_an_omitted_range_is_checked_as_the_default() -> None:
+    with pytest.raises(FeatureNotAvailableError, match="does not include 30d, only 24h, 7d"):
         STARTER.check_request(build_compare_request(["a", "b"]))
 
 
@@ -180,7 +184,7 @@ def test_a_range_that_is_left_out_is_judged_as_the_one_it_stands_for() -> None:
         (PLANS.replace('"7d"', '"24h"'), ", line 3: plans.starter.ranges[1]: the same as [0]"),
         (
             PLANS.replace('["get-server"]', '["get"]'),
-            ', line 7: plans.details.operations[0]: "get" is not one of get-server, compare-servers',  # noqa: E501 - one line, as it is told
+            ', line 7: plans.details.operations[0]: "get" is not one of get-server, compare-servers',  # noqa: E501 - a message is one line
         ),
         (
             PLANS.replace('["get-server"]', '"get-server"'),
@@ -212,18 +216,18 @@ def test_a_range_that_is_left_out_is_judged_as_the_one_it_stands_for() -> None:
         ),
         (
             PLANS.replace("plans.details", 'plans."all of it"'),
-            ', line 6: plans["all of it"]: a plan\'s name is 1 to 64 letters, digits, hyphens and underscores',  # noqa: E501 - one line, as it is told
+            ', line 6: plans["all of it"]: a plan\'s name must be 1 to 64 letters, digits, hyphens or underscores',  # noqa: E501 - a message is one line
         ),
         (PLANS + "[keys]\n", ", line 10: keys: must be an array"),
-        (PLANS + key_table("1" * 63), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - one line, as it is told
-        (PLANS + key_table("A" * 64), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - one line, as it is told
-        (PLANS + key_table(ONE + r"\n"), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - one line, as it is told
+        (PLANS + key_table("1" * 63), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
+        (PLANS + key_table("A" * 64), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
+        (PLANS + key_table(ONE + r"\n"), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
         (PLANS + f"[[keys]]\nsha256 = {ONE}", ", line 11: keys[0].sha256: must be a string"),
         (PLANS + '[[keys]]\nplan = "starter"', ", line 10: keys[0].sha256: missing"),
         (PLANS + f'[[keys]]\nsha256 = "{ONE}"', ", line 10: keys[0].plan: missing"),
         (
             PLANS + key_table(ONE) + key_table(OTHER, "pro"),
-            ", line 17: keys[1].plan: not one of the plans, which are starter, details",
+            ", line 17: keys[1].plan: unknown plan; the file has starter, details",
         ),
         (
             PLANS + key_table(ONE) + key_table(OTHER) + key_table(ONE, "details"),
@@ -231,34 +235,34 @@ def test_a_range_that_is_left_out_is_judged_as_the_one_it_stands_for() -> None:
         ),
         (
             f'keys = [\n{{sha256 = "{ONE}", plan = "a"}}]\nplans = {{}}',
-            ", line 1: keys[0].plan: not one of the plans, which are none at all",
+            ", line 1: keys[0].plan: unknown plan; the file has no plans",
         ),
-        ("[plans.a]\nranges", ", line 2: not TOML at its end: Expected '=' after a key in a key/value pair"),  # noqa: E501 - one line, as it is told
+        ("[plans.a]\nranges", ", line 2: not TOML at its end: Expected '=' after a key in a key/value pair"),  # noqa: E501 - a message is one line
         ("[plans.a]\n= 1\n", ", line 2: not TOML at column 1: Invalid statement"),
-        (PLANS + "[plans.starter]\n", ", line 10: not TOML at column 15: Cannot declare ('plans', 'starter') twice"),  # noqa: E501 - one line, as it is told
+        (PLANS + "[plans.starter]\n", ", line 10: not TOML at column 15: Cannot declare ('plans', 'starter') twice"),  # noqa: E501 - a message is one line
         ("\ufeff\ufeff" + PLANS, ", line 1: not TOML at column 1: Invalid statement"),
         (f"[plans.a]\nranges = {'[' * 100_000}", ", line 1: nested too deeply"),
         (f"x = {'9' * 5_000}", ", line 1: not TOML: a number of too many digits"),
         (b"[plans.a]\n# \xff\n", ", line 2: not UTF-8"),
     ],
 )  # fmt: skip
-def test_a_bad_file_is_refused_with_the_line_the_place_and_the_reason(
+def test_an_invalid_file_is_rejected_with_line_location_and_reason(
     path: Path, content: str | bytes, reason: str
 ) -> None:
-    assert refusal(path, content) == reason
+    assert find_problem(path, content) == reason
 
 
-def test_lines_are_counted_with_windows_line_ends_too(path: Path) -> None:
+def test_lines_may_end_with_crlf(path: Path) -> None:
     content = (PLANS + key_table("x")).replace("\n", "\r\n")
 
-    assert refusal(path, content).startswith(", line 12: keys[0].sha256: ")
+    assert find_problem(path, content).startswith(", line 12: keys[0].sha256: ")
 
 
-def test_whatever_is_nested_deeply_is_refused(path: Path) -> None:
-    # Somewhere on the way it can still be read, and no more be looked into.
+def test_deep_nesting_is_rejected(path: Path) -> None:
+    # At some depth the file still parses but can no longer be validated.
     for depth in range(100, 400):
         nested = f"x = {'{a = ' * depth}1{'}' * depth}"
-        reason = refusal(path, f"{PLANS}{nested}\n")
+        reason = find_problem(path, f"{PLANS}{nested}\n")
         assert reason in (
             ", line 1: nested too deeply",
             ", line 10: plans.details.x: unknown property",
@@ -266,7 +270,7 @@ def test_whatever_is_nested_deeply_is_refused(path: Path) -> None:
     assert reason == ", line 1: nested too deeply"
 
 
-def test_a_key_in_the_place_of_its_digest_is_not_repeated(path: Path) -> None:
+def test_a_key_written_by_mistake_is_not_quoted_in_the_error(path: Path) -> None:
     key = generate_key()
     for content in (
         PLANS + key_table(key),
@@ -277,10 +281,10 @@ def test_a_key_in_the_place_of_its_digest_is_not_repeated(path: Path) -> None:
         PLANS + f"keys = [{{{key} = 1, {key} = 2}}]\n",
         PLANS.replace("plans.details", f'plans."{key} "'),
     ):
-        assert key not in refusal(path, content)
+        assert key not in find_problem(path, content)
 
 
-def test_nothing_that_is_shown_of_access_holds_a_key_or_its_digest(path: Path) -> None:
+def test_a_key_is_neither_stored_nor_in_the_representation(path: Path) -> None:
     key = generate_key()
     add_key(str(path), "starter", key)
 
@@ -290,19 +294,19 @@ def test_nothing_that_is_shown_of_access_holds_a_key_or_its_digest(path: Path) -
     assert key not in path.read_text()
 
 
-def test_a_file_over_4_mib_is_refused(path: Path) -> None:
+def test_a_file_over_4_mib_is_rejected(path: Path) -> None:
     content = PLANS + "#" * (MAX_ACCESS_BYTES - len(PLANS))
     path.write_text(content)
 
     assert read_access(str(path)).plans.keys() == {"starter", "details"}
-    assert refusal(path, content + "#") == ": more than 4,194,304 bytes"
+    assert find_problem(path, content + "#") == ": more than 4,194,304 bytes"
     path.write_text(content)
-    with pytest.raises(SourceError, match="would have more than 4,194,304 bytes"):
+    with pytest.raises(SourceError, match="would exceed 4,194,304 bytes"):
         add_key(str(path), "starter", generate_key())
     assert path.read_text() == content
 
 
-def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_regular_file_is_rejected_at_once(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     for path, reason in (
@@ -311,7 +315,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
         (os.devnull, "a pipe, socket or device, not an access file"),
         (
             str(tmp_path / "none"),
-            "no such file; docs/access.md shows how to write one, and `srvstat demo` writes one",
+            "no such file; see docs/access.md, or run `srvstat demo` to write one",
         ),
         (str(fifo / "below"), "Not a directory"),
         ("a\0b", "not a file name"),
@@ -321,24 +325,24 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
         assert refused.value.reason == f"{path}: {reason}"
 
 
-def test_a_bad_value_far_down_in_a_long_file_is_found_at_once(path: Path) -> None:
+def test_an_error_at_the_end_of_a_long_file_is_located_quickly(path: Path) -> None:
     keys = "".join(key_table(f"{number:064x}") for number in range(7_500))
     content = PLANS + keys + key_table("x")
     began = time.process_time()
 
-    reason = refusal(path, content)
+    reason = find_problem(path, content)
 
     assert reason.startswith(", line 30012: keys[7500].sha256: ")
     assert time.process_time() - began < 1
 
 
 @given(access_files())
-def test_whatever_the_form_a_file_reads_as_what_it_says(
+def test_a_file_reads_the_same_in_every_form_of_toml(
     tmp_path_factory: pytest.TempPathFactory,
     file: AccessFile,
 ) -> None:
     text, plans, keys = file
-    path = tmp_path_factory.getbasetemp() / "written.toml"
+    path = tmp_path_factory.getbasetemp() / "drawn.toml"
     path.write_bytes(text.encode())
 
     access = read_access(str(path))

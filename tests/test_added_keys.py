@@ -1,4 +1,4 @@
-"""Keys, made at random and added to the access file where it stands."""
+"""Generate keys and append them to an access file."""
 
 import hashlib
 import multiprocessing
@@ -20,20 +20,20 @@ ONE = "1" * 64
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return where a file with two plans and no key stands."""
+    """Return the path of a file with two plans and no keys."""
     path = tmp_path / "access.toml"
     path.write_text(PLANS)
     return path
 
 
-def test_a_new_key_is_random_and_says_whose_it_is() -> None:
+def test_a_generated_key_is_random_and_has_a_prefix() -> None:
     keys = {generate_key() for _ in range(1_000)}
 
     assert len(keys) == 1_000
     assert all(re.fullmatch(r"srvstat_[A-Za-z0-9_-]{43}", key) for key in keys)
 
 
-def test_a_key_is_added_at_the_end_and_the_rest_stays_as_it_was(path: Path) -> None:
+def test_a_key_is_appended_and_the_file_is_otherwise_unchanged(path: Path) -> None:
     link = path.with_name("link.toml")
     link.symlink_to(path)
     path.chmod(0o640)
@@ -53,7 +53,7 @@ def test_a_key_is_added_at_the_end_and_the_rest_stays_as_it_was(path: Path) -> N
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "# and a comment", "\n\n\n"])
-def test_a_key_is_added_however_the_file_ends(path: Path, end: str) -> None:
+def test_a_key_is_appended_after_any_end_of_file(path: Path, end: str) -> None:
     before = (PLANS.rstrip("\n") + end).encode()
     path.write_bytes(before)
     keys = [generate_key() for _ in range(3)]
@@ -69,7 +69,7 @@ def test_a_key_is_added_however_the_file_ends(path: Path, end: str) -> None:
     assert after.replace(b"\r", b"").count(b"\n\n[[keys]]\n") == 3
 
 
-def test_keys_in_an_array_take_no_key_at_the_end(path: Path) -> None:
+def test_a_key_cannot_be_appended_to_inline_keys(path: Path) -> None:
     content = f'keys = [{{sha256 = "{ONE}", plan = "starter"}}]\n{PLANS}'
     path.write_text(content)
 
@@ -77,26 +77,26 @@ def test_keys_in_an_array_take_no_key_at_the_end(path: Path) -> None:
         add_key(str(path), "starter", generate_key())
 
     assert refused.value.reason == (
-        f"{path}: a key can't be added at its end; write those it has as [[keys]] tables, not as"
+        f"{path}: a key can't be appended; write the existing keys as [[keys]] tables, not as"
         " keys = […]"
     )
     assert path.read_text() == content
 
 
-def test_a_key_is_added_once_and_for_a_plan_that_there_is(path: Path) -> None:
+def test_an_existing_key_or_an_unknown_plan_is_rejected(path: Path) -> None:
     key = generate_key()
     add_key(str(path), "starter", key)
     before = path.read_text()
 
-    with pytest.raises(SourceError, match="has this key already"):
+    with pytest.raises(SourceError, match="already has this key"):
         add_key(str(path), "details", key)
-    with pytest.raises(UsageError, match=r'no plan "pro"; there are starter, details'):
+    with pytest.raises(UsageError, match=r'no plan "pro"; the file has starter, details'):
         add_key(str(path), "pro", generate_key())
 
     assert path.read_text() == before
 
 
-def test_a_file_that_cannot_be_read_as_access_takes_no_key(path: Path) -> None:
+def test_no_key_is_appended_to_an_invalid_file(path: Path) -> None:
     path.write_text("nonsense")
 
     with pytest.raises(SourceError, match="line 1: not TOML"):
@@ -105,7 +105,7 @@ def test_a_file_that_cannot_be_read_as_access_takes_no_key(path: Path) -> None:
     assert path.read_text() == "nonsense"
 
 
-def test_a_key_that_could_be_written_in_part_alone_is_taken_back(path: Path) -> None:
+def test_a_partly_written_key_is_removed(path: Path) -> None:
     code = """
 import resource, sys
 from srvstat.access import add_key
@@ -125,32 +125,32 @@ except OutputError as error:
     assert path.read_text() == PLANS
 
 
-def test_a_file_that_may_not_be_written_is_an_error_of_output(path: Path) -> None:
+def test_a_read_only_file_is_an_output_error(path: Path) -> None:
     path.chmod(0o400)
     if os.access(path, os.W_OK):
-        pytest.skip("whoever runs this may write everything")
+        pytest.skip("this user may write all files")
 
     with pytest.raises(OutputError, match="Permission denied"):
         add_key(str(path), "starter", generate_key())
 
 
-def _add_some(path: str, count: int) -> list[str]:
+def _add_keys(path: str, count: int) -> list[str]:
     keys = [generate_key() for _ in range(count)]
     for key in keys:
         add_key(path, "starter", key)
     return keys
 
 
-def test_keys_that_are_added_at_the_same_time_are_all_there(path: Path) -> None:
+def test_keys_appended_by_two_processes_are_all_kept(path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        added = pool.starmap(_add_some, [(str(path), 50)] * 2)
+        added = pool.starmap(_add_keys, [(str(path), 50)] * 2)
 
     access = read_access(str(path))
     assert len(access.customers) == 100
     assert all(access.find_customer(key.encode()) for keys in added for key in keys)
 
 
-def test_a_file_that_is_replaced_meanwhile_is_told_of(path: Path) -> None:
+def test_replacing_the_file_meanwhile_is_an_error(path: Path) -> None:
     code = """
 import fcntl, os, sys, threading
 from srvstat.access import add_key

@@ -1,4 +1,4 @@
-"""The Python API."""
+"""Answer questions through the Python API."""
 
 import os
 import re
@@ -10,7 +10,9 @@ import srvstat
 from conftest import Cli
 
 
-def test_an_answer_is_typed_and_its_json_is_the_apis_bytes(cli: Cli, demo_snapshot: str) -> None:
+def test_an_answer_is_typed_and_encodes_to_the_bytes_of_the_api(
+    cli: Cli, demo_snapshot: str
+) -> None:
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         answer = snapshot.compare(["id:harbor-city", "cfxId:nf8q1z"], range="7d")
         detail = snapshot.get("id:harbor-city")
@@ -35,7 +37,7 @@ def test_errors_of_the_api_are_exceptions(demo_snapshot: str) -> None:
     assert str(invalid.value).startswith("INVALID_REQUEST: Invalid request (")
 
 
-def test_at_takes_the_place_of_the_snapshots_own_instant(demo_snapshot: str) -> None:
+def test_at_overrides_the_instant_of_the_snapshot(demo_snapshot: str) -> None:
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         assert snapshot.as_of == "2026-03-01T12:00:00.000Z"
         assert re.fullmatch("[0-9a-f]{64}", snapshot.root)
@@ -46,26 +48,26 @@ def test_at_takes_the_place_of_the_snapshots_own_instant(demo_snapshot: str) -> 
     assert [result.sampleCount for result in earlier.data] == [2, 2]
 
 
-def test_a_path_may_be_text_bytes_or_a_path_object(demo_snapshot: str) -> None:
+def test_a_path_may_be_str_bytes_or_path(demo_snapshot: str) -> None:
     for path in (demo_snapshot, os.fsencode(demo_snapshot), Path(demo_snapshot)):
         with srvstat.open_snapshot(path) as snapshot:
             assert snapshot.get("harbor-city").data.id == "harbor-city"
 
 
-def test_a_missing_snapshot_is_an_exception_and_no_file(tmp_path: Path) -> None:
+def test_a_missing_snapshot_is_an_error_and_creates_no_file(tmp_path: Path) -> None:
     with pytest.raises(srvstat.SnapshotError, match="no such file"):
         srvstat.open_snapshot(tmp_path / "none.db")
 
     assert not list(tmp_path.iterdir())
 
 
-def test_every_public_name_is_there_and_nothing_else_is() -> None:
+def test_all_public_names_can_be_loaded() -> None:
     assert dir(srvstat) == sorted(srvstat.__all__)
     assert all(getattr(srvstat, name) is not None for name in srvstat.__all__)
     with pytest.raises(AttributeError, match="nonsense"):
         srvstat.nonsense  # noqa: B018 - the look-up is the test
 
 
-def test_a_nul_in_a_path_is_no_file_name() -> None:
+def test_a_path_with_a_nul_is_an_error() -> None:
     with pytest.raises(srvstat.SnapshotError, match="not a file name"):
         srvstat.open_snapshot("a\0b")

@@ -1,4 +1,4 @@
-"""The Python API under wrong types, after close, and with several threads."""
+"""Use the Python API with wrong types, after close, and from several threads."""
 
 import copy
 import pickle
@@ -32,7 +32,7 @@ USES: list[Callable[[srvstat.Snapshot], object]] = [
 
 
 @pytest.mark.parametrize("value", NOT_TEXT, ids=type)
-def test_a_value_of_another_type_is_an_invalid_request(demo_snapshot: str, value: Any) -> None:
+def test_a_value_of_a_wrong_type_is_an_invalid_request(demo_snapshot: str, value: Any) -> None:
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         for ask in (
             lambda: snapshot.get(value),
@@ -45,19 +45,19 @@ def test_a_value_of_another_type_is_an_invalid_request(demo_snapshot: str, value
                 ask()
 
 
-def test_what_the_contract_does_not_judge_is_a_type_error(demo_snapshot: str) -> None:
+def test_a_wrong_type_outside_the_contract_is_a_type_error(demo_snapshot: str) -> None:
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         for identifiers in ("ab", b"ab", 5, None, 5.5, object()):
-            with pytest.raises(TypeError, match="identifiers: a list of texts is needed"):
-                snapshot.compare(identifiers)  # type: ignore[arg-type] # the wrong type is the test
+            with pytest.raises(TypeError, match="identifiers: must be a list of strings"):
+                snapshot.compare(identifiers)  # type: ignore[arg-type] # wrong on purpose
         for at in (5, 1_772_366_400_000, b"2026-01-31T12:00Z", object()):
-            with pytest.raises(TypeError, match="at: a text is needed"):
+            with pytest.raises(TypeError, match="at: must be a string"):
                 snapshot.compare(["harbor-city", "old-guard"], at=at)  # type: ignore[arg-type] # as above
     with pytest.raises(TypeError):
         srvstat.open_snapshot(5)  # type: ignore[arg-type] # as above
 
 
-def test_a_closed_snapshot_answers_nothing_not_even_from_memory(demo_snapshot: str) -> None:
+def test_every_use_after_close_is_an_error(demo_snapshot: str) -> None:
     snapshot = srvstat.open_snapshot(demo_snapshot)
     snapshot.get("harbor-city")
     snapshot.compare(["harbor-city", "old-guard"])
@@ -70,7 +70,7 @@ def test_a_closed_snapshot_answers_nothing_not_even_from_memory(demo_snapshot: s
             use(snapshot)
 
 
-def test_an_exception_leaves_the_with_block_and_closes_the_snapshot(demo_snapshot: str) -> None:
+def test_an_exception_in_a_with_block_closes_the_snapshot(demo_snapshot: str) -> None:
     with (
         pytest.raises(srvstat.ServerNotFoundError, match="no id nobody"),
         srvstat.open_snapshot(demo_snapshot) as snapshot,
@@ -81,7 +81,7 @@ def test_an_exception_leaves_the_with_block_and_closes_the_snapshot(demo_snapsho
         snapshot.get("harbor-city")
 
 
-def test_threads_that_share_a_snapshot_get_the_answers_of_one_thread(demo_snapshot: str) -> None:
+def test_threads_may_share_a_snapshot(demo_snapshot: str) -> None:
     questions = list(islice(permutations(IDS, 3), 100))
     with srvstat.open_snapshot(demo_snapshot) as alone:
         expected = [alone.compare(question, range="90d").to_json() for question in questions]
@@ -92,22 +92,22 @@ def test_threads_that_share_a_snapshot_get_the_answers_of_one_thread(demo_snapsh
         assert list(answers) == expected
 
 
-def ask_until_it_fails(snapshot: srvstat.Snapshot, started: Event) -> tuple[set[bytes], str]:
+def compare_until_error(snapshot: srvstat.Snapshot, started: Event) -> tuple[set[bytes], str]:
     """Return the answers to one question and the error that ended them."""
     answers = set()
     try:
         while True:
             answers.add(snapshot.compare(["harbor-city", "night-shift"]).to_json())
             started.set()
-    except Exception as error:  # noqa: BLE001 - which error it is, is the test
+    except Exception as error:  # noqa: BLE001 - the test checks which error it is
         return answers, repr(error)
 
 
-def test_close_lets_the_calls_of_other_threads_finish_or_refuses_them(demo_snapshot: str) -> None:
+def test_close_waits_for_the_calls_of_other_threads(demo_snapshot: str) -> None:
     started = Event()
     with ThreadPoolExecutor(4) as threads:
         snapshot = srvstat.open_snapshot(demo_snapshot)
-        asking = [threads.submit(ask_until_it_fails, snapshot, started) for _ in range(4)]
+        asking = [threads.submit(compare_until_error, snapshot, started) for _ in range(4)]
         assert started.wait(30)
         snapshot.close()
         ends = [future.result(30) for future in asking]
@@ -121,14 +121,14 @@ def test_a_signal_handler_may_close_the_snapshot_during_a_call(demo_snapshot: st
     before = signal.signal(signal.SIGALRM, lambda *_: snapshot.close())
     signal.setitimer(signal.ITIMER_REAL, 0.02)
     try:
-        _, error = ask_until_it_fails(snapshot, Event())
+        _, error = compare_until_error(snapshot, Event())
     finally:
         signal.signal(signal.SIGALRM, before)
 
     assert error == "ValueError('the snapshot is closed')"
 
 
-def test_identifiers_may_be_found_by_asking_the_same_snapshot_in_another_thread(
+def test_an_iterable_of_identifiers_may_use_the_snapshot_in_another_thread(
     demo_snapshot: str,
 ) -> None:
     with srvstat.open_snapshot(demo_snapshot) as snapshot, ThreadPoolExecutor(1) as pool:
@@ -139,7 +139,7 @@ def test_identifiers_may_be_found_by_asking_the_same_snapshot_in_another_thread(
         assert len(snapshot.compare(names).data) == 2  # type: ignore[arg-type] # any iterable works
 
 
-def test_a_snapshot_is_neither_copied_nor_pickled(demo_snapshot: str) -> None:
+def test_a_snapshot_cannot_be_copied_or_pickled(demo_snapshot: str) -> None:
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         for make_copy in (copy.copy, copy.deepcopy, pickle.dumps):
             with pytest.raises(TypeError, match="open it again"):

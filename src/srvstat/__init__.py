@@ -7,13 +7,12 @@
         print(answer.data[0].medianPlayers)
         body = answer.to_json()  # the exact bytes of the API
 
-Errors of the API are exceptions (ApiError and its classes), and so is what is wrong with the file
-(SnapshotError). Threads may share a snapshot; its calls wait for each other. After `close` every
-use raises ValueError.
+Errors of the API raise ApiError or a subclass, an unusable file raises SnapshotError. Threads may
+share a snapshot; one call runs at a time. After `close`, any use raises ValueError.
 """
 
-# Type checkers know this name. The module of that name takes longer to import than all else that
-# comes before the command line takes over the signals.
+# Type checkers know this name. Importing `typing` would take longer than everything else before the
+# command line installs its signal handlers.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -42,17 +41,17 @@ _MODULE_OF = {
     "ServerResponse": "srvstat.contract.responses",
 }
 
-__all__ = [  # noqa: PLE0604 - the names above, loaded when they are first asked for
+__all__ = [  # noqa: PLE0604 - the names above, loaded on first use
     *_MODULE_OF,
     "__version__",
 ]
 
 
 def __getattr__(name: str) -> "Any":
-    """Load a public name when it is first used: the command line starts without them."""
+    """Load a public name on first use, so that the command line starts without it."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - for the names that are asked for
+    from importlib import import_module  # noqa: PLC0415 - only needed here
 
     value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value

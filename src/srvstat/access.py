@@ -1,4 +1,4 @@
-"""Plans and keys: who may ask what (D15). A key itself is never kept; its SHA-256 is."""
+"""Read plans and keys from an access file, and add keys (D15). Only SHA-256 digests are stored."""
 
 import fcntl
 import hashlib
@@ -40,11 +40,11 @@ Operation = Literal["get-server", "compare-servers"]
 MAX_ACCESS_BYTES = 4 << 20
 
 _PLAN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-# A key that somebody put where its digest belongs must not be repeated in an error.
+# Masked in errors: it may be a key, written by mistake where its digest belongs.
 _MAYBE_KEY = re.compile(r"[A-Za-z0-9_+/=-]{31,}")
 _MESSAGES = {"dict_type": "must be a table", "model_type": "must be a table"}
 _NO_DIGEST = bytes(32)
-_MAKE_ONE = "docs/access.md shows how to write one, and `srvstat demo` writes one"
+_CREATE_ONE = "see docs/access.md, or run `srvstat demo` to write one"
 
 
 class _PlanTable(ContractModel):
@@ -66,10 +66,10 @@ class _AccessFile(ContractModel):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a customer may ask for, and how often; no limit of requests where it is None.
+    """The operations and ranges that a customer may use, and how often.
 
-    `raw_history_days` says how far back raw history goes. A range that is allowed here gives no
-    right to it.
+    `raw_history_days` is the permitted depth of raw history, in days; `ranges` do not grant it.
+    `requests_per_minute` is None without a limit.
     """
 
     name: str
@@ -79,24 +79,24 @@ class Plan:
     requests_per_minute: int | None
 
     def check_request(self, request: ServerReference | CompareRequest) -> None:
-        """Judge a request.
+        """Check that the plan includes a request.
 
-        Raises FeatureNotAvailableError where the plan has no such operation or range.
+        Raises FeatureNotAvailableError for an operation or a range that it does not include.
         """
         if isinstance(request, ServerReference):
-            self._must_have("get-server", self.operations)
+            self._check_included("get-server", self.operations, "operation")
         else:
-            self._must_have("compare-servers", self.operations)
-            self._must_have(request.range, self.ranges)
+            self._check_included("compare-servers", self.operations, "operation")
+            self._check_included(request.range, self.ranges, "range")
 
-    def _must_have(self, asked: str, allowed: tuple[str, ...]) -> None:
-        if asked not in allowed:
-            those = f"only {', '.join(allowed)}" if allowed else "nothing of the kind"
-            raise FeatureNotAvailableError(f"the plan {self.name} has no {asked}, {those}")
+    def _check_included(self, name: str, included: tuple[str, ...], kind: str) -> None:
+        if name not in included:
+            rest = f", only {', '.join(included)}" if included else f" or any other {kind}"
+            raise FeatureNotAvailableError(f"the plan {self.name} does not include {name}{rest}")
 
 
 class Customer(NamedTuple):
-    """One key, as its digest, and its plan."""
+    """The digest of a key, and its plan."""
 
     sha256: bytes
     plan: Plan
@@ -104,7 +104,7 @@ class Customer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The plans by name, and the customers who have one."""
+    """The plans by name, and the customers."""
 
     plans: Mapping[str, Plan]
     customers: tuple[Customer, ...] = field(repr=False)
@@ -112,23 +112,22 @@ class Access:
 
     def __post_init__(self) -> None:
         by_sha256 = {customer.sha256: customer for customer in self.customers}
-        object.__setattr__(self, "_by_sha256", by_sha256)  # frozen for everybody else
+        object.__setattr__(self, "_by_sha256", by_sha256)  # the class is frozen
 
     def get_plan(self, name: str) -> Plan:
-        """Return a plan.
+        """Return the plan of a name.
 
-        Raises UsageError where there is none of that name.
+        Raises UsageError if it does not exist.
         """
         if name not in self.plans:
-            those = f"there are {', '.join(self.plans)}" if self.plans else "there is none at all"
-            raise UsageError(f"no plan {wire.quote_value(name)}; {those}")
+            raise UsageError(f"no plan {wire.quote_value(name)}; {_list_plans(self.plans)}")
         return self.plans[name]
 
     def find_customer(self, key: bytes) -> Customer | None:
-        """Return whose key it is, however many there are, with the same work for a wrong one.
+        """Return the customer who has a key, or None.
 
-        At most the time of the look-up tells something of a digest. That helps nobody to a key:
-        no key is found by its digest, nor one whose digest comes near to another.
+        A wrong key takes the same work, and the number of customers does not matter. The time of
+        the look-up may depend on the digest, which is harmless: no key follows from its digest.
         """
         sha256 = hashlib.sha256(key).digest()
         customer = self._by_sha256.get(sha256)
@@ -139,88 +138,88 @@ class Access:
 def read_access(path: str) -> Access:
     """Read an access file.
 
-    Raises SourceError, with the line and the place of what is wrong.
+    Raises SourceError, with the line and the location of the problem.
     """
-    with _opened(path, os.O_RDONLY, SourceError) as descriptor:
-        content = _content(path, descriptor)
-    return _judged(path, content)
+    with _open_regular_file(path, os.O_RDONLY, SourceError) as descriptor:
+        content = _read_content(path, descriptor)
+    return _parse_content(path, content)
 
 
 def generate_key() -> str:
-    """Return a random key, which nobody can guess."""
-    from secrets import token_urlsafe  # noqa: PLC0415 - who reads an access file need not wait
+    """Return a new random key of 256 bits."""
+    from secrets import token_urlsafe  # noqa: PLC0415 - slow to import, and rarely used
 
     return f"srvstat_{token_urlsafe(32)}"
 
 
 def add_key(path: str, plan: str, key: str) -> None:
-    """Add a key to an access file, at its end: the file stays in place with all that is its own.
+    """Append a key to an access file, all or nothing, leaving the rest of the file as it is.
 
-    Whoever adds another key at the same time waits. Either the whole key is added, or nothing.
+    Waits while another process adds a key.
 
-    Raises SourceError where the file is refused or could not take the key, UsageError for an
-    unknown plan, OutputError where it can't be written.
+    Raises SourceError if the file is invalid or can't hold the key, UsageError for an unknown plan,
+    OutputError if the file can't be written.
     """
-    with _opened(path, os.O_RDWR | os.O_APPEND, OutputError) as descriptor:
-        with _naming(path, OutputError):
+    with _open_regular_file(path, os.O_RDWR | os.O_APPEND, OutputError) as descriptor:
+        with _convert_errors(path, OutputError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        content = _content(path, descriptor)
-        access = _judged(path, content)
+        content = _read_content(path, descriptor)
+        access = _parse_content(path, content)
         access.get_plan(plan)
         if access.find_customer(key.encode("utf-8")):
-            raise SourceError(f"{path}: has this key already")
-        addition = _key_table(content, plan, key)
-        _judge_growth(path, content + addition, key)
-        with _naming(path, OutputError):
+            raise SourceError(f"{path}: already has this key")
+        addition = _format_key(content, plan, key)
+        _check_result(path, content + addition, key)
+        with _convert_errors(path, OutputError):
             _append(path, descriptor, len(content), addition)
 
 
-def _key_table(content: bytes, plan: str, key: str) -> bytes:
+def _format_key(content: bytes, plan: str, key: str) -> bytes:
     sha256 = hashlib.sha256(key.encode("utf-8")).hexdigest()
     line_end = "" if content.endswith(b"\n") else "\n"
     return f'{line_end}\n[[keys]]\nsha256 = "{sha256}"\nplan = "{plan}"\n'.encode()
 
 
-def _judge_growth(path: str, grown: bytes, key: str) -> None:
-    """Refuse a file that would not be an access file with the key in it."""
-    if len(grown) > MAX_ACCESS_BYTES:
-        raise SourceError(f"{path}: would have more than {MAX_ACCESS_BYTES:,} bytes")
+def _check_result(path: str, content: bytes, key: str) -> None:
+    """Check that the new content is a valid access file that holds the key."""
+    if len(content) > MAX_ACCESS_BYTES:
+        raise SourceError(f"{path}: would exceed {MAX_ACCESS_BYTES:,} bytes")
     try:
-        customer = _judged(path, grown).find_customer(key.encode("utf-8"))
+        customer = _parse_content(path, content).find_customer(key.encode("utf-8"))
     except SourceError:
         customer = None
     if customer is None:
         raise SourceError(
-            f"{path}: a key can't be added at its end; write those it has as [[keys]] tables, not"
-            " as keys = […]"
+            f"{path}: a key can't be appended; write the existing keys as [[keys]] tables, not as"
+            " keys = […]"
         )
 
 
 def _append(path: str, descriptor: int, size: int, addition: bytes) -> None:
-    """Write at the end of a file, and take it back where not all of it gets there."""
+    """Append to a file; on failure restore its size."""
     try:
         rest = memoryview(addition)
         while rest:
             rest = rest[os.write(descriptor, rest) :]
         os.fsync(descriptor)
-        _must_stand(path, descriptor)
+        _check_not_replaced(path, descriptor)
     except BaseException:
         os.ftruncate(descriptor, size)
         raise
 
 
-def _must_stand(path: str, descriptor: int) -> None:
+def _check_not_replaced(path: str, descriptor: int) -> None:
     if not os.path.samestat(os.stat(path), os.fstat(descriptor)):
         raise OutputError(f"{path}: was replaced while the key was added; try again")
 
 
 @contextmanager
-def _opened(path: str, flags: int, otherwise: type[SrvstatError]) -> Iterator[int]:
-    """Open a regular file; what stands in the way raises `otherwise`."""
+def _open_regular_file(path: str, flags: int, error_class: type[SrvstatError]) -> Iterator[int]:
+    """Open a regular file and yield its descriptor; OS errors raise `error_class`."""
     if not path:
         raise SourceError("the name of the access file is empty; name a file")
-    with _naming(path, otherwise):
-        # Without O_NONBLOCK a FIFO would wait for its other end.
+    with _convert_errors(path, error_class):
+        # O_NONBLOCK: opening a FIFO must not wait for its other end.
         descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         mode = os.fstat(descriptor).st_mode
@@ -233,80 +232,83 @@ def _opened(path: str, flags: int, otherwise: type[SrvstatError]) -> Iterator[in
 
 
 @contextmanager
-def _naming(path: str, otherwise: type[SrvstatError]) -> Iterator[None]:
-    """Name the file in what the system says against using it."""
+def _convert_errors(path: str, error_class: type[SrvstatError]) -> Iterator[None]:
+    """Convert OS errors to ours, with the path."""
     try:
         yield
     except FileNotFoundError:
-        raise SourceError(f"{path}: no such file; {_MAKE_ONE}") from None
+        raise SourceError(f"{path}: no such file; {_CREATE_ONE}") from None
     except OSError as error:
-        raise otherwise(f"{path}: {error.strerror or 'cannot be used'}") from None
+        raise error_class(f"{path}: {error.strerror or 'cannot be used'}") from None
     except ValueError:  # a NUL in the path
         raise SourceError(f"{path}: not a file name") from None
 
 
-def _content(path: str, descriptor: int) -> bytes:
-    with _naming(path, SourceError), open(descriptor, "rb", closefd=False) as file:
+def _read_content(path: str, descriptor: int) -> bytes:
+    with _convert_errors(path, SourceError), open(descriptor, "rb", closefd=False) as file:
         content = file.read(MAX_ACCESS_BYTES + 1)
     if len(content) > MAX_ACCESS_BYTES:
         raise SourceError(f"{path}: more than {MAX_ACCESS_BYTES:,} bytes")
     return content
 
 
-def _judged(path: str, content: bytes) -> Access:
+def _parse_content(path: str, content: bytes) -> Access:
     try:
-        # One byte order mark is skipped, as in every other file that is read.
+        # Skips one byte order mark, as all our readers of files do.
         text = content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise SourceError(f"{path}, line {line}: not UTF-8") from None
     try:
-        return _access(text)
+        return _parse_text(text)
     except TomlError as error:
         line, reason = error.line, str(error)
-    except RecursionError:  # shallow enough to be read, and too deep to be looked into
+    except RecursionError:  # shallow enough to parse, too deep to validate
         line, reason = 1, "nested too deeply"
     raise SourceError(f"{path}, line {line}: {_MAYBE_KEY.sub('…', reason)}")
 
 
-def _access(text: str) -> Access:
-    """Return what a text says.
+def _parse_text(text: str) -> Access:
+    """Parse the text of an access file.
 
     Raises TomlError, RecursionError.
     """
     try:
-        return _linked(validate(_AccessFile, read_toml(text), _MESSAGES))
+        return _build_access(validate(_AccessFile, read_toml(text), _MESSAGES))
     except InvalidValueError as error:
         raise TomlError(find_line(text, error.location), error.reason) from None
 
 
-def _linked(file: _AccessFile) -> Access:
-    """Give each key its plan.
+def _build_access(file: _AccessFile) -> Access:
+    """Check the names and references of a file and connect each key to its plan.
 
-    Raises NotValidError.
+    Raises InvalidValueError.
     """
-    plans = {name: _plan(name, table) for name, table in file.plans.items()}
+    plans = {name: _build_plan(name, table) for name, table in file.plans.items()}
     for position, key in enumerate(file.keys):
         if key.plan not in plans:
-            those = ", ".join(plans) or "none at all"
-            raise InvalidValueError(
-                ("keys", position, "plan"), f": not one of the plans, which are {those}"
-            )
-    repeated = find_duplicate(tuple(key.sha256 for key in file.keys))
-    if repeated is not None:
-        first, again = repeated
+            location = ("keys", position, "plan")
+            raise InvalidValueError(location, f": unknown plan; {_list_plans(plans)}")
+    duplicate = find_duplicate(tuple(key.sha256 for key in file.keys))
+    if duplicate is not None:
+        first, second = duplicate
         raise InvalidValueError(
-            ("keys", again, "sha256"), f": the same as {format_location(('keys', first, 'sha256'))}"
+            ("keys", second, "sha256"),
+            f": the same as {format_location(('keys', first, 'sha256'))}",
         )
     return Access(
         plans, tuple(Customer(bytes.fromhex(key.sha256), plans[key.plan]) for key in file.keys)
     )
 
 
-def _plan(name: str, table: _PlanTable) -> Plan:
+def _list_plans(plans: Mapping[str, Plan]) -> str:
+    return f"the file has {', '.join(plans) or 'no plans'}"
+
+
+def _build_plan(name: str, table: _PlanTable) -> Plan:
     if not _PLAN_NAME.fullmatch(name):
-        finding = ": a plan's name is 1 to 64 letters, digits, hyphens and underscores"
-        raise InvalidValueError(("plans", name), finding)
+        problem = ": a plan's name must be 1 to 64 letters, digits, hyphens or underscores"
+        raise InvalidValueError(("plans", name), problem)
     return Plan(
         name,
         table.operations,

@@ -1,4 +1,4 @@
-"""The Python API: the command line's questions as methods."""
+"""The Python API: an open snapshot whose methods answer the questions of the command line."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,18 +16,18 @@ from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 
 class Snapshot:
-    """An open snapshot. Made by `open_snapshot`; a context manager that closes it.
+    """An open snapshot: the result of `open_snapshot`, and a context manager that closes it.
 
-    Threads may share one: its calls wait for each other. To answer in parallel, open one in each
-    thread. A child process must open its own.
+    Threads may share it; one call runs at a time. To answer in parallel, open one in each thread. A
+    child process must open its own.
 
-    After `close`, every use but another `close` raises ValueError.
+    After `close`, any use except another `close` raises ValueError.
     """
 
     def __init__(self, file: SnapshotFile) -> None:
         self._file = file
         self._is_closed = False
-        # Reentrant: a signal handler that closes the snapshot during a call must not wait for it.
+        # Reentrant: a signal handler may close the snapshot during a call in the same thread.
         self._lock = RLock()
 
     def __enter__(self) -> Self:
@@ -46,16 +46,16 @@ class Snapshot:
         raise TypeError("a snapshot can't be copied or pickled; open it again")
 
     def close(self) -> None:
-        """Close the file, after a call that another thread has under way."""
+        """Close the file. Waits for a running call of another thread."""
         with self._lock:
             self._is_closed = True
             self._file.close()
 
     @contextmanager
     def _use(self) -> Iterator[SnapshotFile]:
-        """Keep other threads out while the file is read.
+        """Lock the file for one call.
 
-        Raises ValueError after `close`, even for what is still in memory.
+        Raises ValueError after `close`.
         """
         with self._lock:
             try:
@@ -63,26 +63,26 @@ class Snapshot:
                     yield self._file
                     return
             except Exception:
-                if not self._is_closed:  # else a signal handler closed it during the call
+                if not self._is_closed:  # otherwise a signal handler closed it during the call
                     raise
             raise ValueError("the snapshot is closed")
 
     @property
     def as_of(self) -> str:
-        """The instant that answers speak for, in UTC with milliseconds."""
+        """The instant of the answers, such as `2026-03-01T12:00:00.000Z`."""
         with self._use() as file:
             return format_instant(file.as_of)
 
     @property
     def root(self) -> str:
-        """The digest of all the content, as 64 hexadecimal digits; `snapshot verify` proves it."""
+        """The digest of the content, 64 hexadecimal digits. `srvstat snapshot verify` checks it."""
         with self._use() as file:
             return file.root
 
     def get(self, identifier: str, *, by: Namespace = "id") -> ServerResponse:
-        """Answer Get Server: one server's public detail.
+        """Answer Get Server: the public detail of one server.
 
-        An identifier may carry its own namespace, `cfxId:abc123`, which beats `by`.
+        An identifier may carry its own namespace (`cfxId:abc123`), which overrides `by`.
 
         Raises InvalidRequestError, ServerNotFoundError, SnapshotError; ValueError after `close`.
         """
@@ -99,19 +99,18 @@ class Snapshot:
     ) -> CompareResponse:
         """Answer Compare Servers: exact statistics of 2 to 5 servers over one range.
 
-        Identifiers read as in `get`. Without a range the contract's default is used. `at` is an
-        instant that takes the place of the snapshot's own, such as `2026-01-31T12:00Z` or Unix
-        milliseconds as text.
+        Identifiers are parsed as in `get`. The default range is `30d`. `at` overrides the instant
+        of the snapshot (D3): a time such as `2026-01-31T12:00Z`, or Unix milliseconds as a str.
 
-        Raises InvalidRequestError, ServerNotFoundError, SnapshotError; TypeError for identifiers
-        that are one text or can't be iterated, and an `at` that is not text; ValueError for a text
-        that is not an instant, and after `close`.
+        Raises InvalidRequestError, ServerNotFoundError, SnapshotError; TypeError if `identifiers`
+        is a single str or not iterable, or `at` not a str; ValueError if `at` is not an instant,
+        and after `close`.
         """
         if isinstance(identifiers, str | bytes) or not isinstance(identifiers, Iterable):
-            raise TypeError("identifiers: a list of texts is needed")
+            raise TypeError("identifiers: must be a list of strings")
         if at is not None and not isinstance(at, str):
-            raise TypeError("at: a text is needed, such as 2026-01-31T12:00Z")
-        # Outside the lock: an iterable may itself ask this snapshot, even in another thread.
+            raise TypeError("at: must be a string such as 2026-01-31T12:00Z")
+        # Outside the lock: an iterable may use this snapshot itself, even in another thread.
         references = list(identifiers)
         with self._use() as file:
             request = build_compare_request(references, by=by, range=range)
@@ -120,8 +119,8 @@ class Snapshot:
 
 
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:
-    """Open a snapshot for reading; the file is neither created nor changed.
+    """Open a snapshot for reading. The file is never created or changed.
 
-    Raises SnapshotError; TypeError for what is not a path.
+    Raises SnapshotError; TypeError if `path` is not a path.
     """
     return Snapshot(open_file(fsdecode(path)))

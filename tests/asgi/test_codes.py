@@ -108,7 +108,7 @@ def test_a_range_that_is_left_out_is_one_all_the_same(service: Service) -> None:
     sent = request(COMPARE, HOST, header("key-of-short"), JSON, body=TWO)
 
     see(service, sent, NOT_IN_PLAN)
-    assert logged(service, sent)["reason"] == "the plan short has no 30d, only 24h, 7d"
+    assert logged(service, sent)["reason"] == "the plan short does not include 30d, only 24h, 7d"
 
 
 def test_a_plan_says_whether_servers_are_shown(service: Service) -> None:

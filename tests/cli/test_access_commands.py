@@ -23,7 +23,7 @@ FORBIDDEN = (
     b'"message":"Feature not available for this subscription"}}\n'
 )
 NOT_FOUND = b'{"error":{"code":"SERVER_NOT_FOUND","message":"Server not found"}}\n'
-MAKE_ONE = "docs/access.md shows how to write one, and `srvstat demo` writes one"
+MAKE_ONE = "see docs/access.md, or run `srvstat demo` to write one"
 STARTER = ["--plan", "starter", "--access", "access.toml"]
 
 
@@ -91,7 +91,7 @@ def not_seen() -> str:
     ("arguments", "exit_code", "finding"),
     [
         ("new-key", 2, "Missing option '--plan'."),
-        ("new-key --plan pro", 2, 'no plan "pro"; there are starter, details'),
+        ("new-key --plan pro", 2, 'no plan "pro"; the file has starter, details'),
         ("new-key --plan pro --access none.toml", 6, f"none.toml: no such file; {MAKE_ONE}"),
         ("new-key --plan pro --access bad.toml", 6, "bad.toml, line 1: plans: missing"),
         ("check --access bad.toml", 6, "bad.toml, line 1: plans: missing"),
@@ -150,15 +150,19 @@ def test_a_request_that_the_plan_allows_is_answered_as_without_one(cli: Cli) -> 
 @pytest.mark.parametrize(
     ("question", "plan", "reason"),
     [
-        ("compare a b --range 1y", "starter", "the plan starter has no 1y, only 24h, 7d"),
-        ("compare a b", "starter", "the plan starter has no 30d, only 24h, 7d"),
-        ("compare --request month.json", "starter", "the plan starter has no 30d, only 24h, 7d"),
+        ("compare a b --range 1y", "starter", "the plan starter does not include 1y, only 24h, 7d"),
+        ("compare a b", "starter", "the plan starter does not include 30d, only 24h, 7d"),
+        (
+            "compare --request month.json",
+            "starter",
+            "the plan starter does not include 30d, only 24h, 7d",
+        ),
         (
             "compare a b --range 24h",
             "details",
-            "the plan details has no compare-servers, only get-server",
+            "the plan details does not include compare-servers, only get-server",
         ),
-        ("get a", "closed", "the plan closed has no get-server, nothing of the kind"),
+        ("get a", "closed", "the plan closed does not include get-server or any other operation"),
     ],
 )
 def test_a_request_that_the_plan_does_not_allow_is_the_apis_403(
@@ -194,7 +198,9 @@ def test_each_line_of_a_batch_is_judged_by_the_plan(cli: Cli) -> None:
     answer = cli("compare", "harbor-city", "old-guard", "--range", "7d").stdout
     assert ran.exit_code == 0
     assert ran.stdout == answer + FORBIDDEN + INVALID + NOT_FOUND + answer
-    assert ran.stderr.splitlines()[0] == "line 2: the plan starter has no 1y, only 24h, 7d"
+    assert (
+        ran.stderr.splitlines()[0] == "line 2: the plan starter does not include 1y, only 24h, 7d"
+    )
 
 
 def test_what_is_wrong_is_judged_in_its_order(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
