@@ -1,4 +1,4 @@
-"""Text as strangers would choose it: every code point there is, and strings of the nastiest."""
+"""Draw hostile text: strings of control sequences, marks, wide characters and markup."""
 
 import sys
 from random import Random
@@ -157,16 +157,16 @@ _PIECES = (
     ),
     ("\ud800", "\udcff", "\udc80", "\ud83d", "\ude00", "\udbff\udfff"),
 )
-_MOST_PIECES = 6
+_MAX_PIECES = 6
 
 
-def draw_text(random: Random) -> str:
-    """Draw a string: mostly pieces of several kinds, now and then any character."""
+def draw_text(rng: Random) -> str:
+    """Draw a string of pieces of several kinds, sometimes with an arbitrary character."""
     pieces = []
-    for _ in range(1 + int(random.random() * _MOST_PIECES)):
-        kind = _PIECES[int(random.random() * len(_PIECES))]
-        pieces.append(kind[int(random.random() * len(kind))])
-    if random.random() < 0.2:
-        # The first planes have nearly all the characters that are in use.
-        pieces.append(chr(int(random.random() ** 4 * CODE_POINTS)))
+    for _ in range(1 + int(rng.random() * _MAX_PIECES)):
+        kind = _PIECES[int(rng.random() * len(_PIECES))]
+        pieces.append(kind[int(rng.random() * len(kind))])
+    if rng.random() < 0.2:
+        # The power prefers low code points, where most assigned characters are.
+        pieces.append(chr(int(rng.random() ** 4 * CODE_POINTS)))
     return "".join(pieces)

@@ -17,11 +17,11 @@ from campaigns.requests import find_disagreement
 from campaigns.text_places import (
     Place,
     find_fault,
-    in_a_comparison,
-    in_a_detail,
-    in_a_list,
-    in_json,
-    in_messages,
+    show_in_comparison,
+    show_in_detail,
+    show_in_json,
+    show_in_list,
+    show_in_messages,
 )
 from srvstat.render.screen import Screen
 
@@ -29,7 +29,13 @@ _SCREENS = [
     Screen(width, color, ascii_only)
     for width, color, ascii_only in product((20, 40, 80, None), (False, True), (False, True))
 ]
-_PLACES: tuple[Place, ...] = (in_a_comparison, in_a_list, in_a_detail, in_json, in_messages)
+_PLACES: tuple[Place, ...] = (
+    show_in_comparison,
+    show_in_list,
+    show_in_detail,
+    show_in_json,
+    show_in_messages,
+)
 _SNAPSHOTS = (ask_a_damaged_file, ask_a_forged_file, ask_any_file)
 
 

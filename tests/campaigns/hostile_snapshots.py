@@ -1,4 +1,4 @@
-"""Snapshots made of arbitrary bytes, and all the questions that a snapshot can be asked."""
+"""Make snapshots from arbitrary bytes and ask them every question."""
 
 import sqlite3
 import struct
@@ -22,80 +22,80 @@ from support.forging import forge
 
 Question = Callable[[SnapshotFile], bytes | str]
 
-_MOST_SECONDS = 1.0
+_MAX_SECONDS = 1.0
 _SCREEN = Screen(80)
 _RANGES: tuple[Range, ...] = ("24h", "1y")
 REFUSED = "refused"
 NOT_FOUND = "not found"
 
 
-def _server(name: str) -> Question:
+def _build_server_question(name: str) -> Question:
     reference = build_server_reference(name)
     return lambda snapshot: operations.get_server(snapshot, reference).to_json()
 
 
-def _comparison(names: Sequence[str], range: Range, at: int | None) -> Question:
+def _build_comparison_question(names: Sequence[str], range: Range, at: int | None) -> Question:
     request = build_compare_request(names, range=range)
     return lambda snapshot: operations.compare(snapshot, request, at=at).to_json()
 
 
-def _comparison_table(snapshot: SnapshotFile) -> str:
+def _show_comparison_table(snapshot: SnapshotFile) -> str:
     request = build_compare_request(["a", "c"], range="7d")
     return comparison(operations.view_comparison(snapshot, request), _SCREEN)
 
 
-def _comparison_view(snapshot: SnapshotFile) -> str:
+def _view_comparison(snapshot: SnapshotFile) -> str:
     return repr(
         operations.view_comparison(snapshot, build_compare_request(["a", "b"]), at=AS_OF - DAY)
     )
 
 
-def _server_view(snapshot: SnapshotFile) -> str:
+def _view_server(snapshot: SnapshotFile) -> str:
     return repr(operations.view_server(snapshot, build_server_reference("c")))
 
 
-def _info(snapshot: SnapshotFile) -> str:
+def _view_snapshot(snapshot: SnapshotFile) -> str:
     return repr(snapshot.view())
 
 
-def _unknown(snapshot: SnapshotFile) -> str:
+def _ask_unknown(snapshot: SnapshotFile) -> str:
     reference = build_server_reference("x-a")
     try:
         return str(operations.get_server(snapshot, reference))
     except ServerNotFoundError:
-        # A hint is not proved, and may be any.
+        # Suggestions are not verified, so any are allowed.
         operations.suggest_servers(snapshot, [reference])
         raise
 
 
 _QUESTIONS: list[Question] = [
-    *map(_server, ("a", "cfxId:x-c")),
+    *map(_build_server_question, ("a", "cfxId:x-c")),
     *(
-        _comparison(["a", "cfxId:x-b", "c"], name, at)
+        _build_comparison_question(["a", "cfxId:x-b", "c"], name, at)
         for name, at in product(_RANGES, (None, AS_OF - DAY // 3, AS_OF - 5 * DAY))
     ),
-    _comparison_table,
-    _comparison_view,
-    _server_view,
-    _info,
-    _unknown,
+    _show_comparison_table,
+    _view_comparison,
+    _view_server,
+    _view_snapshot,
+    _ask_unknown,
 ]
 
 
 class BrokenPromiseError(AssertionError):
-    """Bytes for which srvstat does what it says it never does."""
+    """An input for which srvstat breaks a promise."""
 
 
-def answers(path: str) -> list[bytes | str]:
-    """Ask a file everything: each answer, or what takes its place, comes within a second."""
+def ask_all(path: str) -> list[bytes | str]:
+    """Ask a file every question; each answer or error must come within a second."""
     started = time.process_time()
     found: list[bytes | str] = []
     try:
         with closing(open_file(path)) as snapshot:
             for question in _QUESTIONS:
-                found.append(_answer(snapshot, question))
+                found.append(_answer_question(snapshot, question))
                 now = time.process_time()
-                if now - started > _MOST_SECONDS:
+                if now - started > _MAX_SECONDS:
                     raise BrokenPromiseError(f"question {len(found)} took {now - started:.1f} s")
                 started = now
     except SnapshotError:
@@ -103,7 +103,7 @@ def answers(path: str) -> list[bytes | str]:
     return found
 
 
-def _answer(snapshot: SnapshotFile, question: Question) -> bytes | str:
+def _answer_question(snapshot: SnapshotFile, question: Question) -> bytes | str:
     try:
         return question(snapshot)
     except SnapshotError:
@@ -113,55 +113,55 @@ def _answer(snapshot: SnapshotFile, question: Question) -> bytes | str:
 
 
 def ask_any_file(data: bytes) -> None:
-    """Ask a file that may be anything at all."""
-    answers(_written(data))
+    """Ask a file with arbitrary content."""
+    ask_all(_write_file(data))
 
 
 def ask_a_damaged_file(changes: bytes) -> None:
-    """Ask a snapshot with changed bytes: an answer is right or none."""
-    found = answers(_written(_damaged(_sound_snapshot(), changes)))
-    for number, (answer, right) in enumerate(zip(found, right_answers(), strict=True), 1):
+    """Ask a snapshot with changed bytes: each answer must be correct or an error."""
+    found = ask_all(_write_file(_apply_changes(_build_sound_snapshot(), changes)))
+    for number, (answer, right) in enumerate(zip(found, read_right_answers(), strict=True), 1):
         if answer not in {right, REFUSED}:
-            raise BrokenPromiseError(f"question {number}: {answer!r}, not {right!r}")
+            raise BrokenPromiseError(f"question {number}: got {answer!r}, expected {right!r}")
 
 
 def ask_a_forged_file(changes: bytes) -> None:
-    """Ask a snapshot with changed values and all its digests made anew: it may answer anything."""
-    path = _written(_sound_snapshot())
+    """Ask a snapshot with changed values and recomputed digests: any answer is allowed."""
+    path = _write_file(_build_sound_snapshot())
     try:
-        forge(path, "".join(_sql_of(changes)))
+        forge(path, "".join(_build_sql(changes)))
     except (sqlite3.Error, ValueError, TypeError, OverflowError, struct.error):
-        return  # nobody could have made such a file
-    answers(path)
+        return  # SQLite or the digests do not allow these changes
+    ask_all(path)
 
 
-def _written(file: bytes) -> str:
-    path = Path(_workplace().name, "snapshot.db")
+def _write_file(file: bytes) -> str:
+    path = Path(_make_workplace().name, "snapshot.db")
     path.write_bytes(file)
     return str(path)
 
 
 @cache
-def _workplace() -> tempfile.TemporaryDirectory[str]:
+def _make_workplace() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory()
 
 
 @cache
-def right_answers() -> list[bytes | str]:
-    """Return what the sound snapshot answers."""
-    return answers(_written(_sound_snapshot()))
+def read_right_answers() -> list[bytes | str]:
+    """Return the answers of the undamaged snapshot."""
+    return ask_all(_write_file(_build_sound_snapshot()))
 
 
 @cache
-def _sound_snapshot() -> bytes:
-    """Build a snapshot of three servers, with large counts and with bands of several values."""
+def _build_sound_snapshot() -> bytes:
+    """Build a snapshot of three servers, with large counts and bands of several values."""
     times = range(AS_OF - 3 * DAY, AS_OF + 1, DAY // 4)
     observations = [
         (name, at, factor * (at // DAY % 7))
         for name, factor in (("a", 1), ("b", 20), ("c", 2**40))
         for at in times
     ]
-    # More days than the row of the server holds, and more values than bands.
+    # More days than fit in the server's row, and more values than bands.
     observations += [("b", AS_OF - day * DAY, day * 40 % 999) for day in range(4, 74)]
     records = [server(name, tags=["x", "\u65e5"], hostname=name * 3) for name in "abc"]
     with tempfile.TemporaryDirectory() as directory:
@@ -176,8 +176,8 @@ def _sound_snapshot() -> bytes:
         return Path(directory, "snapshot.db").read_bytes()
 
 
-def _damaged(sound: bytes, changes: bytes) -> bytes:
-    """Change a file; 6 bytes are a change: what it is, three bytes for where, two for how."""
+def _apply_changes(sound: bytes, changes: bytes) -> bytes:
+    """Change a file; each change is 6 bytes: the kind, 3 bytes of position, 2 of value."""
     file = bytearray(sound)
     for start in range(0, len(changes) - 5, 6):
         where = int.from_bytes(changes[start + 1 : start + 4], "big") % max(len(file), 1)
@@ -200,10 +200,10 @@ def _damaged(sound: bytes, changes: bytes) -> bytes:
 
 
 @cache
-def _columns() -> list[tuple[str, str]]:
-    """Return every column that answers read, with its table."""
+def _list_columns() -> list[tuple[str, str]]:
+    """Return (table, column) for every column that answers read."""
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.deserialize(_sound_snapshot())
+        connection.deserialize(_build_sound_snapshot())
         names = ("snapshot", "directory", "servers", "calendars", "bands", "days")
         return [
             (table, column)
@@ -212,11 +212,11 @@ def _columns() -> list[tuple[str, str]]:
         ]
 
 
-def _sql_of(changes: bytes) -> Iterator[str]:
-    """Yield statements; four bytes say which column, row and change, and how long the value is."""
+def _build_sql(changes: bytes) -> Iterator[str]:
+    """Yield UPDATE statements; 4 bytes give the column, row, change and length of the value."""
     rest = changes
     while len(rest) > 3:
-        table, column = _columns()[rest[0] % len(_columns())]
+        table, column = _list_columns()[rest[0] % len(_list_columns())]
         value = rest[4 : 4 + rest[3] % 64]
         number = int.from_bytes(value[:8], "big", signed=True)
         new = (
@@ -229,7 +229,7 @@ def _sql_of(changes: bytes) -> Iterator[str]:
             f"CAST(substr({column}, 1, {number % 50}) || x'{value.hex()}' AS BLOB)",
             f"substr({column}, {number % 50})",
         )[rest[2] % 8]
-        # The columns are ours, and a value is a number or hexadecimal digits.
+        # The columns come from our schema; a value is a number or hexadecimal digits.
         row = f"SELECT rowid FROM {table} LIMIT 1 OFFSET {rest[1] % 16}"  # noqa: S608 - see above
         yield f"UPDATE {table} SET {column} = {new} WHERE rowid = ({row});"  # noqa: S608 - see above
         rest = rest[4 + len(value) :]

@@ -1,4 +1,4 @@
-"""Foreign text on real terminals: a snapshot full of it, and commands that name it."""
+"""Display foreign text on real terminals, from a snapshot and from command arguments."""
 
 import tempfile
 from itertools import cycle
@@ -10,31 +10,31 @@ from rich.cells import cell_len
 
 from campaigns.campaign import Result
 from campaigns.foreign_text import draw_text
-from campaigns.text_checks import HARMLESS, fault_of_text, without_colours
+from campaigns.text_checks import HARMLESS, find_text_fault, remove_colors
 from conftest import AS_OF, csv, ndjson, server, srvstat
 from support.terminal import srvstat_in_terminal
 
 _WIDTHS = cycle((20, 40, 60, 80, 140))
-_COLOURS = cycle(({"NO_COLOR": ""}, {"NO_COLOR": "1"}, {"LC_ALL": "C"}))
+_COLORS = cycle(({"NO_COLOR": ""}, {"NO_COLOR": "1"}, {"LC_ALL": "C"}))
 _SERVERS = 50
 
 
-def run_on_a_terminal(random: Random, rounds: int) -> Result:
-    """Build snapshots of foreign text, and ask about it on terminals of many widths."""
+def run_on_a_terminal(rng: Random, rounds: int) -> Result:
+    """Build snapshots of foreign text and query them on terminals of many widths."""
     shown = 0
     failures: list[str] = []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as directory:
-            _build(random, Path(directory))
-            for arguments, expected in _commands(random):
+            _build_snapshot(rng, Path(directory))
+            for arguments, expected in _list_commands(rng):
                 shown += 1
-                if fault := _fault(arguments, expected, directory):
+                if fault := _find_fault(arguments, expected, directory):
                     failures.append(f"{arguments!a} on a terminal: {fault}")
     return Result(0, {"commands on a terminal": shown}, tuple(failures))
 
 
-def _build(random: Random, directory: Path) -> None:
-    records = [_record(random, f"s{number}") for number in range(_SERVERS)]
+def _build_snapshot(rng: Random, directory: Path) -> None:
+    records = [_draw_record(rng, f"s{number}") for number in range(_SERVERS)]
     observations = [(f"s{number}", AS_OF, number) for number in range(_SERVERS)]
     (directory / "servers.ndjson").write_bytes(ndjson(records))
     (directory / "week.csv").write_bytes(csv(observations))
@@ -46,25 +46,25 @@ def _build(random: Random, directory: Path) -> None:
     assert ran.exit_code == 0, ran.stderr
 
 
-def _record(random: Random, identifier: str) -> dict[str, Any]:
+def _draw_record(rng: Random, identifier: str) -> dict[str, Any]:
     texts = ("hostname", "projectName", "projectDescription", "region", "chatUrl", "iconUrl")
-    fields = {name: _stored_text(random) for name in texts}
-    tags = [_stored_text(random) for _ in range(3)]
+    fields = {name: _draw_storable_text(rng) for name in texts}
+    tags = [_draw_storable_text(rng) for _ in range(3)]
     return server(identifier, tags=tags, flags=tags, **fields)
 
 
-def _stored_text(random: Random) -> str:
-    """Draw what a snapshot takes: no lone surrogate and no U+0000."""
-    text = draw_text(random).encode("utf-8", "ignore").decode("utf-8")
+def _draw_storable_text(rng: Random) -> str:
+    """Draw text that a snapshot can store: without lone surrogates and U+0000."""
+    text = draw_text(rng).encode("utf-8", "ignore").decode("utf-8")
     return text.replace("\x00", "")
 
 
-def _commands(random: Random) -> list[tuple[list[str], int]]:
-    """Return commands, each with the exit code that it must have."""
-    compared = [f"s{number}" for number in random.sample(range(_SERVERS), 5)]
+def _list_commands(rng: Random) -> list[tuple[list[str], int]]:
+    """Return commands, each with the expected exit code."""
+    compared = [f"s{number}" for number in rng.sample(range(_SERVERS), 5)]
     one = compared[0]
-    # An argument can hold any byte but NUL, and Python hands on those that are not UTF-8.
-    texts = [f"{_stored_text(random)}\udcff\x1b" for _ in range(5)]
+    # An argument can contain any byte but NUL; Python decodes invalid UTF-8 to surrogates.
+    texts = [f"{_draw_storable_text(rng)}\udcff\x1b" for _ in range(5)]
     return [
         *((["compare", *compared, "--range", name], 0) for name in ("24h", "7d", "1y")),
         *((["get", name], 0) for name in compared[:3]),
@@ -79,15 +79,15 @@ def _commands(random: Random) -> list[tuple[list[str], int]]:
     ]
 
 
-def _fault(arguments: list[str], expected: int, directory: str) -> str | None:
+def _find_fault(arguments: list[str], expected: int, directory: str) -> str | None:
     width = next(_WIDTHS)
-    env = next(_COLOURS)
+    env = next(_COLORS)
     exit_code, shown = srvstat_in_terminal(*arguments, columns=width, env=env, cwd=directory)
     if exit_code != expected:
-        return f"it ended with {exit_code}: {shown}"
+        return f"exit code {exit_code}: {shown}"
     if "--json" in arguments:
-        return None if set(shown) <= HARMLESS | {"\n"} else f"it shows {shown!a}"
-    text = without_colours(shown)
+        return None if set(shown) <= HARMLESS | {"\n"} else f"it displays {shown!a}"
+    text = remove_colors(shown)
     if exit_code == 0 and max(map(cell_len, text.split("\n"))) > width:
         return f"it is wider than {width}: {text}"
-    return fault_of_text(text)
+    return find_text_fault(text)

@@ -1,6 +1,6 @@
-"""The places where srvstat shows foreign text, each with what must be true of it there.
+"""The places where srvstat displays foreign text, each with its checks.
 
-A place takes texts and a screen, shows the texts, and says what is wrong, if something is.
+A place displays texts on a screen, and returns a fault, or None if there is none.
 """
 
 import json
@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager
 
 from campaigns.text_checks import (
     HARMLESS,
-    fault_of_layout,
-    fault_of_text,
-    without_colours,
-    without_gaps,
+    find_layout_fault,
+    find_text_fault,
+    remove_colors,
+    remove_gaps,
 )
 from srvstat.cli.main import main
 from srvstat.cli.output import STDERR, STDOUT, report
@@ -58,16 +58,16 @@ _RESULT = ServerResult(
     growth=GrowthFields(players=1, percentage=2.0),
     sampleCount=7,
 )
-_FIGURES = re.compile(r" 5 +1\.50 +2 +9 +0 +\+1 +\+2\.0%( |$)")
+_STATISTICS = re.compile(r" 5 +1\.50 +2 +9 +0 +\+1 +\+2\.0%( |$)")
 _GAME = re.compile(r" game_a( |$)")
 _NEVER = re.compile(r"(?!)")
 _SERVERS_COMPARED = 5
-_MOST_LISTED = 25
+_MAX_LISTED = 25
 
 
-def in_a_comparison(texts: Sequence[str], screen: Screen) -> str | None:
-    """Show texts as hostnames of compared servers."""
-    names = _spread(texts, _SERVERS_COMPARED)
+def show_in_comparison(texts: Sequence[str], screen: Screen) -> str | None:
+    """Display texts as hostnames of compared servers."""
+    names = _join_evenly(texts, _SERVERS_COMPARED)
     view = ComparisonView(
         CompareResponse(range="30d", data=(_RESULT,) * len(names)),
         tuple(ServerView(_RESULT, name, (1.0, None, 2.0) * 10, 30, 50, _AS_OF) for name in names),
@@ -75,12 +75,12 @@ def in_a_comparison(texts: Sequence[str], screen: Screen) -> str | None:
         _AS_OF,
         DAY_MS,
     )
-    return _fault_of_table(comparison(view, screen), screen, len(names), _FIGURES)
+    return _find_table_fault(comparison(view, screen), screen, len(names), _STATISTICS)
 
 
-def in_a_list(texts: Sequence[str], screen: Screen) -> str | None:
-    """Show each text as a server in the list of a snapshot, and some as its sources."""
-    listed = _unicode(texts)[:_MOST_LISTED]
+def show_in_list(texts: Sequence[str], screen: Screen) -> str | None:
+    """Display each text as a server in the list of a snapshot, and some as its sources."""
+    listed = _drop_surrogates(texts)[:_MAX_LISTED]
     view = SnapshotView(
         as_of=_AS_OF,
         first_observed_at=_AS_OF,
@@ -107,12 +107,12 @@ def in_a_list(texts: Sequence[str], screen: Screen) -> str | None:
         conflicting=0,
         rejected=0,
     )
-    return _fault_of_table(tables.snapshot_info(view, screen), screen, len(listed), _GAME)
+    return _find_table_fault(tables.snapshot_info(view, screen), screen, len(listed), _GAME)
 
 
-def in_a_detail(texts: Sequence[str], screen: Screen) -> str | None:
-    """Show texts as the fields of a server, in turn."""
-    *fields, tags, flags = (_unicode(texts)[start::10] for start in range(10))
+def show_in_detail(texts: Sequence[str], screen: Screen) -> str | None:
+    """Display texts as the fields of a server."""
+    *fields, tags, flags = (_drop_surrogates(texts)[start::10] for start in range(10))
     values = ["".join(field) for field in fields]
     names = ("id", "cfxId", "hostname", "projectName", "projectDescription", "region")
     detail = ServerDetail(
@@ -131,65 +131,65 @@ def in_a_detail(texts: Sequence[str], screen: Screen) -> str | None:
         detail, _AS_OF, _AS_OF, _AS_OF, _AS_OF, _AS_OF, current_is_fallback=False
     )
     shown = tables.server_detail(view, screen)
-    # The line breaks of a description stay line breaks.
+    # A description keeps its line breaks.
     values[4] = values[4].replace("\r", "").replace("\n", "")
     whole = [*values, ", ".join(tags), " ".join(flags)]
-    return _fault_of_table(shown, screen, 0, _NEVER) or _lost(shown, whole, screen)
+    return _find_table_fault(shown, screen, 0, _NEVER) or _find_lost_text(shown, whole, screen)
 
 
-def _lost(shown: str, values: Sequence[str], screen: Screen) -> str | None:
-    """Say which value is not there as a whole, wherever its lines break."""
+def _find_lost_text(shown: str, values: Sequence[str], screen: Screen) -> str | None:
+    """Return a fault if a value is not displayed completely; its lines may be wrapped."""
     if screen.ascii_only:
         return None
-    there = without_gaps(without_colours(shown).replace("\n", ""))
-    lost = next((value for value in values if without_gaps(value) not in there), None)
-    return None if lost is None else f"it lost some of {lost!a}"
+    there = remove_gaps(remove_colors(shown).replace("\n", ""))
+    lost = next((value for value in values if remove_gaps(value) not in there), None)
+    return None if lost is None else f"it lost a part of {lost!a}"
 
 
-def _spread(texts: Sequence[str], parts: int) -> list[str]:
-    """Join texts to so many."""
+def _join_evenly(texts: Sequence[str], parts: int) -> list[str]:
+    """Join texts to the given number of strings."""
     return ["".join(texts[start::parts]) for start in range(parts)]
 
 
-def _unicode(texts: Sequence[str]) -> list[str]:
-    """Return the texts that a snapshot can hold: those without lone surrogates."""
+def _drop_surrogates(texts: Sequence[str]) -> list[str]:
+    """Return the texts that a snapshot can store: those without lone surrogates."""
     return [text for text in texts if text.isprintable() or not _HAS_SURROGATES.search(text)]
 
 
 _HAS_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def _fault_of_table(shown: str, screen: Screen, rows: int, column: re.Pattern[str]) -> str | None:
-    text = without_colours(shown) if screen.color else shown
-    return fault_of_text(text, ascii_only=screen.ascii_only) or fault_of_layout(
+def _find_table_fault(shown: str, screen: Screen, rows: int, column: re.Pattern[str]) -> str | None:
+    text = remove_colors(shown) if screen.color else shown
+    return find_text_fault(text, ascii_only=screen.ascii_only) or find_layout_fault(
         text, screen, rows, column
     )
 
 
-def in_json(texts: Sequence[str], _screen: Screen) -> str | None:
-    """Show texts in JSON on a terminal, whose value stays the same."""
-    body = wire.encode({"data": _unicode(texts)})
+def show_in_json(texts: Sequence[str], _screen: Screen) -> str | None:
+    """Display texts as JSON on a terminal; the JSON must keep its value."""
+    body = wire.encode({"data": _drop_surrogates(texts)})
     shown = wire.escape_for_terminal(body)
     text = shown.decode()
     if not set(text) <= HARMLESS:
         return f"it has {''.join(sorted(set(text) - HARMLESS))!a}"
-    return None if json.loads(shown) == json.loads(body) else "it has another value"
+    return None if json.loads(shown) == json.loads(body) else "its value changed"
 
 
-def in_messages(texts: Sequence[str], screen: Screen) -> str | None:
-    """Tell texts on standard error, each on a line of its own."""
-    with _caught(ascii_only=screen.ascii_only) as caught:
+def show_in_messages(texts: Sequence[str], screen: Screen) -> str | None:
+    """Write texts to standard error, one a line."""
+    with _capture_output(ascii_only=screen.ascii_only) as captured:
         report(*texts)
-    return _fault_of_lines(caught[STDERR], len(texts), screen)
+    return _find_line_fault(captured[STDERR], len(texts), screen)
 
 
-def in_reasons(texts: Sequence[str], screen: Screen) -> str | None:
-    """Tell why requests and snapshots that texts name are refused."""
-    reasons = [reason for text in texts for reason in _reasons(text)]
-    return in_messages(reasons, screen)
+def show_in_reasons(texts: Sequence[str], screen: Screen) -> str | None:
+    """Write the reasons why requests and snapshots named by texts are refused."""
+    reasons = [reason for text in texts for reason in _list_reasons(text)]
+    return show_in_messages(reasons, screen)
 
 
-def _reasons(text: str) -> Iterator[str]:
+def _list_reasons(text: str) -> Iterator[str]:
     asks: list[Callable[[], object]] = [
         lambda: build_compare_request([text, "b"]),
         lambda: build_compare_request(["a", "b"], by=text),
@@ -203,8 +203,8 @@ def _reasons(text: str) -> Iterator[str]:
             yield error.reason
 
 
-def in_errors(texts: Sequence[str], screen: Screen) -> str | None:
-    """Give the first text to two commands that refuse it, where a person reads why."""
+def show_in_errors(texts: Sequence[str], screen: Screen) -> str | None:
+    """Pass the first text to two commands that refuse it with a message."""
     text = texts[0]
     commands = [
         ["compare", "--table", "--", text, "b"],
@@ -216,73 +216,73 @@ def in_errors(texts: Sequence[str], screen: Screen) -> str | None:
         ["get", "a", f"--no{text}"],
         [f"no{text}"],
     ]
-    faults = (_fault_of_command(command, screen) for command in commands[len(text) % 4 :: 4])
+    faults = (_find_command_fault(command, screen) for command in commands[len(text) % 4 :: 4])
     return next(filter(None, faults), None)
 
 
-def _fault_of_command(arguments: list[str], screen: Screen) -> str | None:
-    with _caught(ascii_only=screen.ascii_only) as caught:
+def _find_command_fault(arguments: list[str], screen: Screen) -> str | None:
+    with _capture_output(ascii_only=screen.ascii_only) as captured:
         exit_code = main(arguments)
-    if exit_code not in {2, 3, 40} or caught[STDOUT]:
-        return f"{arguments!a} ended with {exit_code} and said {caught[STDOUT]!r}"
-    return _fault_of_lines(caught[STDERR], caught[STDERR].count(b"\n"), screen)
+    if exit_code not in {2, 3, 40} or captured[STDOUT]:
+        return f"{arguments!a}: exit code {exit_code}, stdout {captured[STDOUT]!r}"
+    return _find_line_fault(captured[STDERR], captured[STDERR].count(b"\n"), screen)
 
 
-def _fault_of_lines(told: bytes, lines: int, screen: Screen) -> str | None:
-    *whole, rest = told.decode("utf-8").split("\n")
+def _find_line_fault(output: bytes, lines: int, screen: Screen) -> str | None:
+    *whole, rest = output.decode("utf-8").split("\n")
     if len(whole) != lines or rest:
-        return f"it has {len(whole)} lines and {rest!r}, not {lines}"
-    return fault_of_text("\n".join(whole), ascii_only=screen.ascii_only)
+        return f"it has {len(whole)} lines and {rest!r}, expected {lines} lines"
+    return find_text_fault("\n".join(whole), ascii_only=screen.ascii_only)
 
 
 @contextmanager
-def _caught(*, ascii_only: bool) -> Iterator[dict[int, bytes]]:
-    """Catch what is written to both standard descriptors, under one of two locales."""
-    caught: dict[int, bytes] = {}
+def _capture_output(*, ascii_only: bool) -> Iterator[dict[int, bytes]]:
+    """Capture the output to stdout and stderr, under one of two locales."""
+    captured: dict[int, bytes] = {}
     locale = os.environ.get("LC_ALL")
     os.environ["LC_ALL"] = "C" if ascii_only else "C.UTF-8"
     with ExitStack() as stack:
-        files = {number: stack.enter_context(tempfile.TemporaryFile()) for number in _WRITTEN}
-        kept = {number: os.dup(number) for number in _WRITTEN}
+        files = {number: stack.enter_context(tempfile.TemporaryFile()) for number in _DESCRIPTORS}
+        kept = {number: os.dup(number) for number in _DESCRIPTORS}
         for number, file in files.items():
             os.dup2(file.fileno(), number)
         try:
-            yield caught
+            yield captured
         finally:
             for number, file in files.items():
                 os.dup2(kept[number], number)
                 os.close(kept[number])
                 file.seek(0)
-                caught[number] = file.read()
+                captured[number] = file.read()
             del os.environ["LC_ALL"]
             os.environ.update({"LC_ALL": locale} if locale is not None else {})
 
 
-_WRITTEN = (STDOUT, STDERR)
+_DESCRIPTORS = (STDOUT, STDERR)
 
 ALL_PLACES: tuple[Place, ...] = (
-    in_a_comparison,
-    in_a_list,
-    in_a_detail,
-    in_json,
-    in_messages,
-    in_reasons,
-    in_errors,
+    show_in_comparison,
+    show_in_list,
+    show_in_detail,
+    show_in_json,
+    show_in_messages,
+    show_in_reasons,
+    show_in_errors,
 )
 
 
 def find_fault(place: Place, texts: Sequence[str], screen: Screen) -> str | None:
-    """Show texts in a place, and tell what is wrong and of which text."""
-    if not (fault := _fault(place, texts, screen)):
+    """Display texts in a place; return a fault with the text that causes it."""
+    if not (fault := _find_fault(place, texts, screen)):
         return None
-    alone = next((text for text in texts if _fault(place, [text], screen)), None)
+    alone = next((text for text in texts if _find_fault(place, [text], screen)), None)
     shown = texts if alone is None else [alone]
-    fault = _fault(place, shown, screen) or fault
+    fault = _find_fault(place, shown, screen) or fault
     return f"{fault}: {place.__name__}({shown!a}, {screen})"
 
 
-def _fault(place: Place, texts: Sequence[str], screen: Screen) -> str | None:
+def _find_fault(place: Place, texts: Sequence[str], screen: Screen) -> str | None:
     try:
         return place(texts, screen)
-    except Exception as error:  # noqa: BLE001 - whatever comes out is a failure
+    except Exception as error:  # noqa: BLE001 - any exception is a failure
         return f"it raised {error!r:.300}"
