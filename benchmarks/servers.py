@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from benchmarks.measure import FailedError, environment
 from benchmarks.questions import UnequalError
-from support import clients
-from support.loads import Exchange, Load, Outcome, request
+from support import load_client
+from support.http import request_target
+from support.load import Exchange, Load, Outcome
 
 _REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LOOPBACK = "127.0.0.1"
@@ -43,7 +44,7 @@ def asking() -> Iterator[Ask]:
     What it returns raises UnequalError for an answer that is not right, FailedError where the
     figure would be the client's own.
     """
-    with clients.client(_cores()[1]) as client:
+    with load_client.start_client(_cores()[1]) as client:
 
         def ask(
             server: Server, turns: Sequence[Sequence[Exchange]], seconds: float | None
@@ -83,7 +84,7 @@ def started(line: Callable[[str], Sequence[str]], log: str, path: str) -> Iterat
         )
     try:
         _await_start(process, port, log)
-        yield Server(port, log, Exchange(request(path)))
+        yield Server(port, log, Exchange(request_target(path)))
     finally:
         process.kill()
         process.wait()

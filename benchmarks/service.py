@@ -35,8 +35,8 @@ from srvstat import operations
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import parse_compare_request
 from srvstat.snapshot.read.reader import open_file
-from support import loads
-from support.loads import Exchange
+from support.http import compare, request_target
+from support.load import Exchange, deal, rotate
 
 HELLO = "Starlette, a small JSON answer"
 FAST_HELLO = "the same on httptools and uvloop"
@@ -126,14 +126,14 @@ def _works(files: FleetFiles, servers: dict[str, Server], ask: Ask, seconds: flo
     right = _right(files, asked)
 
     def steady(name: str, server: Server, exchanges: Sequence[Exchange]) -> _Work:
-        turns = loads.rotated(exchanges, CONNECTIONS)
+        turns = rotate(exchanges, CONNECTIONS)
         return lambda: {name: ask(server, turns, seconds).rate}
 
     def new(name: str, exchanges: Sequence[Exchange]) -> _Work:
         return lambda: {name: _rate_of_new(files, ours, ask, exchanges)}
 
     year, month = (_right(files, _each_server_once(files, length)) for length in ("1y", "30d"))
-    hellos = [Exchange(loads.request("/"), bodies=(hello.BODY,))]
+    hellos = [Exchange(request_target("/"), bodies=(hello.BODY,))]
     works = [
         steady(HELLO, servers[HELLO], hellos),
         new(NEW, year),
@@ -165,7 +165,7 @@ def _right(files: FleetFiles, requests: Sequence[Request]) -> list[Exchange]:
             body = operations.compare(snapshot, parse_compare_request(request.body)).to_json()
             if number < _CHECKED:
                 check("srvstat serve", request, answers_of_body(body), expected(request))
-            asked = loads.request("/gateway/v1/compare", method="POST", body=request.body)
+            asked = compare(request.body)
             found.append(Exchange(asked, bodies=(body,)))
     return found
 
@@ -183,7 +183,7 @@ def _same(server: Server, requests: Sequence[Request], right: Sequence[Exchange]
             body = connection.getresponse().read()
             answers = answers_of_objects(body, request)
             check("datasette serve", request, answers, answers_of_body(ours.bodies[0]))
-            found.append(Exchange(loads.request(path), bodies=(body,)))
+            found.append(Exchange(request_target(path), bodies=(body,)))
     return found
 
 
@@ -191,7 +191,7 @@ def _rate_of_new(
     files: FleetFiles, server: Server, ask: Ask, exchanges: Sequence[Exchange]
 ) -> float:
     """Return the answers a second to requests that a new snapshot is asked for the first time."""
-    turns = loads.dealt(exchanges, min(CONNECTIONS, len(exchanges)))
+    turns = deal(exchanges, min(CONNECTIONS, len(exchanges)))
     answers, seconds = 0, 0.0
     for _ in range(ceil(_LEAST_NEW / len(exchanges))):
         _have_it_adopted(files, server)

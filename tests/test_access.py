@@ -25,7 +25,7 @@ from srvstat.contract.errors import (
     UsageError,
 )
 from srvstat.contract.requests import CompareRequest, ServerReference, build_compare_request
-from support.access_files import PLANS, AccessFile, access_files, key_table
+from support.access import PLANS, AccessFile, access_files, key_table
 
 STARTER = Plan("starter", ("get-server", "compare-servers"), ("24h", "7d"), 0, 60)
 DETAILS = Plan("details", ("get-server",), (), 7, None)

@@ -13,7 +13,7 @@ import pytest
 
 from srvstat.access import add_key, generate_key, read_access
 from srvstat.contract.errors import OutputError, SourceError, UsageError
-from support.access_files import PLANS, key_table
+from support.access import PLANS, key_table
 
 ONE = "1" * 64
 

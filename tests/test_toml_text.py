@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srvstat.files.toml_lines import find_line
-from support.access_files import AccessFile, access_files
+from support.access import AccessFile, access_files
 
 
 def _holds(text: str, location: tuple[int | str, ...]) -> bool | None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from asgi.log_entries import notices, notices_so_far
+from asgi.small_service import access_text, build_small
 from conftest import srvstat
-from support.exchanging import COMPARE, HOST, JSON, TWO, A, Client, answer_to, request
-from support.log_entries import notices, notices_so_far
-from support.serving import Service, serving
-from support.small_service import access_text, build_small
+from support.http import COMPARE, HOST, JSON, TWO, A, Client, request, send_request
+from support.process import Service, serve
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def access(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def service(small: str, access: Path) -> Iterator[Service]:
-    with serving(small, "--access", str(access)) as under_way:
+    with serve(small, "--access", str(access)) as under_way:
         yield under_way
 
 
@@ -40,7 +40,7 @@ def replaced(path: Path, text: str) -> None:
 
 def status(service: Service, key: str) -> int:
     """Return the status of the answer to a key that asks for a server."""
-    return answer_to(service, request(A, HOST, b"X-Gateway-Key: " + key.encode())).status
+    return send_request(service, request(A, HOST, b"X-Gateway-Key: " + key.encode())).status
 
 
 def test_a_key_is_good_from_the_next_request_on_and_no_longer_once_it_is_gone(
@@ -67,19 +67,19 @@ def test_open_connections_lose_a_key_that_is_gone(service: Service, access: Path
     sent = request(A, HOST, b"X-Gateway-Key: old-key")
     with Client(service) as client:
         client.send(sent)
-        assert client.answer().status == 200
+        assert client.read_answer().status == 200
         replaced(access, access_text({}))
         client.send(sent)
-        assert client.answer().status == 401
+        assert client.read_answer().status == 401
 
 
 def test_a_plan_may_change(service: Service, access: Path) -> None:
     sent = request(COMPARE, HOST, b"X-Gateway-Key: lasting-key", JSON, body=TWO)
-    assert answer_to(service, sent).status == 403
+    assert send_request(service, sent).status == 403
 
     replaced(access, access_text({"lasting-key": "compare"}))
 
-    assert answer_to(service, sent).status == 200
+    assert send_request(service, sent).status == 200
     assert status(service, "lasting-key") == 403
 
 
@@ -152,7 +152,7 @@ def lasting(small: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
     """Serve with an access file that takes all the turns, one after the other."""
     path = tmp_path_factory.mktemp("lasting") / "access.toml"
     path.write_text(access_text({"old-key": "all"}), encoding="utf-8")
-    with serving(small, "--access", str(path)) as under_way:
+    with serve(small, "--access", str(path)) as under_way:
         yield under_way, path
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from asgi.log_entries import entries
+from asgi.small_service import access_text, build_small
 from srvstat.asgi import server
 from srvstat.asgi.log import Log
-from support.exchanging import HOST, A, answer_to, request
-from support.log_entries import entries
-from support.serving import Service, serving
-from support.small_service import access_text, build_small
+from support.http import HOST, A, request, send_request
+from support.process import Service, serve
 
 _CLOCK = """
 import os, time
@@ -30,7 +30,7 @@ time.time_ns = lambda: int(set_clock() * 1e9)
 
 
 def asked(service: Service) -> int:
-    return answer_to(service, request(A, HOST, b"X-Gateway-Key: a-key")).status
+    return send_request(service, request(A, HOST, b"X-Gateway-Key: a-key")).status
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
@@ -42,7 +42,7 @@ def test_a_clock_that_is_set_neither_lifts_a_limit_nor_adds_to_it(
     clock.write_text("0", encoding="ascii")
     access.write_text(access_text({"a-key": "three"}), encoding="utf-8")
     env = {"PYTHONPATH": str(tmp_path), "CLOCK": str(clock)}
-    with serving(build_small(tmp_path), "--access", str(access), env=env) as service:
+    with serve(build_small(tmp_path), "--access", str(access), env=env) as service:
         first = [asked(service) for _ in range(2)]
         clock.write_text(str(hours * 3600), encoding="ascii")
         then = [asked(service) for _ in range(2)]

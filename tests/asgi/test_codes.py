@@ -9,32 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from srvstat.asgi import app as asgi_app
-from srvstat.asgi.auth import Callers
-from srvstat.asgi.log import Log
-from srvstat.asgi.room import Room
-from srvstat.asgi.snapshots import ServedSnapshot
-from srvstat.asgi.workers import WORKERS
-from support.exchanging import (
-    COMPARE,
-    ERRORS,
-    HOST,
-    JSON,
-    TWO,
-    A,
-    Answer,
-    Client,
-    Expected,
-    answer_to,
-    compare,
-    get,
-    request,
-    see,
-)
-from support.forging import change
-from support.log_entries import logged
-from support.serving import Service, serving
-from support.small_service import (
+from asgi.log_entries import logged
+from asgi.small_service import (
     ANSWERED,
     NOT_FOUND,
     NOT_TO_POST,
@@ -44,6 +20,30 @@ from support.small_service import (
     access_text,
     build_small,
 )
+from srvstat.asgi import app as asgi_app
+from srvstat.asgi.auth import Callers
+from srvstat.asgi.log import Log
+from srvstat.asgi.room import Room
+from srvstat.asgi.snapshots import ServedSnapshot
+from srvstat.asgi.workers import WORKERS
+from support.http import (
+    COMPARE,
+    ERRORS,
+    HOST,
+    JSON,
+    TWO,
+    A,
+    Answer,
+    Client,
+    Expected,
+    check_answer,
+    compare,
+    get,
+    request,
+    send_request,
+)
+from support.process import Service, serve
+from support.snapshots import change
 
 NOT_IN_PLAN = Expected(403, ERRORS["FEATURE_NOT_AVAILABLE"])
 BROKEN_DOWN = Expected(500, ERRORS["INTERNAL_ERROR"])
@@ -56,7 +56,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("small")
     access = directory / "access.toml"
     access.write_text(access_text({**KEYS, **dict.fromkeys(LIMITED, "three")}), encoding="utf-8")
-    with serving(build_small(directory), "--access", str(access)) as under_way:
+    with serve(build_small(directory), "--access", str(access)) as under_way:
         yield under_way
 
 
@@ -78,12 +78,12 @@ def compared_for(key: str, range: bytes = b"30d", body: bytes = TWO) -> bytes:
     "key", ["key-of-al", "key-of-alll", "KEY-OF-ALL", "all", "\u00e9", "x" * 99]
 )
 def test_a_key_that_is_not_in_the_file_is_not_good(key: str, service: Service) -> None:
-    see(service, shown_to(key), UNAUTHORIZED)
-    see(service, compared_for(key), UNAUTHORIZED)
+    check_answer(service, shown_to(key), UNAUTHORIZED)
+    check_answer(service, compared_for(key), UNAUTHORIZED)
 
 
 def test_a_digest_is_no_key(service: Service) -> None:
-    see(service, shown_to("0" * 64), UNAUTHORIZED)
+    check_answer(service, shown_to("0" * 64), UNAUTHORIZED)
 
 
 @pytest.mark.parametrize(
@@ -101,36 +101,38 @@ def test_a_digest_is_no_key(service: Service) -> None:
 def test_a_plan_says_what_may_be_compared(
     key: str, range: bytes, expected: Expected, service: Service
 ) -> None:
-    see(service, compared_for(key, range), expected)
+    check_answer(service, compared_for(key, range), expected)
 
 
 def test_a_range_that_is_left_out_is_one_all_the_same(service: Service) -> None:
     sent = request(COMPARE, HOST, header("key-of-short"), JSON, body=TWO)
 
-    see(service, sent, NOT_IN_PLAN)
+    check_answer(service, sent, NOT_IN_PLAN)
     assert logged(service, sent)["reason"] == "the plan short does not include 30d, only 24h, 7d"
 
 
 def test_a_plan_says_whether_servers_are_shown(service: Service) -> None:
-    see(service, shown_to("key-of-get"), SHOWN)
-    see(service, shown_to("key-of-compare"), NOT_IN_PLAN)
-    see(service, shown_to("key-of-compare", method=b"HEAD"), NOT_IN_PLAN)
+    check_answer(service, shown_to("key-of-get"), SHOWN)
+    check_answer(service, shown_to("key-of-compare"), NOT_IN_PLAN)
+    check_answer(service, shown_to("key-of-compare", method=b"HEAD"), NOT_IN_PLAN)
 
 
 def test_a_plan_is_judged_after_the_request_and_before_the_server(service: Service) -> None:
-    see(service, shown_to("key-of-compare", b"_"), REFUSED)
-    see(service, shown_to("key-of-compare", b"zz"), NOT_IN_PLAN)
-    see(service, compared_for("key-of-get", body=TWO.replace(b'"b"', b'"zz"')), NOT_IN_PLAN)
-    see(service, compared_for("key-of-get", b"30"), REFUSED)
+    check_answer(service, shown_to("key-of-compare", b"_"), REFUSED)
+    check_answer(service, shown_to("key-of-compare", b"zz"), NOT_IN_PLAN)
+    check_answer(
+        service, compared_for("key-of-get", body=TWO.replace(b'"b"', b'"zz"')), NOT_IN_PLAN
+    )
+    check_answer(service, compared_for("key-of-get", b"30"), REFUSED)
     wrong = request(b"GET /gateway/v1/compare HTTP/1.1", HOST, header("key-of-get"))
-    see(service, wrong, NOT_TO_POST)
+    check_answer(service, wrong, NOT_TO_POST)
 
 
 @pytest.mark.parametrize("method", [b"GET", b"HEAD"])
 def test_unknown_and_hidden_servers_cannot_be_told_apart(method: bytes, service: Service) -> None:
     def told(identifier: bytes, by: bytes) -> object:
         sent = shown_to("key-of-all", b"%b?by=%b" % (identifier, by), method)
-        return answer_to(service, sent, to_head=method == b"HEAD").told
+        return send_request(service, sent, to_head=method == b"HEAD").told
 
     unknown = told(b"secret", b"id")
     assert told(b"hidden", b"id") == unknown
@@ -140,7 +142,7 @@ def test_unknown_and_hidden_servers_cannot_be_told_apart(method: bytes, service:
 
 def test_no_comparison_tells_them_apart_either(service: Service) -> None:
     answers = [
-        answer_to(service, compared_for("key-of-all", body=TWO.replace(b'"b"', b'"%b"' % name)))
+        send_request(service, compared_for("key-of-all", body=TWO.replace(b'"b"', b'"%b"' % name)))
         for name in (b"secret", b"hidden")
     ]
     assert answers[0].told == answers[1].told
@@ -148,7 +150,7 @@ def test_no_comparison_tells_them_apart_either(service: Service) -> None:
 
 
 def limited(service: Service, key: str) -> Answer:
-    return answer_to(service, shown_to(key))
+    return send_request(service, shown_to(key))
 
 
 def test_more_requests_than_the_plan_has_a_minute_are_told_to_wait(service: Service) -> None:
@@ -173,26 +175,26 @@ def test_each_key_has_its_own_requests(service: Service) -> None:
 
     assert limited(service, LIMITED[1]).status == 429
     assert limited(service, LIMITED[2]).status == 200
-    assert answer_to(service, shown_to("key-of-all")).status == 200
+    assert send_request(service, shown_to("key-of-all")).status == 200
 
 
 def test_every_request_with_a_key_counts_and_none_without(service: Service) -> None:
     key = LIMITED[3]
     for _ in range(9):
-        answer_to(service, shown_to(key + "x"))
-        answer_to(service, request(A, HOST))
-        answer_to(service, request(b"GET /healthz HTTP/1.1", HOST, header(key)))
+        send_request(service, shown_to(key + "x"))
+        send_request(service, request(A, HOST))
+        send_request(service, request(b"GET /healthz HTTP/1.1", HOST, header(key)))
     refused = [shown_to(key, b"_"), shown_to(key, b"zz"), request(COMPARE, HOST, header(key))]
-    assert [answer_to(service, sent).status for sent in refused] == [400, 404, 400]
+    assert [send_request(service, sent).status for sent in refused] == [400, 404, 400]
 
     assert limited(service, key).status == 429
-    assert answer_to(service, request(b"GET /nowhere HTTP/1.1", HOST, header(key))).status == 429
+    assert send_request(service, request(b"GET /nowhere HTTP/1.1", HOST, header(key))).status == 429
 
 
 def test_fifty_requests_at_once_are_not_more_than_the_plan_has(service: Service) -> None:
     with Client(service) as client:
         client.send(shown_to(LIMITED[4]) * 50)
-        statuses = [client.answer().status for _ in range(50)]
+        statuses = [client.read_answer().status for _ in range(50)]
 
     assert statuses == [200] * 3 + [429] * 47
 
@@ -211,16 +213,16 @@ def test_a_snapshot_damaged_under_the_service_gives_an_error_where_it_is_read(
     sql: str, broken: bytes, whole: bytes, tmp_path: Path
 ) -> None:
     path = build_small(tmp_path)
-    with serving(path) as service:
+    with serve(path) as service:
         change(str(path), sql)
 
-        see(service, broken, BROKEN_DOWN)
-        assert answer_to(service, whole).status == 200
-        see(service, get(b"zz"), NOT_FOUND)
-        see(service, get(b"_"), REFUSED)
+        check_answer(service, broken, BROKEN_DOWN)
+        assert send_request(service, whole).status == 200
+        check_answer(service, get(b"zz"), NOT_FOUND)
+        check_answer(service, get(b"_"), REFUSED)
         reason = logged(service, broken)["reason"]
         assert reason.startswith(f"{path}: damaged (")
-        assert str(tmp_path) not in str(answer_to(service, compare(TWO)))
+        assert str(tmp_path) not in str(send_request(service, compare(TWO)))
 
 
 def test_work_that_takes_too_long_is_given_up(

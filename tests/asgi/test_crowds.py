@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from support.exchanging import TWO, Client, answer_to, compare, get
-from support.serving import Service, serving
-from support.small_service import build_small
+from asgi.small_service import build_small
+from support.http import TWO, Client, compare, get, send_request
+from support.process import Service, serve
 
 DESCRIPTORS = 256
 """How many the service may have; its room is for some fewer connections."""
@@ -42,7 +42,7 @@ def few_descriptors() -> Iterator[None]:
 def service(small: str) -> Iterator[Service]:
     with ExitStack() as stack:
         with few_descriptors():
-            under_way = stack.enter_context(serving(small))
+            under_way = stack.enter_context(serve(small))
         yield under_way
 
 
@@ -69,7 +69,7 @@ def test_a_burst_of_silent_connections_keeps_nobody_out(service: Service) -> Non
     crowd = silent(service, 2 * DESCRIPTORS)
     began = time.monotonic()
 
-    assert [answer_to(service, get(b"a")).status for _ in range(20)] == [200] * 20
+    assert [send_request(service, get(b"a")).status for _ in range(20)] == [200] * 20
 
     assert time.monotonic() - began < 3, "they were waited for"
     assert descriptors(service) < DESCRIPTORS
@@ -82,14 +82,14 @@ def test_a_burst_of_silent_connections_keeps_nobody_out(service: Service) -> Non
 def test_an_idle_connection_makes_room_and_one_that_is_asked_does_not(service: Service) -> None:
     with Client(service) as idle, Client(service) as asked:
         idle.send(get(b"a"))
-        assert idle.answer().status == 200
+        assert idle.read_answer().status == 200
         asked.send(compare(TWO)[:-1])
         crowd = silent(service, DESCRIPTORS)
         deadline = time.monotonic() + 10
         while idle.socket.recv(1) and time.monotonic() < deadline:
             pass
 
-        assert answer_to(service, get(b"a")).status == 200
+        assert send_request(service, get(b"a")).status == 200
     for connection in crowd:
         connection.close()
 
@@ -99,7 +99,7 @@ def test_whoever_asks_and_leaves_at_once_is_not_worked_for_without_end(service: 
         with service.open_connection() as connection:
             connection.sendall(compare(TWO))
 
-    assert answer_to(service, get(b"a")).status == 200
+    assert send_request(service, get(b"a")).status == 200
     assert descriptors(service) < DESCRIPTORS
 
 
@@ -146,5 +146,5 @@ def test_a_signal_that_is_ignored_from_the_start_stays_so(small: str, tmp_path: 
 
 
 def test_workers_are_not_what_the_environment_says(small: str) -> None:
-    with serving(small, env={"WEB_CONCURRENCY": ""}) as service:
-        assert answer_to(service, get(b"a")).status == 200
+    with serve(small, env={"WEB_CONCURRENCY": ""}) as service:
+        assert send_request(service, get(b"a")).status == 200

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import pytest
 
-from support.exchanging import COMPARE, HOST, JSON, TWO, A, answer_to, get, request
-from support.log_entries import entries, logged
-from support.serving import Service
-from support.small_service import serving_small
+from asgi.log_entries import entries, logged
+from asgi.small_service import serving_small
+from support.http import COMPARE, HOST, JSON, TWO, A, get, request, send_request
+from support.process import Service
 
 OURS = "srvstat_" + "Ab3_-cD4" * 5 + "xyz"
 """A key of the form that `srvstat access new-key` makes."""
@@ -42,7 +42,7 @@ BODIES = {
 
 def is_without(secret: str, service: Service, sent: bytes) -> None:
     """See that a secret stands neither in the answer to a request nor in its entry."""
-    answer = answer_to(service, sent)
+    answer = send_request(service, sent)
     assert secret not in f"{answer.headers}{answer.body.decode()}"
     deadline = time.monotonic() + 5
     while answer.headers["x-request-id"] not in str(service.log()):
@@ -97,8 +97,8 @@ def test_a_key_of_other_characters_is_not_told(service: Service) -> None:
     line = f"GET /gateway/v1/servers/{quote(key)} HTTP/1.1".encode()
     before = len(service.log())
 
-    answer_to(service, request(COMPARE, HOST, header, JSON, body=body))
-    answer_to(service, request(line, HOST, header))
+    send_request(service, request(COMPARE, HOST, header, JSON, body=body))
+    send_request(service, request(line, HOST, header))
 
     assert "eheim" not in str(entries(service, 2, before))
 

@@ -15,7 +15,9 @@ from urllib.parse import quote
 
 import pytest
 
-from support.exchanging import (
+from asgi.log_entries import entries, logged
+from asgi.small_service import SERVER_A, build_small
+from support.http import (
     COMPARE,
     ERRORS,
     HOST,
@@ -24,14 +26,12 @@ from support.exchanging import (
     TWO,
     A,
     Client,
-    answer_to,
     compare,
     get,
     request,
+    send_request,
 )
-from support.log_entries import entries, logged
-from support.serving import Service, serving
-from support.small_service import SERVER_A, build_small
+from support.process import Service, serve
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def service(small: str) -> Iterator[Service]:
-    with serving(small) as under_way:
+    with serve(small) as under_way:
         yield under_way
 
 
@@ -95,7 +95,7 @@ def test_the_answer_to_head_has_no_bytes(service: Service) -> None:
 
 def test_what_is_no_http_has_one_entry(service: Service) -> None:
     before = len(service.log())
-    answer_to(service, b"GET / / HTTP/1.1\r\n\r\n")
+    send_request(service, b"GET / / HTTP/1.1\r\n\r\n")
 
     (entry,) = entries(service, 1, before)
     assert (entry["status"], entry["code"]) == (400, "INVALID_REQUEST")
@@ -108,7 +108,7 @@ def test_the_port_of_a_client_is_told_apart_from_its_address(small: str) -> None
             tried.bind(("::1", 0))
     except OSError:
         pytest.skip("this machine has no ::1")
-    with serving(small, "--host", "::1") as service:
+    with serve(small, "--host", "::1") as service:
         for before, sent in enumerate((get(b"a"), b"GET / / HTTP/1.1\r\n\r\n")):
             with socket.create_connection(("::1", service.port), timeout=10) as client:
                 client.sendall(sent)
@@ -139,7 +139,7 @@ def test_a_body_of_no_http_has_one_entry(status: int, service: Service) -> None:
     key = KEY if status == 400 else b"X-Gateway-Key:"
     before = len(service.log())
     sent = request(COMPARE, HOST, key, JSON, b"Transfer-Encoding: chunked") + b"zz\r\n"
-    answer_to(service, sent)
+    send_request(service, sent)
 
     (entry,) = entries(service, 1, before)
     assert entry["status"] == status
@@ -178,7 +178,7 @@ def test_nothing_in_the_log_can_drive_a_terminal(service: Service) -> None:
     logged(service, get(b"a?" + quote(harmful).encode()))
     logged(service, compare(TWO[:-1] + f',"{harmful[1:4]}{harmful[-3:]}":1}}'.encode()))
     before = len(service.log())
-    answer_to(service, b"GET /\x1b[31m HTTP/1.1\r\n\r\n")
+    send_request(service, b"GET /\x1b[31m HTTP/1.1\r\n\r\n")
     entries(service, 1, before)
 
     assert re.fullmatch(rb"[\x20-\x7e\n]+", service.log_path.read_bytes())
@@ -191,7 +191,7 @@ def test_each_of_many_clients_has_its_entries_whole(service: Service) -> None:
         with Client(service) as client:
             for turn in range(50):
                 client.send(get(b"a", b"X-Request-Id: %d-%d" % (number, turn)))
-                assert client.answer().status == 200
+                assert client.read_answer().status == 200
 
     with ThreadPoolExecutor(8) as clients:
         list(clients.map(ask, range(8)))
@@ -218,7 +218,7 @@ def test_a_log_that_cannot_be_written_holds_nothing_up(
             with Client(Service(process, port, tmp_path)) as client:
                 for _ in range(40):
                     client.send(get(b"a") * 20)
-                    assert [client.answer().body for _ in range(20)] == [SERVER_A] * 20
+                    assert [client.read_answer().body for _ in range(20)] == [SERVER_A] * 20
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=5) == 143
         finally:

@@ -15,9 +15,9 @@ from typing import IO, Any
 
 import pytest
 
-from support.exchanging import HOST, Client, get, request
-from support.serving import Service
-from support.small_service import build_small
+from asgi.small_service import build_small
+from support.http import HOST, Client, get, request
+from support.process import Service
 
 PIPE = 1 << 16
 
@@ -51,7 +51,7 @@ def ask(service: Service, sent: bytes, times: int) -> None:
         for _ in range(times // 20):
             client.send(sent * 20)
             for _ in range(20):
-                client.answer()
+                client.read_answer()
 
 
 def whole(data: bytes) -> list[dict[str, Any]]:

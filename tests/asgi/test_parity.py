@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 import pytest
 
+from asgi.small_service import access_text
 from campaigns.request_bodies import draw_body
 from conftest import AS_OF, DAY, Cli, csv, ndjson, server, srvstat
-from support.exchanging import COMPARE, HOST, JSON, Answer, Client, request
-from support.serving import Service, serving
-from support.small_service import access_text
+from support.http import COMPARE, HOST, JSON, Answer, Client, request
+from support.process import Service, serve
 
 SEED = 20
 BODIES = 1_000
@@ -72,7 +72,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     access = directory / "access.toml"
     keys = {f"key-of-{plan}": plan for plan in PLANS if plan}
     access.write_text(access_text(keys), encoding="utf-8")
-    with serving(directory / "year.db", "--access", str(access)) as service:
+    with serve(directory / "year.db", "--access", str(access)) as service:
         yield Doors(str(directory / "year.db"), str(access), service)
 
 
@@ -92,7 +92,7 @@ def answers(
     with Client(doors.service) as client:
         for question in questions:
             client.send(question.sent)
-            answer = client.answer()
+            answer = client.read_answer()
             ran = cli(*question.arguments)
             assert (ran.stdout, ran.exit_code) == (
                 answer.body + b"\n",
@@ -156,7 +156,7 @@ def test_a_body_is_answered_as_the_command_line_answers_it(
     with Client(doors.service) as client:
         for question, answer in answered:
             client.send(question.sent)
-            assert client.answer().told == answer.told
+            assert client.read_answer().told == answer.told
 
 
 def test_a_server_is_shown_as_the_command_line_shows_it(doors: Doors, cli: Cli) -> None:

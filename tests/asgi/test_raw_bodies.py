@@ -5,9 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from support.exchanging import COMPARE, HOST, JSON, KEY, TWO, A, Expected, compare, request, see
-from support.serving import Service
-from support.small_service import (
+from asgi.small_service import (
     ANSWERED,
     BROKEN,
     NO_SUCH_PATH,
@@ -18,6 +16,8 @@ from support.small_service import (
     UNAUTHORIZED,
     serving_small,
 )
+from support.http import COMPARE, HOST, JSON, KEY, TWO, A, Expected, check_answer, compare, request
+from support.process import Service
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ TABLE = {
 
 @pytest.mark.parametrize(("sent", "expected"), TABLE.values(), ids=TABLE)
 def test_each_request_has_its_answer(sent: bytes, expected: Expected, service: Service) -> None:
-    see(service, sent, expected)
+    check_answer(service, sent, expected)
 
 
 # In the order of the checks (D11): each fault, and what is told of it.
@@ -187,11 +187,11 @@ PAIRS = list(combinations(FAULTS, 2))
 def test_of_two_faults_the_one_that_is_judged_first_is_told(
     first: str, second: str, service: Service
 ) -> None:
-    see(service, faulty(first), FAULTS[first])
-    see(service, faulty(second), FAULTS[second])
-    see(service, faulty(first, second), FAULTS[first])
+    check_answer(service, faulty(first), FAULTS[first])
+    check_answer(service, faulty(second), FAULTS[second])
+    check_answer(service, faulty(first, second), FAULTS[first])
 
 
 def test_of_all_faults_the_key_is_told(service: Service) -> None:
-    see(service, faulty(*FAULTS), UNAUTHORIZED)
-    see(service, faulty(*list(FAULTS)[1:]), NO_SUCH_PATH)
+    check_answer(service, faulty(*FAULTS), UNAUTHORIZED)
+    check_answer(service, faulty(*list(FAULTS)[1:]), NO_SUCH_PATH)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.exchanging import (
+from asgi.small_service import COMPARED, SERVER_A, serving_small
+from support.http import (
     COMPARE,
     ERRORS,
     HEALTH,
@@ -20,8 +21,7 @@ from support.exchanging import (
     get,
     request,
 )
-from support.serving import Service
-from support.small_service import COMPARED, SERVER_A, serving_small
+from support.process import Service
 
 INVALID = ERRORS["INVALID_REQUEST"]
 WAITING = [HOST, JSON, b"Expect: 100-continue", b"Content-Length: %d" % len(TWO)]
@@ -45,10 +45,10 @@ def outcome(answer: Answer) -> tuple[int, bytes]:
 
 def test_a_body_that_waits_is_asked_for(client: Client) -> None:
     client.send(request(COMPARE, KEY, *WAITING))
-    client.continues()
+    client.wait_for_continue()
     client.send(TWO)
 
-    assert outcome(client.answer()) == (200, COMPARED)
+    assert outcome(client.read_answer()) == (200, COMPARED)
 
 
 @pytest.mark.parametrize(
@@ -65,30 +65,30 @@ def test_a_body_is_not_asked_for_in_vain(
 ) -> None:
     client.send(request(line, key, *WAITING))
 
-    assert client.answer().status == status
+    assert client.read_answer().status == status
 
     # Whoever sends it all the same has not spoiled the connection.
     client.send(TWO + HEALTH)
-    assert client.answer().status == 200
+    assert client.read_answer().status == 200
 
 
 def test_a_body_that_is_announced_as_too_long_is_not_asked_for(client: Client) -> None:
     client.send(request(COMPARE, KEY, *WAITING[:-1], b"Content-Length: 16385"))
 
-    assert outcome(client.answer()) == (400, INVALID)
+    assert outcome(client.read_answer()) == (400, INVALID)
 
 
 @pytest.mark.parametrize("length", [b"16385", b"99999999999999", b"9" * 20])
 def test_a_length_beyond_the_limit_is_refused_at_once(length: bytes, client: Client) -> None:
     client.send(request(COMPARE, HOST, KEY, JSON, b"Content-Length: " + length))
 
-    assert outcome(client.answer()) == (400, INVALID)
+    assert outcome(client.read_answer()) == (400, INVALID)
 
 
 def test_two_requests_at_once_are_answered_in_turn(client: Client) -> None:
     client.send(compare(TWO) + get(b"a"))
 
-    assert [outcome(client.answer()) for _ in range(2)] == [(200, COMPARED), (200, SERVER_A)]
+    assert [outcome(client.read_answer()) for _ in range(2)] == [(200, COMPARED), (200, SERVER_A)]
 
 
 def test_fifty_requests_at_once_are_answered_in_turn(client: Client) -> None:
@@ -101,33 +101,33 @@ def test_fifty_requests_at_once_are_answered_in_turn(client: Client) -> None:
     }
     client.send(b"".join(list(kinds) * 10))
 
-    assert [outcome(client.answer()) for _ in range(50)] == list(kinds.values()) * 10
+    assert [outcome(client.read_answer()) for _ in range(50)] == list(kinds.values()) * 10
 
 
 def test_a_request_that_is_no_http_ends_those_after_it(client: Client) -> None:
     client.send(get(b"a") + b"GET / / HTTP/1.1\r\n\r\n" + get(b"a"))
 
-    assert outcome(client.answer()) == (200, SERVER_A)
-    assert outcome(client.answer()) == (400, INVALID)
-    assert client.rest() == b""
+    assert outcome(client.read_answer()) == (200, SERVER_A)
+    assert outcome(client.read_answer()) == (400, INVALID)
+    assert client.read_rest() == b""
 
 
 def test_a_body_of_no_http_ends_the_requests_after_it(client: Client) -> None:
     chunked = request(COMPARE, HOST, KEY, JSON, b"Transfer-Encoding: chunked")
     client.send(get(b"a") + chunked + b"zz\r\n" + get(b"a"))
 
-    assert outcome(client.answer()) == (200, SERVER_A)
-    assert outcome(client.answer()) == (400, INVALID)
-    assert client.rest() == b""
+    assert outcome(client.read_answer()) == (200, SERVER_A)
+    assert outcome(client.read_answer()) == (400, INVALID)
+    assert client.read_rest() == b""
 
 
 @pytest.mark.parametrize("line", [b"PRI * HTTP/2.0\r\n\r\nSM", b"HEAD / HTTP/3.0"])
 def test_another_major_version_of_http_is_refused(line: bytes, client: Client) -> None:
     client.send(get(b"a") + line + b"\r\n\r\n" + get(b"a"))
 
-    assert outcome(client.answer()) == (200, SERVER_A)
-    assert outcome(client.answer()) == (400, INVALID)
-    assert client.rest() == b""
+    assert outcome(client.read_answer()) == (200, SERVER_A)
+    assert outcome(client.read_answer()) == (400, INVALID)
+    assert client.read_rest() == b""
 
 
 def test_each_request_may_have_an_empty_line_before_it(client: Client) -> None:
@@ -135,12 +135,12 @@ def test_each_request_may_have_an_empty_line_before_it(client: Client) -> None:
     expected = [(200, SERVER_A), (200, COMPARED), (401, ERRORS["GATEWAY_UNAUTHORIZED"])]
     client.send(b"".join(b"\r\n" + one for one in asked * 2))
 
-    assert [outcome(client.answer()) for _ in range(6)] == expected * 2
+    assert [outcome(client.read_answer()) for _ in range(6)] == expected * 2
 
     for part in (b"\r", b"\n", get(b"a")):
         client.send(part)
         time.sleep(0.02)
-    assert outcome(client.answer()) == (200, SERVER_A)
+    assert outcome(client.read_answer()) == (200, SERVER_A)
 
 
 def test_empty_lines_alone_are_no_way_to_keep_a_connection(client: Client) -> None:
@@ -148,36 +148,36 @@ def test_empty_lines_alone_are_no_way_to_keep_a_connection(client: Client) -> No
     time.sleep(0.02)
     client.send(b"\r\n")
 
-    assert outcome(client.answer()) == (400, INVALID)
-    assert client.rest() == b""
+    assert outcome(client.read_answer()) == (400, INVALID)
+    assert client.read_rest() == b""
 
 
 def test_whoever_says_no_more_is_answered(client: Client) -> None:
     client.send(get(b"a") + compare(TWO) + get(b"b"))
-    client.send_no_more()
+    client.finish_sending()
 
-    assert [client.answer().status for _ in range(3)] == [200, 200, 200]
-    assert client.rest() == b""
+    assert [client.read_answer().status for _ in range(3)] == [200, 200, 200]
+    assert client.read_rest() == b""
 
 
 @pytest.mark.parametrize("sent", [compare(TWO)[:-1], compare(TWO + b"\n")[:-1]])
 def test_a_body_without_its_end_is_refused(sent: bytes, client: Client) -> None:
     client.send(get(b"a") + sent)
-    client.send_no_more()
+    client.finish_sending()
 
-    assert outcome(client.answer()) == (200, SERVER_A)
-    assert outcome(client.answer()) == (400, INVALID)
-    assert client.rest() == b""
+    assert outcome(client.read_answer()) == (200, SERVER_A)
+    assert outcome(client.read_answer()) == (400, INVALID)
+    assert client.read_rest() == b""
 
 
 @pytest.mark.parametrize("part", [b"", b"GET", get(b"a")[:-1], get(b"a") + b"GET /"])
 def test_half_a_head_and_no_more_is_no_request(part: bytes, client: Client) -> None:
     client.send(part)
-    client.send_no_more()
+    client.finish_sending()
 
     if get(b"a") in part:
-        assert outcome(client.answer()) == (200, SERVER_A)
-    assert client.rest() == b""
+        assert outcome(client.read_answer()) == (200, SERVER_A)
+    assert client.read_rest() == b""
 
 
 def test_a_byte_at_a_time_is_fast_enough(client: Client) -> None:
@@ -185,7 +185,7 @@ def test_a_byte_at_a_time_is_fast_enough(client: Client) -> None:
         client.send(bytes([byte]))
         time.sleep(0.001)
 
-    assert outcome(client.answer()) == (200, COMPARED)
+    assert outcome(client.read_answer()) == (200, COMPARED)
 
 
 @pytest.mark.parametrize("at", [1, 20, 60, 137, 160])
@@ -195,16 +195,16 @@ def test_a_request_may_come_in_two_parts(at: int, client: Client) -> None:
     time.sleep(0.02)
     client.send(sent[at:] + get(b"a"))
 
-    assert outcome(client.answer()) == (200, COMPARED)
-    assert outcome(client.answer()) == (200, SERVER_A)
+    assert outcome(client.read_answer()) == (200, COMPARED)
+    assert outcome(client.read_answer()) == (200, SERVER_A)
 
 
 def test_a_connection_takes_a_thousand_requests(client: Client) -> None:
     for _ in range(500):
         client.send(get(b"a"))
-        assert outcome(client.answer()) == (200, SERVER_A)
+        assert outcome(client.read_answer()) == (200, SERVER_A)
         client.send(compare(TWO))
-        assert outcome(client.answer()) == (200, COMPARED)
+        assert outcome(client.read_answer()) == (200, COMPARED)
 
 
 def test_a_client_that_leaves_early_harms_nobody(service: Service, client: Client) -> None:
@@ -213,4 +213,4 @@ def test_a_client_that_leaves_early_harms_nobody(service: Service, client: Clien
             impatient.send(part)
 
     client.send(get(b"a"))
-    assert outcome(client.answer()) == (200, SERVER_A)
+    assert outcome(client.read_answer()) == (200, SERVER_A)

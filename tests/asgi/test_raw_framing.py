@@ -7,9 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.exchanging import COMPARE, HOST, JSON, KEY, TWO, A, Expected, request, see
-from support.serving import Service
-from support.small_service import (
+from asgi.small_service import (
     ANSWERED,
     BROKEN,
     NO_SUCH_PATH,
@@ -18,6 +16,8 @@ from support.small_service import (
     UNAUTHORIZED,
     serving_small,
 )
+from support.http import COMPARE, HOST, JSON, KEY, TWO, A, Expected, check_answer, request
+from support.process import Service
 
 CHUNKED = b"Transfer-Encoding: chunked"
 CLOSE = {"connection": "close"}
@@ -199,4 +199,4 @@ TABLE = {**LINES, **HEADERS, **LENGTHS, **CHUNKS}
 
 @pytest.mark.parametrize(("sent", "expected"), TABLE.values(), ids=TABLE)
 def test_each_request_has_its_answer(sent: bytes, expected: Expected, service: Service) -> None:
-    see(service, sent, expected)
+    check_answer(service, sent, expected)

@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.exchanging import COMPARE, HOST, JSON, KEY, TWO, Expected, answer_to, request, see
-from support.serving import Service
-from support.small_service import (
+from asgi.small_service import (
     ANSWERED,
     BROKEN,
     NO_SUCH_PATH,
@@ -19,6 +17,18 @@ from support.small_service import (
     UNAUTHORIZED,
     serving_small,
 )
+from support.http import (
+    COMPARE,
+    HOST,
+    JSON,
+    KEY,
+    TWO,
+    Expected,
+    check_answer,
+    request,
+    send_request,
+)
+from support.process import Service
 
 PATH = b"/gateway/v1/servers/"
 GETTING, COMPARING = PATH + b"a", b"/gateway/v1/compare"
@@ -144,7 +154,7 @@ QUERIES = {
 
 
 def judge(service: Service, method: str, target: bytes, expected: Expected) -> None:
-    see(service, asked(method.encode(), target), expected)
+    check_answer(service, asked(method.encode(), target), expected)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +178,7 @@ def test_no_path_tells_anything_without_a_key(target: bytes, service: Service) -
     is_broken = PATHS.get(target) is BROKEN
 
     sent = request(b"GET %b HTTP/1.1" % target, HOST)
-    see(service, sent, BROKEN if is_broken else UNAUTHORIZED)
+    check_answer(service, sent, BROKEN if is_broken else UNAUTHORIZED)
 
 
 @pytest.mark.parametrize(("query", "expected"), QUERIES.items(), ids=lambda of: repr(of)[:50])
@@ -194,14 +204,14 @@ def test_a_network_id_is_asked_for_by_its_namespace(query: bytes, service: Servi
 def test_a_comparison_has_no_query(query: bytes, expected: Expected, service: Service) -> None:
     line = COMPARE.replace(COMPARING, COMPARING + query)
 
-    see(service, request(line, HOST, KEY, JSON, body=TWO), expected)
+    check_answer(service, request(line, HOST, KEY, JSON, body=TWO), expected)
 
 
 @pytest.mark.parametrize("target", [b"/healthz", b"/healthz?x=1", b"http://x/healthz"])
 def test_the_health_of_the_service_needs_no_key(target: bytes, service: Service) -> None:
-    answer = answer_to(service, request(b"GET %b HTTP/1.1" % target, HOST))
+    answer = send_request(service, request(b"GET %b HTTP/1.1" % target, HOST))
 
     assert answer.status == 200
     assert answer.json.keys() == {"status", "asOf", "root"}
     assert (answer.json["status"], answer.json["asOf"]) == ("ok", "2026-03-01T12:00:00.000Z")
-    see(service, request(b"HEAD %b HTTP/1.1" % target, HOST), Expected(200, answer.body))
+    check_answer(service, request(b"HEAD %b HTTP/1.1" % target, HOST), Expected(200, answer.body))

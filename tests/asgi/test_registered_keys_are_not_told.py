@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.exchanging import COMPARE, HOST, JSON, TWO, A, answer_to, request
-from support.log_entries import logged
-from support.serving import Service
-from support.small_service import access_text, serving_small
+from asgi.log_entries import logged
+from asgi.small_service import access_text, serving_small
+from support.http import COMPARE, HOST, JSON, TWO, A, request, send_request
+from support.process import Service
 
 REGISTERED = "correct-horse-battery-staple"
 """A key that a person has thought of; the access file has its digest."""
@@ -56,7 +56,7 @@ def test_percent_encoded(service: Service) -> None:
 
 
 def test_as_the_name_of_a_request(service: Service) -> None:
-    answer = answer_to(service, request(A, HOST, b"X-Request-Id: " + REGISTERED.encode()))
+    answer = send_request(service, request(A, HOST, b"X-Request-Id: " + REGISTERED.encode()))
 
     assert answer.headers["x-request-id"] != REGISTERED
     assert REGISTERED not in str(service.log())

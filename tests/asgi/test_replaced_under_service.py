@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from support.exchanging import HOST, Client, answer_to, compare, get, request
-from support.forging import change
-from support.log_entries import notices, notices_so_far
-from support.serving import Service, serving
-from support.small_service import SERVER_A, build_small
+from asgi.log_entries import notices, notices_so_far
+from asgi.small_service import SERVER_A, build_small
+from support.http import HOST, Client, compare, get, request, send_request
+from support.process import Service, serve
+from support.snapshots import change
 
 BOTH = b'{"servers":[{"identifier":"a","by":"id"},{"identifier":"x-a","by":"cfxId"}]}'
 """The server `a` compared with itself: an answer from two snapshots would show."""
@@ -43,7 +43,7 @@ def path(snapshots: dict[int, Path], tmp_path: Path) -> Path:
 
 @pytest.fixture
 def service(path: Path) -> Iterator[Service]:
-    with serving(path) as under_way:
+    with serve(path) as under_way:
         yield under_way
 
 
@@ -55,8 +55,8 @@ def renamed(new: Path, path: Path) -> None:
 
 def players(service: Service) -> int:
     """Return the players of the server `a`, which all answers agree on."""
-    current: int = answer_to(service, get(b"a")).json["data"]["players"]["current"]
-    results = answer_to(service, compare(BOTH)).json["data"]
+    current: int = send_request(service, get(b"a")).json["data"]["players"]["current"]
+    results = send_request(service, compare(BOTH)).json["data"]
     assert [result["currentPlayers"] for result in results] == [current] * 2
     assert [result["peakPlayers"] for result in results] == [current] * 2
     return current
@@ -72,7 +72,7 @@ def served(service: Service, of: int, *, seconds: float = 10) -> None:
 
 
 def _current(service: Service) -> int | None:
-    answer = answer_to(service, get(b"a"))
+    answer = send_request(service, get(b"a"))
     # Of a file that was written over even the old one may be told to be damaged.
     return answer.json["data"]["players"]["current"] if answer.status == 200 else None
 
@@ -96,11 +96,11 @@ def test_the_health_of_the_service_names_the_snapshot(
     service: Service, path: Path, snapshots: dict[int, Path]
 ) -> None:
     sent = request(b"GET /healthz HTTP/1.1", HOST)
-    before = answer_to(service, sent).json
+    before = send_request(service, sent).json
     renamed(snapshots[8], path)
     served(service, 8)
 
-    after = answer_to(service, sent).json
+    after = send_request(service, sent).json
     assert after["root"] != before["root"]
     assert notices(service, 1)[0]["root"] == after["root"]
 
@@ -110,11 +110,11 @@ def test_open_connections_see_the_new_snapshot_too(
 ) -> None:
     with Client(service) as client:
         client.send(get(b"a"))
-        assert client.answer().body == SERVER_A
+        assert client.read_answer().body == SERVER_A
         renamed(snapshots[8], path)
         served(service, 8)
         client.send(get(b"a"))
-        assert client.answer().json["data"]["players"]["current"] == 8
+        assert client.read_answer().json["data"]["players"]["current"] == 8
 
 
 def test_a_request_that_came_in_half_before_is_answered_whole(
@@ -126,7 +126,7 @@ def test_a_request_that_came_in_half_before_is_answered_whole(
         renamed(snapshots[8], path)
         served(service, 8)
         client.send(BOTH[-1:])
-        results = client.answer().json["data"]
+        results = client.read_answer().json["data"]
 
     assert [result["currentPlayers"] for result in results] == [8, 8]
 
@@ -149,7 +149,7 @@ def test_each_answer_under_way_is_of_one_snapshot(
         while not is_over.is_set():
             client.send(compare(BOTH) * 20)
             for _ in range(20):
-                answer = client.answer()
+                answer = client.read_answer()
                 assert answer.status == 200
                 figures = {(of["currentPlayers"], of["peakPlayers"]) for of in answer.json["data"]}
                 assert len(figures) == 1, figures
@@ -232,7 +232,7 @@ def lasting(
     """Serve a snapshot that takes all the turns, one after the other."""
     served = tmp_path_factory.mktemp("lasting") / "served.db"
     shutil.copy(snapshots[8], served)
-    with serving(served) as under_way:
+    with serve(served) as under_way:
         yield under_way, served
 
 
@@ -294,7 +294,7 @@ def test_a_link_may_be_turned_to_another_snapshot(
 ) -> None:
     link = tmp_path / "current.db"
     link.symlink_to(snapshots[6])
-    with serving(link) as service:
+    with serve(link) as service:
         assert players(service) == 6
         for of in (8, 6):
             link.with_name("next").symlink_to(snapshots[of])
@@ -307,7 +307,7 @@ def test_a_linked_directory_may_be_turned(snapshots: dict[int, Path], tmp_path: 
         (tmp_path / str(of)).mkdir()
         shutil.copy(snapshots[of], tmp_path / str(of) / "snapshot.db")
     (tmp_path / "current").symlink_to("6")
-    with serving(tmp_path / "current" / "snapshot.db") as service:
+    with serve(tmp_path / "current" / "snapshot.db") as service:
         assert players(service) == 6
         (tmp_path / "next").symlink_to("8")
         os.replace(tmp_path / "next", tmp_path / "current")
@@ -329,7 +329,7 @@ def test_a_path_is_the_one_it_was_wherever_the_service_was_started(
 ) -> None:
     shutil.copy(snapshots[6], tmp_path / "served.db")
     monkeypatch.chdir(tmp_path)
-    with serving("served.db") as service:
+    with serve("served.db") as service:
         assert players(service) == 6
         renamed(snapshots[8], tmp_path / "served.db")
         served(service, 8)

@@ -1,7 +1,7 @@
 """Heads that come in pieces, on a connection that goes on."""
 
-from support.exchanging import Client, get
-from support.small_service import serving_small
+from asgi.small_service import serving_small
+from support.http import Client, get
 
 LONG = b"X-Filler: " + b"x" * 12_000
 
@@ -12,4 +12,4 @@ def test_a_connection_with_many_long_heads_in_two_pieces_each_stays_open() -> No
         for _ in range(100):
             client.send(head[:100])
             client.send(head[100:])
-            assert client.answer().status == 200
+            assert client.read_answer().status == 200

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from asgi.small_service import COMPARED, SERVER_A, access_text, build_small
 from conftest import Ran, srvstat
-from support.exchanging import COMPARE, HEALTH, HOST, JSON, KEY, TWO, Client, compare, get, request
-from support.serving import Service, serving
-from support.small_service import COMPARED, SERVER_A, access_text, build_small
+from support.http import COMPARE, HEALTH, HOST, JSON, KEY, TWO, Client, compare, get, request
+from support.process import Service, serve
 
 ENDS = {signal.SIGTERM: 143, signal.SIGINT: 130}
 
@@ -25,7 +25,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def service(small: str) -> Iterator[Service]:
-    with serving(small) as under_way:
+    with serve(small) as under_way:
         yield under_way
 
 
@@ -71,9 +71,9 @@ def test_any_host_will_do_with_an_access_file(small: str, tmp_path: Path) -> Non
     access.write_text(access_text({"the-key": "all"}), encoding="utf-8")
 
     options = ("--access", str(access), "--host", "0.0.0.0")  # noqa: S104 - keys are asked for
-    with serving(small, *options) as service, Client(service) as client:
+    with serve(small, *options) as service, Client(service) as client:
         client.send(get(b"a"))
-        assert client.answer().status == 401
+        assert client.read_answer().status == 401
 
 
 def test_every_key_is_good_without_an_access_file_and_that_is_said(service: Service) -> None:
@@ -93,12 +93,12 @@ def test_a_port_that_is_taken_is_named(service: Service, small: str) -> None:
 def test_a_port_that_was_just_used_is_free_again(service: Service, small: str) -> None:
     with Client(service) as client:
         client.send(get(b"a"))
-        client.answer()
+        client.read_answer()
         service.stop()
 
-    with serving(small, "--port", str(service.port)) as again, Client(again) as client:
+    with serve(small, "--port", str(service.port)) as again, Client(again) as client:
         client.send(get(b"a"))
-        assert client.answer().body == SERVER_A
+        assert client.read_answer().body == SERVER_A
 
 
 def test_no_service_without_a_snapshot(tmp_path: Path) -> None:
@@ -161,14 +161,14 @@ def test_a_signal_ends_the_service_at_once_where_nobody_asks(
 ) -> None:
     with Client(service) as silent, Client(service) as idle, Client(service) as late:
         idle.send(get(b"a"))
-        idle.answer()
+        idle.read_answer()
         late.send(get(b"a")[:-2])
         began = time.monotonic()
 
         assert service.stop(number) == ENDS[number]
         assert time.monotonic() - began < 3
         for client in (silent, idle, late):
-            assert client.rest() == b""
+            assert client.read_rest() == b""
     assert service.log()[-1]["event"] == "stopped"
 
 
@@ -183,9 +183,9 @@ def test_a_signal_leaves_what_is_under_way_its_time(
         _wait_until_refused(service)
         client.send(TWO[-1:])
 
-        answer = client.answer()
+        answer = client.read_answer()
         assert (answer.status, answer.body) == (200, COMPARED)
-        assert client.rest() == b""
+        assert client.read_rest() == b""
         assert service.process.wait(timeout=5) == ENDS[number]
     assert [entry.get("status") for entry in service.log()] == [200, None]
 
@@ -202,9 +202,9 @@ def _wait_until_refused(service: Service) -> None:
 def test_requests_that_wait_their_turn_are_not_cut_in_the_middle(service: Service) -> None:
     with Client(service) as client:
         client.send(compare(TWO) * 200)
-        client.answer()
+        client.read_answer()
         service.process.send_signal(signal.SIGTERM)
-        rest = client.rest()
+        rest = client.read_rest()
 
     heads = rest.split(COMPARED)
     assert heads.pop() == b""
@@ -222,8 +222,8 @@ def test_half_a_request_holds_up_the_end_no_longer_than_its_deadline(service: Se
 
         assert service.stop() == 143
         assert time.monotonic() - began < 7
-        assert client.answer().status == 400
-        assert client.rest() == b""
+        assert client.read_answer().status == 400
+        assert client.read_rest() == b""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -241,11 +241,11 @@ def test_a_second_signal_ends_it_at_once(service: Service, number: int) -> None:
 
 def test_a_service_that_nobody_listens_to_goes_on(small: str) -> None:
     """Standard output holds a line or two, and whoever started the service may have gone."""
-    with serving(small) as service:
+    with serve(small) as service:
         assert service.process.stdout
         service.process.stdout.close()
         with Client(service) as client:
             client.send(HEALTH + get(b"a"))
-            assert [client.answer().status for _ in range(2)] == [200, 200]
+            assert [client.read_answer().status for _ in range(2)] == [200, 200]
         os.kill(service.process.pid, signal.SIGTERM)
         assert service.process.wait(timeout=5) == 143

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from asgi.small_service import COMPARED, SERVER_A, build_small
 from srvstat import operations
 from srvstat.asgi import app as asgi_app
 from srvstat.asgi.auth import Callers
@@ -21,8 +22,7 @@ from srvstat.asgi.room import Room
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.asgi.workers import WORKERS
 from srvstat.contract.requests import ServerReference
-from support.exchanging import TWO
-from support.small_service import COMPARED, SERVER_A, build_small
+from support.http import TWO
 
 
 class InProcess:

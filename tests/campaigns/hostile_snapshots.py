@@ -18,7 +18,7 @@ from srvstat.contract.requests import build_compare_request, build_server_refere
 from srvstat.render.comparison import comparison
 from srvstat.render.screen import Screen
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from support.forging import forge
+from support.snapshots import forge
 
 Question = Callable[[SnapshotFile], bytes | str]
 

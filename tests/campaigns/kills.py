@@ -14,7 +14,7 @@ from typing import NamedTuple
 from campaigns.build_directory import NOTHING, OLD, BuildDirectory
 from campaigns.campaign import Campaign, Result
 from srvstat.cli.main import main
-from support.signals import heard_signals
+from support.process import restore_signals
 
 MANY = 60_000
 """Observations of the build to kill: enough that it takes longer than Python's start-up."""
@@ -118,7 +118,7 @@ def _run_campaign(seed: int, count: int, draw_case: Callable[[random.Random], Ca
     counts: Counter[str] = Counter()
     failures: list[str] = []
     rng = random.Random(seed)
-    with tempfile.TemporaryDirectory() as root, heard_signals():
+    with tempfile.TemporaryDirectory() as root, restore_signals():
         builds = SignaledBuilds(root)
         for _ in range(count):
             case = draw_case(rng)

@@ -12,9 +12,10 @@ from campaigns.service_questions import (
     list_server_exchanges,
     read_resident_kib,
 )
-from support import clients
-from support.loads import Exchange, Load, Outcome, request, rotated
-from support.serving import Service, serving
+from support import load_client
+from support.http import HEALTH
+from support.load import Exchange, Load, Outcome, rotate
+from support.process import Service, serve
 
 FEW, MANY = 64, 1_000
 _SECONDS = {FEW: 20, MANY: 300}
@@ -32,13 +33,13 @@ _KIB_A_PERIOD = 400
 """Growth of memory allowed in a period: the memory pools of threads take a while to fill. A leak
 grows with the number of answers."""
 
-_OPEN = Exchange(request("/healthz"))
+_OPEN = Exchange(HEALTH)
 
 
 class _Crowd:
     """A group of clients and their results so far."""
 
-    def __init__(self, service: Service, client: clients.Client, count: int) -> None:
+    def __init__(self, service: Service, client: load_client.Client, count: int) -> None:
         self._service, self._client, self._count = service, client, count
         self._seconds = _SECONDS[FEW if count <= FEW else MANY] / _PARTS
         self.outcomes: list[Outcome] = []
@@ -46,7 +47,7 @@ class _Crowd:
 
     def ask(self, found: Sequence[Exchange], *, pause: float = 0.0) -> Outcome:
         """Let each client repeat all exchanges for one part of the run time."""
-        turns = rotated(found, self._count)
+        turns = rotate(found, self._count)
         load = Load(self._service.port, turns, self._seconds, pause=pause, first=_OPEN)
         outcome = self._client(load).result()
         self.outcomes.append(outcome)
@@ -81,8 +82,8 @@ def run(seed: int, count: int) -> Result:
     with (
         allow_descriptors(count),
         build_two_snapshots() as (snapshot, _),
-        serving(snapshot) as service,
-        clients.client() as client,
+        serve(snapshot) as service,
+        load_client.start_client() as client,
     ):
         crowd = _Crowd(service, client, count)
         all_requests = list_exchanges(snapshot, seed)

@@ -17,9 +17,9 @@ from typing import Any
 from campaigns.build_directory import MEMORY
 from campaigns.campaign import Campaign, Result
 from campaigns.service_questions import build_two_snapshots, count_descriptors, list_exchanges
-from support import clients
-from support.loads import Exchange, Load, dealt, rotated
-from support.serving import Service, serving
+from support import load_client
+from support.load import Exchange, Load, deal, rotate
+from support.process import Service, serve
 
 _SECONDS_EACH = 1.0
 _CLIENTS = 16
@@ -36,15 +36,15 @@ def run(seed: int, count: int) -> Result:
     with (
         build_two_snapshots() as snapshots,
         TemporaryDirectory(dir=MEMORY) as name,
-        clients.client() as client,
+        load_client.start_client() as client,
     ):
         path = Path(name, "served.db")
         shutil.copy(snapshots[0], path)
         both = [list_exchanges(snapshot, seed) for snapshot in snapshots]
         asked = [_merge_answers(*pair) for pair in zip(*both, strict=True)]
         assert sum(len({*one.bodies}) > 1 for one in asked) > len(asked) / _MIN_DIFFERENT
-        turns = rotated(asked, _CLIENTS)
-        with serving(path) as service:
+        turns = rotate(asked, _CLIENTS)
+        with serve(path) as service:
             served = _ServedPath(path, snapshots, both, service)
             before = count_descriptors(service.process.pid)
             asking = client(Load(service.port, turns, count * _SECONDS_EACH))
@@ -125,8 +125,8 @@ class _ServedPath:
         events = self._event_log.read()
         if len(events) != 1 or events[0]["event"] not in allowed:
             self.failures.append(f"{kind}, number {self.counts[kind]}: the log says {events}")
-        turns = dealt(self._answers[self._current], _CLIENTS)
-        outcome = clients.ask(Load(self._service.port, turns, 10, is_repeated=False))
+        turns = deal(self._answers[self._current], _CLIENTS)
+        outcome = load_client.run_load(Load(self._service.port, turns, 10, is_repeated=False))
         self.failures += [f"after {kind}: {failure}" for failure in outcome.failures()]
 
 

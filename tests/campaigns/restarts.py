@@ -13,11 +13,11 @@ from pathlib import Path
 from campaigns.campaign import Campaign, Result
 from campaigns.service_questions import build_two_snapshots, list_exchanges
 from srvstat.asgi.connection import ANSWER_SECONDS, BODY_SECONDS
-from support import clients
-from support.answers import answer_in
-from support.clients import Client
-from support.loads import Exchange, Load, Outcome, rotated
-from support.serving import Service, serving
+from support import load_client
+from support.http import split_answer
+from support.load import Exchange, Load, Outcome, rotate
+from support.load_client import Client
+from support.process import Service, serve
 
 _CLIENTS = 16
 _MAX_DELAY = 1.0
@@ -34,7 +34,7 @@ def run(seed: int, count: int) -> Result:
     counts: Counter[str] = Counter()
     failures: list[str] = []
     slowest = 0.0
-    with build_two_snapshots() as (snapshot, _), clients.client() as client:
+    with build_two_snapshots() as (snapshot, _), load_client.start_client() as client:
         asked = list_exchanges(snapshot, seed)
         for number in range(count):
             after = rng.random() * _MAX_DELAY
@@ -50,12 +50,12 @@ def _run_case(
     snapshot: Path, client: Client, asked: Sequence[Exchange], after: float
 ) -> tuple[Counter[str], float, list[str]]:
     """Stop a service `after` seconds; return counts, seconds until it ended, and problems."""
-    with serving(snapshot) as service, closing(service.open_connection()) as half:
+    with serve(snapshot) as service, closing(service.open_connection()) as half:
         exchange = next(
             one for one in asked if one.request.startswith(b"POST") and one.status == 200
         )
         half.sendall(exchange.request[:-10])
-        load = Load(service.port, rotated(asked, _CLIENTS), _MAX_DELAY + ANSWER_SECONDS)
+        load = Load(service.port, rotate(asked, _CLIENTS), _MAX_DELAY + ANSWER_SECONDS)
         asking = client(load)
         time.sleep(after)
         ended_at = time.monotonic()
@@ -86,11 +86,12 @@ def _finish_half_request(half: socket.socket, exchange: Exchange) -> list[str]:
             received += part
     except OSError as error:
         return [f"half request: {error}"]
-    answer = answer_in(received, is_head=False)
-    if answer is None:
+    found = split_answer(received, is_head=False)
+    if found is None:
         return [f"half request: closed after {len(received)} bytes of an answer"]
-    wrong = exchange.wrong_with(answer.status, answer.body)
-    return [f"half request: {wrong}"] if wrong else []
+    answer, _ = found
+    problem = exchange.find_problem(answer.status, answer.body)
+    return [f"half request: {problem}"] if problem else []
 
 
 def _check_outcome(outcome: Outcome, ended_at: float) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from campaigns.campaign import Campaign, Result
 from srvstat.contract.errors import ApiError, InvalidRequestError
-from support.serving import serving
+from support.process import serve
 
 _DOCUMENT = Path(__file__).parents[2] / "src" / "srvstat" / "contract" / "openapi.json"
 _KEY = "a-good-key"
@@ -61,7 +61,7 @@ def run(seed: int, count: int) -> Result:
         access = directory / "access.toml"
         access.write_text(_ACCESS, encoding="utf-8")
         snapshot = directory / "demo" / "snapshot.db"
-        with serving(snapshot, "--access", str(access)) as service:
+        with serve(snapshot, "--access", str(access)) as service:
             found = _send_requests(service.url, seed, count, directory)
             service.stop()  # completes its log
             log = service.log()

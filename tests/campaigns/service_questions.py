@@ -16,7 +16,8 @@ from campaigns.small_snapshots import HIDDEN, PUBLISHED, build_small_snapshot
 from conftest import srvstat
 from srvstat.contract.errors import ApiError
 from srvstat.contract.ranges import DAYS
-from support.loads import Exchange, request
+from support.http import compare, request_target
+from support.load import Exchange
 
 COMPARE = "/gateway/v1/compare"
 SERVERS = "/gateway/v1/servers"
@@ -62,7 +63,7 @@ def answer_comparisons(snapshot: Path, bodies: Sequence[bytes]) -> Iterator[Exch
     arguments = ("compare", "--batch", "-", "--snapshot", str(snapshot))
     answered = srvstat(*arguments, stdin=b"".join(body + b"\n" for body in bodies))
     for body, answer in zip(bodies, answered.stdout.splitlines(), strict=True):
-        yield Exchange(request(COMPARE, method="POST", body=body), _find_status(answer), (answer,))
+        yield Exchange(compare(body), _find_status(answer), (answer,))
 
 
 def _draw_body(rng: Random, length: str) -> bytes:
@@ -88,8 +89,8 @@ def _answer_gets(snapshot: Path) -> Iterator[Exchange]:
         arguments = ("get", name, "--by", by, "--json", "--snapshot", str(snapshot))
         answer = srvstat(*arguments).stdout.removesuffix(b"\n")
         target = f"{SERVERS}/{quote(name)}?by={by}"
-        yield Exchange(request(target), _find_status(answer), (answer,))
-        yield Exchange(request(target, method="HEAD"), _find_status(answer), (b"",))
+        yield Exchange(request_target(target), _find_status(answer), (answer,))
+        yield Exchange(request_target(target, method="HEAD"), _find_status(answer), (b"",))
 
 
 def _find_status(answer: bytes) -> int:

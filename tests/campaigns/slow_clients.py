@@ -14,15 +14,16 @@ from typing import NamedTuple
 
 from campaigns.build_directory import MEMORY
 from campaigns.campaign import Campaign, Result
-from campaigns.service_questions import COMPARE, SERVERS, allow_descriptors, answer_comparisons
+from campaigns.service_questions import allow_descriptors, answer_comparisons
 from conftest import AS_OF, DAY, csv, ndjson, server
 from srvstat.asgi.connection import ANSWER_SECONDS, BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS
 from srvstat.contract.ranges import DAYS
 from srvstat.snapshot.write.build import build
 from srvstat.sources.source import Source
-from support import clients
-from support.loads import Exchange, Load, request, rotated
-from support.serving import Service, serving
+from support import load_client
+from support.http import compare, get
+from support.load import Exchange, Load, rotate
+from support.process import Service, serve
 
 FEW, MANY = 200, 1_000
 _LONG_SECONDS = 120.0
@@ -43,8 +44,8 @@ _DEAF_EVERY = 20
 """One in this many connections never reads."""
 _TICK = 0.1
 
-_HEAD = request(COMPARE, method="POST", body=b"x" * 1000).partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
-_GET = request(f"{SERVERS}/long")
+_HEAD = compare(b"x" * 1000).partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+_GET = get(b"long")
 _LONG_TEXT = "x" * 900_000
 """A few answers of this length fill the system's buffers for a client that never reads."""
 
@@ -67,7 +68,7 @@ _KINDS: tuple[_Kind, ...] = (
     _Kind("trickling heads", b"GET /healthz", b"x" * 1000, HEAD_SECONDS),
     _Kind("trickling bodies", _HEAD, b"x" * 1000, BODY_SECONDS),
     _Kind("without a body", _HEAD, b"", BODY_SECONDS),
-    _Kind("idle", request(f"{SERVERS}/a"), b"", IDLE_SECONDS),
+    _Kind("idle", get(b"a"), b"", IDLE_SECONDS),
     _Kind("deaf", _GET * 20, b"x" * 1000, ANSWER_SECONDS, reads=False),
 )
 
@@ -178,10 +179,10 @@ def run(seed: int, count: int) -> Result:
     with (
         allow_descriptors(2 * count),
         _build_snapshot() as snapshot,
-        serving(snapshot) as service,
-        clients.client() as client,
+        serve(snapshot) as service,
+        load_client.start_client() as client,
     ):
-        turns = rotated(_list_good_exchanges(snapshot, seed), _GOOD_CLIENTS)
+        turns = rotate(_list_good_exchanges(snapshot, seed), _GOOD_CLIENTS)
         client(Load(service.port, turns, 0.5)).result()  # warm
         asked = client(Load(service.port, turns, seconds, pause=_PAUSE))
         crowd = _Crowd(service, count, time.monotonic() + (seconds if count > FEW else 0))

@@ -12,7 +12,7 @@ from campaigns.campaign import Result
 from campaigns.foreign_text import draw_text
 from campaigns.text_checks import HARMLESS, find_text_fault, remove_colors
 from conftest import AS_OF, csv, ndjson, server, srvstat
-from support.terminal import srvstat_in_terminal
+from support.process import run_srvstat_in_terminal
 
 _WIDTHS = cycle((20, 40, 60, 80, 140))
 _COLORS = cycle(({"NO_COLOR": ""}, {"NO_COLOR": "1"}, {"LC_ALL": "C"}))
@@ -82,7 +82,7 @@ def _list_commands(rng: Random) -> list[tuple[list[str], int]]:
 def _find_fault(arguments: list[str], expected: int, directory: str) -> str | None:
     width = next(_WIDTHS)
     env = next(_COLORS)
-    exit_code, shown = srvstat_in_terminal(*arguments, columns=width, env=env, cwd=directory)
+    exit_code, shown = run_srvstat_in_terminal(*arguments, columns=width, env=env, cwd=directory)
     if exit_code != expected:
         return f"exit code {exit_code}: {shown}"
     if "--json" in arguments:

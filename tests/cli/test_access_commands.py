@@ -15,7 +15,7 @@ import pytest
 
 from conftest import Cli, srvstat
 from srvstat.access import read_access
-from support.access_files import PLANS, key_table
+from support.access import PLANS, key_table
 
 INVALID = b'{"error":{"code":"INVALID_REQUEST","message":"Invalid request"}}\n'
 FORBIDDEN = (

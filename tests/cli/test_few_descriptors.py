@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.building import WEEK
+from support.snapshots import WEEK
 
 SRVSTAT = [sys.executable, "-m", "srvstat"]
 STANDARD, NEEDED = 3, 16

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conftest import srvstat
-from support.building import WEEK
-from support.terminal import run_in_terminal
+from support.process import run_in_terminal
+from support.snapshots import WEEK
 
 # The process ends itself, so it tells what it has imported just before.
 SCRIPT = """

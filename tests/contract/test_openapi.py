@@ -10,6 +10,7 @@ import jsonschema_rs
 import pytest
 
 from campaigns.request_bodies import draw_body
+from contract.openapi_parts import DOCUMENT, OPERATIONS, SCHEMAS, parts, resolved, validator
 from openapi.examples import COMPARISONS, HEALTH, SERVER, SERVER_IDENTIFIER
 from openapi.texts import MODELS
 from srvstat.contract import wire
@@ -23,7 +24,6 @@ from srvstat.contract.requests import (
 from srvstat.contract.responses import ErrorResponse, HealthResponse
 from srvstat.operations import compare, get_server
 from srvstat.snapshot.read.reader import open_file
-from support.openapi_parts import DOCUMENT, OPERATIONS, SCHEMAS, parts, resolved, validator
 
 OF_THE_CONTRACT = ("getServer", "headServer", "compareServers")
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from support.openapi_parts import DOCUMENT, OPERATIONS, SCHEMAS, parts, validator
+from contract.openapi_parts import DOCUMENT, OPERATIONS, SCHEMAS, parts, validator
 
 
 def types(part: dict[str, Any]) -> list[str]:

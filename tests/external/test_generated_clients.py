@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from conftest import AS_OF, DAY, ROOT, csv, ndjson, server, srvstat
-from support.serving import serving
+from support.process import serve
 
 pytestmark = pytest.mark.external
 
@@ -124,7 +124,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     sources = ("--servers", "servers.ndjson", "--observations", "rows.csv")
     ran = srvstat("snapshot", "build", "snapshot.db", *sources, cwd=directory)
     assert ran.exit_code == 0, ran.stderr
-    with serving(directory / "snapshot.db") as service:
+    with serve(directory / "snapshot.db") as service:
         yield service.url
 
 

@@ -13,7 +13,7 @@ from conftest import Cli
 from srvstat.contract.errors import OutputError, UsageError
 from srvstat.files.atomic_write import atomic_write
 from srvstat.files.drafts import sweep_drafts
-from support.building import COMMAND, WEEK, content
+from support.snapshots import COMMAND, WEEK, read_directory
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -31,34 +31,38 @@ def publish(target: str, text: str = "new", *, overwrite: bool = True) -> None:
 
 
 def test_what_dead_builds_of_a_target_left_is_removed_before_the_next_begins(here: Path) -> None:
-    before = content(here)
+    before = read_directory(here)
     for number in range(3):
         Path(f".out.db.srvstat-{number}{LEFT[1:]}").write_bytes(b"left")
 
     with atomic_write("out.db", overwrite=True) as draft:
-        assert content(here).keys() - before.keys() == {os.path.basename(draft)}
+        assert read_directory(here).keys() - before.keys() == {os.path.basename(draft)}
 
 
 def test_the_draft_of_a_living_build_stays(here: Path) -> None:
-    before = content(here)
+    before = read_directory(here)
 
     with atomic_write("out.db", overwrite=True) as draft:
         Path(draft).write_bytes(b"first")
         publish("out.db", "second")
-        assert content(here) == {**before, "out.db": b"second", os.path.basename(draft): b"first"}
+        assert read_directory(here) == {
+            **before,
+            "out.db": b"second",
+            os.path.basename(draft): b"first",
+        }
 
-    assert content(here) == {**before, "out.db": b"first"}
+    assert read_directory(here) == {**before, "out.db": b"first"}
 
 
 def test_a_killed_build_that_had_given_its_file_the_name_leaves_it_whole(here: Path) -> None:
     # Without --overwrite the draft is linked: for a moment the file has two names.
-    before = content(here)
+    before = read_directory(here)
     Path("out.db").write_bytes(b"new")
     os.link("out.db", f".out.db.srvstat-{LEFT}")
 
     sweep_drafts(os.path.realpath("out.db"))
 
-    assert content(here) == {**before, "out.db": b"new"}
+    assert read_directory(here) == {**before, "out.db": b"new"}
 
 
 def test_whatever_has_not_the_name_of_a_draft_of_this_target_stays(here: Path) -> None:
@@ -76,11 +80,11 @@ def test_whatever_has_not_the_name_of_a_draft_of_this_target_stays(here: Path) -
     ]
     for name in names:
         Path(name).write_bytes(b"left")
-    before = content(here)
+    before = read_directory(here)
 
     publish("out.db")
 
-    assert content(here) == {**before, "out.db": b"new"}
+    assert read_directory(here) == {**before, "out.db": b"new"}
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("week.csv", path)])
@@ -88,11 +92,11 @@ def test_what_is_no_regular_file_stays_whatever_its_name(
     make: Callable[[str], None], here: Path
 ) -> None:
     make(f".out.db.srvstat-{LEFT}")
-    before = content(here)
+    before = read_directory(here)
 
     publish("out.db")
 
-    assert content(here) == {**before, "out.db": b"new"}
+    assert read_directory(here) == {**before, "out.db": b"new"}
 
 
 def test_a_draft_is_looked_for_where_a_symbolic_link_leads(here: Path) -> None:
@@ -104,43 +108,43 @@ def test_a_draft_is_looked_for_where_a_symbolic_link_leads(here: Path) -> None:
 
     publish("out.db", overwrite=False)
 
-    assert content(here / "elsewhere") == {"target.db": b"new"}
+    assert read_directory(here / "elsewhere") == {"target.db": b"new"}
     assert Path("out.db").is_symlink()
-    assert left[1] in content(here)
+    assert left[1] in read_directory(here)
 
 
 def test_the_drafts_of_the_rejects_are_removed_too(here: Path, cli: Cli) -> None:
-    before = content(here)
+    before = read_directory(here)
     Path(f".rejects.ndjson.srvstat-{LEFT}").write_bytes(b"left")
 
     assert cli(*WEEK, "--rejects", "rejects.ndjson").exit_code == 0
 
-    assert content(here).keys() - before.keys() == {"out.db", "rejects.ndjson"}
+    assert read_directory(here).keys() - before.keys() == {"out.db", "rejects.ndjson"}
 
 
 def test_who_only_reads_or_is_refused_removes_nothing(here: Path, cli: Cli) -> None:
     assert cli(*WEEK).exit_code == 0
     Path(f".out.db.srvstat-{LEFT}").write_bytes(b"left")
-    before = content(here)
+    before = read_directory(here)
 
     assert cli("snapshot", "info", "out.db").exit_code == 0
     assert cli("get", "a", "-s", "out.db").exit_code == 0
     assert cli(*WEEK).exit_code == 2
     assert cli(*COMMAND, "--nonsense").exit_code == 2
 
-    assert content(here) == before
+    assert read_directory(here) == before
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "ä" * 127, "夜" * 85, "\U0001f319" * 63])
 def test_a_name_may_be_as_long_as_the_file_system_allows(name: str, here: Path) -> None:
-    before = content(here)
+    before = read_directory(here)
     with atomic_write("out.db", overwrite=True) as draft:
         beginning, ending = os.path.basename(draft).split("out.db")
     Path(f"{beginning}{name[:50]}{ending}").write_bytes(b"left")
 
     publish(name)
 
-    assert content(here) == {**before, name: b"new", "out.db": b""}
+    assert read_directory(here) == {**before, name: b"new", "out.db": b""}
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL])
@@ -152,18 +156,18 @@ def test_a_file_system_without_locks_is_built_on_and_never_swept(
 
     monkeypatch.setattr(fcntl, "flock", refused)
     Path(f".out.db.srvstat-{LEFT}").write_bytes(b"left")
-    before = content(here)
+    before = read_directory(here)
 
     publish("out.db")
 
-    assert content(here) == {**before, "out.db": b"new"}
+    assert read_directory(here) == {**before, "out.db": b"new"}
 
 
 @pytest.mark.parametrize("holds_it", [True, False])
 def test_a_draft_that_another_build_sweeps_before_it_is_locked_is_made_anew(
     holds_it: bool, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = content(here)
+    before = read_directory(here)
     lock = fcntl.flock
     swept: list[str] = []
 
@@ -171,7 +175,7 @@ def test_a_draft_that_another_build_sweeps_before_it_is_locked_is_made_anew(
         """Lock, but the first draft only while the other build removes it, or just after."""
         if swept:
             return lock(descriptor, operation)
-        swept.extend(content(here).keys() - before.keys())
+        swept.extend(read_directory(here).keys() - before.keys())
         sweeping = os.open(swept[0], os.O_RDWR)
         lock(sweeping, operation)
         try:
@@ -187,7 +191,7 @@ def test_a_draft_that_another_build_sweeps_before_it_is_locked_is_made_anew(
     publish("out.db")
 
     assert len(swept) == 1
-    assert content(here) == {**before, "out.db": b"new"}
+    assert read_directory(here) == {**before, "out.db": b"new"}
 
 
 def publish_often(target: str, writer: str, rounds: int) -> None:
@@ -196,7 +200,7 @@ def publish_often(target: str, writer: str, rounds: int) -> None:
 
 
 def test_builds_that_sweep_all_the_time_remove_no_living_draft(here: Path) -> None:
-    before = content(here)
+    before = read_directory(here)
     context = multiprocessing.get_context("fork")
     writers = [
         context.Process(target=publish_often, args=("out.db", writer, 150)) for writer in "abcd"
@@ -207,7 +211,7 @@ def test_builds_that_sweep_all_the_time_remove_no_living_draft(here: Path) -> No
         process.join()
 
     assert [process.exitcode for process in writers] == [0] * 4
-    assert content(here).keys() - before.keys() == {"out.db"}
+    assert read_directory(here).keys() - before.keys() == {"out.db"}
     words = Path("out.db").read_text(encoding="utf-8").split()
     assert (len(words), len(set(words))) == (1000, 1)
 
@@ -224,7 +228,7 @@ def test_a_file_system_without_hard_links_needs_overwrite(
     number: int, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "link", refusing(number))
-    before = content(here)
+    before = read_directory(here)
 
     with pytest.raises(OutputError) as refused:
         publish("out.db", overwrite=False)
@@ -233,30 +237,30 @@ def test_a_file_system_without_hard_links_needs_overwrite(
         "out.db: this file system has no hard links, by which a new file never replaces another;"
         " --overwrite needs none"
     )
-    assert content(here) == before
+    assert read_directory(here) == before
 
     publish("out.db")
-    assert content(here) == {**before, "out.db": b"new"}
+    assert read_directory(here) == {**before, "out.db": b"new"}
 
 
 def test_a_link_that_fails_says_why(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "link", refusing(errno.ENOSPC))
-    before = content(here)
+    before = read_directory(here)
 
     with pytest.raises(OutputError) as refused:
         publish("out.db", overwrite=False)
 
     assert refused.value.reason == "out.db: No space left on device"
-    assert content(here) == before
+    assert read_directory(here) == before
 
 
 def test_a_file_that_appears_while_another_is_written_stays(here: Path) -> None:
-    before = content(here)
+    before = read_directory(here)
 
     with pytest.raises(UsageError), atomic_write("out.db", overwrite=False):
         Path("out.db").write_bytes(b"other")
 
-    assert content(here) == {**before, "out.db": b"other"}
+    assert read_directory(here) == {**before, "out.db": b"other"}
 
 
 def test_what_no_file_can_be_called_is_refused() -> None:
@@ -281,4 +285,4 @@ def test_a_directory_that_may_not_be_written_and_read_is_refused_at_the_start(
     os.chmod("closed", 0o700)
     assert (ran.exit_code, ran.stdout) == (4, b"")
     assert ran.stderr == "error: closed/out.db: Permission denied\n"
-    assert content(here / "closed") == {"out.db": b"old"}
+    assert read_directory(here / "closed") == {"out.db": b"old"}

@@ -14,7 +14,7 @@ from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResu
 from srvstat.documents.views import ComparisonView, ServerView
 from srvstat.render.comparison import comparison
 from srvstat.render.screen import Screen
-from support.terminal import srvstat_in_terminal
+from support.process import run_srvstat_in_terminal
 
 HOUR = DAY // 24
 BAR = "│"
@@ -112,7 +112,7 @@ def test_a_table_needs_80_columns_and_cards_align_below(build: Build) -> None:
         ],
     )
     for columns in (40, 60, 79):
-        _, shown = srvstat_in_terminal("compare", "a", "b", "-s", path, columns=columns)
+        _, shown = run_srvstat_in_terminal("compare", "a", "b", "-s", path, columns=columns)
         first, second = (
             [
                 (found["name"], *found.span())
@@ -123,7 +123,7 @@ def test_a_table_needs_80_columns_and_cards_align_below(build: Build) -> None:
         )
         assert len(first) == 6
         assert first == second
-    _, shown = srvstat_in_terminal("compare", "a", "b", "-s", path, columns=80)
+    _, shown = run_srvstat_in_terminal("compare", "a", "b", "-s", path, columns=80)
     assert shown.startswith("server ")
 
 
@@ -175,7 +175,9 @@ def test_ascii_growth_has_an_arrow_of_two(build: Build) -> None:
     path = build([server("a"), server("b")], [("a", AS_OF - HOUR, 2), ("a", AS_OF, 78)])
     for columns in (60, 80, 140):
         env = {"LC_ALL": "C", "TERM": "dumb"}
-        _, shown = srvstat_in_terminal("compare", "a", "b", "-s", path, columns=columns, env=env)
+        _, shown = run_srvstat_in_terminal(
+            "compare", "a", "b", "-s", path, columns=columns, env=env
+        )
         assert "  2 -> 78" in shown
         assert shown.isascii()
 
@@ -250,7 +252,7 @@ def test_an_identifier_equal_to_another_name_is_shown_once(build: Build) -> None
         [("all", AS_OF, 1)],
     )
     for columns in (60, 80, 140):
-        _, shown = srvstat_in_terminal(
+        _, shown = run_srvstat_in_terminal(
             "compare", "all", "host", "twice", long, "-s", path, columns=columns
         )
         listed = shown[: shown.index("window ")]
@@ -262,7 +264,7 @@ def test_notes_wrap_between_words(build: Build, cli: Cli) -> None:
     path = build([server("a"), server("b")], [("a", AS_OF, 1)])
     whole = cli("compare", "a", "b", "-s", path, "--table").stdout.decode()
     for columns in (45, 60, 80, 100):
-        _, shown = srvstat_in_terminal("compare", "a", "b", "-s", path, columns=columns)
+        _, shown = run_srvstat_in_terminal("compare", "a", "b", "-s", path, columns=columns)
         notes = shown[shown.index("window ") :]
         assert notes.split() == whole[whole.index("window ") :].split()
 

@@ -1,7 +1,7 @@
 """The table of one server."""
 
 from conftest import AS_OF, DAY, Build, Cli, server
-from support.terminal import srvstat_in_terminal
+from support.process import run_srvstat_in_terminal
 
 
 def test_a_description_keeps_its_line_breaks_and_nothing_else(build: Build, cli: Cli) -> None:
@@ -44,7 +44,7 @@ def test_a_server_says_when_it_was_last_seen(build: Build, cli: Cli) -> None:
 
 def test_with_another_instant_players_are_said_to_be_the_snapshots(build: Build) -> None:
     path = build([server("a", players={"current": 3, "max": 9})], [("a", AS_OF, 1)])
-    _, shown = srvstat_in_terminal("get", "a", "-s", path, "--at", "2026-01-22T12:00Z")
+    _, shown = run_srvstat_in_terminal("get", "a", "-s", path, "--at", "2026-01-22T12:00Z")
 
     assert "3 of 9, as of the snapshot\n" in shown
     assert "as of               2026-01-22 12:00:00 UTC\n" in shown

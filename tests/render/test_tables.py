@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from conftest import AS_OF, ROOT, Build, Cli, server
-from support.terminal import srvstat_in_terminal
+from support.process import run_srvstat_in_terminal
 
 GOLD = ROOT / "tests" / "gold"
 
@@ -41,7 +41,7 @@ def same_as_gold(name: str, text: str) -> None:
 def test_a_table_fits_the_terminal_and_looks_as_it_should(
     case: str, columns: int, demo_snapshot: str
 ) -> None:
-    code, shown = srvstat_in_terminal(
+    code, shown = run_srvstat_in_terminal(
         *CASES[case], columns=columns, env={"SRVSTAT_SNAPSHOT": demo_snapshot}
     )
 
@@ -62,7 +62,7 @@ def test_a_pipe_gets_the_natural_width(
 
 def test_the_c_locale_gets_ascii_alone(demo_snapshot: str) -> None:
     env = {"SRVSTAT_SNAPSHOT": demo_snapshot, "LC_ALL": "C"}
-    code, shown = srvstat_in_terminal(*CASES["compare"], columns=80, env=env)
+    code, shown = run_srvstat_in_terminal(*CASES["compare"], columns=80, env=env)
 
     assert (code, shown.isascii()) == (0, True)
     same_as_gold("compare-80-c-locale", shown)
@@ -71,7 +71,7 @@ def test_the_c_locale_gets_ascii_alone(demo_snapshot: str) -> None:
 @pytest.mark.parametrize("width", ["0", "", "x", "-5"])
 def test_columns_of_nothing_still_show_a_table(width: str, demo_snapshot: str) -> None:
     env = {"SRVSTAT_SNAPSHOT": demo_snapshot, "COLUMNS": width}
-    code, shown = srvstat_in_terminal(*CASES["compare"], columns=80, env=env)
+    code, shown = run_srvstat_in_terminal(*CASES["compare"], columns=80, env=env)
 
     assert code == 0
     same_as_gold("compare-80", shown)
@@ -83,7 +83,7 @@ def test_the_narrowest_terminal_loses_no_identifier(columns: int, build: Build) 
     path = build(
         [server(long, cfxId="x"), server("b", hostname=HOSTILE)], [("b", AS_OF, 2**53 - 1)]
     )
-    code, shown = srvstat_in_terminal("compare", long, "b", "-s", path, columns=columns)
+    code, shown = run_srvstat_in_terminal("compare", long, "b", "-s", path, columns=columns)
 
     assert code == 0
     assert long in shown.replace("\n", "")
@@ -92,7 +92,7 @@ def test_the_narrowest_terminal_loses_no_identifier(columns: int, build: Build) 
 
 def test_the_narrowest_terminal_shows_every_field_of_a_server(demo_snapshot: str) -> None:
     env = {"SRVSTAT_SNAPSHOT": demo_snapshot}
-    _, shown = srvstat_in_terminal("get", "harbor-city", columns=20, env=env)
+    _, shown = run_srvstat_in_terminal("get", "harbor-city", columns=20, env=env)
 
     assert "id\nharbor-city\n" in shown
 
@@ -110,7 +110,7 @@ def test_the_narrowest_terminal_shows_every_field_of_a_server(demo_snapshot: str
 def test_colours_follow_the_environment(
     env: dict[str, str], is_colored: bool, demo_snapshot: str
 ) -> None:
-    _, shown = srvstat_in_terminal(
+    _, shown = run_srvstat_in_terminal(
         *CASES["compare"], env={"SRVSTAT_SNAPSHOT": demo_snapshot, **env}
     )
 
@@ -144,7 +144,7 @@ def test_two_long_identifiers_stand_on_two_lines(build: Build) -> None:
         [server(UUIDS[0], cfxId=UUIDS[1]), server(UUIDS[1], cfxId=UUIDS[0])], [(UUIDS[0], AS_OF, 1)]
     )
     for columns in (60, 100):
-        _, shown = srvstat_in_terminal("compare", *UUIDS, "-s", path, columns=columns)
+        _, shown = run_srvstat_in_terminal("compare", *UUIDS, "-s", path, columns=columns)
         lines = [line[: len(UUIDS[0]) + 2].strip() for line in shown.split("\n")]
         assert lines.count(UUIDS[0]) == lines.count(UUIDS[1]) == 2
 
@@ -177,7 +177,7 @@ def test_counts_whose_sum_no_integer_holds_still_have_a_course(build: Build, cli
 
 def test_json_on_a_terminal_cannot_drive_it(build: Build, cli: Cli) -> None:
     path = build([server("a", hostname="\x9b2J\u202e\u2028\x7f\U000e0041é")], [("a", AS_OF, 1)])
-    _, shown = srvstat_in_terminal("get", "a", "-s", path, "--json", columns=200)
+    _, shown = run_srvstat_in_terminal("get", "a", "-s", path, "--json", columns=200)
     piped = cli("get", "a", "-s", path, "--json").stdout.decode()
 
     assert r'"hostname":"\u009b2J\u202e\u2028\u007f\udb40\udc41é"' in shown.replace("\n", "")
@@ -188,8 +188,8 @@ def test_a_terminal_gets_a_table_and_a_flag_decides_otherwise(
     demo_snapshot: str, tmp_path: Path
 ) -> None:
     env = {"SRVSTAT_SNAPSHOT": demo_snapshot}
-    _, table = srvstat_in_terminal("get", "harbor-city", env=env, cwd=tmp_path)
-    _, json = srvstat_in_terminal("get", "harbor-city", "--json", env=env, cwd=tmp_path)
+    _, table = run_srvstat_in_terminal("get", "harbor-city", env=env, cwd=tmp_path)
+    _, json = run_srvstat_in_terminal("get", "harbor-city", "--json", env=env, cwd=tmp_path)
 
     assert table.startswith("Harbor City Roleplay\n")
     assert json.startswith('{"data":{"id":"harbor-city",')

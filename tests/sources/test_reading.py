@@ -14,7 +14,7 @@ import pytest
 from conftest import AS_OF, Ran, csv, ndjson, server, srvstat
 from srvstat.contract.errors import SourceError
 from srvstat.sources.source import Source
-from support.building import COMMAND
+from support.snapshots import COMMAND
 
 CHANGED = "changed while it was read; run again once nothing writes to it"
 TEXT = b"".join(b"line %d\n" % number for number in range(60_000))

@@ -12,6 +12,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, server
+from snapshot.described import described_bands, described_rows, packed, stored_rows
+from snapshot.observed import LARGEST, Observed, days_of_values
+from snapshot.server_rows import server_of
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.bands import (
@@ -27,9 +30,6 @@ from srvstat.snapshot.format.bands import (
 from srvstat.snapshot.format.digest import row_digest
 from srvstat.snapshot.read.reader import open_file
 from srvstat.stats import compute_statistics
-from support.described import described_bands, described_rows, packed, stored_rows
-from support.observed import LARGEST, Observed, days_of_values
-from support.server_rows import server_of
 
 KEY = 7
 

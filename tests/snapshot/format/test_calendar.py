@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import DAY, Build, server
+from snapshot.server_rows import server_of
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.calendar import (
@@ -27,7 +28,6 @@ from srvstat.snapshot.format.calendar import (
 from srvstat.snapshot.format.digest import row_digest
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import open_file
-from support.server_rows import server_of
 
 KEY = 7
 MOST_DAYS = 2_932_896

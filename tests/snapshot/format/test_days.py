@@ -8,6 +8,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY
+from snapshot.observed import LARGEST, Observed, days_of_values, few_values, many_values, windows
 from srvstat.contract.ranges import Window
 from srvstat.snapshot.format.bands import BANDS_A_SERVER, Members, divide_into_bands, number_values
 from srvstat.snapshot.format.days import (
@@ -20,7 +21,6 @@ from srvstat.snapshot.format.days import (
 from srvstat.snapshot.format.derive import derive
 from srvstat.snapshot.format.rows import Day
 from srvstat.stats import Growth, Statistics, compute_ranking_statistics, compute_statistics
-from support.observed import LARGEST, Observed, days_of_values, few_values, many_values, windows
 
 KEY = 7
 NOTHING = Statistics(0, None, None, None, None, Growth(None, None))

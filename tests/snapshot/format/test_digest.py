@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from snapshot.server_rows import server_of
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.snapshot.format.digest import (
     DIGEST_BYTES,
@@ -23,7 +24,6 @@ from srvstat.snapshot.format.digest import (
     seal,
 )
 from srvstat.snapshot.format.rows import FileRow, ServerRow
-from support.server_rows import server_of
 
 LEAST, MOST = -(2**63), 2**63 - 1
 TEXTS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=5)

@@ -14,7 +14,7 @@ from srvstat.contract.errors import OutputError
 from srvstat.snapshot.format.digest import row_digest, seal
 from srvstat.snapshot.format.rows import FileRow
 from srvstat.snapshot.read.verify import check_draft
-from support.forging import forge
+from support.snapshots import forge
 
 BUILD_ONE = "build one with `srvstat snapshot build`"
 COMPARE = ("compare", "harbor-city", "old-guard")

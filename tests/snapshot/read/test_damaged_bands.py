@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server, srvstat
-from support.forging import change, forge
+from support.snapshots import change, forge
 
 RANGES = ("24h", "7d", "30d", "90d", "1y")
 MOMENTS = (AS_OF, AS_OF - 50 * DAY, AS_OF - 110 * DAY - DAY // 2, AS_OF - 200 * DAY)

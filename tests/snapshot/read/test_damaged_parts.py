@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from support.forging import change, forge
 from support.opening import COMMANDS, FILE_ROW, damaged
+from support.snapshots import change, forge
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import DAY, Build, Cli, server
 from srvstat.contract.instants import LATEST
 from srvstat.snapshot.format.schema import schema
-from support.forging import forge
+from support.snapshots import forge
 
 EXTREMES = (-1, -(2**63), 2**63 - 1, LATEST + 1)
 QUESTIONS = (

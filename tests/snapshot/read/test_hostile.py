@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from campaigns.small_snapshots import PUBLISHED, build_small_snapshot
-from support.hostile import CONTENTS, FORGERIES, STRUCTURES
+from snapshot.hostile import CONTENTS, FORGERIES, STRUCTURES
 
 NOT_FOUND = 44
 MOST_SECONDS = 1

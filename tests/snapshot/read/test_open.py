@@ -10,8 +10,8 @@ import pytest
 
 from conftest import Cli, srvstat
 from srvstat.snapshot.format.schema import FORMAT_VERSION
-from support.building import content
 from support.opening import BUILD_ONE, COMMANDS
+from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
 
@@ -30,11 +30,11 @@ def refused(empty_directory: Path, cli: Cli) -> "Refused":
     """Check that every command refuses a path with one line, and creates and changes nothing."""
 
     def check(path: str, reason: str) -> None:
-        before = content(empty_directory)
+        before = read_directory(empty_directory)
         for command in COMMANDS:
             ran = cli(*command, path)
             assert (ran.exit_code, ran.stdout, ran.stderr) == (3, b"", f"error: {reason}\n")
-        assert content(empty_directory) == before
+        assert read_directory(empty_directory) == before
 
     return check
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, Build, Cli, server
-from support.building import content
 from support.opening import BUILD_ONE, COMMANDS
+from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
 
@@ -48,7 +48,7 @@ def test_a_read_only_snapshot_is_not_changed(
 
     for command in COMMANDS:
         assert cli(*command, "x.db").exit_code == 0
-    assert content(empty_directory) == {"x.db": two_servers}
+    assert read_directory(empty_directory) == {"x.db": two_servers}
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_without_a_snapshot_the_error_lists_the_ways_to_name_one(
             "error: no snapshot: give --snapshot PATH, set SRVSTAT_SNAPSHOT, or have snapshot.db"
             " in the current directory\n"
         )
-    assert content(empty_directory) == {}
+    assert read_directory(empty_directory) == {}
 
 
 def test_a_path_too_long_for_sqlite_is_reported(two_servers: bytes, cli: Cli) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server
-from support.forging import change, forge
-from support.terminal import srvstat_in_terminal
+from support.process import run_srvstat_in_terminal
+from support.snapshots import change, forge
 
 RECORDS = [server("a", hostname="secret"), server("b"), server("c")]
 ROWS = [
@@ -205,12 +205,12 @@ def test_checking_changes_nothing_and_creates_nothing(good: str, tmp_path: Path,
 
 
 def test_whoever_waits_at_a_terminal_sees_a_bar_that_is_gone_at_the_end(good: str) -> None:
-    exit_code, shown = srvstat_in_terminal("snapshot", "verify", good)
+    exit_code, shown = run_srvstat_in_terminal("snapshot", "verify", good)
 
     assert exit_code == 0
     assert "checking" in shown
     assert re.search(r"root +[0-9a-f]{64}", shown)
-    _, quiet = srvstat_in_terminal("snapshot", "verify", "--quiet", good)
+    _, quiet = run_srvstat_in_terminal("snapshot", "verify", "--quiet", good)
     assert "checking" not in quiet
 
 

@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, Cli, server
+from snapshot.described import described_rows, stored_rows
+from snapshot.observed import LARGEST, Observed, few_values, many_values, windows
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAYS, Range, Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.stats import Statistics, compute_statistics
-from support.described import described_rows, stored_rows
-from support.observed import LARGEST, Observed, few_values, many_values, windows
 
 
 def find_servers(snapshot: SnapshotFile, *identifiers: str) -> list[ServerRow]:

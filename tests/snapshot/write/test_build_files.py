@@ -15,8 +15,8 @@ import pytest
 
 from conftest import AS_OF, Cli, csv, srvstat
 from srvstat.files.atomic_write import atomic_write
-from support.building import WEEK, content, rejects
-from support.terminal import srvstat_in_terminal
+from support.process import run_srvstat_in_terminal
+from support.snapshots import WEEK, read_directory, read_rejects
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -44,10 +44,10 @@ def test_no_draft_is_open_to_more_users_than_the_file_it_replaces(here: Path) ->
     os.mkfifo("fifo.csv")
     Path("out.db").touch()
     Path("out.db").chmod(0o400)
-    before = content(here)
+    before = read_directory(here)
     command = [sys.executable, "-m", "srvstat", *WEEK, "--observations", "fifo.csv", "--overwrite"]
     with subprocess.Popen(command) as process:
-        while not (drafts := content(here).keys() - before.keys()):
+        while not (drafts := read_directory(here).keys() - before.keys()):
             assert process.poll() is None
             time.sleep(0.01)
         (mode,) = map(mode_of, drafts)
@@ -121,7 +121,7 @@ def test_rejects_are_added_to_a_log_that_standard_error_goes_to(name: str) -> No
 
 def test_rejects_may_go_to_standard_output_or_nowhere(here: Path) -> None:
     Path("week.csv").write_bytes(ODD)
-    before = content(here)
+    before = read_directory(here)
 
     told = srvstat(*WEEK, "--rejects", "/dev/stdout")
     silent = srvstat(*WEEK, "--rejects", "/dev/null", "--overwrite")
@@ -129,7 +129,7 @@ def test_rejects_may_go_to_standard_output_or_nowhere(here: Path) -> None:
     assert (told.exit_code, told.stdout.count(b'"file":"week.csv"')) == (0, 2_000)
     assert (silent.exit_code, silent.stdout) == (0, b"")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
-    assert content(here).keys() - before.keys() == {"out.db"}
+    assert read_directory(here).keys() - before.keys() == {"out.db"}
 
 
 def test_rejects_may_go_through_a_fifo(cli: Cli) -> None:
@@ -146,7 +146,7 @@ def test_rejects_may_go_through_a_fifo(cli: Cli) -> None:
     assert cli(*WEEK, "--overwrite", "--rejects", "rejects.ndjson").exit_code == 0
 
     assert received == [Path("rejects.ndjson").read_bytes()]
-    assert len(rejects()) == 2_000
+    assert len(read_rejects()) == 2_000
 
 
 def test_rejects_in_a_pipe_whose_reader_is_slow_are_complete() -> None:
@@ -166,7 +166,7 @@ def test_rejects_in_a_pipe_whose_reader_is_slow_are_complete() -> None:
 def test_rejects_cannot_drive_a_terminal(here: Path) -> None:
     Path("week.csv").write_bytes(csv([("a", AS_OF, 5), ("a", AS_OF + 1, "\x9b2J")]))
 
-    _, shown = srvstat_in_terminal(*WEEK, "--quiet", "--rejects", "/dev/stderr", cwd=here)
+    _, shown = run_srvstat_in_terminal(*WEEK, "--quiet", "--rejects", "/dev/stderr", cwd=here)
 
     assert "\x9b" not in shown
     assert r"\u009b2J" in shown
@@ -183,9 +183,9 @@ def test_a_snapshot_replaces_no_file_that_a_descriptor_is_open_on(output: str) -
 
 
 def test_a_descriptor_that_is_not_open_takes_no_rejects(here: Path) -> None:
-    before = content(here)
+    before = read_directory(here)
 
     ran = srvstat(*WEEK, "--rejects", "/dev/fd/99")
 
     assert (ran.exit_code, ran.stderr) == (4, "error: /dev/fd/99: Bad file descriptor\n")
-    assert content(here) == before
+    assert read_directory(here) == before

@@ -14,8 +14,8 @@ from typing import BinaryIO
 import pytest
 
 from conftest import AS_OF, Cli, Ran, csv
-from support.building import COMMAND, EXISTS, WEEK, content, stored
-from support.signals import heard_signals
+from support.process import restore_signals
+from support.snapshots import COMMAND, EXISTS, WEEK, read_directory, read_observations
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -50,7 +50,7 @@ SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 @pytest.fixture
 def heard() -> Iterator[None]:
     """Let children hear signals."""
-    with heard_signals():
+    with restore_signals():
         yield
 
 
@@ -62,7 +62,7 @@ def test_a_build_stopped_while_reading_changes_nothing(
     os.mkfifo("fifo.csv")
     Path("out.db").write_bytes(b"old")
     Path("rejects.ndjson").write_bytes(b"old")
-    before = content(here)
+    before = read_directory(here)
     process = start(
         *COMMAND, "--observations", "fifo.csv", "--rejects", "rejects.ndjson", "--overwrite"
     )
@@ -70,12 +70,12 @@ def test_a_build_stopped_while_reading_changes_nothing(
     with pipe_to(process, "fifo.csv") as pipe:
         pipe.write(csv([("a", AS_OF, 5), ("a", AS_OF, 6)]))
         pipe.flush()
-        assert content(here).keys() > before.keys()
+        assert read_directory(here).keys() > before.keys()
         process.send_signal(number)
         ran = finish(process)
 
     assert ran == Ran(exit_code, b"", "")
-    assert content(here) == before
+    assert read_directory(here) == before
 
 
 @pytest.mark.usefixtures("heard")
@@ -89,22 +89,22 @@ def test_a_signal_ignored_at_the_start_stays_ignored(here: Path) -> None:
         pipe.write(csv([("a", AS_OF, 5)]))
 
     assert finish(process).exit_code == 0
-    assert "out.db" in content(here)
+    assert "out.db" in read_directory(here)
 
 
 @pytest.mark.usefixtures("heard")
 def test_a_build_stopped_while_waiting_leaves_nothing(here: Path) -> None:
     os.mkfifo("fifo.csv")
-    before = content(here)
+    before = read_directory(here)
     process = start(*COMMAND, "--observations", "fifo.csv")
-    while content(here) == before:
+    while read_directory(here) == before:
         assert process.poll() is None
         time.sleep(0.01)
 
     process.send_signal(signal.SIGTERM)
 
     assert finish(process) == Ran(143, b"", "")
-    assert content(here) == before
+    assert read_directory(here) == before
 
 
 def test_a_killed_build_leaves_the_old_snapshot_and_a_draft_that_the_next_build_removes(
@@ -112,7 +112,7 @@ def test_a_killed_build_leaves_the_old_snapshot_and_a_draft_that_the_next_build_
 ) -> None:
     os.mkfifo("fifo.csv")
     Path("out.db").write_bytes(b"old")
-    before = content(here)
+    before = read_directory(here)
     process = start(*COMMAND, "--observations", "fifo.csv", "--overwrite")
     with pipe_to(process, "fifo.csv") as pipe:
         pipe.write(csv([("a", AS_OF, 5)]))
@@ -120,11 +120,11 @@ def test_a_killed_build_leaves_the_old_snapshot_and_a_draft_that_the_next_build_
         process.kill()
         assert finish(process).exit_code == -signal.SIGKILL
 
-    (draft,) = content(here).keys() - before.keys()
+    (draft,) = read_directory(here).keys() - before.keys()
     assert re.fullmatch(r"\.out\.db\.srvstat-[0-9a-f]{16}\.tmp", draft)
     assert Path("out.db").read_bytes() == b"old"
     assert cli(*WEEK, "--overwrite").exit_code == 0
-    assert content(here).keys() == before.keys()
+    assert read_directory(here).keys() == before.keys()
 
 
 @pytest.mark.parametrize(("options", "exit_codes"), [(["--overwrite"], [0, 0]), ([], [0, 2])])
@@ -134,7 +134,7 @@ def test_of_two_simultaneous_builds_one_result_remains_whole(
     names = ["one.csv", "two.csv"]
     for name in names:
         os.mkfifo(name)
-    before = content(here)
+    before = read_directory(here)
     builds = [start(*COMMAND, "--observations", name, *options) for name in names]
     pipes = [pipe_to(process, name) for process, name in zip(builds, names, strict=True)]
     for count, pipe in enumerate(pipes, 1):
@@ -147,8 +147,8 @@ def test_of_two_simultaneous_builds_one_result_remains_whole(
     info = cli("snapshot", "info", "out.db").json
     (winner,) = (names.index(name) for name in info["sources"])
     assert ran[winner].exit_code == 0
-    assert info["observations"] == len(stored("out.db")) == 1000 * (winner + 1)
-    assert content(here).keys() - before.keys() == {"out.db"}
+    assert info["observations"] == len(read_observations("out.db")) == 1000 * (winner + 1)
+    assert read_directory(here).keys() - before.keys() == {"out.db"}
 
 
 LIMITED = ["sh", "-c", 'ulimit -f "$0"; exec "$@"']
@@ -162,7 +162,7 @@ def test_a_file_size_limit_exits_4_and_changes_nothing(
     Path("odd.csv").write_bytes(csv(odd))
     Path("out.db").write_bytes(b"old")
     Path("rejects.ndjson").write_bytes(b"old")
-    before = content(here)
+    before = read_directory(here)
     options = ["--observations", "odd.csv", "--rejects", "rejects.ndjson", "--overwrite"]
 
     done = subprocess.run(
@@ -175,4 +175,4 @@ def test_a_file_size_limit_exits_4_and_changes_nothing(
 
     assert (done.returncode, done.stdout) == (4, "")
     assert re.fullmatch(f"error: {failing}: .+\n", done.stderr)
-    assert content(here) == before
+    assert read_directory(here) == before

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from conftest import AS_OF, SERVERS, Cli, Ran, csv, ndjson, srvstat
-from support.building import COMMAND, EXISTS, WEEK, conflict, rejects, stored
+from support.snapshots import (
+    COMMAND,
+    EXISTS,
+    WEEK,
+    expect_conflict,
+    read_observations,
+    read_rejects,
+)
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -31,7 +38,7 @@ def test_files_are_read_by_their_names_and_unpacked_by_their_content(
     Path("servers.ndjson").write_bytes(pack(ndjson(SERVERS)))
 
     assert cli(*COMMAND, "--observations", name).exit_code == 0
-    assert stored("out.db") == [("a", AS_OF, 5)]
+    assert read_observations("out.db") == [("a", AS_OF, 5)]
 
 
 @pytest.mark.parametrize("name", ["week.txt", "week"])
@@ -79,8 +86,10 @@ def test_observations_may_come_from_standard_input() -> None:
     odd = csv([("a", AS_OF, 5), ("a", AS_OF, "x")])
     ran = srvstat(*command, "--format", "csv", "--rejects", "rejects.ndjson", stdin=odd)
     assert ran.exit_code == 0
-    assert stored("out.db") == [("a", AS_OF, 5)]
-    assert [(reject["file"], reject["line"]) for reject in rejects()] == [("standard input", 3)]
+    assert read_observations("out.db") == [("a", AS_OF, 5)]
+    assert [(reject["file"], reject["line"]) for reject in read_rejects()] == [
+        ("standard input", 3)
+    ]
 
 
 def test_servers_may_come_from_standard_input() -> None:
@@ -125,7 +134,7 @@ def test_a_fifo_is_as_good_as_a_file(pack: Any, cli: Cli) -> None:
         "snapshot", "build", "out.db", "--servers", "fifo.ndjson", "--observations", "fifo.csv"
     )
 
-    assert (ran.exit_code, stored("out.db")) == (0, rows)
+    assert (ran.exit_code, read_observations("out.db")) == (0, rows)
 
 
 ODD_NAMES = [b"a#b", b"a?b=c&d", b"a%41b", b"a b", b"a\nb", b"-a", "ä夜".encode()]
@@ -154,7 +163,9 @@ def test_any_path_can_be_read_and_written(name: bytes, here: Path, cli: Cli) -> 
         "rejects",
         "servers.ndjson",
     }
-    assert rejects(f"{odd}/rejects") == [conflict(f"{title}/{title}.csv", 3, 5, f"a,{AS_OF},6")]
+    assert read_rejects(f"{odd}/rejects") == [
+        expect_conflict(f"{title}/{title}.csv", 3, 5, f"a,{AS_OF},6")
+    ]
     assert cli("snapshot", "info", "--", output).json["sources"] == [f"{title}.csv"]
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, Build, Cli, csv, ndjson, server, srvstat
-from support.building import COMMAND, EXISTS, WEEK, content, stored
-from support.terminal import srvstat_in_terminal
+from support.process import run_srvstat_in_terminal
+from support.snapshots import COMMAND, EXISTS, WEEK, read_directory, read_observations
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -85,23 +85,23 @@ def test_a_refused_build_changes_nothing(
     for old in ({}, {"out.db": b"old"}):
         for name, data in old.items():
             Path(name).write_bytes(data)
-        before = content(here)
+        before = read_directory(here)
 
         ran = cli(*COMMAND, "--overwrite", *options)
 
         assert (ran.exit_code, ran.stdout) == (exit_code, b"")
         assert ran.stderr.startswith("error: ")
         assert reason is None or ran.stderr == f"error: {reason}\n"
-        assert content(here) == before
+        assert read_directory(here) == before
 
 
 def test_an_existing_output_is_replaced_only_with_overwrite(here: Path, cli: Cli) -> None:
     Path("out.db").write_bytes(b"old")
-    before = content(here)
+    before = read_directory(here)
 
     ran = cli(*WEEK, "--rejects", "rejects.ndjson")
     assert (ran.exit_code, ran.stdout, ran.stderr) == (2, b"", EXISTS)
-    assert content(here) == before
+    assert read_directory(here) == before
 
     assert cli(*WEEK, "--overwrite").exit_code == 0
     assert cli("snapshot", "info", "out.db").json["observations"] == 3
@@ -142,14 +142,14 @@ def test_an_output_that_cannot_be_written_is_refused(
     os.mkfifo("fifo")
     os.symlink("week.csv", "link.csv")
     os.symlink("loop", "loop")
-    before = content(here)
+    before = read_directory(here)
     sources = ["--servers", "servers.ndjson", "--observations", "week.csv"]
 
     ran = cli("snapshot", "build", output, *sources, *overwrite)
 
     assert (ran.exit_code, ran.stdout) == (exit_code, b"")
     assert ran.stderr.startswith(f"error: {output}: ")
-    assert content(here) == before
+    assert read_directory(here) == before
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
@@ -175,7 +175,7 @@ def test_a_symbolic_link_stays_and_its_target_is_replaced(
     assert Path("out.db").is_symlink()
     assert os.listdir("elsewhere") == ["target.db"]
     assert cli("get", "a", "-s", "elsewhere/target.db").exit_code == 0
-    assert content(here).keys() == {"elsewhere", "out.db", "servers.ndjson", "week.csv"}
+    assert read_directory(here).keys() == {"elsewhere", "out.db", "servers.ndjson", "week.csv"}
 
 
 @pytest.fixture(params=[0o022, 0o077, 0o002])
@@ -220,11 +220,11 @@ def test_the_order_of_sources_does_not_change_the_content(build: Build) -> None:
     one = build(records, rows)
     other = build(reversed(records), [*reversed(rows), *rows[:5], ("b", AS_OF, "x")])
 
-    assert stored(one) == stored(other) == sorted(rows)
+    assert read_observations(one) == read_observations(other) == sorted(rows)
 
 
 def test_a_terminal_shows_a_progress_bar_and_clears_it_at_the_end(here: Path) -> None:
-    exit_code, shown = srvstat_in_terminal(*WEEK, cwd=here)
+    exit_code, shown = run_srvstat_in_terminal(*WEEK, cwd=here)
 
     bar, _, summary = shown.partition("built out.db\n")
     assert exit_code == 0
@@ -237,7 +237,7 @@ def test_a_terminal_shows_a_progress_bar_and_clears_it_at_the_end(here: Path) ->
 def test_an_error_clears_the_progress_bar(here: Path) -> None:
     Path("week.csv").write_bytes(b"serverId\n")
 
-    exit_code, shown = srvstat_in_terminal(*WEEK, cwd=here)
+    exit_code, shown = run_srvstat_in_terminal(*WEEK, cwd=here)
 
     bar, _, message = shown.partition("error: ")
     assert exit_code == 6
@@ -247,8 +247,8 @@ def test_an_error_clears_the_progress_bar(here: Path) -> None:
 
 
 def test_quiet_dumb_terminals_and_pipes_show_no_progress_bar(here: Path, cli: Cli) -> None:
-    assert srvstat_in_terminal(*WEEK, "--quiet", cwd=here) == (0, "")
-    _, shown = srvstat_in_terminal(*WEEK, "--overwrite", cwd=here, env={"TERM": "dumb"})
+    assert run_srvstat_in_terminal(*WEEK, "--quiet", cwd=here) == (0, "")
+    _, shown = run_srvstat_in_terminal(*WEEK, "--overwrite", cwd=here, env={"TERM": "dumb"})
     assert shown.startswith("built out.db\n")
     assert cli(*WEEK, "--overwrite").stderr.startswith("built out.db\n")
 
@@ -257,9 +257,9 @@ def test_quiet_dumb_terminals_and_pipes_show_no_progress_bar(here: Path, cli: Cl
 def test_standard_output_is_refused_for_a_snapshot_and_its_rejects(
     stream: list[str], here: Path, cli: Cli
 ) -> None:
-    before = content(here)
+    before = read_directory(here)
     ran = cli("snapshot", "build", *stream, *WEEK[3:])
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
     assert ran.stderr == "error: OUTPUT and --rejects: - is not a file; name one\n"
-    assert content(here) == before
+    assert read_directory(here) == before

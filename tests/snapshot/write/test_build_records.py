@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, DAY, SERVERS, Cli, csv, ndjson, server
-from support.building import COMMAND, WEEK, told
+from support.snapshots import COMMAND, WEEK, parse_summary
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -14,7 +14,7 @@ def test_servers_that_are_not_publishable_leave_no_trace(cli: Cli) -> None:
     rows = [("a", AS_OF, 5), ("a", AS_OF - 1, 4)]
     hidden = [("hidden", AS_OF + at, at % 2) for at in range(100)]
     Path("week.csv").write_bytes(csv([*rows, *hidden, *hidden]))
-    assert told(cli(*WEEK))["skipped"] == "200 (200 not publishable)"
+    assert parse_summary(cli(*WEEK))["skipped"] == "200 (200 not publishable)"
     with_hidden = Path("out.db").read_bytes()
 
     Path("week.csv").write_bytes(csv(rows))
@@ -44,7 +44,7 @@ def test_observations_after_as_of_are_skipped_before_defaults_are_derived(
 
     ran = cli(*WEEK, "--as-of", as_of)
 
-    assert told(ran)["skipped"] == "2 (2 after as_of)"
+    assert parse_summary(ran)["skipped"] == "2 (2 after as_of)"
     info = cli("snapshot", "info", "out.db").json
     assert info["asOf"] == info["lastObservedAt"] == "2026-03-01T12:00:00.000Z"
     a, b = (cli("get", name, "-s", "out.db").json["data"] for name in ("a", "b"))
@@ -150,7 +150,7 @@ def test_fallbacks_are_counted_in_the_summary_and_by_info(cli: Cli) -> None:
     records = [server("a", players={"current": 0}), server("b", players={"max": 5}), server("c")]
     Path("servers.ndjson").write_bytes(ndjson(records))
 
-    summary = told(cli(*WEEK))
+    summary = parse_summary(cli(*WEEK))
 
     assert summary["fallbacks"] == "2 servers without players.current: the last observation, or 0"
     assert cli("snapshot", "info", "out.db", "--json").json["fallbacks"] == 2

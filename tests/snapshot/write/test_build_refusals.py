@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, DAY, Cli, csv, ndjson, server
-from support.building import COMMAND, WEEK, content, rejects
+from support.snapshots import COMMAND, WEEK, read_directory, read_rejects
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -22,13 +22,13 @@ def test_a_servers_file_without_a_publishable_server_replaces_nothing(
 ) -> None:
     assert cli(*WEEK).exit_code == 0
     Path("servers.ndjson").write_bytes(ndjson(records))
-    before = content(here)
+    before = read_directory(here)
 
     ran = cli(*REPLACE)
 
     assert (ran.exit_code, ran.stdout) == (6, b"")
     assert ran.stderr.startswith("error: servers.ndjson: no ")
-    assert content(here) == before
+    assert read_directory(here) == before
     assert cli(*REPLACE, "--allow-empty", "--as-of", str(AS_OF)).exit_code == 0
     assert cli("get", "a", "-s", "out.db").exit_code == 44
 
@@ -83,9 +83,9 @@ def test_more_rejects_than_allowed_build_nothing_and_are_kept_all_the_same(
 
     ran = cli(*REPLACE, "--rejects", "rejects.ndjson", "--max-rejected", limit)
 
-    assert [reject["line"] for reject in rejects()] == [2, 9, 11]
+    assert [reject["line"] for reject in read_rejects()] == [2, 9, 11]
     assert (Path("out.db").read_bytes() != b"old") is builds
-    assert content(here).keys() == {"servers.ndjson", "week.csv", "out.db", "rejects.ndjson"}
+    assert read_directory(here).keys() == {"servers.ndjson", "week.csv", "out.db", "rejects.ndjson"}
     assert ran.exit_code == (0 if builds else 6)
     if not builds:
         assert ran.stderr == (
@@ -133,14 +133,14 @@ def test_no_snapshot_is_built_beside_a_journal_that_would_make_it_unreadable(
 ) -> None:
     os.symlink("out.db", "link.db")
     Path(f"out.db{ending}").write_bytes(b"left")
-    before = content(here)
+    before = read_directory(here)
     command = ["snapshot", "build", name, *REPLACE[3:]]
 
     ran = cli(*command)
 
     assert (ran.exit_code, ran.stderr.count("\n")) == (2, 1)
     assert f"out.db{ending} exists, and SQLite would apply it" in ran.stderr
-    assert content(here) == before
+    assert read_directory(here) == before
     Path(f"out.db{ending}").unlink()
     assert cli(*command).exit_code == 0
     assert cli("get", "a", "-s", name).exit_code == 0
@@ -213,11 +213,11 @@ def test_values_in_another_form_than_the_specifications_are_counted_and_served(c
     ],
 )
 def test_an_empty_file_name_is_wrong_usage(options: list[str], here: Path, cli: Cli) -> None:
-    before = content(here)
+    before = read_directory(here)
 
     ran = cli(*options)
 
     assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (2, b"", 1)
     assert "name" in ran.stderr
     assert "empty" in ran.stderr
-    assert content(here) == before
+    assert read_directory(here) == before

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY, Cli, csv
 from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.sources.source import Source
-from support.building import COMMAND, WEEK, conflict, content, rejects, stored, told
+from support.snapshots import (
+    COMMAND,
+    WEEK,
+    expect_conflict,
+    parse_summary,
+    read_directory,
+    read_observations,
+    read_rejects,
+)
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -40,7 +48,7 @@ def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) ->
 
     ran = cli(*WEEK, "--as-of", str(AS_OF), "--rejects", "rejects.ndjson")
 
-    summary = told(ran)
+    summary = parse_summary(ran)
     assert (ran.exit_code, ran.stdout) == (0, b"")
     assert ran.stderr.startswith("built out.db\n")
     read = re.fullmatch(r"12 rows in (\d+\.\d+) s, ([\d,]+) a second", summary.pop("read"))
@@ -57,7 +65,7 @@ def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) ->
         "as of": "2026-03-01 12:00:00 UTC",
         "fallbacks": FALLBACKS,
     }
-    assert stored("out.db") == [("a", AS_OF, 1), ("b", AS_OF - DAY, 3)]
+    assert read_observations("out.db") == [("a", AS_OF, 1), ("b", AS_OF - DAY, 3)]
     assert "first of the rejects: week.csv, line 4: conflicts with 1 players" in ran.stderr
 
 
@@ -66,9 +74,9 @@ def test_rejects_have_file_line_reason_and_text_in_the_order_of_lines(cli: Cli) 
 
     cli(*WEEK, "--rejects", "rejects.ndjson")
 
-    assert [list(reject) for reject in rejects()] == [["file", "line", "reason", "text"]] * 5
-    assert rejects() == [
-        conflict("week.csv", 4, 1, f"a,{AS_OF},2"),
+    assert [list(reject) for reject in read_rejects()] == [["file", "line", "reason", "text"]] * 5
+    assert read_rejects() == [
+        expect_conflict("week.csv", 4, 1, f"a,{AS_OF},2"),
         {
             "file": "week.csv",
             "line": 5,
@@ -88,7 +96,7 @@ def test_rejects_have_file_line_reason_and_text_in_the_order_of_lines(cli: Cli) 
             "reason": "observedAt: not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ",
             "text": "hidden,soon,5",
         },
-        conflict("week.csv", 13, 1, "a,2026-03-01T12:00Z,2"),
+        expect_conflict("week.csv", 13, 1, "a,2026-03-01T12:00Z,2"),
     ]
 
 
@@ -141,8 +149,8 @@ def test_the_first_row_of_an_instant_is_kept(
         "skipped": sum(summary.skipped.values()),
     }
     assert summary.read == sum(counts.values())
-    assert stored("out.db") == sorted((*key, players) for key, players in stands.items())
-    assert [(reject["file"], reject["line"]) for reject in rejects()] == turned_away
+    assert read_observations("out.db") == sorted((*key, players) for key, players in stands.items())
+    assert [(reject["file"], reject["line"]) for reject in read_rejects()] == turned_away
 
 
 @pytest.mark.parametrize(("first", "second"), [("x.csv", "y.ndjson"), ("y.ndjson", "x.csv")])
@@ -159,8 +167,8 @@ def test_files_are_read_in_the_order_of_the_command_line(first: str, second: str
 
     stands = {"x.csv": 1, "y.ndjson": 2}[first]
     line = {"x.csv": 2, "y.ndjson": 4}[second]
-    assert stored("out.db") == [("a", AS_OF, stands)]
-    assert rejects() == [conflict(second, line, stands, texts[second])]
+    assert read_observations("out.db") == [("a", AS_OF, stands)]
+    assert read_rejects() == [expect_conflict(second, line, stands, texts[second])]
     assert cli("snapshot", "info", "out.db").json["sources"] == [first, second]
 
 
@@ -177,15 +185,15 @@ def test_a_reject_in_a_later_block_has_its_own_line_and_text(end: str, cli: Cli)
     assert cli(*WEEK, "--rejects", "rejects.ndjson").exit_code == 0
 
     assert len(data) > 2 << 20
-    assert rejects() == [
+    assert read_rejects() == [
         {
             "file": "week.csv",
             "line": just_before_a_block_ends + 2,
             "reason": "a quote is opened and not closed",
             "text": '"a',
         },
-        conflict("week.csv", 100_002, 1, rows[100_000]),
-        conflict("week.csv", 118_002, 1, rows[118_000]),
+        expect_conflict("week.csv", 100_002, 1, rows[100_000]),
+        expect_conflict("week.csv", 118_002, 1, rows[118_000]),
     ]
 
 
@@ -194,7 +202,7 @@ def test_conflicts_take_no_longer_than_other_rows(cli: Cli) -> None:
     Path("week.csv").write_bytes(csv(rows[:36_000]))
     started = time.monotonic()
 
-    assert told(cli(*WEEK))["conflicting"] == "6,000"
+    assert parse_summary(cli(*WEEK))["conflicting"] == "6,000"
     assert time.monotonic() - started < 3
 
 
@@ -204,8 +212,8 @@ def test_a_row_with_lone_surrogates_is_rejected_like_any_other(cli: Cli) -> None
 
     ran = cli(*WEEK, "--observations", "odd.ndjson", "--rejects", "rejects.ndjson")
 
-    assert (ran.exit_code, told(ran)["rejected"]) == (0, "1")
-    assert [(reject["line"], reject["text"]) for reject in rejects()] == [(1, line)]
+    assert (ran.exit_code, parse_summary(ran)["rejected"]) == (0, "1")
+    assert [(reject["line"], reject["text"]) for reject in read_rejects()] == [(1, line)]
 
 
 def test_the_rejects_file_is_written_even_when_empty(cli: Cli) -> None:
@@ -226,11 +234,11 @@ def test_rejects_replace_those_of_an_earlier_build(cli: Cli) -> None:
 
 def test_a_build_without_rejects_writes_the_snapshot_alone(here: Path, cli: Cli) -> None:
     Path("week.csv").write_text(ALL_KINDS)
-    before = content(here)
+    before = read_directory(here)
 
     assert cli(*WEEK).exit_code == 0
 
-    assert content(here).keys() - before.keys() == {"out.db"}
+    assert read_directory(here).keys() - before.keys() == {"out.db"}
 
 
 @pytest.mark.parametrize(
@@ -243,13 +251,13 @@ def test_a_build_without_rejects_writes_the_snapshot_alone(here: Path, cli: Cli)
 def test_strict_stops_at_the_first_reject(row: str, reason: str, here: Path, cli: Cli) -> None:
     Path("odd.csv").write_text(f"serverId,observedAt,players\na,5,1\n{row}\nworse\n")
     Path("rejects.ndjson").write_text("old")
-    before = content(here)
+    before = read_directory(here)
 
     ran = cli(*WEEK, "--observations", "odd.csv", "--strict", "--rejects", "rejects.ndjson")
 
     assert (ran.exit_code, ran.stdout) == (6, b"")
     assert ran.stderr == f"error: odd.csv, line 3: {reason}\n"
-    assert content(here) == before
+    assert read_directory(here) == before
 
 
 def test_strict_accepts_repeated_and_skipped_rows(cli: Cli) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli, csv, ndjson, server
-from support.building import WEEK, told
+from support.snapshots import WEEK, parse_summary
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -57,7 +57,7 @@ def test_a_draft_filled_in_builds(cli: Cli) -> None:
     Path("servers.ndjson").write_bytes(
         ndjson(record | full for record, full in zip(records, filled, strict=True))
     )
-    assert told(cli(*WEEK))["kept"] == "3"
+    assert parse_summary(cli(*WEEK))["kept"] == "3"
 
 
 def test_a_draft_of_nothing_is_empty(cli: Cli) -> None:

@@ -12,7 +12,7 @@ from conftest import AS_OF, Cli, csv
 from srvstat.snapshot.write.ingest import Intake
 from srvstat.sources import servers, source
 from srvstat.sources.source import Source
-from support.building import COMMAND, conflict, rejects
+from support.snapshots import COMMAND, expect_conflict, read_rejects
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -51,11 +51,11 @@ def test_a_conflict_is_told_as_it_was_written_wherever_a_block_ends(
     command = [*COMMAND, "--observations", "odd.csv", "--rejects", "rejects.ndjson", "--overwrite"]
     shape = {"file": "odd.csv", "reason": "3 fields are needed, not 1", "text": "nonsense"}
     expected = [
-        shape | {"line": line} if text == "nonsense" else conflict("odd.csv", line, 1, text)
+        shape | {"line": line} if text == "nonsense" else expect_conflict("odd.csv", line, 1, text)
         for line, text in enumerate(lines[1:], 3)
     ]
 
     for block_bytes in range(1, 300, 3):
         monkeypatch.setattr(source, "_BLOCK_BYTES", block_bytes)
         assert cli(*command).exit_code == 0
-        assert rejects() == expected
+        assert read_rejects() == expected

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, Cli, csv, ndjson
-from support.building import WEEK, stored, told
+from support.snapshots import WEEK, parse_summary, read_observations
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -27,7 +27,7 @@ def test_a_last_row_without_a_newline_is_kept_with_a_warning(
 
         assert ran.exit_code == 0
         assert ran.stderr.endswith(f"warning: week.csv, line 3: {UNENDED}\n")
-        assert ("b", AS_OF, kept) in stored("out.db")
+        assert ("b", AS_OF, kept) in read_observations("out.db")
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
@@ -66,5 +66,5 @@ def test_a_json_object_needs_no_newline(cli: Cli) -> None:
 
     ran = cli(*WEEK[:-1], "week.ndjson", "--strict")
 
-    assert (ran.exit_code, told(ran)["kept"]) == (0, "1")
+    assert (ran.exit_code, parse_summary(ran)["kept"]) == (0, "1")
     assert "warning" not in ran.stderr

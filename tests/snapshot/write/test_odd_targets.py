@@ -12,8 +12,7 @@ from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.calendar import read_block
 from srvstat.snapshot.read.reader import open_file
-from support.building import WEEK
-from support.forging import forge
+from support.snapshots import WEEK, forge
 
 REJECTED = 3_000
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli, csv
-from support.building import COMMAND
+from support.snapshots import COMMAND
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -16,7 +16,13 @@ from srvstat.contract.instants import format_instant
 from srvstat.snapshot.write import staging
 from srvstat.snapshot.write.staging import Repeat, Series, Staging
 from srvstat.sources import source
-from support.building import COMMAND, conflict, rejects, stored, told
+from support.snapshots import (
+    COMMAND,
+    expect_conflict,
+    parse_summary,
+    read_observations,
+    read_rejects,
+)
 
 LARGEST = 2**53 - 1
 
@@ -183,7 +189,7 @@ def judged(files: Sequence[File]) -> tuple[list[tuple[str, int, int]], list[dict
                 server_id, at, players = record.observation
                 first = stands.setdefault((server_id, at), players)
                 if first != players:
-                    turned_away.append(conflict(name, number, first, text))
+                    turned_away.append(expect_conflict(name, number, first, text))
             number += 1 + record.text.count("\n")
     return sorted((*key, players) for key, players in stands.items()), turned_away
 
@@ -204,8 +210,8 @@ def test_the_rejects_are_exact_and_in_the_order_of_reading_in_any_steps(
     kept, turned_away = judged(files)
 
     assert cli(*command, "--rejects", "rejects.ndjson").exit_code == 0
-    assert stored("out.db") == kept
-    assert rejects() == turned_away
+    assert read_observations("out.db") == kept
+    assert read_rejects() == turned_away
     written = Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()
 
     with pytest.MonkeyPatch.context() as patch:
@@ -312,9 +318,9 @@ def test_a_shuffled_build_is_byte_for_byte_the_same_whatever_memory_it_takes(
 
     assert (ran.exit_code, again.exit_code) == (0, 0)
     assert (Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()) == written
-    assert told(again) | {"read": ""} == told(ran) | {"read": ""}
-    assert stored("out.db") == kept
-    assert rejects() == turned_away
+    assert parse_summary(again) | {"read": ""} == parse_summary(ran) | {"read": ""}
+    assert read_observations("out.db") == kept
+    assert read_rejects() == turned_away
     assert min(len(kept), len(turned_away)) > 5000
 
 

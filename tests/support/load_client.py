@@ -1,8 +1,8 @@
 """A load client: many connections to one server on loopback, in a process of its own.
 
-Plain sockets and ready-made bytes, because what is measured is the server: a core of this client
-asks tens of thousands of times a second, and `Outcome.busy` says how much of the core it used. A
-connection has one request under way at a time.
+It uses plain sockets and prepared bytes so that a benchmark measures the server: on one core it
+sends tens of thousands of requests a second, and `Outcome.busy` is the share of the core it used.
+A connection has one pending request at a time.
 """
 
 import heapq
@@ -18,11 +18,11 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from itertools import cycle
 
-from support.answers import answer_in
-from support.loads import MOST_TOLD, Cut, Exchange, Load, Outcome
+from support.http import split_answer
+from support.load import MOST_REPORTED, Cut, Exchange, Load, Outcome
 
 PATIENCE = 30.0
-"""Seconds after the time is up in which requests under way may still be answered."""
+"""Seconds that pending requests have to be answered after the time is up."""
 
 _MOST_BYTES = 1 << 18
 
@@ -30,12 +30,12 @@ Client = Callable[[Load], "Future[Outcome]"]
 
 
 @contextmanager
-def client(core: int | None = None) -> Iterator[Client]:
-    """Start a client in a process of its own, on one core where a core can be chosen."""
+def start_client(core: int | None = None) -> Iterator[Client]:
+    """Start a client in a process of its own, on one core if given and supported."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context, initializer=_pin, initargs=(core,)) as process:
         process.submit(os.getpid).result()
-        yield lambda load: process.submit(ask, load)
+        yield lambda load: process.submit(run_load, load)
 
 
 def _pin(core: int | None) -> None:
@@ -43,58 +43,59 @@ def _pin(core: int | None) -> None:
         os.sched_setaffinity(0, {core})
 
 
-def ask(load: Load) -> Outcome:
-    """Ask in this process."""
-    return _Asking(load).outcome()
+def run_load(load: Load) -> Outcome:
+    """Run a load in this process."""
+    return _Run(load).run()
 
 
 class _Connection:
-    """A connection, what it asks next, and what it has received of the answer."""
+    """A connection, its next requests, and the part of an answer that has arrived."""
 
     def __init__(self, turn: Iterator[Exchange]) -> None:
         self.turn = turn
         self.due = 0.0
         self.socket: socket.socket | None = None
         self.exchange: Exchange | None = None
-        """The request under way."""
+        """The pending request."""
         self.sent_at = 0.0
         self.answers_before = 0
         self.received = b""
 
 
-class _Asking:
-    """One load, from its first request to its last answer."""
+class _Run:
+    """One run of a load, from its first request to its last answer."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
         self._selector = selectors.DefaultSelector()
-        self._waiting: list[tuple[float, int, _Connection]] = []
-        self._under_way = self._wrong_count = self._refused = self._reopened = 0
+        self._scheduled: list[tuple[float, int, _Connection]] = []
+        self._pending = self._wrong_count = self._refused = self._reopened = 0
         self._latencies = array("d")
         self._most_between = 0
         self._statuses: Counter[int] = Counter()
         self._wrong: list[str] = []
         self._cuts: list[Cut] = []
 
-    def outcome(self) -> Outcome:
+    def run(self) -> Outcome:
+        """Run the load and return its outcome."""
         load = self._load
         connections = [
             _Connection(cycle(turn) if load.is_repeated else iter(turn)) for turn in load.turns
         ]
         if load.first:
             for number, connection in enumerate(connections):
-                self._ask_first(number, connection, load.first)
+                self._send_first(number, connection, load.first)
         cpu, started = time.process_time(), time.monotonic()
         last = started
         for number, connection in enumerate(connections):
-            # Connections that pause begin one after another, not all at once.
+            # With a pause, connections start one after another, not all at once.
             connection.due = started + load.pause * number / len(connections)
-            heapq.heappush(self._waiting, (connection.due, number, connection))
+            heapq.heappush(self._scheduled, (connection.due, number, connection))
         while (now := time.monotonic()) < started + load.seconds + PATIENCE:
-            self._begin_what_is_due(now, ends_at=started + load.seconds)
-            if not self._under_way and not self._waiting:
+            self._send_due(now, deadline=started + load.seconds)
+            if not self._pending and not self._scheduled:
                 break
-            next_due = self._waiting[0][0] - now if self._waiting else PATIENCE
+            next_due = self._scheduled[0][0] - now if self._scheduled else PATIENCE
             for key, _ in self._selector.select(max(next_due, 0)):
                 self._receive(key.data)
                 last = time.monotonic()
@@ -114,26 +115,27 @@ class _Asking:
             self._most_between,
         )
 
-    def _ask_first(self, number: int, connection: _Connection, first: Exchange) -> None:
-        """Open a connection, and ask something on it that is no part of what is measured."""
-        opened = self._opened(number, connection)
+    def _send_first(self, number: int, connection: _Connection, first: Exchange) -> None:
+        """Open a connection and send a request on it that is not measured."""
+        opened = self._open(number, connection)
         opened.setblocking(True)
         opened.sendall(first.request)
         received = b""
-        while (answer := answer_in(received, is_head=False)) is None:
+        while (found := split_answer(received, is_head=False)) is None:
             part = opened.recv(_MOST_BYTES)
             received += part
             if not part:
                 raise ConnectionError(f"{first.name}: closed")
-        if wrong := first.wrong_with(answer.status, answer.body):
-            self._tell(f"{first.name}: {wrong}")
+        answer, _ = found
+        if problem := first.find_problem(answer.status, answer.body):
+            self._report(f"{first.name}: {problem}")
         opened.setblocking(False)
 
-    def _begin_what_is_due(self, now: float, ends_at: float) -> None:
-        if now >= ends_at:
-            self._waiting.clear()
-        while self._waiting and self._waiting[0][0] <= now:
-            _, number, connection = heapq.heappop(self._waiting)
+    def _send_due(self, now: float, deadline: float) -> None:
+        if now >= deadline:
+            self._scheduled.clear()
+        while self._scheduled and self._scheduled[0][0] <= now:
+            _, number, connection = heapq.heappop(self._scheduled)
             self._send(number, connection)
 
     def _send(self, number: int, connection: _Connection) -> None:
@@ -142,19 +144,19 @@ class _Asking:
             self._close(connection)
             return
         connection.exchange, connection.received = exchange, b""
-        self._under_way += 1
+        self._pending += 1
         try:
-            opened = connection.socket or self._opened(number, connection)
+            opened = connection.socket or self._open(number, connection)
             connection.sent_at = time.monotonic()
             connection.answers_before = len(self._latencies)
             opened.sendall(exchange.request)
         except ConnectionRefusedError:
             self._refused += 1
-            self._under_way -= 1
+            self._pending -= 1
         except OSError:
             self._cut(connection)
 
-    def _opened(self, number: int, connection: _Connection) -> socket.socket:
+    def _open(self, number: int, connection: _Connection) -> socket.socket:
         opened = socket.create_connection(("127.0.0.1", self._load.port), timeout=PATIENCE)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         opened.setblocking(False)
@@ -175,49 +177,52 @@ class _Asking:
         if connection.exchange is None:
             self._reopened += not received
             if received:
-                self._tell("more than an answer", received)
+                self._report("more than an answer", received)
             self._close(connection)
         elif not received:
             self._cut(connection)
         else:
             connection.received += received
-            self._take(number, connection, connection.exchange)
+            self._handle(number, connection, connection.exchange)
 
-    def _take(self, number: int, connection: _Connection, exchange: Exchange) -> None:
-        """Judge the answer, if it is whole, and have the next request wait for its time."""
+    def _handle(self, number: int, connection: _Connection, exchange: Exchange) -> None:
+        """Check the answer once it is complete, and schedule the next request."""
+        is_head = exchange.request.startswith(b"HEAD ")
         try:
-            answer = answer_in(connection.received, is_head=exchange.request.startswith(b"HEAD "))
+            if (found := split_answer(connection.received, is_head=is_head)) is None:
+                return
+            answer, rest = found
+            if rest:
+                raise ValueError("more than an answer")  # noqa: TRY301 - reported like a malformed one
         except ValueError as error:
-            self._tell(f"{exchange.name}: {error}", connection.received)
-            self._under_way -= 1
+            self._report(f"{exchange.name}: {error}", connection.received)
+            self._pending -= 1
             self._close(connection)
-            return
-        if answer is None:
             return
         now = time.monotonic()
         between = len(self._latencies) - connection.answers_before
         self._most_between = max(self._most_between, between)
         self._latencies.append(now - (connection.due if self._load.pause else connection.sent_at))
         self._statuses[answer.status] += 1
-        if wrong := exchange.wrong_with(answer.status, answer.body):
-            self._tell(f"{exchange.name}: {wrong}")
+        if problem := exchange.find_problem(answer.status, answer.body):
+            self._report(f"{exchange.name}: {problem}")
         connection.exchange = None
-        self._under_way -= 1
-        if answer.is_last:
+        self._pending -= 1
+        if answer.closes:
             self._close(connection)
         connection.due = connection.due + self._load.pause if self._load.pause else now
-        heapq.heappush(self._waiting, (connection.due, number, connection))
+        heapq.heappush(self._scheduled, (connection.due, number, connection))
 
-    def _tell(self, what: str, received: bytes = b"") -> None:
+    def _report(self, what: str, received: bytes = b"") -> None:
         self._wrong_count += 1
-        if len(self._wrong) < MOST_TOLD:
+        if len(self._wrong) < MOST_REPORTED:
             self._wrong.append(f"{what} {received[:400]!r}" if received else what)
 
     def _cut(self, connection: _Connection) -> None:
         assert connection.exchange is not None
         cut = Cut(connection.exchange.name, connection.sent_at, connection.received)
         self._cuts.append(cut)
-        self._under_way -= 1
+        self._pending -= 1
         self._close(connection)
 
     def _close(self, connection: _Connection) -> None:
@@ -231,6 +236,6 @@ class _Asking:
         for key in list(self._selector.get_map().values()):
             _, connection = key.data
             if connection.exchange is not None:
-                self._tell(f"{connection.exchange.name}: no answer in time", connection.received)
+                self._report(f"{connection.exchange.name}: no answer in time", connection.received)
             self._close(connection)
         self._selector.close()

@@ -3,8 +3,8 @@
 import time
 from typing import Any
 
-from support.exchanging import answer_to
-from support.serving import Service
+from support.http import send_request
+from support.process import Service
 
 
 def entries(service: Service, number: int, after: int = 0) -> list[dict[str, Any]]:
@@ -36,7 +36,7 @@ def notices_so_far(service: Service) -> list[dict[str, Any]]:
 
 def logged(service: Service, sent: bytes) -> dict[str, Any]:
     """Send a request, and return the only entry that has its answer's id."""
-    answer = answer_to(service, sent, to_head=sent.startswith(b"HEAD"))
+    answer = send_request(service, sent, to_head=sent.startswith(b"HEAD"))
     deadline = time.monotonic() + 5
     while not (found := _of_request(service, answer.headers["x-request-id"])):
         assert time.monotonic() < deadline

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from support import clients, loads
-from support.loads import Exchange, Load, Outcome
+from support import load_client
+from support.http import request_target
+from support.load import Exchange, Load, Outcome, deal, rotate
 
-ASKED = Exchange(loads.request("/"), 200, (b"yes", b"no"))
+ASKED = Exchange(request_target("/"), 200, (b"yes", b"no"))
 RIGHT = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"
 
 
@@ -38,7 +39,7 @@ def answering(*answers: bytes) -> Iterator[int]:
 
 def outcome_of(*answers: bytes, asked: Exchange = ASKED) -> Outcome:
     with answering(*answers) as port:
-        return clients.ask(Load(port, [[asked] * len(answers)], 10, is_repeated=False))
+        return load_client.run_load(Load(port, [[asked] * len(answers)], 10, is_repeated=False))
 
 
 def test_right_answers_are_counted() -> None:
@@ -55,7 +56,7 @@ def test_an_answer_in_chunks_is_put_together() -> None:
 
 
 def test_a_head_has_no_body_whatever_its_length() -> None:
-    asked = Exchange(loads.request("/", method="HEAD"), 200, (b"",))
+    asked = Exchange(request_target("/", method="HEAD"), 200, (b"",))
 
     found = outcome_of(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", asked=asked)
 
@@ -90,28 +91,30 @@ def test_nobody_there_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
 
-    assert clients.ask(Load(port, [[ASKED]], 1)).failures() == ["1 connections were refused"]
+    assert load_client.run_load(Load(port, [[ASKED]], 1)).failures() == [
+        "1 connections were refused"
+    ]
 
 
 def test_a_pause_spreads_requests_and_counts_from_when_they_were_due() -> None:
     started = time.monotonic()
     with answering(*[RIGHT] * 4) as port:
-        found = clients.ask(Load(port, [[ASKED] * 4], 10, is_repeated=False, pause=0.1))
+        found = load_client.run_load(Load(port, [[ASKED] * 4], 10, is_repeated=False, pause=0.1))
 
     assert (found.answers, found.failures()) == (4, [])
     assert time.monotonic() - started >= 0.3
 
 
 def test_what_is_asked_first_is_no_part_of_the_outcome() -> None:
-    first = Exchange(loads.request("/"), 200, (b"no",))
+    first = Exchange(request_target("/"), 200, (b"no",))
     with answering(RIGHT.replace(b"3", b"2").replace(b"yes", b"no"), RIGHT) as port:
-        found = clients.ask(Load(port, [[ASKED]], 10, is_repeated=False, first=first))
+        found = load_client.run_load(Load(port, [[ASKED]], 10, is_repeated=False, first=first))
 
     assert (found.answers, found.failures()) == (1, [])
 
 
 def test_a_process_of_its_own_asks() -> None:
-    with clients.client() as client, answering(RIGHT) as port:
+    with load_client.start_client() as client, answering(RIGHT) as port:
         found = client(Load(port, [[ASKED]], 10, is_repeated=False)).result()
 
     assert (found.answers, found.failures()) == (1, [])
@@ -120,6 +123,6 @@ def test_a_process_of_its_own_asks() -> None:
 def test_exchanges_are_dealt_once_or_given_to_all() -> None:
     cards = [Exchange(bytes([number])) for number in range(5)]
 
-    assert sorted(card for hand in loads.dealt(cards, 3) for card in hand) == cards
-    assert [sorted(hand) for hand in loads.rotated(cards, 3)] == [cards] * 3
-    assert [hand[0] for hand in loads.rotated(cards, 3)] == cards[:3]
+    assert sorted(card for hand in deal(cards, 3) for card in hand) == cards
+    assert [sorted(hand) for hand in rotate(cards, 3)] == [cards] * 3
+    assert [hand[0] for hand in rotate(cards, 3)] == cards[:3]

@@ -1,11 +1,15 @@
-"""Snapshots that were changed after they were built, with their digests or without."""
+"""Build, read and change snapshots."""
 
+import json
+import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from conftest import Ran
 from srvstat.snapshot.format.bands import BANDS_A_SERVER
 from srvstat.snapshot.format.calendar import BLOCKS_A_SERVER, split_calendar
 from srvstat.snapshot.format.days import DAYS_A_SERVER
@@ -14,17 +18,52 @@ from srvstat.snapshot.format.rows import FileRow, ServerRow
 
 _Row = tuple[Any, ...]
 
+COMMAND = ["snapshot", "build", "out.db", "--servers", "servers.ndjson"]
+WEEK = [*COMMAND, "--observations", "week.csv"]
+EXISTS = "error: out.db: exists; --overwrite replaces it\n"
+
+
+def read_directory(directory: Path) -> dict[str, bytes | None]:
+    """Return the content of each file by its name; None for what is not a file."""
+    return {
+        path.name: path.read_bytes() if path.is_file() else None for path in directory.iterdir()
+    }
+
+
+def read_observations(path: str) -> list[tuple[str, int, int]]:
+    """Return the observations of a snapshot as (id, observed at, players)."""
+    query = "SELECT id, observed_at, players FROM observations JOIN servers USING (server)"
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def parse_summary(ran: Ran) -> dict[str, str]:
+    """Return the lines of a build's summary by their names."""
+    return dict(re.findall(r"^  (\S+(?: \S+)*)  +(.*)$", ran.stderr, re.MULTILINE))
+
+
+def read_rejects(path: str = "rejects.ndjson") -> list[dict[str, Any]]:
+    """Return the entries of a rejects file."""
+    return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
+
+
+def expect_conflict(name: str, line: int, first: int, text: str) -> dict[str, Any]:
+    """Return the reject of a row whose players differ from those of an earlier row."""
+    reason = f"conflicts with {first} players, read before for this server and instant"
+    return {"file": name, "line": line, "reason": reason, "text": text}
+
 
 def change(path: str, sql: str) -> None:
-    """Run SQL on a snapshot, past the checks of its tables, which look untouched afterwards."""
+    """Run SQL on a snapshot without the checks of its tables; the schema is restored afterwards."""
     with _unchecked(path) as connection:
         connection.executescript(sql)
 
 
 def forge(path: str, sql: str) -> None:
-    """Change a snapshot with SQL, and make all digests and calendars fit what it left.
+    """Change a snapshot with SQL, then update all digests and calendars to match.
 
-    What the SQL itself changed stays as it is. A row that it deleted keeps its digest above.
+    Digests and calendars that the SQL changed are kept. The digest of a deleted row stays in the
+    row above it.
     """
     with _unchecked(path) as connection:
         before = _read_tables(connection)
@@ -35,7 +74,7 @@ def forge(path: str, sql: str) -> None:
 
 @contextmanager
 def _unchecked(path: str) -> Iterator[sqlite3.Connection]:
-    """Open a snapshot whose tables take any value until the block ends."""
+    """Open a snapshot without the checks of its tables."""
     with closing(sqlite3.connect(path)) as connection, connection:
         schema = connection.execute("SELECT sql, name FROM sqlite_schema").fetchall()
         connection.execute("PRAGMA writable_schema = ON")
@@ -49,7 +88,7 @@ def _unchecked(path: str) -> Iterator[sqlite3.Connection]:
 
 
 class _Tables(NamedTuple):
-    """The rows that hold digests of others, by their keys."""
+    """The rows that hold digests of other rows, by key."""
 
     servers: Mapping[int, ServerRow]
     calendars: Mapping[int, _Row]
@@ -73,8 +112,10 @@ def _reseal(connection: sqlite3.Connection, before: _Tables) -> None:
         bands[server][band] = row_digest("bands", row)
     servers = []
     for key, row in after.servers.items():
-        calendar = _calendar(connection, key, days[key], before.calendars, after.calendars)
-        fitting = row._replace(**calendar, band_digests=_band_digests(row.band_digests, bands[key]))
+        calendar = _update_calendar(connection, key, days[key], before.calendars, after.calendars)
+        fitting = row._replace(
+            **calendar, band_digests=_update_band_digests(row.band_digests, bands[key])
+        )
         servers.append(_keep_changes(before.servers.get(key, row), row, fitting))
     _insert(connection, "servers", servers)
     directory = build_directory(servers)
@@ -86,14 +127,14 @@ def _reseal(connection: sqlite3.Connection, before: _Tables) -> None:
     connection.execute(query, (own.bucket_digests, own.root, own.digest))
 
 
-def _calendar(
+def _update_calendar(
     connection: sqlite3.Connection,
     server: int,
     days: Sequence[tuple[int, bytes]],
     before: Mapping[int, _Row],
     after: Mapping[int, _Row],
 ) -> dict[str, Any]:
-    """Store the calendar of a server but for the rows that were changed, and return its columns."""
+    """Store the calendar of a server, except for changed rows, and return its columns."""
     columns, made = split_calendar(server, [day for day, _ in days], [each for _, each in days])
     rows: list[_Row] = list(made)
     stored = [
@@ -101,7 +142,7 @@ def _calendar(
     ]
     deleted = before.keys() - after.keys()
     _insert(connection, "calendars", [row for row in stored if row[0] not in deleted])
-    # Days that are gone fill fewer rows.
+    # Fewer days fill fewer rows.
     of_server = {key for key in before if key // BLOCKS_A_SERVER == server}
     unused = of_server - {row[0] for row in rows}
     connection.executemany(
@@ -111,7 +152,7 @@ def _calendar(
     return columns._replace(block_digests=digests)._asdict()
 
 
-def _band_digests(stored: bytes, of_rows: Mapping[int, bytes]) -> bytes:
+def _update_band_digests(stored: bytes, of_rows: Mapping[int, bytes]) -> bytes:
     digests = bytearray(stored)
     for band, digest in of_rows.items():
         if band * DIGEST_BYTES < len(digests):
@@ -128,4 +169,4 @@ def _keep_changes(before: ServerRow, after: ServerRow, fitting: ServerRow) -> Se
 def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[_Row]) -> None:
     if rows:
         marks = ", ".join("?" * len(rows[0]))
-        connection.executemany(f"REPLACE INTO {table} VALUES ({marks})", rows)  # noqa: S608 - names of ours
+        connection.executemany(f"REPLACE INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own names

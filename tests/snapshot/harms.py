@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, schema
-from support.forging import change, forge
+from support.snapshots import change, forge
 
 Harm = Callable[[Path], None]
 

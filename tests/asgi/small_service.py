@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from conftest import AS_OF, DAY, csv, ndjson, server, srvstat
-from support.exchanging import ERRORS, Expected
-from support.serving import Service, serving
+from support.http import ERRORS, Expected
+from support.process import Service, serve
 
 
 def build_small(directory: Path, name: str = "small.db", *, players: int = 6) -> Path:
@@ -74,7 +74,7 @@ def serving_small(*options: str) -> Iterator[Service]:
     """Serve the small snapshot until the block ends."""
     with (
         TemporaryDirectory() as directory,
-        serving(build_small(Path(directory)), *options) as service,
+        serve(build_small(Path(directory)), *options) as service,
     ):
         yield service
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from support.harms import (
+from snapshot.harms import (
     PAGE,
     Harm,
     by_sql,
