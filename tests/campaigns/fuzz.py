@@ -68,6 +68,6 @@ CAMPAIGNS = tuple(
     for name, promise in (
         ("requests", "any request body is read as the specification defines, or refused"),
         ("snapshots", "any file gives a correct answer or an error, within a second"),
-        ("text", "any text is only displayed: it controls and moves nothing"),
+        ("text", "any text is displayed without side effects; tables stay aligned"),
     )
 )

@@ -155,9 +155,9 @@ def _ended_during_start_up(case: Case, result: ProcessResult) -> bool:
 
 def _describe_outcome(case: Case, result: ProcessResult, *, is_new: bool) -> str:
     if result.exit_code == 0:
-        return "done before that"
+        return "finished before the signal"
     if _ended_during_start_up(case, result):
-        return "ended by Python before the first line"
+        return "interrupted before srvstat started"
     how = "killed" if case.number is signal.SIGKILL else "interrupted"
     return f"{how}, the files {'new' if is_new else 'as before'}"
 

@@ -99,15 +99,15 @@ def run(seed: int, count: int) -> Result:
     if growth > _KIB_A_PERIOD + _BYTES_AN_ANSWER * answers / 1024:
         crowd.failures.append(f"memory grows: {', '.join(f'{kib:,}' for kib in memory)} KiB")
     counts = {
-        "right answers": sum(one.answers - one.wrong_count for one in crowd.outcomes),
-        "answers of 5xx": sum(_count_server_errors(one) for one in crowd.outcomes),
-        "a second": round(fast.rate),
-        "of Get Server": round(known.rate),
-        "milliseconds for the slowest of these": round(known.quantile(1)),
-        "of servers that do not exist": round(unknown.rate),
-        "milliseconds for the slowest of those": round(unknown.quantile(1)),
-        "a second at half the pace": round(paced.rate),
-        "milliseconds for 99 of 100 at that": round(paced.quantile(0.99)),
+        "correct answers": sum(one.answers - one.wrong_count for one in crowd.outcomes),
+        "5xx answers": sum(_count_server_errors(one) for one in crowd.outcomes),
+        "answers a second": round(fast.rate),
+        "answers a second for known servers": round(known.rate),
+        "milliseconds for the slowest known server": round(known.quantile(1)),
+        "answers a second for unknown servers": round(unknown.rate),
+        "milliseconds for the slowest unknown server": round(unknown.quantile(1)),
+        "answers a second at half speed": round(paced.rate),
+        "milliseconds for 99 of 100 at half speed": round(paced.quantile(0.99)),
         "MiB of memory": memory[-1] // 1024,
     }
     return Result(count, counts, tuple(crowd.failures))

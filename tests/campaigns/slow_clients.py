@@ -40,7 +40,7 @@ _MAX_LATE_SHORT_FORM = 4.0
 _MAX_EARLY = 0.05
 _CONNECT_INTERVAL = 0.004
 """Seconds between new connections: the service has to answer the first request of some kinds."""
-_DEAF_EVERY = 20
+_NOT_READING_EVERY = 20
 """One in this many connections never reads."""
 _TICK = 0.1
 
@@ -67,9 +67,9 @@ _KINDS: tuple[_Kind, ...] = (
     _Kind("silent", b"", b"", HEAD_SECONDS),
     _Kind("trickling heads", b"GET /healthz", b"x" * 1000, HEAD_SECONDS),
     _Kind("trickling bodies", _HEAD, b"x" * 1000, BODY_SECONDS),
-    _Kind("without a body", _HEAD, b"", BODY_SECONDS),
+    _Kind("missing bodies", _HEAD, b"", BODY_SECONDS),
     _Kind("idle", get(b"a"), b"", IDLE_SECONDS),
-    _Kind("deaf", _GET * 20, b"x" * 1000, ANSWER_SECONDS, reads=False),
+    _Kind("not reading", _GET * 20, b"x" * 1000, ANSWER_SECONDS, reads=False),
 )
 
 
@@ -127,7 +127,7 @@ class _Crowd:
         self.latest = 0.0
         # Only a few never read: each uses megabytes in the service.
         self._to_open = [
-            _KINDS[-1] if place % _DEAF_EVERY == 0 else _KINDS[place % (len(_KINDS) - 1)]
+            _KINDS[-1] if place % _NOT_READING_EVERY == 0 else _KINDS[place % (len(_KINDS) - 1)]
             for place in range(number)
         ]
 
@@ -197,7 +197,7 @@ def run(seed: int, count: int) -> Result:
         **crowd.ended,
         "milliseconds late at most": round(crowd.latest * 1000),
         "good answers": good.answers,
-        "milliseconds for 99 of 100 of these": round(slowest),
+        "milliseconds for 99 of 100 good answers": round(slowest),
     }
     return Result(count, counts, tuple(failures))
 

@@ -83,7 +83,7 @@ def _run_strings(rng: Random, count: int) -> Result:
 
 CAMPAIGN = Campaign(
     name="text",
-    promise="foreign text on a terminal is only displayed: it controls and moves nothing",
+    promise="foreign text on a terminal is displayed without side effects; tables stay aligned",
     run=run,
     short=10_000,
     long=200_000,
