@@ -91,8 +91,8 @@ def srvstat(files: FleetFiles) -> Iterator[list[Engine]]:
             return operations.compare(snapshot, parse_compare_request(request.body)).to_json()
 
         def ask_statistics(request: Request) -> list[Statistics]:
-            servers = [server for server in snapshot.find(request.references) if server]
-            return snapshot.statistics(servers, request.window)
+            servers = [server for server in snapshot.find_servers(request.references) if server]
+            return snapshot.compute_statistics(servers, request.window)
 
         yield [
             Engine(SRVSTAT, files, ask, answers_of_body),

@@ -12,8 +12,10 @@ from benchmarks.measure import tell
 from benchmarks.questions import Request, UnequalError, mixed
 from srvstat import operations
 from srvstat.contract.requests import parse_compare_request
-from srvstat.snapshot.format.days import DAYS_A_SERVER
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.format.days import DAYS_PER_SERVER
+from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
+from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.verified_rows import VerifiedRows
 from srvstat.snapshot.read.verify import verify
 
 _COMPARISONS = 600
@@ -40,13 +42,14 @@ def cost_of_digests(files: FleetFiles) -> Cost:
     """
     tell("timing what the digests cost")
     requests = mixed("trust", files, _COMPARISONS)
-    with closing(open_file(files.snapshot)) as snapshot:
+    with closing(open_connection(files.snapshot)) as connection:
+        snapshot, rows = SnapshotFile(connection), VerifiedRows(connection)
         # Each request comes once before it is timed, so that no time is spent on pages of the file,
         # which are read with digests or without. Both times are taken in the same conditions.
         times = [
-            (_added(snapshot, request), _whole(snapshot, request))
+            (_added(connection, rows, request), _whole(snapshot, request))
             for request in requests
-            if _added(snapshot, request)
+            if _added(connection, rows, request)
         ]
     over_rest = [added / (whole - added) for added, whole in times]
     year = [cost for cost, asked in zip(over_rest, requests, strict=True) if asked.range == "1y"]
@@ -55,24 +58,23 @@ def cost_of_digests(files: FleetFiles) -> Cost:
 
 def _whole(snapshot: SnapshotFile, request: Request) -> float:
     """Return how long it takes from the body of a request to the bytes of its answer."""
-    snapshot.rows.forget_servers()
+    snapshot.forget_servers()
     started = time.perf_counter()
     operations.compare(snapshot, parse_compare_request(request.body)).to_json()
     return time.perf_counter() - started
 
 
-def _added(snapshot: SnapshotFile, request: Request) -> float:
+def _added(connection: SnapshotConnection, rows: VerifiedRows, request: Request) -> float:
     """Return how much longer it takes to read rows and prove them than to read them."""
-    rows = snapshot.rows
     rows.forget_servers()
     references = [(one.by, one.identifier) for one in request.references]
     started = time.perf_counter()
-    servers = [server for server in rows.named(references) if server]
-    asked = list(zip(servers, rows.ends(servers, request.window), strict=True))
-    days = rows.days_at(asked)
+    servers = [server for server in rows.find_servers(references) if server]
+    asked = list(zip(servers, rows.find_ends(servers, request.window), strict=True))
+    days = rows.read_days(asked)
     proved = time.perf_counter() - started
-    keys = [server.server * DAYS_A_SERVER + entry.day for server, ends in asked for entry in ends]
-    read = snapshot.connection.rows
+    keys = [server.server * DAYS_PER_SERVER + entry.day for server, ends in asked for entry in ends]
+    read = connection.fetch_rows
     started = time.perf_counter()
     plain_servers = [read(_SERVER, identifier, part="")[0] for _, identifier in references]
     plain_days = read(_DAYS.format(", ".join("?" * len(keys))), *keys, part="")

@@ -34,7 +34,7 @@ def get_server(snapshot: SnapshotFile, request: ServerReference) -> ServerRespon
     Raises ServerNotFoundError, SnapshotError.
     """
     (server,) = _resolve(snapshot, {0: request})
-    return ServerResponse(data=snapshot.detail(server).server)
+    return ServerResponse(data=snapshot.get_detail(server).server)
 
 
 def compare(
@@ -66,13 +66,13 @@ def view_server(
     from srvstat.documents.views import ServerDetailView  # noqa: PLC0415 - only for a table
 
     (server,) = _resolve(snapshot, {0: request})
-    detail = snapshot.detail(server)
+    detail = snapshot.get_detail(server)
     as_of = snapshot.as_of if at is None else at
     return ServerDetailView(
         detail.server,
         as_of,
         snapshot.as_of,
-        snapshot.last_observed_at(server, as_of),
+        snapshot.find_last_observed_at(server, as_of),
         detail.first_seen_at,
         detail.updated_at,
         detail.current_is_fallback,
@@ -105,10 +105,10 @@ def _server_view(
 ) -> "ServerView":
     from srvstat.documents.views import ServerView  # noqa: PLC0415 - only for a table
 
-    instants, players = snapshot.observations(server, window)
+    instants, players = snapshot.read_observations(server, window)
     averages = _averages(instants, players, window, _CELLS[result.range])
     observed = _averages(instants, players, window, spans)
-    last = instants[-1] if instants else snapshot.last_observed_at(server, window.end)
+    last = instants[-1] if instants else snapshot.find_last_observed_at(server, window.end)
     return ServerView(
         result,
         server.hostname,
@@ -136,7 +136,7 @@ def _results(
 ) -> tuple[list[ServerResult], list[ServerRow]]:
     asked = {position: request.servers[position] for position in positions}
     servers = _resolve(snapshot, asked, "servers[{}]: ")
-    figures = snapshot.statistics(servers, window)
+    figures = snapshot.compute_statistics(servers, window)
     found = [
         _result(server, request.range, statistics)
         for server, statistics in zip(servers, figures, strict=True)
@@ -147,7 +147,7 @@ def _results(
 def suggest_servers(snapshot: SnapshotFile, references: Iterable[ServerReference]) -> str | None:
     """Return what may have been meant by the first reference to no server, for a person to read."""
     asked = list(references)
-    missing = asked[snapshot.find(asked).index(None)]
+    missing = asked[snapshot.find_servers(asked).index(None)]
     for namespace in NAMESPACES:
         if namespace != missing.by and _exist(snapshot, namespace, [missing.identifier]):
             return f"did you mean {namespace}:{missing.identifier}?"
@@ -170,14 +170,14 @@ def _neighbours(snapshot: SnapshotFile, missing: ServerReference) -> list[str]:
     most = _MOST_COMPARED // len(text) // (2 * len(spellings))
     found: set[str] = set()
     for spelling, backwards in product(spellings, (False, True)):
-        around = snapshot.identifiers(missing.by, spelling, backwards=backwards)
+        around = snapshot.iter_identifiers(missing.by, spelling, backwards=backwards)
         found.update(islice(around, most))
     return sorted(found)
 
 
 def _exist(snapshot: SnapshotFile, by: Namespace, identifiers: Iterable[str]) -> list[str]:
     """Return those of some identifiers that name a server."""
-    return [name for name in identifiers if snapshot.rows.named([(by, name)]) != [None]]
+    return [name for name in identifiers if snapshot.has_identifier(by, name)]
 
 
 def _resolve(
@@ -185,7 +185,7 @@ def _resolve(
 ) -> list[ServerRow]:
     """Return the servers that references name; `place` tells where one stands in the request."""
     servers = []
-    found = snapshot.find(references.values())
+    found = snapshot.find_servers(references.values())
     for (position, reference), server in zip(references.items(), found, strict=True):
         if server is None:
             missing = f"no {reference.by} {reference.identifier}"

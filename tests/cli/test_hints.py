@@ -19,9 +19,9 @@ class CountedFile(SnapshotFile):
 
     read = 0
 
-    def identifiers(self, *arguments: Any, **options: Any) -> Iterator[str]:
+    def iter_identifiers(self, *arguments: Any, **options: Any) -> Iterator[str]:
         """Count what is read of them."""
-        for name in super().identifiers(*arguments, **options):
+        for name in super().iter_identifiers(*arguments, **options):
             self.read += 1
             yield name
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from conftest import DAY
-from srvstat.snapshot.format.digest import row_digest
+from srvstat.snapshot.format.digest import digest_row
 
 _Rows = list[tuple[Any, ...]]
 
@@ -47,7 +47,7 @@ def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows
     groups = described_bands(players, len({at // DAY for at in instants}))
     days = _days(key, pairs, [group[0] for group in groups])
     numbers = [row[0] % 10_000_000 for row in days]
-    digests = [row_digest("days", row) for row in days]
+    digests = [digest_row("days", row) for row in days]
     recent = max(len(days) // 32 - 1, 0) * 32
     blocks = [slice(start, start + 32) for start in range(0, recent, 32)]
     calendars = [
@@ -61,7 +61,7 @@ def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows
         if len(group) > 1
     }
     of_bands = [
-        row_digest("bands", bands[at]) if at in bands else bytes(16) for at in range(len(groups))
+        digest_row("bands", bands[at]) if at in bands else bytes(16) for at in range(len(groups))
     ]
     found["days"] += days
     found["calendars"] += calendars
@@ -70,7 +70,7 @@ def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows
         (
             *(key, len(pairs), min(instants, default=None), max(instants, default=None)),
             *(packed(numbers[recent:]), b"".join(digests[recent:]), packed(edges)),
-            b"".join(row_digest("calendars", row) for row in calendars),
+            b"".join(digest_row("calendars", row) for row in calendars),
             *(len(groups), packed([group[0] for group in groups])),
             b"".join(of_bands) if bands else b"",
             sum_described(players),

@@ -9,7 +9,7 @@ COMMANDS = [
     ["snapshot", "info", "--table"],
     ["snapshot", "verify"],
 ]
-FILE_ROW = "its own row"
+FILE_ROW = "the table snapshot"
 
 
 def damaged(part: str) -> str:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from conftest import Ran
-from srvstat.snapshot.format.bands import BANDS_A_SERVER
-from srvstat.snapshot.format.calendar import BLOCKS_A_SERVER, split_calendar
-from srvstat.snapshot.format.days import DAYS_A_SERVER
-from srvstat.snapshot.format.digest import DIGEST_BYTES, build_directory, row_digest, seal
+from srvstat.snapshot.format.bands import BANDS_PER_SERVER
+from srvstat.snapshot.format.calendar import BLOCKS_PER_SERVER, split_calendar
+from srvstat.snapshot.format.days import DAYS_PER_SERVER
+from srvstat.snapshot.format.digest import DIGEST_BYTES, build_directory, digest_row, seal
 from srvstat.snapshot.format.rows import FileRow, ServerRow
 
 _Row = tuple[Any, ...]
@@ -104,12 +104,12 @@ def _reseal(connection: sqlite3.Connection, before: _Tables) -> None:
     after = _read_tables(connection)
     days: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
     for row in connection.execute("SELECT * FROM days ORDER BY server_day"):
-        server, day = divmod(row[0], DAYS_A_SERVER)
-        days[server].append((day, row_digest("days", row)))
+        server, day = divmod(row[0], DAYS_PER_SERVER)
+        days[server].append((day, digest_row("days", row)))
     bands: defaultdict[int, dict[int, bytes]] = defaultdict(dict)
     for row in connection.execute("SELECT * FROM bands"):
-        server, band = divmod(row[0], BANDS_A_SERVER)
-        bands[server][band] = row_digest("bands", row)
+        server, band = divmod(row[0], BANDS_PER_SERVER)
+        bands[server][band] = digest_row("bands", row)
     servers = []
     for key, row in after.servers.items():
         calendar = _update_calendar(connection, key, days[key], before.calendars, after.calendars)
@@ -120,7 +120,7 @@ def _reseal(connection: sqlite3.Connection, before: _Tables) -> None:
     _insert(connection, "servers", servers)
     directory = build_directory(servers)
     _insert(connection, "directory", directory)
-    of_buckets = b"".join(row_digest("directory", row) for row in directory)
+    of_buckets = b"".join(digest_row("directory", row) for row in directory)
     own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
     own = seal(own._replace(bucket_digests=of_buckets))
     query = "UPDATE snapshot SET bucket_digests = ?, root = ?, digest = ?"
@@ -143,12 +143,12 @@ def _update_calendar(
     deleted = before.keys() - after.keys()
     _insert(connection, "calendars", [row for row in stored if row[0] not in deleted])
     # Fewer days fill fewer rows.
-    of_server = {key for key in before if key // BLOCKS_A_SERVER == server}
+    of_server = {key for key in before if key // BLOCKS_PER_SERVER == server}
     unused = of_server - {row[0] for row in rows}
     connection.executemany(
         "DELETE FROM calendars WHERE server_block = ?", [(key,) for key in unused]
     )
-    digests = b"".join(row_digest("calendars", row) for row in stored)
+    digests = b"".join(digest_row("calendars", row) for row in stored)
     return columns._replace(block_digests=digests)._asdict()
 
 

@@ -167,7 +167,8 @@ def _opened(path: str, workers: Sequence[Worker]) -> dict[Worker, SnapshotFile]:
         except BaseException:
             _close(files)
             raise
-        if len({file.rows.own for file in files.values()}) == 1:
+        first, *others = files.values()
+        if all(file.is_same_as(first) for file in others):
             return files
         _close(files)
     raise SnapshotError(f"{path}: was replaced each time it was opened; try again")
@@ -182,7 +183,7 @@ def _checked(path: str, workers: Sequence[Worker]) -> dict[Worker, SnapshotFile]
         with closing(open_file(path)) as file:
             check_chain(file)
             files = _opened(path, workers)
-            if next(iter(files.values())).rows.own == file.rows.own:
+            if file.is_same_as(next(iter(files.values()))):
                 return files
         _close(files)
     raise SnapshotError(f"{path}: was replaced each time it was opened; try again")

@@ -73,7 +73,7 @@ def _check_snapshot(path: str) -> None:
     try:
         with closing(open_file(path)) as snapshot:
             is_ours = (
-                snapshot.as_of == fleet.AS_OF and list(snapshot.identifiers("id")) == fleet.IDS
+                snapshot.as_of == fleet.AS_OF and list(snapshot.iter_identifiers("id")) == fleet.IDS
             )
     except SnapshotError:
         is_ours = False

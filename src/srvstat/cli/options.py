@@ -49,7 +49,7 @@ def _complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
                 prefix + name
                 for prefix, namespace, begun in sought
                 for name in takewhile(
-                    methodcaller("startswith", begun), snapshot.identifiers(namespace, begun)
+                    methodcaller("startswith", begun), snapshot.iter_identifiers(namespace, begun)
                 )
             ]
     except SrvstatError:

@@ -13,7 +13,7 @@ from srvstat.contract.errors import OutputError, UsageError
 from srvstat.files.drafts import close, create_draft, sweep_drafts
 
 _DESCRIPTOR = re.compile(r"(/dev|/proc/[^/]+(/task/[^/]+)?)/fd/[0-9]{1,9}")
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 _STREAM_BYTES = 1 << 16
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
@@ -139,7 +139,7 @@ def _descriptor_path(path: str) -> str | None:
     Raises OutputError.
     """
     with convert_write_errors(path):
-        for _ in range(_MOST_LINKS):
+        for _ in range(_MAX_LINKS):
             directory, name = os.path.split(path)
             path = os.path.join(os.path.realpath(directory), name)
             if _DESCRIPTOR.fullmatch(path):

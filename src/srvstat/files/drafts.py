@@ -13,7 +13,7 @@ _NAME_CHARACTERS = 50
 """How much of its target's name a draft bears: 200 bytes at most, so that it has room for more."""
 
 
-_MOST_TRIES = 100
+_MAX_TRIES = 100
 """How many drafts in a row another build may sweep before they are locked."""
 
 
@@ -32,7 +32,7 @@ def create_draft(target: str, mode: int = 0o666) -> Iterator[Draft]:
 
     Raises OSError.
     """
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         path = f"{_beginning(target)}{secrets.token_hex(8)}.tmp"
         descriptor = None
         try:

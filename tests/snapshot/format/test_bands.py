@@ -18,16 +18,16 @@ from snapshot.server_rows import server_of
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.bands import (
-    BANDS_A_SERVER,
+    BANDS_PER_SERVER,
     Bands,
     Members,
-    band_rows,
+    build_band_rows,
     divide_into_bands,
     join_digests,
     number_values,
     read_bands,
 )
-from srvstat.snapshot.format.digest import row_digest
+from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.read.reader import open_file
 from srvstat.stats import compute_statistics
 
@@ -142,7 +142,7 @@ def test_there_are_as_many_bands_as_observations_of_a_day_from_16_to_512(
 
 
 def test_many_observations_have_a_band_for_each_100_000(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("srvstat.snapshot.format.bands._MOST_OBSERVATIONS_A_BAND", 10)
+    monkeypatch.setattr("srvstat.snapshot.format.bands._MAX_OBSERVATIONS_PER_BAND", 10)
 
     starts = divide_into_bands(range(5_000), 5_000)
 
@@ -165,7 +165,7 @@ def test_a_value_as_frequent_as_a_full_band_has_its_own() -> None:
 
 def rows_of(players: Sequence[int], starts: Sequence[int]) -> list[tuple[Any, ...]]:
     numbers = number_values(sorted({*players}), starts)
-    return list(band_rows(KEY, players, starts, numbers))
+    return list(build_band_rows(KEY, players, starts, numbers))
 
 
 def test_the_row_of_a_band_has_its_players_above_the_least_in_the_order_of_time() -> None:
@@ -190,7 +190,7 @@ def test_the_players_of_a_band_take_the_fewest_bytes(above: int, width: int) -> 
 
 def test_a_band_of_one_value_has_zeros_for_a_digest_and_none_where_all_have_one() -> None:
     rows = rows_of([3, 5, 9, 40, 41], [3, 9, 40])
-    digests = [row_digest("bands", rows[0]), bytes(16), row_digest("bands", rows[1])]
+    digests = [digest_row("bands", rows[0]), bytes(16), digest_row("bands", rows[1])]
 
     assert join_digests(rows, 3) == b"".join(digests)
     assert join_digests([], 3) == b""
@@ -242,14 +242,14 @@ def test_servers_of_every_kind_of_bands_have_the_rows_described(build: Build) ->
     stored = stored_rows(path)
 
     assert stored == described_rows(path)
-    assert {row[0] // BANDS_A_SERVER for row in stored["bands"]} == {2, 3, 4}
+    assert {row[0] // BANDS_PER_SERVER for row in stored["bands"]} == {2, 3, 4}
     with closing(open_file(path)) as snapshot:
         for number, (name, observed) in enumerate(of.items(), 1):
-            (row,) = snapshot.find([ServerReference(identifier=name, by="id")])
+            (row,) = snapshot.find_servers([ServerReference(identifier=name, by="id")])
             assert row is not None
-            wide = [each for each in stored["bands"] if each[0] // BANDS_A_SERVER == number]
-            assert snapshot.rows.prove_bands(row) == len(wide)
+            wide = [each for each in stored["bands"] if each[0] // BANDS_PER_SERVER == number]
+            assert snapshot.verify_bands(row) == len(wide)
             for start, end in ((-1, AS_OF), (3 * DAY, 40 * DAY), (50 * DAY + 1, 51 * DAY + 9)):
                 window = Window(start, end)
                 expected = compute_statistics(observed.within(window))
-                assert snapshot.statistics([row], window) == [expected]
+                assert snapshot.compute_statistics([row], window) == [expected]

@@ -16,7 +16,7 @@ from snapshot.server_rows import server_of
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.calendar import (
-    BLOCKS_A_SERVER,
+    BLOCKS_PER_SERVER,
     Block,
     Calendar,
     CalendarColumns,
@@ -25,12 +25,14 @@ from srvstat.snapshot.format.calendar import (
     read_calendar,
     split_calendar,
 )
-from srvstat.snapshot.format.digest import row_digest
+from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.connection import open_connection
 from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.verified_rows import VerifiedRows
 
 KEY = 7
-MOST_DAYS = 2_932_896
+MAX_DAYS = 2_932_896
 COUNTS = st.sampled_from([0, 1, 31, 32, 33, 63, 64, 65, 95, 96, 97, 127, 128, 200])
 """How many days: blocks of 32, and a row of 32 to 63 where there are as many."""
 
@@ -57,7 +59,7 @@ def read_back(columns: CalendarColumns, rows: Sequence[tuple[Any, ...]]) -> list
     calendar = read_calendar(server_row(columns))
     assert calendar.stored_blocks == len(rows)
     assert [calendar.digest(number) for number in range(len(rows))] == [
-        row_digest("calendars", row) for row in rows
+        digest_row("calendars", row) for row in rows
     ]
     return [*(read_block(*row[1:]) for row in rows), calendar.recent]
 
@@ -92,7 +94,9 @@ def test_the_last_days_stand_in_the_servers_row_and_blocks_of_32_before(
     columns, rows = split(range(days))
 
     assert [len(block.days) for block in read_back(columns, rows)] == sizes
-    assert [row[0] for row in rows] == [KEY * BLOCKS_A_SERVER + at for at in range(len(sizes) - 1)]
+    assert [row[0] for row in rows] == [
+        KEY * BLOCKS_PER_SERVER + at for at in range(len(sizes) - 1)
+    ]
 
 
 def test_the_edges_are_of_the_blocks_and_then_of_the_last_days() -> None:
@@ -109,7 +113,7 @@ def test_a_server_without_days_has_an_empty_calendar() -> None:
     calendar = read_calendar(server_row(columns))
     assert calendar == Calendar([], b"", Block((), b""))
     assert calendar.find_block(0) is None
-    assert calendar.find_last_block(MOST_DAYS) is None
+    assert calendar.find_last_block(MAX_DAYS) is None
 
 
 @pytest.mark.parametrize(("days", "digests"), [(b"\1\2\3", bytes(32)), (b"", bytes(16))])
@@ -127,7 +131,7 @@ def test_days_that_fit_no_digests_are_no_calendar(days: bytes, digests: bytes) -
 def test_the_block_of_the_next_day_and_of_the_one_before_are_found(
     data: st.DataObject, days: list[int]
 ) -> None:
-    mark = data.draw(st.sampled_from([0, 20_500, MOST_DAYS, *days]))
+    mark = data.draw(st.sampled_from([0, 20_500, MAX_DAYS, *days]))
     asked = max(mark + data.draw(st.integers(-2, 2)), 0)
     columns, rows = split(days)
     blocks = read_back(columns, rows)
@@ -154,19 +158,20 @@ def test_the_days_at_the_ends_of_every_span_are_found(build: Build) -> None:
         {day + step for day in (0, 9, *SPREAD[::9], 41, 112, 231, 539) for step in (0, 1)}
     )
 
-    with closing(open_file(path)) as snapshot:
-        a, b = snapshot.find([ServerReference(identifier=name, by="id") for name in "ab"])
+    with closing(open_connection(path)) as connection:
+        rows = VerifiedRows(connection)
+        a, b = rows.find_servers([("id", "a"), ("id", "b")])
         assert a is not None
         assert b is not None
         for first in marks:
             for last in [mark for mark in marks if mark >= first]:
-                of_a, of_b = snapshot.rows.ends([a, b], Window(first * DAY, last * DAY + 1))
+                of_a, of_b = rows.find_ends([a, b], Window(first * DAY, last * DAY + 1))
                 within = SPREAD[bisect_left(SPREAD, first) : bisect_right(SPREAD, last)]
                 assert not of_b
                 if within:
                     ends = [within[0], within[-1]] if last < SPREAD[-1] else [within[0]]
                     assert [entry.day for entry in of_a] == ends
-                days = [day.server_day % 10_000_000 for day in snapshot.rows.days(a, first, last)]
+                days = [day.server_day % 10_000_000 for day in rows.iter_days(a, first, last)]
                 assert days == within
 
 
@@ -175,9 +180,9 @@ def test_a_window_in_a_gap_of_an_earlier_block_has_no_observations(build: Build)
     gaps = [(51, 51), (42, 49), (113, 199), (232, 499), (0, 9), (540, 9_999)]
 
     with closing(open_file(path)) as snapshot:
-        (row,) = snapshot.find([ServerReference(identifier="a", by="id")])
+        (row,) = snapshot.find_servers([ServerReference(identifier="a", by="id")])
         assert row is not None
         for first, last in gaps:
             window = Window(first * DAY, last * DAY + DAY - 1)
-            assert snapshot.statistics([row], window)[0].observations == 0
-            assert snapshot.observations(row, window) == ([], [])
+            assert snapshot.compute_statistics([row], window)[0].observations == 0
+            assert snapshot.read_observations(row, window) == ([], [])

@@ -10,12 +10,17 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY
 from snapshot.observed import LARGEST, Observed, days_of_values, few_values, many_values, windows
 from srvstat.contract.ranges import Window
-from srvstat.snapshot.format.bands import BANDS_A_SERVER, Members, divide_into_bands, number_values
+from srvstat.snapshot.format.bands import (
+    BANDS_PER_SERVER,
+    Members,
+    divide_into_bands,
+    number_values,
+)
 from srvstat.snapshot.format.days import (
-    DAYS_A_SERVER,
+    DAYS_PER_SERVER,
     derive_days,
-    observed_in,
     rank_between,
+    read_day_observations,
     read_state,
 )
 from srvstat.snapshot.format.derive import derive
@@ -37,7 +42,7 @@ def derived(observed: Observed) -> tuple[list[Day], list[int], dict[int, Members
         if table == "days":
             days.append(Day._make(row))
         if table == "bands":
-            band = row[0] - KEY * BANDS_A_SERVER
+            band = row[0] - KEY * BANDS_PER_SERVER
             members[band] = Members(*row[1:])
 
     derive(KEY, *observed, take)
@@ -47,7 +52,7 @@ def derived(observed: Observed) -> tuple[list[Day], list[int], dict[int, Members
 def told_by_the_ends(observed: Observed, window: Window) -> Statistics:
     """Choose the two days as `read_state` documents it, and ask them."""
     days, starts, members = derived(observed)
-    number = KEY * DAYS_A_SERVER
+    number = KEY * DAYS_PER_SERVER
     first = [day for day in days if day.server_day - number >= window.start // DAY]
     last = [day for day in days if day.server_day - number <= window.end // DAY]
     if not first or not last or first[0].server_day > last[-1].server_day:
@@ -109,19 +114,22 @@ def test_the_days_of_a_window_tell_its_observations(case: Case) -> None:
     days = derived(observed)[0]
     expected = [at for at in observed.instants if window.start < at <= window.end]
 
-    assert observed_in(days, window) == (expected, observed.within(window))
-    assert observed_in(days_in(window, days), window) == (expected, observed.within(window))
+    assert read_day_observations(days, window) == (expected, observed.within(window))
+    assert read_day_observations(days_in(window, days), window) == (
+        expected,
+        observed.within(window),
+    )
 
 
 def days_in(window: Window, days: Iterable[Day]) -> list[Day]:
     """Return the days that a window touches, by their numbers alone."""
     numbers = range(window.start // DAY, window.end // DAY + 1)
-    return [day for day in days if day.server_day - KEY * DAYS_A_SERVER in numbers]
+    return [day for day in days if day.server_day - KEY * DAYS_PER_SERVER in numbers]
 
 
 def test_a_server_without_observations_has_no_days() -> None:
     assert list(derive_days(KEY, [], [], 0, {})) == []
-    assert observed_in([], Window(0, DAY)) == ([], [])
+    assert read_day_observations([], Window(0, DAY)) == ([], [])
 
 
 WIDTHS = {0: 1, 255: 1, 256: 2, 65_535: 2, 65_536: 4, 2**32 - 1: 4, 2**32: 8, LARGEST: 8}

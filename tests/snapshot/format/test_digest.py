@@ -15,12 +15,12 @@ from srvstat.snapshot.format.digest import (
     bucket_digests,
     build_directory,
     compute_root,
-    entry_digests,
+    digest_row,
     find_bucket,
+    find_entries,
+    has_digest,
     hash_identifier,
-    is_row,
-    list_entries,
-    row_digest,
+    read_entries,
     seal,
 )
 from srvstat.snapshot.format.rows import FileRow, ServerRow
@@ -51,20 +51,20 @@ def int8(*numbers: int) -> bytes:
     ],
 )
 def test_a_row_becomes_bytes_as_the_documentation_says(row: tuple[Any, ...], hashed: bytes) -> None:
-    assert row_digest("table", row) == first_16(hashed)
+    assert digest_row("table", row) == first_16(hashed)
 
 
 def test_a_label_that_was_never_seen_is_hashed_the_same_way() -> None:
     label = f"table {secrets.token_hex(8)}"
     start = label.encode()
 
-    assert row_digest(label, ()) == first_16(start + b"\0\0")
-    assert row_digest(label, (5,)) == first_16(start + b"\0i\0" + int8(5))
-    assert row_digest(label, (b"x",)) == first_16(start + b"\0b\0" + int8(1) + b"x")
-    assert row_digest(label, (5, b"x")) == first_16(start + b"\0ib\0" + int8(5, 1) + b"x")
-    assert row_digest(label, (5, 6)) == first_16(start + b"\0ii\0" + int8(5, 6))
-    assert row_digest(label, (b"x", b"y")) == first_16(start + b"\0bb\0" + int8(1, 1) + b"xy")
-    assert row_digest(label, (b"x", 5, b"y", 6)) == first_16(
+    assert digest_row(label, ()) == first_16(start + b"\0\0")
+    assert digest_row(label, (5,)) == first_16(start + b"\0i\0" + int8(5))
+    assert digest_row(label, (b"x",)) == first_16(start + b"\0b\0" + int8(1) + b"x")
+    assert digest_row(label, (5, b"x")) == first_16(start + b"\0ib\0" + int8(5, 1) + b"x")
+    assert digest_row(label, (5, 6)) == first_16(start + b"\0ii\0" + int8(5, 6))
+    assert digest_row(label, (b"x", b"y")) == first_16(start + b"\0bb\0" + int8(1, 1) + b"xy")
+    assert digest_row(label, (b"x", 5, b"y", 6)) == first_16(
         start + b"\0bibi\0" + int8(5, 6, 1, 1) + b"xy"
     )
 
@@ -73,18 +73,18 @@ def test_a_label_that_was_never_seen_is_hashed_the_same_way() -> None:
 def test_no_two_rows_have_one_digest(one: list[Any], other: list[Any]) -> None:
     assume([*map(type, one)] != [*map(type, other)] or one != other)
 
-    assert row_digest("table", one) != row_digest("table", other)
+    assert digest_row("table", one) != digest_row("table", other)
 
 
 @given(row=ROWS)
 def test_a_row_is_the_one_its_digest_was_made_of(row: list[Any]) -> None:
-    digest = row_digest("table", row)
+    digest = digest_row("table", row)
 
     assert len(digest) == DIGEST_BYTES
-    assert is_row("table", row, digest)
-    assert not is_row("tables", row, digest)
-    assert not is_row("table", row, digest[:-1])
-    assert not is_row("table", [*row, None], digest)
+    assert has_digest("table", row, digest)
+    assert not has_digest("tables", row, digest)
+    assert not has_digest("table", row, digest[:-1])
+    assert not has_digest("table", [*row, None], digest)
 
 
 @pytest.mark.parametrize("value", [1.5, True, bytearray(b"x"), "a\0b", "\ud800"])
@@ -92,15 +92,15 @@ def test_what_no_row_of_ours_holds_has_no_digest(value: Any) -> None:
     with pytest.raises(
         ValueError, match=r"^a value of no type of ours$|^a text with a zero byte$|surrogates"
     ):
-        row_digest("table", [value])
-    assert not is_row("table", [value], b"")
+        digest_row("table", [value])
+    assert not has_digest("table", [value], b"")
 
 
 def claims(rows: dict[int, bytes], by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
     """Return what a directory has for an identifier."""
     count = len(rows) // len(NAMESPACES)
     bucket = NAMESPACES.index(by) * count + find_bucket(hash_identifier(by, identifier), count)
-    return list(list_entries(rows[bucket], hash_identifier(by, identifier)))
+    return list(find_entries(rows[bucket], hash_identifier(by, identifier)))
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 128, 129, 1000])
@@ -109,7 +109,7 @@ def test_a_directory_knows_every_identifier_and_no_other(number: int) -> None:
     rows = dict(build_directory(servers))
 
     for server in servers:
-        claim = (server.server, row_digest("servers", server))
+        claim = (server.server, digest_row("servers", server))
         assert claims(rows, "id", server.id) == [claim]
         assert claims(rows, "cfxId", server.cfx_id) == [claim]
         assert claims(rows, "cfxId", server.id) == claims(rows, "id", server.cfx_id) == []
@@ -131,7 +131,7 @@ def test_a_bucket_is_laid_out_as_the_documentation_says() -> None:
     one, two = server_of(258, id="a", cfx_id="b"), server_of(3, id="c", cfx_id="d")
 
     def entry(name: bytes, key: bytes, server: ServerRow) -> bytes:
-        return sha256(name).digest()[:8] + key + row_digest("servers", server)
+        return sha256(name).digest()[:8] + key + digest_row("servers", server)
 
     ids = [entry(b"id\0a", b"\0\0\1\2", one), entry(b"id\0c", b"\0\0\0\3", two)]
     cfx_ids = [entry(b"cfxId\0b", b"\0\0\1\2", one), entry(b"cfxId\0d", b"\0\0\0\3", two)]
@@ -152,8 +152,8 @@ def test_a_hash_is_found_only_where_an_entry_begins() -> None:
     entry = sought + bytes(20)
     misplaced = bytes(4) + sought + bytes(16)
 
-    assert list(list_entries(misplaced + entry, sought)) == [(0, bytes(16))]
-    assert list(list_entries(misplaced, sought)) == []
+    assert list(find_entries(misplaced + entry, sought)) == [(0, bytes(16))]
+    assert list(find_entries(misplaced, sought)) == []
 
 
 def test_identifiers_with_one_hash_are_all_candidates() -> None:
@@ -161,8 +161,8 @@ def test_identifiers_with_one_hash_are_all_candidates() -> None:
     entries = b"".join(sought + key.to_bytes(4) + bytes([key]) * 16 for key in (1, 2, 3))
     all_of_them = [(1, b"\1" * 16), (2, b"\2" * 16), (3, b"\3" * 16)]
 
-    assert list(list_entries(entries, sought)) == all_of_them
-    assert list(entry_digests(entries)) == all_of_them
+    assert list(find_entries(entries, sought)) == all_of_them
+    assert list(read_entries(entries)) == all_of_them
 
 
 def test_the_digests_of_a_directory_stand_in_the_order_of_its_rows() -> None:
@@ -195,5 +195,5 @@ def test_a_sealed_row_holds_its_root_and_the_digest_of_all_else() -> None:
     row = seal(OWN)
 
     assert row == OWN._replace(root=compute_root(OWN), digest=row.digest)
-    assert row.digest == row_digest("snapshot", row[:-1])
+    assert row.digest == digest_row("snapshot", row[:-1])
     assert seal(row) == row

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Cli
 from srvstat.contract.errors import OutputError
-from srvstat.snapshot.format.digest import row_digest, seal
+from srvstat.snapshot.format.digest import digest_row, seal
 from srvstat.snapshot.format.rows import FileRow
 from srvstat.snapshot.read.verify import check_draft
 from support.snapshots import forge
@@ -106,7 +106,7 @@ def resealed_directory(path: str, entries: Mapping[int, bytes]) -> None:
         rows = connection.execute("SELECT * FROM directory ORDER BY bucket").fetchall()
         own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
         own = seal(
-            own._replace(bucket_digests=b"".join(row_digest("directory", row) for row in rows))
+            own._replace(bucket_digests=b"".join(digest_row("directory", row) for row in rows))
         )
         query = "UPDATE snapshot SET bucket_digests = ?, root = ?, digest = ?"
         connection.execute(query, (own.bucket_digests, own.root, own.digest))
@@ -134,10 +134,10 @@ def test_a_root_that_is_not_that_of_the_content_is_damage(copy: str, cli: Cli) -
     with closing(sqlite3.connect(copy)) as connection, connection:
         own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
         own = own._replace(root=bytes(32))
-        digest = row_digest("snapshot", own[:-1])
+        digest = digest_row("snapshot", own[:-1])
         connection.execute("UPDATE snapshot SET root = ?, digest = ?", (own.root, digest))
 
-    refuses(cli, copy, "its own row")
+    refuses(cli, copy, "the table snapshot")
 
 
 @pytest.mark.parametrize("change", [slice(0, -16), slice(0, 16)])
@@ -155,7 +155,7 @@ def test_digests_of_other_buckets_are_damage_to_verify(change: slice, copy: str,
 def test_a_draft_is_complete_or_not_published(copy: str) -> None:
     check_draft("out.db", copy, 10_439)
 
-    with pytest.raises(OutputError, match=r"^out\.db: what was written does not read back"):
+    with pytest.raises(OutputError, match=r"^out\.db: the written file does not read back"):
         check_draft("out.db", copy, 10_438)
     with pytest.raises(OutputError, match="does not read back"):
         check_draft("out.db", f"{copy}.gone", 10_439)

@@ -23,8 +23,8 @@ def test_a_statement_that_takes_too_long_is_ended(connection: SnapshotConnection
     endless = "SELECT count(*) FROM observations a, observations b, observations c, observations d"
 
     with pytest.raises(SnapshotError, match=r"damaged \(a part\)"):
-        connection.rows(endless, part="a part", seconds=0.05)
-    assert connection.rows("SELECT count(*) FROM observations", part="") == [(500,)]
+        connection.fetch_rows(endless, part="a part", seconds=0.05)
+    assert connection.fetch_rows("SELECT count(*) FROM observations", part="") == [(500,)]
 
 
 @pytest.mark.parametrize(
@@ -57,5 +57,5 @@ def test_a_statement_may_read_our_tables_and_nothing_else(
     before = Path(connection.path).read_bytes()
 
     with pytest.raises(SnapshotError, match=r"damaged \(a part\)"):
-        connection.rows(sql, part="a part")
+        connection.fetch_rows(sql, part="a part")
     assert Path(connection.path).read_bytes() == before

@@ -32,18 +32,18 @@ _KNOWN = "|".join(PUBLISHED)
 _OF_A_SERVER = "(day [0-9-]{10}|the (calendar|bands|days|observations))"
 _PARTS = (
     "the (whole file|directory of identifiers|servers|calendars|bands|days|table [a-z]+)",
-    "its (header|tables|own row)",
-    "what SQLite keeps beside the rows",
+    "its (header|tables)",
+    "the structure of the SQLite file",
     rf"({_OF_A_SERVER} of )?(a server|server ({_KNOWN}))",
 )
 REASON = re.compile(
     rf"damaged \(({'|'.join(_PARTS)})\); copy it again, or build one with"
     " `srvstat snapshot build`"
-    "|cut short or grown since it was built; copy it again"
-    "|another program has set it to write-ahead-log mode; reset it with SQLite's"
+    "|truncated or extended since it was built; copy it again"
+    "|set to write-ahead-log mode by another program; reset it with SQLite's"
     " PRAGMA journal_mode = DELETE, or build it again"
-    "|(?P<journal>[^ ]+-(journal|wal)) lies beside it, so another program may not have finished"
-    " writing; close the programs that use it, remove (?P=journal) if it is still there, and try"
+    "|(?P<journal>[^ ]+-(journal|wal)) exists, so another program may not have finished"
+    " writing; close the programs that use it, remove (?P=journal) if it still exists, and try"
     " again"
 )
 """All that may be said of a snapshot: fixed texts, and servers that the request could name."""

@@ -20,7 +20,7 @@ def stop(_number: int, _frame: FrameType | None) -> None:
 
 def check_for_ever(snapshot: SnapshotFile) -> None:
     while True:
-        assert snapshot.connection.is_sound()
+        assert snapshot.is_sound()
 
 
 @pytest.fixture

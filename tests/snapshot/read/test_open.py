@@ -15,13 +15,13 @@ from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
 
-GROWN_OR_CUT = "cut short or grown since it was built; copy it again"
+WRONG_SIZE = "truncated or extended since it was built; copy it again"
 
 
-def lies_beside(journal: str) -> str:
+def journal_exists(journal: str) -> str:
     return (
-        f"{journal} lies beside it, so another program may not have finished writing; close the"
-        f" programs that use it, remove {journal} if it is still there, and try again"
+        f"{journal} exists, so another program may not have finished writing; close the"
+        f" programs that use it, remove {journal} if it still exists, and try again"
     )
 
 
@@ -102,7 +102,7 @@ def test_an_empty_file_is_refused(refused: Refused) -> None:
 def test_other_file_formats_are_refused(data: bytes, refused: Refused) -> None:
     Path("x.db").write_bytes(data)
 
-    refused("x.db", f"x.db: not a snapshot, nor any SQLite file; {BUILD_ONE}")
+    refused("x.db", f"x.db: not a snapshot and not a SQLite file; {BUILD_ONE}")
 
 
 def test_a_sqlite_file_of_another_program_is_refused(refused: Refused) -> None:
@@ -143,7 +143,7 @@ def test_write_ahead_log_mode_is_refused_until_it_is_reset(
 
     refused(
         "x.db",
-        "x.db: another program has set it to write-ahead-log mode; reset it with SQLite's"
+        "x.db: set to write-ahead-log mode by another program; reset it with SQLite's"
         " PRAGMA journal_mode = DELETE, or build it again",
     )
     with closing(sqlite3.connect("x.db")) as connection:
@@ -155,13 +155,13 @@ def test_write_ahead_log_mode_is_refused_until_it_is_reset(
 def test_a_truncated_file_is_refused(cut: int, two_servers: bytes, refused: Refused) -> None:
     Path("x.db").write_bytes(two_servers[:-cut])
 
-    refused("x.db", f"x.db: {GROWN_OR_CUT}")
+    refused("x.db", f"x.db: {WRONG_SIZE}")
 
 
 def test_a_header_without_content_is_refused(two_servers: bytes, refused: Refused) -> None:
     Path("x.db").write_bytes(two_servers[:100])
 
-    refused("x.db", f"x.db: {GROWN_OR_CUT}")
+    refused("x.db", f"x.db: {WRONG_SIZE}")
 
 
 @pytest.mark.parametrize("more", [b"\x00", b"secret", bytes(4096)])
@@ -170,7 +170,7 @@ def test_a_file_with_appended_bytes_is_refused(
 ) -> None:
     Path("x.db").write_bytes(two_servers + more)
 
-    refused("x.db", f"x.db: {GROWN_OR_CUT}")
+    refused("x.db", f"x.db: {WRONG_SIZE}")
 
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])
@@ -180,7 +180,7 @@ def test_a_journal_of_the_file_is_refused_until_it_is_removed(
     Path("x.db").write_bytes(two_servers)
     Path(f"x.db{ending}").write_bytes(b"secret")
 
-    refused("x.db", f"x.db: {lies_beside(f'x.db{ending}')}")
+    refused("x.db", f"x.db: {journal_exists(f'x.db{ending}')}")
 
     Path(f"x.db{ending}").unlink()
     assert cli("get", "a", "-s", "x.db").exit_code == 0
@@ -193,7 +193,9 @@ def test_a_journal_of_the_target_of_a_link_is_refused(
     Path("target.db-journal").write_bytes(b"secret")
     os.symlink("target.db", "x.db")
 
-    refused("x.db", f"x.db: {lies_beside(os.path.realpath(empty_directory / 'target.db-journal'))}")
+    refused(
+        "x.db", f"x.db: {journal_exists(os.path.realpath(empty_directory / 'target.db-journal'))}"
+    )
 
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])

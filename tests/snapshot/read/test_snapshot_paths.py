@@ -107,4 +107,6 @@ def test_a_path_too_long_for_sqlite_is_reported(two_servers: bytes, cli: Cli) ->
     ran = cli("get", "a", "-s", str(deep / "x.db"))
     assert ran.exit_code in (0, 3)  # SQLite's limit depends on how it was built
     if ran.exit_code:
-        assert ran.stderr.endswith("x.db: too long a path for SQLite; open it from nearby\n")
+        assert ran.stderr.endswith(
+            "x.db: the path is too long for SQLite; use a shorter relative path\n"
+        )

@@ -127,7 +127,7 @@ DAMAGE = {
     "INSERT INTO directory VALUES (2, x'')": "the directory of identifiers",
     "DELETE FROM directory WHERE bucket = 1": "the directory of identifiers",
     "UPDATE servers SET hostname = 'x' WHERE id = 'c'": "the servers",
-    "UPDATE snapshot SET root = zeroblob(32)": "its own row",
+    "UPDATE snapshot SET root = zeroblob(32)": "the table snapshot",
 }
 
 
@@ -155,10 +155,10 @@ FORGED = {
     "UPDATE servers SET bands = x'06' WHERE id = 'b'": "the bands of server b",
     "UPDATE servers SET band_digests = zeroblob(16) WHERE id = 'b'": "the bands of server b",
     "UPDATE servers SET bands = x'06', band_count = 1 WHERE id = 'c'": "the bands of server c",
-    "UPDATE snapshot SET observation_count = 51": "its own row",
-    "UPDATE snapshot SET first_observed_at = NULL": "its own row",
-    "UPDATE snapshot SET last_observed_at = last_observed_at - 1": "its own row",
-    "UPDATE snapshot SET server_count = 2": "its own row",
+    "UPDATE snapshot SET observation_count = 51": "the table snapshot",
+    "UPDATE snapshot SET first_observed_at = NULL": "the table snapshot",
+    "UPDATE snapshot SET last_observed_at = last_observed_at - 1": "the table snapshot",
+    "UPDATE snapshot SET server_count = 2": "the table snapshot",
     "UPDATE snapshot SET as_of = as_of - 1": "the observations of server a",
 }
 
@@ -186,7 +186,7 @@ def test_an_index_that_no_answer_reads_is_checked_too(good: str, cli: Cli) -> No
     assert cli("get", "--by", "cfxId", "x-b", "-s", good).exit_code == 0
     ran = cli("snapshot", "verify", good)
     assert ran.exit_code == 3
-    assert "damaged (what SQLite keeps beside the rows)" in ran.stderr
+    assert "damaged (the structure of the SQLite file)" in ran.stderr
 
 
 def test_a_missing_snapshot_is_told_as_everywhere(cli: Cli, tmp_path: Path) -> None:

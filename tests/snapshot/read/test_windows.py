@@ -24,7 +24,7 @@ from srvstat.stats import Statistics, compute_statistics
 def find_servers(snapshot: SnapshotFile, *identifiers: str) -> list[ServerRow]:
     """Return servers of a snapshot that has them all."""
     references = [ServerReference(identifier=name, by="id") for name in identifiers]
-    return [row for row in snapshot.find(references) if row]
+    return [row for row in snapshot.find_servers(references) if row]
 
 
 def steps(peak: int) -> Observed:
@@ -82,7 +82,7 @@ def test_a_window_is_open_at_its_start_and_closed_at_its_end_in_every_case(
         window = Window(start, end)
         values = [PEAKS[kind] if value == P else value for value in players]
         with closing(open_file(path)) as snapshot:
-            assert snapshot.statistics(find_servers(snapshot, "a"), window) == [
+            assert snapshot.compute_statistics(find_servers(snapshot, "a"), window) == [
                 compute_statistics(values)
             ], name
         assert observed.within(window) == values
@@ -121,7 +121,7 @@ def test_the_last_observation_up_to_an_instant_is_found_across_all_gaps(build: B
         (row,) = find_servers(snapshot, "a")
         for until in sorted({0, 300 * DAY, 9_999 * DAY, *asked}):
             earlier = [at for at in observed.instants if at <= until]
-            assert snapshot.last_observed_at(row, until) == (earlier[-1] if earlier else None)
+            assert snapshot.find_last_observed_at(row, until) == (earlier[-1] if earlier else None)
 
 
 @st.composite
@@ -179,7 +179,7 @@ def test_a_snapshot_answers_what_its_observations_say(
         for window in data.draw(st.lists(windows(*fleet.values()), min_size=3, max_size=3)):
             names = data.draw(st.permutations([*fleet, min(fleet)]))
             expected = [seen_in(path, name, window) for name in names]
-            assert snapshot.statistics(find_servers(snapshot, *names), window) == expected
+            assert snapshot.compute_statistics(find_servers(snapshot, *names), window) == expected
 
     names = data.draw(st.permutations(list(fleet)))
     asked_range = data.draw(st.sampled_from(list(DAYS)))

@@ -47,12 +47,12 @@ def test_what_stays_in_memory_makes_room_for_more(build: Build) -> None:
 
     with closing(open_file(path)) as snapshot:
         for _ in range(2):
-            found = snapshot.find(references)
+            found = snapshot.find_servers(references)
             assert [one.id for one in found if one] == names
             for number in range(0, 40, 5):
                 five = [one for one in found[number : number + 5] if one]
                 window = Window(AS_OF - 1, AS_OF)
-                assert [snapshot.observations(one, window)[1] for one in five] == [
+                assert [snapshot.read_observations(one, window)[1] for one in five] == [
                     [number + at] for at in range(5)
                 ]
 
@@ -60,7 +60,7 @@ def test_what_stays_in_memory_makes_room_for_more(build: Build) -> None:
 def test_what_is_forgotten_midway_is_read_again(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verified_rows, "_MOST_KEPT", 2_000)
+    monkeypatch.setattr(verified_rows, "_MAX_BYTES_KEPT", 2_000)
     names = ["s0", "s1", "s2", "s3"]
     path = build([server(name) for name in names], [(name, AS_OF, 5) for name in names])
     references = [ServerReference(identifier=name, by="id") for name in names]
@@ -68,9 +68,11 @@ def test_what_is_forgotten_midway_is_read_again(
     with closing(open_file(path)) as snapshot:
         for _ in range(3):
             for asked in ([0], [0, 1], [2, 0], [1, 3, 0, 2], [3, 2, 1, 0]):
-                found = [one for one in snapshot.find([references[at] for at in asked]) if one]
+                found = [
+                    one for one in snapshot.find_servers([references[at] for at in asked]) if one
+                ]
                 assert [one.id for one in found] == [names[at] for at in asked]
-                figures = snapshot.statistics(found, Window(AS_OF - 1, AS_OF))
+                figures = snapshot.compute_statistics(found, Window(AS_OF - 1, AS_OF))
                 assert [one.mean for one in figures] == [5.0] * len(asked)
 
 

@@ -89,7 +89,7 @@ def test_a_snapshot_without_a_name_or_closed_is_not_read(build: Build) -> None:
     file = open_file(build([server("a")], [("a", 5, 5)]))
     file.close()
     with pytest.raises(sqlite3.ProgrammingError):
-        file.find([ServerReference(identifier="a", by="id")])
+        file.find_servers([ServerReference(identifier="a", by="id")])
 
 
 @pytest.mark.parametrize(("days", "digests"), [(b"\1", b""), (b"\1" * 33, bytes(16 * 33))])

@@ -11,19 +11,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from srvstat.snapshot.format.digest import DIGEST_BYTES, row_digest
+from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
 from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import ServerRow, Value
 
-BANDS_A_SERVER = 1_000_000
+BANDS_PER_SERVER = 1_000_000
 """More bands than a server has: `server_band` is the server times this, plus the band's number."""
 
-_MOST_VALUES = 4_096
-_MOST_VALUES_AN_OBSERVATION = 16
+_MAX_VALUES = 4_096
+_MAX_VALUES_PER_OBSERVATION = 16
 """Single values are bands up to so many, for each observation of an average day."""
 
-_LEAST_BANDS, _MOST_BANDS = 16, 512
-_MOST_OBSERVATIONS_A_BAND = 100_000
+_MIN_BANDS, _MAX_BANDS = 16, 512
+_MAX_OBSERVATIONS_PER_BAND = 100_000
 """So that reading a band takes milliseconds, however many observations a server has."""
 
 _NO_DIGEST = bytes(DIGEST_BYTES)
@@ -50,15 +50,15 @@ def divide_into_bands(players: Sequence[int], days: int) -> list[int]:
     counts = Counter(players)
     values = sorted(counts)
     a_day = len(players) // max(days, 1)
-    if len(values) <= min(_MOST_VALUES, _MOST_VALUES_AN_OBSERVATION * a_day):
+    if len(values) <= min(_MAX_VALUES, _MAX_VALUES_PER_OBSERVATION * a_day):
         return values
     wanted = max(
-        min(max(a_day, _LEAST_BANDS), _MOST_BANDS), len(players) // _MOST_OBSERVATIONS_A_BAND
+        min(max(a_day, _MIN_BANDS), _MAX_BANDS), len(players) // _MAX_OBSERVATIONS_PER_BAND
     )
-    return list(_start_bands(values, counts, -(-len(players) // wanted)))
+    return list(_find_starts(values, counts, -(-len(players) // wanted)))
 
 
-def _start_bands(values: Sequence[int], counts: Mapping[int, int], full: int) -> Iterator[int]:
+def _find_starts(values: Sequence[int], counts: Mapping[int, int], full: int) -> Iterator[int]:
     """Yield the least value of bands that are full, or have one value that is as frequent."""
     in_band = full
     for value in values:
@@ -79,7 +79,7 @@ def number_values(values: Sequence[int], starts: Sequence[int]) -> dict[int, int
     return numbers
 
 
-def band_rows(
+def build_band_rows(
     server: int, players: Sequence[int], starts: Sequence[int], bands: Mapping[int, int]
 ) -> Iterator[tuple[Value, ...]]:
     """Yield the rows of `bands` of a server, ascending: one for each band of several values.
@@ -94,12 +94,12 @@ def band_rows(
         if (band := bands[value]) in members:
             members[band].append(value - starts[band])
     for band, above in sorted(members.items()):
-        yield server * BANDS_A_SERVER + band, len(above), pack(above, max(above))
+        yield server * BANDS_PER_SERVER + band, len(above), pack(above, max(above))
 
 
 def join_digests(rows: Sequence[tuple[Value, ...]], bands: int) -> bytes:
     """Return the digests of all bands of a server, or nothing where none of them has a row."""
-    digests = {int(row[0] or 0) % BANDS_A_SERVER: row_digest("bands", row) for row in rows}
+    digests = {int(row[0] or 0) % BANDS_PER_SERVER: digest_row("bands", row) for row in rows}
     return b"".join(digests.get(band, _NO_DIGEST) for band in range(bands)) if digests else b""
 
 

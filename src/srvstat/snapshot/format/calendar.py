@@ -9,17 +9,17 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from srvstat.snapshot.format.digest import DIGEST_BYTES, row_digest
+from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
 from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import ServerRow, Value
 
-BLOCKS_A_SERVER = 10_000
+BLOCKS_PER_SERVER = 10_000
 """More blocks than the days of a server fill: `server_block` is the server times this, plus the
 number of the block."""
 
-_MOST_BLOCKS = BLOCKS_A_SERVER - 1
+_MAX_BLOCKS = BLOCKS_PER_SERVER - 1
 
-_DAYS_A_BLOCK = 32
+_DAYS_PER_BLOCK = 32
 """A window of 30 days ends among 31 days, all of which stand in the server's row."""
 
 
@@ -100,19 +100,19 @@ def split_calendar(
     server: int, days: Sequence[int], digests: Sequence[bytes]
 ) -> tuple[CalendarColumns, list[tuple[Value, ...]]]:
     """Return the calendar of a server: its columns of `servers` and its rows of `calendars`."""
-    recent = max(len(days) // _DAYS_A_BLOCK - 1, 0) * _DAYS_A_BLOCK
+    recent = max(len(days) // _DAYS_PER_BLOCK - 1, 0) * _DAYS_PER_BLOCK
     rows: list[tuple[Value, ...]] = []
     edges: list[int] = []
-    for start in range(0, recent, _DAYS_A_BLOCK):
-        block = days[start : start + _DAYS_A_BLOCK]
-        joined = b"".join(digests[start : start + _DAYS_A_BLOCK])
-        rows.append((server * BLOCKS_A_SERVER + len(rows), _pack(block), joined))
+    for start in range(0, recent, _DAYS_PER_BLOCK):
+        block = days[start : start + _DAYS_PER_BLOCK]
+        joined = b"".join(digests[start : start + _DAYS_PER_BLOCK])
+        rows.append((server * BLOCKS_PER_SERVER + len(rows), _pack(block), joined))
         edges += (block[0], block[-1])
     columns = CalendarColumns(
         days=_pack(days[recent:]),
         day_digests=b"".join(digests[recent:]),
         blocks=_pack(edges),
-        block_digests=b"".join(row_digest("calendars", row) for row in rows),
+        block_digests=b"".join(digest_row("calendars", row) for row in rows),
     )
     return columns, rows
 
@@ -122,16 +122,16 @@ def read_calendar(server: ServerRow) -> Calendar:
 
     Raises ValueError for columns that no build wrote.
     """
-    recent = read_block(server.days, server.day_digests, most=2 * _DAYS_A_BLOCK - 1)
+    recent = read_block(server.days, server.day_digests, most=2 * _DAYS_PER_BLOCK - 1)
     count = 2 * len(server.block_digests) // DIGEST_BYTES
-    if count > 2 * _MOST_BLOCKS:
+    if count > 2 * _MAX_BLOCKS:
         raise ValueError("more blocks than a server has")
     edges = unpack(server.blocks, count).tolist() if count else []
     edges += (recent.days[0], recent.days[-1]) if recent.days else ()
     return Calendar(edges, server.block_digests, recent)
 
 
-def read_block(days: bytes, digests: bytes, *, most: int = _DAYS_A_BLOCK) -> Block:
+def read_block(days: bytes, digests: bytes, *, most: int = _DAYS_PER_BLOCK) -> Block:
     """Return the days that two columns of a row hold.
 
     Raises ValueError for bytes that no build wrote.

@@ -15,7 +15,7 @@ from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import Day, ServerRow
 from srvstat.stats import Growth, Prefix, Ranking, growth_between
 
-DAYS_A_SERVER = 10_000_000
+DAYS_PER_SERVER = 10_000_000
 """More days than the years up to 9999 have: `server_day` is the server times this, plus the day."""
 
 
@@ -32,12 +32,12 @@ def derive_days(
     """
     histogram = [0] * band_count
     total = 0
-    for start, end in pairwise([*start_days(instants), len(instants)]):
+    for start, end in pairwise([*find_day_starts(instants), len(instants)]):
         day = instants[start] // DAY_MS
         middle = start + (end - start) // 2
         total += _count(players[start:middle], histogram, bands)
         yield Day(
-            server_day=server * DAYS_A_SERVER + day,
+            server_day=server * DAYS_PER_SERVER + day,
             observation_count=end - start,
             times=pack([at - day * DAY_MS for at in instants[start:end]], DAY_MS),
             players=pack(players[start:end], max(players[start:end])),
@@ -57,7 +57,7 @@ def _count(players: Sequence[int], histogram: list[int], bands: Mapping[int, int
     return sum(players)
 
 
-def start_days(instants: Sequence[int]) -> Iterator[int]:
+def find_day_starts(instants: Sequence[int]) -> Iterator[int]:
     """Yield the position of the first observation of each day."""
     start = 0
     while start < len(instants):
@@ -136,7 +136,7 @@ def rank_between(start: State, end: State, starts: Sequence[int]) -> tuple[Ranki
     return ranking, growth
 
 
-def observed_in(days: Iterable[Day], window: Window) -> tuple[list[int], list[int]]:
+def read_day_observations(days: Iterable[Day], window: Window) -> tuple[list[int], list[int]]:
     """Return the instants of what was observed in a window, in order, and the players of each.
 
     `days` are the window's, in their order. Raises ValueError and TypeError for rows that no build
@@ -155,7 +155,7 @@ def observed_in(days: Iterable[Day], window: Window) -> tuple[list[int], list[in
 
 
 def _midnight(day: Day) -> int:
-    return day.server_day % DAYS_A_SERVER * DAY_MS
+    return day.server_day % DAYS_PER_SERVER * DAY_MS
 
 
 def is_ascending(instants: Sequence[int]) -> bool:

@@ -8,10 +8,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from srvstat.snapshot.format.bands import band_rows, divide_into_bands, join_digests, number_values
+from srvstat.snapshot.format.bands import (
+    build_band_rows,
+    divide_into_bands,
+    join_digests,
+    number_values,
+)
 from srvstat.snapshot.format.calendar import split_calendar
-from srvstat.snapshot.format.days import DAYS_A_SERVER, derive_days, pack_sum, start_days
-from srvstat.snapshot.format.digest import row_digest
+from srvstat.snapshot.format.days import DAYS_PER_SERVER, derive_days, find_day_starts, pack_sum
+from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.packing import pack
 from srvstat.snapshot.format.rows import ServerRow, Value
 
@@ -45,18 +50,18 @@ def derive(
     `take` is called with the name of a table and a row of it, for each derived row of the server:
     its days, then its calendars, then its bands, each in the order of the table's key.
     """
-    starts = divide_into_bands(players, sum(1 for _ in start_days(instants)))
+    starts = divide_into_bands(players, sum(1 for _ in find_day_starts(instants)))
     bands = number_values(sorted(set(players)), starts)
     days: list[int] = []
     digests: list[bytes] = []
     for day in derive_days(server, instants, players, len(starts), bands):
         take("days", day)
-        days.append(day.server_day % DAYS_A_SERVER)
-        digests.append(row_digest("days", day))
+        days.append(day.server_day % DAYS_PER_SERVER)
+        digests.append(digest_row("days", day))
     calendar, blocks = split_calendar(server, days, digests)
     for block in blocks:
         take("calendars", block)
-    rows = list(band_rows(server, players, starts, bands))
+    rows = list(build_band_rows(server, players, starts, bands))
     for row in rows:
         take("bands", row)
     return DerivedColumns(
@@ -73,7 +78,9 @@ def derive(
     )
 
 
-def span_observed(servers: Iterable[DerivedColumns | ServerRow]) -> tuple[int | None, int | None]:
+def find_observed_span(
+    servers: Iterable[DerivedColumns | ServerRow],
+) -> tuple[int | None, int | None]:
     """Return the first and the last instant at which any of some servers was observed."""
     firsts, lasts = [], []
     for server in servers:

@@ -23,12 +23,12 @@ DIGEST_BYTES = 16
 _HASH_BYTES = 8
 _KEY_BYTES = 4
 _ENTRY_BYTES = _HASH_BYTES + _KEY_BYTES + DIGEST_BYTES
-_ENTRIES_A_BUCKET = 128
+_ENTRIES_PER_BUCKET = 128
 
 _LETTERS = {int: "i", str: "t", bytes: "b", NoneType: "n"}
 
 
-def row_digest(table: str, row: Sequence[Value]) -> bytes:
+def digest_row(table: str, row: Sequence[Value]) -> bytes:
     """Return the digest of a row, given with all its columns in the table's order.
 
     Raises ValueError for values that no row of ours holds.
@@ -36,7 +36,7 @@ def row_digest(table: str, row: Sequence[Value]) -> bytes:
     return _hash(_layout(table, tuple(map(type, row))), row)[:DIGEST_BYTES]
 
 
-def is_row(table: str, row: Sequence[Any], digest: bytes) -> bool:
+def has_digest(table: str, row: Sequence[Any], digest: bytes) -> bool:
     """Say whether a row, whatever it holds, is of the table and the one a digest was made of."""
     types = tuple(map(type, row))
     try:
@@ -67,7 +67,7 @@ def compute_root(row: FileRow) -> bytes:
 def seal(row: FileRow) -> FileRow:
     """Return the row of a file with its root and its own digest filled in."""
     row = row._replace(root=compute_root(row))
-    return row._replace(digest=row_digest("snapshot", row[:-1]))
+    return row._replace(digest=digest_row("snapshot", row[:-1]))
 
 
 def _hash(layout: "_Layout", values: Sequence[Any]) -> bytes:
@@ -129,11 +129,11 @@ def _picker(positions: Sequence[int]) -> _Pick:
 
 def build_directory(servers: Sequence[ServerRow]) -> list[tuple[int, bytes]]:
     """Return the rows of directory for all servers of a file."""
-    digests = [row_digest("servers", server) for server in servers]
+    digests = [digest_row("servers", server) for server in servers]
     buckets: list[bytes] = []
     for namespace in NAMESPACES:
         entries = [
-            hash_identifier(namespace, server.named(namespace))
+            hash_identifier(namespace, server.get_identifier(namespace))
             + server.server.to_bytes(_KEY_BYTES)
             + digest
             for server, digest in zip(servers, digests, strict=True)
@@ -144,11 +144,11 @@ def build_directory(servers: Sequence[ServerRow]) -> list[tuple[int, bytes]]:
 
 def bucket_digests(directory: Iterable[tuple[int, bytes]]) -> bytes:
     """Return the digests of all rows of directory, one after another."""
-    return b"".join(row_digest("directory", row) for row in directory)
+    return b"".join(digest_row("directory", row) for row in directory)
 
 
 def _buckets(entries: Sequence[bytes]) -> list[bytes]:
-    count = -(-len(entries) // _ENTRIES_A_BUCKET) or 1
+    count = -(-len(entries) // _ENTRIES_PER_BUCKET) or 1
     buckets = [bytearray() for _ in range(count)]
     for entry in entries:
         buckets[find_bucket(entry[:_HASH_BYTES], count)] += entry
@@ -160,7 +160,7 @@ def find_bucket(hash: bytes, count: int) -> int:
     return int.from_bytes(hash) * count >> 8 * _HASH_BYTES
 
 
-def list_entries(entries: bytes, sought: bytes) -> list[tuple[int, bytes]]:
+def find_entries(entries: bytes, sought: bytes) -> list[tuple[int, bytes]]:
     """Return, of a bucket, the key and the row's digest of each server whose identifier has a hash.
 
     That is hardly ever more than one; of two identifiers with one hash, only the row can tell.
@@ -174,7 +174,7 @@ def list_entries(entries: bytes, sought: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-def entry_digests(entries: bytes) -> Iterator[tuple[int, bytes]]:
+def read_entries(entries: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the key and the row's digest of each server of a bucket."""
     for at in range(0, len(entries), _ENTRY_BYTES):
         yield _entry(entries, at)

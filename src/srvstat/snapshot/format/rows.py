@@ -84,7 +84,7 @@ class ServerRow(NamedTuple):
         """What a message calls the server; it shows no identifier that no build takes."""
         return f"server {self.id}" if re.fullmatch(IDENTIFIER_PATTERN, self.id) else "a server"
 
-    def named(self, by: Namespace) -> str:
+    def get_identifier(self, by: Namespace) -> str:
         """Return the server's identifier in a namespace."""
         return self.id if by == "id" else self.cfx_id
 

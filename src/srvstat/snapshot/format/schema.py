@@ -5,7 +5,7 @@ import os
 APPLICATION_ID = 0x73727673
 FORMAT_VERSION = 5
 
-LONGEST_ROW = 1 << 24
+MAX_ROW_BYTES = 1 << 24
 """The most bytes that a reader takes of one row; no build makes a longer one."""
 
 

@@ -1,33 +1,35 @@
-"""Ask a snapshot named questions. Whatever an answer reads is proved by its digest first."""
+"""Ask an open snapshot named questions; every row is verified against its digest first."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.contract import wire
+from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import Namespace, ServerReference
 from srvstat.contract.responses import Players, ServerDetail
-from srvstat.snapshot.format.days import DAYS_A_SERVER, observed_in
-from srvstat.snapshot.format.rows import Day, ServerRow
+from srvstat.snapshot.format.days import DAYS_PER_SERVER, read_day_observations
+from srvstat.snapshot.format.rows import Day, FileRow, ServerRow
 from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
 from srvstat.snapshot.read.statistics import compute_window_statistics
-from srvstat.snapshot.read.verified_rows import OWN_ROW, ProvedRows
+from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, VerifiedRows
 from srvstat.stats import Statistics
 
 if TYPE_CHECKING:
     from srvstat.documents.views import ListedServer, SnapshotView
 
-_COLUMN_OF: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
+_COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
 
 _MOST_LISTED = 50
 """How many servers a view lists."""
 
 
 class StoredDetail(NamedTuple):
-    """A server's public record, and what surrounds it; instants are Unix milliseconds."""
+    """A server's public record and its instants in Unix milliseconds."""
 
     server: ServerDetail
     first_seen_at: int
@@ -36,99 +38,121 @@ class StoredDetail(NamedTuple):
 
 
 class SnapshotFile:
-    """An open snapshot. Made by `open_file`; every method may raise SnapshotError.
+    """An open snapshot; `open_file` opens one.
 
-    The error names the part of the file that is not what was built.
+    Every method may raise SnapshotError, which names the damaged part of the file.
     """
 
     def __init__(self, connection: SnapshotConnection) -> None:
         self.path = connection.path
-        self.connection = connection
-        self.rows = ProvedRows(connection)
-        with connection.decoding(OWN_ROW):
-            self.as_of = _instant(self.rows.own.as_of)
+        self._connection = connection
+        self._rows = VerifiedRows(connection)
+        with connection.convert_decode_errors(FILE_ROW):
+            self.as_of = _check_instant(self.file_row.as_of)
 
     def close(self) -> None:
-        """Close the file; the snapshot can't be asked any more."""
-        self.connection.close()
+        """Close the file; later reads raise sqlite3.ProgrammingError."""
+        self._connection.close()
+
+    @property
+    def file_row(self) -> FileRow:
+        """The verified row of `snapshot`."""
+        return self._rows.file_row
 
     @property
     def root(self) -> str:
-        """The digest of all the content, as 64 hexadecimal digits."""
-        return self.rows.own.root.hex()
+        """The digest of the whole content, as 64 hexadecimal digits."""
+        return self.file_row.root.hex()
 
-    def find(self, references: Iterable[ServerReference]) -> list[ServerRow | None]:
-        """Return the server that each reference names, compared exactly; None where none does."""
-        return self.rows.named([(one.by, one.identifier) for one in references])
+    def is_same_as(self, other: "SnapshotFile") -> bool:
+        """Check whether both files have equal content and equal counts of their sources."""
+        return self.file_row == other.file_row
 
-    def detail(self, server: ServerRow) -> StoredDetail:
+    def find_servers(self, references: Iterable[ServerReference]) -> list[ServerRow | None]:
+        """Return the server of each reference, compared exactly; None for an unknown one."""
+        return self._rows.find_servers([(one.by, one.identifier) for one in references])
+
+    def has_identifier(self, by: Namespace, identifier: str) -> bool:
+        """Check whether a server has an identifier."""
+        return self._rows.find_servers([(by, identifier)]) != [None]
+
+    def get_detail(self, server: ServerRow) -> StoredDetail:
         """Return a server's public record."""
-        with self.connection.decoding(server.title):
-            return _stored_detail(server)
+        with self.convert_decode_errors(server.title):
+            return _read_detail(server)
 
-    def identifiers(
+    def iter_servers(self) -> Iterator[ServerRow]:
+        """Yield all servers in the order of their ids."""
+        return self._rows.iter_servers()
+
+    def iter_identifiers(
         self, by: Namespace, start: str = "", *, backwards: bool = False
     ) -> Iterator[str]:
-        """Yield what may be the identifiers of a namespace; only `find` proves that one is.
+        """Yield candidates for the identifiers of a namespace; `has_identifier` verifies one.
 
-        They come in order from `start` on, or backwards from the one before it.
+        Yields in ascending order beginning with `start`, or in descending order before it.
         """
-        column = _COLUMN_OF[by]
-        reached, order = ("<", "DESC") if backwards else (">=", "ASC")
-        rows = self.connection.stream(
-            f"SELECT {column} FROM servers WHERE {column} {reached} ? ORDER BY {column} {order}",  # noqa: S608 - a column of ours
+        column = _COLUMNS[by]
+        operator, order = ("<", "DESC") if backwards else (">=", "ASC")
+        rows = self._connection.stream(
+            f"SELECT {column} FROM servers WHERE {column} {operator} ? ORDER BY {column} {order}",  # noqa: S608 - a column of ours
             start,
             part="the servers",
         )
-        # Pages that point to each other could give rows without end.
-        some = islice(rows, self.rows.own.server_count)
-        return (name for (name,) in some if isinstance(name, str))
+        # Pages that point to each other could yield endless rows.
+        limited = islice(rows, self.file_row.server_count)
+        return (name for (name,) in limited if isinstance(name, str))
 
-    def statistics(self, servers: Sequence[ServerRow], window: Window) -> list[Statistics]:
-        """Return the statistics of some servers in a window, however long, from a few rows."""
-        with self.connection.decoding("the days"):
-            return compute_window_statistics(self.rows, servers, window)
+    def compute_statistics(self, servers: Sequence[ServerRow], window: Window) -> list[Statistics]:
+        """Return the statistics of each server in a window; the number of reads is constant."""
+        with self.convert_decode_errors("the days"):
+            return compute_window_statistics(self._rows, servers, window)
 
-    def observations(self, server: ServerRow, window: Window) -> tuple[list[int], list[int]]:
-        """Return the instants of a server's observations in a window, in order, and the players."""
-        days = self.rows.days(server, window.start // DAY_MS, window.end // DAY_MS)
-        with self.connection.decoding(f"the days of {server.title}"):
-            return observed_in(days, window)
+    def read_observations(self, server: ServerRow, window: Window) -> tuple[list[int], list[int]]:
+        """Return the ascending instants of a server's observations in a window, and the players."""
+        days = self._rows.iter_days(server, window.start // DAY_MS, window.end // DAY_MS)
+        with self.convert_decode_errors(f"the days of {server.title}"):
+            return read_day_observations(days, window)
 
-    def last_observed_at(self, server: ServerRow, until: int) -> int | None:
+    def find_last_observed_at(self, server: ServerRow, until: int) -> int | None:
         """Return the instant of a server's last observation up to and including `until`."""
         if server.last_observed_at is None or until >= server.last_observed_at:
-            with self.connection.decoding(server.title):
-                return _optional_instant(server.last_observed_at)
-        # The last day may have observations after `until` only; the one before it never has.
+            with self.convert_decode_errors(server.title):
+                return _check_optional_instant(server.last_observed_at)
+        # All observations of the last day may be later than `until`; those of the day before
+        # are not.
         for _ in range(2):
-            (ends,) = self.rows.ends([server], Window(0, until))
+            (ends,) = self._rows.find_ends([server], Window(0, until))
             if not ends:
                 return None
             start = ends[-1].day * DAY_MS
-            instants, _ = self.observations(server, Window(start - 1, until))
+            instants, _ = self.read_observations(server, Window(start - 1, until))
             if instants:
                 return instants[-1]
             until = start - 1
-        raise self.connection.damaged(f"the days of {server.title}")
+        raise self.build_damage_error(f"the days of {server.title}")
 
-    def days(self, server: ServerRow) -> Iterator[Day]:
+    def iter_days(self, server: ServerRow) -> Iterator[Day]:
         """Yield all days of a server."""
-        yield from self.rows.days(server, 0, DAYS_A_SERVER - 1)
+        return self._rows.iter_days(server, 0, DAYS_PER_SERVER - 1)
+
+    def forget_servers(self) -> None:
+        """Remove all servers from memory, so that the next question reads them again."""
+        self._rows.forget_servers()
 
     def view(self, each: "Callable[[ListedServer], object] | None" = None) -> "SnapshotView":
         """Return what is in the file, with its first servers.
 
-        The rows of all servers are read and proved, and `each` is called with them in the order of
-        their ids, so that none of them has to stay in memory.
+        The rows of all servers are read and verified, and `each` is called with them in the order
+        of their ids, so that none of them has to stay in memory.
         """
         from srvstat.documents.views import SnapshotView  # noqa: PLC0415 - only for info
 
         games: Counter[str] = Counter()
         fallbacks = 0
         first: list[ListedServer] = []
-        with self.connection.decoding("the servers"):
-            for server in self.rows.servers():
+        with self.convert_decode_errors("the servers"):
+            for server in self.iter_servers():
                 listed = _listed(server)
                 games[listed.game] += 1
                 fallbacks += server.current_is_fallback
@@ -136,30 +160,63 @@ class SnapshotFile:
                     first.append(listed)
                 if each is not None:
                     each(listed)
-        row = self.rows.own
-        with self.connection.decoding(OWN_ROW):
+        row = self.file_row
+        with self.convert_decode_errors(FILE_ROW):
             return SnapshotView(
                 as_of=self.as_of,
-                first_observed_at=_optional_instant(row.first_observed_at),
-                last_observed_at=_optional_instant(row.last_observed_at),
+                first_observed_at=_check_optional_instant(row.first_observed_at),
+                last_observed_at=_check_optional_instant(row.last_observed_at),
                 observations=row.observation_count,
                 root=self.root,
                 server_count=games.total(),
                 games=dict(sorted(games.items())),
                 servers=tuple(first),
                 fallbacks=fallbacks,
-                sources=_texts(row.sources),
+                sources=read_texts(row.sources),
                 repeated=row.repeated,
                 conflicting=row.conflicting,
                 rejected=row.rejected,
             )
 
+    def count_calendar_blocks(self, server: ServerRow) -> int:
+        """Return the number of rows of `calendars` of a server."""
+        return self._rows.get_calendar(server).stored_blocks
+
+    def verify_bands(self, server: ServerRow) -> int:
+        """Verify all rows of `bands` of a server, and return their number."""
+        return self._rows.verify_bands(server)
+
+    def iter_directory(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the rows of `directory`, without verification."""
+        return self._connection.stream("SELECT * FROM directory ORDER BY bucket", part=DIRECTORY)
+
+    def iter_observation_rows(self, server: ServerRow, part: str) -> Iterator[tuple[int, int]]:
+        """Yield the instant and the players of each row of `observations`, without verification."""
+        query = "SELECT observed_at, players FROM observations WHERE server = ?"
+        return self._connection.stream(query, server.server, part=part)
+
+    def count_rows(self, table: str, most: int) -> int:
+        """Return the number of rows of a table, at most `most`."""
+        return self._connection.count_rows(table, most)
+
+    def is_sound(self) -> bool:
+        """Check the structure of the whole file with SQLite, including its indexes."""
+        return self._connection.is_sound()
+
+    def build_damage_error(self, part: str) -> SnapshotError:
+        """Return the error that reports a damaged part of the file."""
+        return self._connection.build_damage_error(part)
+
+    def convert_decode_errors(self, part: str) -> AbstractContextManager[None]:
+        """Report values that can't be decoded as damage of a part of the file."""
+        return self._connection.convert_decode_errors(part)
+
 
 def open_file(path: str) -> SnapshotFile:
     """Open a snapshot for reading.
 
-    Raises SnapshotError, in one line that says what the file is and what to do about it, and that
-    holds nothing of the file's content.
+    Raises SnapshotError with a one-line reason that names the problem and a remedy, and shows
+    nothing of the file's content.
     """
     connection = open_connection(path)
     try:
@@ -169,14 +226,14 @@ def open_file(path: str) -> SnapshotFile:
         raise
 
 
-def _instant(value: int) -> int:
+def _check_instant(value: int) -> int:
     if not 0 <= value <= LATEST:
         raise ValueError("not an instant")
     return value
 
 
-def _optional_instant(value: int | None) -> int | None:
-    return None if value is None else _instant(value)
+def _check_optional_instant(value: int | None) -> int | None:
+    return None if value is None else _check_instant(value)
 
 
 def _listed(row: ServerRow) -> "ListedServer":
@@ -188,19 +245,22 @@ def _listed(row: ServerRow) -> "ListedServer":
         game=row.game,
         hostname=row.hostname,
         observations=row.observation_count,
-        first_observed_at=_optional_instant(row.first_observed_at),
-        last_observed_at=_optional_instant(row.last_observed_at),
+        first_observed_at=_check_optional_instant(row.first_observed_at),
+        last_observed_at=_check_optional_instant(row.last_observed_at),
     )
 
 
-def _texts(array: str) -> tuple[str, ...]:
-    """Read a JSON array of texts; one that UTF-8 can't write is none of ours."""
+def read_texts(array: str) -> tuple[str, ...]:
+    """Return the texts of a JSON array.
+
+    Raises ValueError for other JSON and for texts that UTF-8 can't encode.
+    """
     texts = tuple(wire.decode_text(array))
     "".join(texts).encode("utf-8")
     return texts
 
 
-def _stored_detail(row: ServerRow) -> StoredDetail:
+def _read_detail(row: ServerRow) -> StoredDetail:
     server = ServerDetail(
         id=row.id,
         game=row.game,
@@ -210,12 +270,12 @@ def _stored_detail(row: ServerRow) -> StoredDetail:
         projectDescription=row.project_description,
         region=row.region,
         players=Players(current=row.players_current, max=row.players_max),
-        tags=_texts(row.tags),
-        flags=_texts(row.flags),
+        tags=read_texts(row.tags),
+        flags=read_texts(row.flags),
         chatUrl=row.chat_url,
         iconUrl=row.icon_url,
         offline=bool(row.offline),
-        firstSeenAt=format_instant(_instant(row.first_seen_at)),
-        updatedAt=format_instant(_instant(row.updated_at)),
+        firstSeenAt=format_instant(_check_instant(row.first_seen_at)),
+        updatedAt=format_instant(_check_instant(row.updated_at)),
     )
     return StoredDetail(server, row.first_seen_at, row.updated_at, bool(row.current_is_fallback))

@@ -1,4 +1,4 @@
-"""The statistics of some servers in a window, from the rows at its ends."""
+"""Compute the statistics of servers in a window from the rows at its two ends."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from srvstat.contract.ranges import Window
 from srvstat.snapshot.format.bands import Members
 from srvstat.snapshot.format.days import rank_between, read_last_state, read_state
 from srvstat.snapshot.format.rows import Day, ServerRow
-from srvstat.snapshot.read.verified_rows import ProvedRows
+from srvstat.snapshot.read.verified_rows import VerifiedRows
 from srvstat.stats import (
     Growth,
     Ranking,
@@ -18,60 +18,62 @@ from srvstat.stats import (
 
 
 def compute_window_statistics(
-    rows: ProvedRows, servers: Sequence[ServerRow], window: Window
+    rows: VerifiedRows, servers: Sequence[ServerRow], window: Window
 ) -> list[Statistics]:
-    """Return the statistics of some servers in a window.
+    """Return the statistics of each server in a window.
 
-    All that is read comes with three statements: blocks of calendars, days, and bands of several
-    values. What is read does not grow with the length of the window.
+    Three statements read all rows: blocks of calendars, days, and bands of several values. The
+    number of rows does not depend on the length of the window.
 
-    Raises SnapshotError; ValueError, TypeError and LookupError for rows that no build wrote.
+    Raises SnapshotError; ValueError, TypeError and LookupError for rows that no build writes.
     """
-    ends = rows.ends(servers, window)
-    days = rows.days_at(list(zip(servers, ends, strict=True)))
+    ends = rows.find_ends(servers, window)
+    days = rows.read_days(list(zip(servers, ends, strict=True)))
     rankings = [
-        _rank(server, of_server, window, rows.bands(server).starts) if of_server else None
+        _compute_ranking(server, of_server, window, rows.get_bands(server).starts)
+        if of_server
+        else None
         for server, of_server in zip(servers, days, strict=True)
     ]
-    members = rows.members(
+    members = rows.read_members(
         (server, band)
         for server, ranked in zip(servers, rankings, strict=True)
         if ranked
-        for band in _wide_bands(rows, server, ranked[0])
+        for band in _find_wide_bands(rows, server, ranked[0])
     )
     return [
-        _statistics(rows, server, *ranked, members) if ranked else compute_statistics(())
+        _compute_statistics(rows, server, *ranked, members) if ranked else compute_statistics(())
         for server, ranked in zip(servers, rankings, strict=True)
     ]
 
 
-def _rank(
+def _compute_ranking(
     server: ServerRow, ends: Sequence[Day], window: Window, starts: Sequence[int]
 ) -> tuple[Ranking, Growth]:
-    """Return the ranking of a window from the days at its ends, or the one at its start alone."""
+    """Return the ranking of a window from the days at its ends, or from its first day alone."""
     start = read_state(ends[0], window.start, starts)
     if len(ends) == 1:
         return rank_between(start, read_last_state(server, starts), starts)
     return rank_between(start, read_state(ends[1], window.end, starts), starts)
 
 
-def _wide_bands(rows: ProvedRows, server: ServerRow, ranking: Ranking) -> set[int]:
-    """Return the bands of several values in which some figure of a ranking lies."""
-    bands = rows.bands(server)
+def _find_wide_bands(rows: VerifiedRows, server: ServerRow, ranking: Ranking) -> set[int]:
+    """Return the bands of several values that contain a figure of a ranking."""
+    bands = rows.get_bands(server)
     if not bands.digests or not ranking.count:
         return set()
     ranks = {0, *middle_ranks(ranking.count), ranking.count - 1}
     return {band for band in map(ranking.find_band, ranks) if bands.digest(band)}
 
 
-def _statistics(
-    rows: ProvedRows,
+def _compute_statistics(
+    rows: VerifiedRows,
     server: ServerRow,
     ranking: Ranking,
     growth: Growth,
     members: dict[tuple[int, int], Members],
 ) -> Statistics:
-    starts = rows.bands(server).starts
+    starts = rows.get_bands(server).starts
     between: dict[int, Sequence[int]] = {}
 
     def value_at(rank: int) -> int:
@@ -86,7 +88,7 @@ def _statistics(
             return starts[band] + min(between[band])
         if within == len(between[band]) - 1:
             return starts[band] + max(between[band])
-        # The two middle ranks often share a band; sorting it again takes next to no time.
+        # The two middle ranks often share a band; sorting a sorted list again is cheap.
         between[band] = sorted(between[band])
         return starts[band] + between[band][within]
 

@@ -1,6 +1,6 @@
-"""The rows of a snapshot, each proved by its digest before anyone sees it.
+"""Read rows of a snapshot and verify each of them against its digest.
 
-What was proved once stays in memory, within limits: a snapshot does not change.
+Verified rows stay in memory within limits: a snapshot does not change.
 """
 
 from bisect import bisect_left, bisect_right
@@ -11,51 +11,51 @@ from typing import Any
 from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.snapshot.format.bands import BANDS_A_SERVER, Bands, Members, read_bands
+from srvstat.snapshot.format.bands import BANDS_PER_SERVER, Bands, Members, read_bands
 from srvstat.snapshot.format.calendar import (
-    BLOCKS_A_SERVER,
+    BLOCKS_PER_SERVER,
     Block,
     Calendar,
     Entry,
     read_block,
     read_calendar,
 )
-from srvstat.snapshot.format.days import DAYS_A_SERVER
+from srvstat.snapshot.format.days import DAYS_PER_SERVER
 from srvstat.snapshot.format.digest import (
     DIGEST_BYTES,
     compute_root,
-    entry_digests,
     find_bucket,
+    find_entries,
+    has_digest,
     hash_identifier,
-    is_row,
-    list_entries,
+    read_entries,
 )
 from srvstat.snapshot.format.rows import Day, FileRow, ServerRow
 from srvstat.snapshot.read.connection import UNDECODABLE, SnapshotConnection
 
-OWN_ROW = "its own row"
+FILE_ROW = "the table snapshot"
 DIRECTORY = "the directory of identifiers"
 
 Reference = tuple[Namespace, str]
-"""An identifier in its namespace."""
+"""A namespace and an identifier."""
 
-_MOST_KEPT = 1 << 25
-"""About how many bytes of servers and calendars stay in memory."""
+_MAX_BYTES_KEPT = 1 << 25
+"""Approximate bytes of servers, calendars and bands kept in memory."""
 
-_BYTES_A_SERVER, _BYTES_A_CALENDAR, _BYTES_A_BLOCK, _BYTES_A_NUMBER = 2_500, 500, 1_000, 40
-"""What each takes at most; a server besides its texts and blobs, a calendar besides its numbers."""
+_BYTES_PER_SERVER, _BYTES_PER_CALENDAR, _BYTES_PER_BLOCK, _BYTES_PER_NUMBER = 2_500, 500, 1_000, 40
+"""Upper bounds of their memory: a server without texts and blobs, a calendar without numbers."""
 
-_LEAST_ROW_BYTES = 4
-"""Of a file, for each row in it."""
+_MIN_ROW_BYTES = 4
+"""The fewest bytes of a file per row."""
 
 
-class ProvedRows:
-    """The rows of an open file. Every method raises SnapshotError for one that is not as built."""
+class VerifiedRows:
+    """Verified rows of an open file; every method raises SnapshotError for a row that differs."""
 
     def __init__(self, connection: SnapshotConnection) -> None:
         self._connection = connection
-        self.own = self._own_row()
-        # Of the directory there is one bucket for each namespace and 128 servers.
+        self.file_row = self._read_file_row()
+        # The directory has a bucket per namespace and 128 servers.
         self._buckets: dict[int, bytes] = {}
         self._servers: dict[Reference, ServerRow] = {}
         self._calendars: dict[int, Calendar] = {}
@@ -63,108 +63,107 @@ class ProvedRows:
         self._blocks: dict[int, Block] = {}
         self._kept = 0
 
-    def _own_row(self) -> FileRow:
-        rows = self._connection.rows("SELECT * FROM snapshot LIMIT 2", part=OWN_ROW)
-        if len(rows) == 1 and is_row("snapshot", rows[0][:-1], rows[0][-1]):
+    def _read_file_row(self) -> FileRow:
+        rows = self._connection.fetch_rows("SELECT * FROM snapshot LIMIT 2", part=FILE_ROW)
+        if len(rows) == 1 and has_digest("snapshot", rows[0][:-1], rows[0][-1]):
             row = FileRow._make(rows[0])
-            # Forged counts must not let rows without end pass for as many as there should be.
-            most = self._connection.size // _LEAST_ROW_BYTES
+            # Forged counts must not make endless rows look complete.
+            most = self._connection.size // _MIN_ROW_BYTES
             counts = (row.server_count, row.observation_count)
             if compute_root(row) == row.root and all(0 <= count <= most for count in counts):
                 return row
-        raise self._connection.damaged(OWN_ROW)
+        raise self._connection.build_damage_error(FILE_ROW)
 
-    def named(self, references: Sequence[Reference]) -> list[ServerRow | None]:
-        """Return the server that each reference names; None where there is none.
-
-        All are read with one statement.
-        """
-        self._make_room()
+    def find_servers(self, references: Sequence[Reference]) -> list[ServerRow | None]:
+        """Return the server of each reference, None for an unknown one, with one statement."""
+        self._limit_memory()
         found = {reference: self._servers.get(reference) for reference in references}
         entries = {
-            reference: self._entries(*reference)
+            reference: self._find_entries(*reference)
             for reference, known in found.items()
             if known is None
         }
-        keys = [key for named in entries.values() for key, _ in named]
-        rows = self._by_key("servers", "server", keys, part="the servers") if keys else {}
-        for reference, named in entries.items():
-            found[reference] = self._server(reference, named, rows)
+        keys = [key for candidates in entries.values() for key, _ in candidates]
+        rows = self._read_by_key("servers", "server", keys, part="the servers") if keys else {}
+        for reference, candidates in entries.items():
+            found[reference] = self._find_server(reference, candidates, rows)
         return [found[reference] for reference in references]
 
-    def _entries(self, by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
-        count = self._buckets_a_namespace
+    def _find_entries(self, by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
+        count = self._buckets_per_namespace
         sought = hash_identifier(by, identifier)
         bucket = NAMESPACES.index(by) * count + find_bucket(sought, count)
-        return list_entries(self._bucket(bucket), sought)
+        return find_entries(self._read_bucket(bucket), sought)
 
-    def _server(
+    def _find_server(
         self, reference: Reference, entries: Sequence[tuple[int, bytes]], rows: Mapping[Any, Any]
     ) -> ServerRow | None:
         by, identifier = reference
         for key, digest in entries:
             row = rows.get(key)
-            if row is None or not is_row("servers", row, digest):
-                raise self._connection.damaged(f"server {identifier}")
+            if row is None or not has_digest("servers", row, digest):
+                raise self._connection.build_damage_error(f"server {identifier}")
             server = ServerRow._make(row)
-            if server.named(by) == identifier:
-                self._kept += _BYTES_A_SERVER + server.length
+            if server.get_identifier(by) == identifier:
+                self._kept += _BYTES_PER_SERVER + server.length
                 self._servers[reference] = server
                 return server
         return None
 
-    def servers(self) -> Iterator[ServerRow]:
-        """Yield all servers, in the order of their ids."""
+    def iter_servers(self) -> Iterator[ServerRow]:
+        """Yield all servers in the order of their ids."""
         part = "the servers"
         digests = {
             key: digest
-            for number in range(self._buckets_a_namespace)
-            for key, digest in entry_digests(self._bucket(number))
+            for number in range(self._buckets_per_namespace)
+            for key, digest in read_entries(self._read_bucket(number))
         }
         last = 0
         rows = self._connection.stream("SELECT * FROM servers ORDER BY server", part=part)
-        with self._connection.decoding(part):
+        with self._connection.convert_decode_errors(part):
             for row in rows:
-                # In a damaged table the rows can come in another order.
-                if row[0] <= last or not is_row("servers", row, digests.pop(row[0], b"")):
-                    raise self._connection.damaged(part)
+                # A damaged table can yield its rows in another order.
+                if row[0] <= last or not has_digest("servers", row, digests.pop(row[0], b"")):
+                    raise self._connection.build_damage_error(part)
                 last = row[0]
                 yield ServerRow._make(row)
         if digests:
-            raise self._connection.damaged(part)
+            raise self._connection.build_damage_error(part)
 
-    def calendar(self, server: ServerRow) -> Calendar:
-        """Return the days of a server."""
+    def get_calendar(self, server: ServerRow) -> Calendar:
+        """Return the calendar of a server."""
         if server.server not in self._calendars:
             try:
                 calendar = self._calendars[server.server] = read_calendar(server)
             except UNDECODABLE:
-                raise self._connection.damaged(f"the calendar of {server.title}") from None
-            self._kept += _BYTES_A_CALENDAR + _BYTES_A_NUMBER * len(calendar.edges)
+                raise self._connection.build_damage_error(
+                    f"the calendar of {server.title}"
+                ) from None
+            self._kept += _BYTES_PER_CALENDAR + _BYTES_PER_NUMBER * len(calendar.edges)
         return self._calendars[server.server]
 
-    def bands(self, server: ServerRow) -> Bands:
+    def get_bands(self, server: ServerRow) -> Bands:
         """Return the bands of a server's values."""
         if server.server not in self._bands:
             try:
                 bands = self._bands[server.server] = read_bands(server)
             except UNDECODABLE:
-                raise self._connection.damaged(f"the bands of {server.title}") from None
-            self._kept += _BYTES_A_CALENDAR + _BYTES_A_NUMBER * len(bands.starts)
+                raise self._connection.build_damage_error(f"the bands of {server.title}") from None
+            self._kept += _BYTES_PER_CALENDAR + _BYTES_PER_NUMBER * len(bands.starts)
         return self._bands[server.server]
 
-    def ends(self, servers: Sequence[ServerRow], window: Window) -> list[Sequence[Entry]]:
-        """Return, of each server, the days whose rows tell its state at the ends of a window.
+    def find_ends(self, servers: Sequence[ServerRow], window: Window) -> list[Sequence[Entry]]:
+        """Return the days of each server that give its state at the start and end of a window.
 
-        The first is the first day from that of the window's start on, the second the last one up to
-        that of its end. The second is left out where the window ends after all observations. Both
-        are where nothing can lie between. At most one statement reads what is not in memory.
+        These are its first day on or after the day of the window's start, and its last day on or
+        before the day of the window's end. The second is omitted if the window ends after all
+        observations, both if the window can't contain any. Reads with at most one statement.
         """
-        self._make_room()
+        self._limit_memory()
         first_day, last_day = window.start // DAY_MS, window.end // DAY_MS
         wanted: list[tuple[ServerRow, Calendar, Sequence[int]]] = []
         for server in servers:
-            calendar = self.calendar(server)
+            calendar = self.get_calendar(server)
             first, last = calendar.find_block(first_day), calendar.find_last_block(last_day)
             if first is None or last is None or first > last:
                 wanted.append((server, calendar, ()))
@@ -175,64 +174,68 @@ class ProvedRows:
         self._read_blocks(wanted)
         ends: list[Sequence[Entry]] = []
         for server, calendar, numbers in wanted:
-            blocks = [self._block(server, calendar, number) for number in numbers]
+            blocks = [self._get_block(server, calendar, number) for number in numbers]
             try:
                 entries = [block.first_from(first_day) for block in blocks[:1]]
                 entries += [block.last_up_to(last_day) for block in blocks[1:]]
             except UNDECODABLE:
-                raise self._connection.damaged(f"the calendar of {server.title}") from None
+                raise self._connection.build_damage_error(
+                    f"the calendar of {server.title}"
+                ) from None
             ends.append(() if entries and entries[0].day > entries[-1].day else entries)
         return ends
 
     def _read_blocks(self, wanted: Iterable[tuple[ServerRow, Calendar, Sequence[int]]]) -> None:
-        """Read the blocks of calendars that are not in memory."""
+        """Read blocks of calendars that are not in memory yet."""
         missing = {}
         for server, calendar, blocks in wanted:
             for block in blocks:
-                key = server.server * BLOCKS_A_SERVER + block
+                key = server.server * BLOCKS_PER_SERVER + block
                 if block < calendar.stored_blocks and key not in self._blocks:
                     missing[key] = server, calendar.digest(block)
         if not missing:
             return
-        rows = self._by_key("calendars", "server_block", list(missing), part="the calendars")
+        rows = self._read_by_key("calendars", "server_block", list(missing), part="the calendars")
         for key, (server, digest) in missing.items():
             row = rows.get(key)
             try:
-                if row is None or not is_row("calendars", row, digest):
-                    raise ValueError("not the row that was built")
+                if row is None or not has_digest("calendars", row, digest):
+                    raise ValueError("not the row of the digest")
                 self._blocks[key] = read_block(*row[1:])
             except UNDECODABLE:
-                raise self._connection.damaged(f"the calendar of {server.title}") from None
-            self._kept += _BYTES_A_BLOCK
+                raise self._connection.build_damage_error(
+                    f"the calendar of {server.title}"
+                ) from None
+            self._kept += _BYTES_PER_BLOCK
 
-    def _block(self, server: ServerRow, calendar: Calendar, block: int) -> Block:
-        """Return a block of a calendar that is in memory."""
+    def _get_block(self, server: ServerRow, calendar: Calendar, block: int) -> Block:
+        """Return a block of a calendar from memory."""
         if block >= calendar.stored_blocks:
             return calendar.recent
-        return self._blocks[server.server * BLOCKS_A_SERVER + block]
+        return self._blocks[server.server * BLOCKS_PER_SERVER + block]
 
-    def days_at(self, servers: Sequence[tuple[ServerRow, Sequence[Entry]]]) -> list[list[Day]]:
-        """Return some days of some servers, all read with one statement."""
+    def read_days(self, servers: Sequence[tuple[ServerRow, Sequence[Entry]]]) -> list[list[Day]]:
+        """Return the rows of some days of servers, read with one statement."""
         keys = [
-            server.server * DAYS_A_SERVER + entry.day
+            server.server * DAYS_PER_SERVER + entry.day
             for server, entries in servers
             for entry in entries
         ]
-        rows = self._by_key("days", "server_day", keys, part="the days")
-        following = iter(keys)
+        rows = self._read_by_key("days", "server_day", keys, part="the days")
+        next_key = iter(keys)
         return [
-            [self._day(server, entry, rows.get(next(following))) for entry in entries]
+            [self._check_day(server, entry, rows.get(next(next_key))) for entry in entries]
             for server, entries in servers
         ]
 
-    def days(self, server: ServerRow, first_day: int, last_day: int) -> Iterator[Day]:
-        """Yield the days of a server from one day up to another one, both included."""
-        self._make_room()
-        calendar = self.calendar(server)
+    def iter_days(self, server: ServerRow, first_day: int, last_day: int) -> Iterator[Day]:
+        """Yield the days of a server from `first_day` to `last_day`, both included."""
+        self._limit_memory()
+        calendar = self.get_calendar(server)
         first, last = calendar.find_block(first_day), calendar.find_last_block(last_day)
         if first is None or last is None:
             return
-        start = server.server * DAYS_A_SERVER
+        start = server.server * DAYS_PER_SERVER
         rows = self._connection.stream(
             "SELECT * FROM days WHERE server_day BETWEEN ? AND ? ORDER BY server_day",
             start + first_day,
@@ -240,88 +243,92 @@ class ProvedRows:
             part=f"the days of {server.title}",
         )
         for number in range(first, last + 1):
-            self._make_room()
+            self._limit_memory()
             self._read_blocks([(server, calendar, (number,))])
-            block = self._block(server, calendar, number)
+            block = self._get_block(server, calendar, number)
             begin, end = bisect_left(block.days, first_day), bisect_right(block.days, last_day)
             for position in range(begin, end):
-                yield self._day(server, block.entry(position), next(rows, None))
+                yield self._check_day(server, block.entry(position), next(rows, None))
 
-    def _day(self, server: ServerRow, entry: Entry, row: Any) -> Day:
-        """Return a day from what the file has in its place."""
-        key = server.server * DAYS_A_SERVER + entry.day
-        if row is not None and row[0] == key and is_row("days", row, entry.digest):
+    def _check_day(self, server: ServerRow, entry: Entry, row: Any) -> Day:
+        """Verify the row that the file has for a day."""
+        key = server.server * DAYS_PER_SERVER + entry.day
+        if row is not None and row[0] == key and has_digest("days", row, entry.digest):
             return Day._make(row)
-        raise self._connection.damaged(day_part(server, entry.day))
+        raise self._connection.build_damage_error(format_day(server, entry.day))
 
-    def members(self, wanted: Iterable[tuple[ServerRow, int]]) -> dict[tuple[int, int], Members]:
-        """Return the observations that lie in some bands of several values.
+    def read_members(
+        self, wanted: Iterable[tuple[ServerRow, int]]
+    ) -> dict[tuple[int, int], Members]:
+        """Return the observations in some bands of several values, read with one statement.
 
-        They come by the server's key and the number of the band. All are read with one statement.
+        The keys are the server's key and the number of the band.
         """
         servers = {(server.server, band): server for server, band in wanted}
         if not servers:
             return {}
-        keys = [key * BANDS_A_SERVER + band for key, band in servers]
-        rows = self._by_key("bands", "server_band", keys, part="the bands")
+        keys = [key * BANDS_PER_SERVER + band for key, band in servers]
+        rows = self._read_by_key("bands", "server_band", keys, part="the bands")
         found = {}
         for (key, band), server in servers.items():
-            row = rows.get(key * BANDS_A_SERVER + band)
-            bands = self.bands(server)
-            if row is None or not is_row("bands", row, bands.digest(band) or b""):
-                raise self._connection.damaged(f"the bands of {server.title}")
+            row = rows.get(key * BANDS_PER_SERVER + band)
+            bands = self.get_bands(server)
+            if row is None or not has_digest("bands", row, bands.digest(band) or b""):
+                raise self._connection.build_damage_error(f"the bands of {server.title}")
             found[key, band] = Members(*row[1:])
         return found
 
-    def prove_bands(self, server: ServerRow) -> int:
-        """Read all rows of bands of a server, and return how many it has."""
-        bands = self.bands(server)
+    def verify_bands(self, server: ServerRow) -> int:
+        """Verify all rows of `bands` of a server, and return their number."""
+        bands = self.get_bands(server)
         wide = [band for band in range(len(bands.starts)) if bands.digest(band)]
         for band in wide:
-            self.members([(server, band)])
+            self.read_members([(server, band)])
         return len(wide)
 
-    def _by_key(self, table: str, column: str, keys: Sequence[int], *, part: str) -> dict[Any, Any]:
-        rows = self._connection.rows(_among(table, column, len(keys)), *keys, part=part)
+    def _read_by_key(
+        self, table: str, column: str, keys: Sequence[int], *, part: str
+    ) -> dict[Any, Any]:
+        rows = self._connection.fetch_rows(_build_query(table, column, len(keys)), *keys, part=part)
         return {row[0]: row for row in rows}
 
     @property
-    def _buckets_a_namespace(self) -> int:
-        return len(self.own.bucket_digests) // (DIGEST_BYTES * len(NAMESPACES))
+    def _buckets_per_namespace(self) -> int:
+        return len(self.file_row.bucket_digests) // (DIGEST_BYTES * len(NAMESPACES))
 
-    def _bucket(self, number: int) -> bytes:
-        """Return the entries of a bucket of the directory."""
+    def _read_bucket(self, number: int) -> bytes:
+        """Return the verified entries of a bucket of the directory."""
         if number not in self._buckets:
-            rows = self._connection.rows(
+            rows = self._connection.fetch_rows(
                 "SELECT * FROM directory WHERE bucket = ?", number, part=DIRECTORY
             )
             at = number * DIGEST_BYTES
-            digest = self.own.bucket_digests[at : at + DIGEST_BYTES]
-            if len(rows) != 1 or not is_row("directory", rows[0], digest):
-                raise self._connection.damaged(DIRECTORY)
+            digest = self.file_row.bucket_digests[at : at + DIGEST_BYTES]
+            if len(rows) != 1 or not has_digest("directory", rows[0], digest):
+                raise self._connection.build_damage_error(DIRECTORY)
             self._buckets[number] = rows[0][1]
         return self._buckets[number]
 
-    def _make_room(self) -> None:
-        """Forget all that stays in memory where it has become too much."""
-        if self._kept > _MOST_KEPT:
+    def _limit_memory(self) -> None:
+        """Forget all servers once they take too much memory."""
+        if self._kept > _MAX_BYTES_KEPT:
             self.forget_servers()
 
     def forget_servers(self) -> None:
-        """Forget all servers that were asked about; the directory stays in memory."""
+        """Remove all servers from memory; the directory stays."""
         for kept in (self._servers, self._calendars, self._bands, self._blocks):
             kept.clear()
         self._kept = 0
 
 
-def day_part(server: ServerRow, day: int) -> str:
-    """Name a day of a server in a message."""
+def format_day(server: ServerRow, day: int) -> str:
+    """Return how messages name a day of a server."""
     if day > LATEST // DAY_MS:
         return f"the calendar of {server.title}"
     return f"day {format_instant(day * DAY_MS)[:10]} of {server.title}"
 
 
 @lru_cache(maxsize=64)
-def _among(table: str, column: str, count: int) -> str:
+def _build_query(table: str, column: str, count: int) -> str:
     marks = ", ".join("?" * count)
     return f"SELECT * FROM {table} WHERE {column} IN ({marks})"  # noqa: S608 - names of ours

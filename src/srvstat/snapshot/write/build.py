@@ -14,20 +14,20 @@ from srvstat.contract.errors import OutputError, SourceError, UsageError
 from srvstat.documents.views import BuildSummary
 from srvstat.files.atomic_write import atomic_write, convert_write_errors, is_stream, open_stream
 from srvstat.files.reading import STDIN
-from srvstat.snapshot.format.derive import span_observed
+from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.format.digest import bucket_digests, build_directory, seal
 from srvstat.snapshot.format.rows import FileRow, ServerRow
 from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, schema
-from srvstat.snapshot.read.connection import journal_beside, remedy_for
+from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
 from srvstat.snapshot.read.verify import check_draft
 from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.rules import (
     RejectLimit,
-    RowsRefusedError,
+    RowsRejectedError,
     Rules,
-    judge_rows,
-    judge_servers,
+    check_rows,
+    check_servers,
 )
 from srvstat.snapshot.write.store import Stored, store
 from srvstat.sources import servers
@@ -77,7 +77,7 @@ def build(  # noqa: PLR0913 - each is an option of the command
             with atomic_write(output, overwrite=overwrite) as draft:
                 warnings: list[str] = []
                 records = servers.read(servers_source, warnings.append)
-                judge_servers(servers_source, records, rules)
+                check_servers(servers_source, records, rules)
                 with _storing(output), closing(_connect(draft)) as connection:
                     intake = Intake(connection, records, observation_sources, as_of)
                     intake.warnings.extend(warnings)
@@ -91,7 +91,7 @@ def build(  # noqa: PLR0913 - each is an option of the command
                     )
                 check_draft(output, draft, summary.kept)
                 _check_journal(output)
-        except RowsRefusedError as error:
+        except RowsRejectedError as error:
             refusal = error
         else:
             return summary
@@ -121,9 +121,9 @@ def _fill(  # noqa: PLR0913 - each is a part of the build
         write_reject(None)
         if unread:
             raise unread
-        as_of = judge_rows(intake, stored, rules, first_reject)
+        as_of = check_rows(intake, stored, rules, first_reject)
         rows = sorted(
-            _server_row(record, intake.keys[record.id], stored, as_of)
+            _build_server_row(record, intake.keys[record.id], stored, as_of)
             for record in records
             if record.publishable
         )
@@ -174,7 +174,7 @@ def _summarize(
     intake: Intake, stored: Stored, rows: Sequence[ServerRow], as_of: int, first_reject: str | None
 ) -> BuildSummary:
     """Count what became of the sources."""
-    first, last = span_observed(stored.derived.values())
+    first, last = find_observed_span(stored.derived.values())
     return BuildSummary(
         read=intake.rows,
         kept=stored.kept,
@@ -222,7 +222,7 @@ def _store_servers(
     database.table("snapshot").insert(seal(own)._asdict())
 
 
-def _server_row(record: ServerRecord, key: int, stored: Stored, as_of: int) -> ServerRow:
+def _build_server_row(record: ServerRecord, key: int, stored: Stored, as_of: int) -> ServerRow:
     """Return a row of `servers`, with what the record leaves open taken from its observations."""
     derived = stored.derived[key]
     fields = asdict(record)
@@ -252,7 +252,7 @@ def _json(values: Sequence[str]) -> str:
 
 def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) -> None:
     """Refuse to write over what is read, and to write two things to one name."""
-    read = set(map(_location_of, sources))
+    read = set(map(_locate, sources))
     check_stdin_once(source.name for source in sources)
     for what, path in (("OUTPUT", output), ("--rejects", rejects)):
         if path == "":
@@ -274,7 +274,7 @@ def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) ->
     _check_journal(output)
 
 
-def _location_of(source: Source) -> str | None:
+def _locate(source: Source) -> str | None:
     """Return where a source lies; None for standard input and what opening it will refuse."""
     if source.name == STDIN:
         return None
@@ -287,11 +287,11 @@ def _location_of(source: Source) -> str | None:
 def _check_journal(output: str) -> None:
     """Refuse to put a snapshot beside a journal, which would make it unreadable."""
     with convert_write_errors(output):
-        journal = journal_beside(output)
+        journal = find_journal(output)
     if journal:
         raise UsageError(
             f"{output}: {journal} exists, and SQLite would apply it to the new snapshot;"
-            f" {remedy_for(journal)}"
+            f" {format_journal_remedy(journal)}"
         )
 
 

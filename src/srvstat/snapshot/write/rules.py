@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple, Self
 
 from srvstat.contract.errors import SourceError
-from srvstat.snapshot.format.derive import span_observed
+from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.write.ingest import Intake
 from srvstat.snapshot.write.store import Stored
 from srvstat.sources.servers import ServerRecord
@@ -55,11 +55,11 @@ class Rules:
     allow_empty: bool
 
 
-class RowsRefusedError(SourceError):
+class RowsRejectedError(SourceError):
     """All rows were read, and what became of them is refused."""
 
 
-def judge_servers(source: Source, records: Sequence[ServerRecord], rules: Rules) -> None:
+def check_servers(source: Source, records: Sequence[ServerRecord], rules: Rules) -> None:
     """Refuse a servers file of which every request would be answered with SERVER_NOT_FOUND.
 
     Raises SourceError.
@@ -73,7 +73,7 @@ def judge_servers(source: Source, records: Sequence[ServerRecord], rules: Rules)
     )
 
 
-def judge_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str | None) -> int:
+def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str | None) -> int:
     """Return the as_of of the snapshot, unless what became of the rows is refused.
 
     Raises RowsRefusedError.
@@ -81,15 +81,15 @@ def judge_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
     rejected, limit = intake.rejects.malformed, rules.max_rejected
     first = f"; first of the rejects: {first_reject}" if rejected else ""
     if limit is not None and limit.is_exceeded(rejected, intake.rows):
-        raise RowsRefusedError(
+        raise RowsRejectedError(
             f"{rejected:,} of {intake.rows:,} rows were rejected, and --max-rejected allows"
             f" {limit.text}{first}"
         )
-    _, last = span_observed(stored.derived.values())
+    _, last = find_observed_span(stored.derived.values())
     as_of = last if intake.as_of is None else intake.as_of
     if as_of is not None and (last is not None or rules.allow_empty):
         return as_of
     counts = {"rejected": rejected, **dict(sorted(intake.skipped.items()))}
     why = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     remedy = first or "; --allow-empty with --as-of TIME builds an empty snapshot"
-    raise RowsRefusedError(f"no observation was kept: {why or 'there are no rows'}{remedy}")
+    raise RowsRejectedError(f"no observation was kept: {why or 'there are no rows'}{remedy}")

@@ -8,22 +8,22 @@ from typing import NamedTuple
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import format_instant
 from srvstat.contract.ranges import DAY_MS
-from srvstat.snapshot.format.days import DAYS_A_SERVER
+from srvstat.snapshot.format.days import DAYS_PER_SERVER
 from srvstat.snapshot.format.derive import DerivedColumns, derive
 from srvstat.snapshot.format.rows import Day, Value
 from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.staging import Series
 
-MOST_OBSERVATIONS_A_DAY = 1_000_000
+MAX_OBSERVATIONS_PER_DAY = 1_000_000
 """So that no row of `days` is longer than what a reader takes."""
 
-MOST_DAYS = 100_000
+MAX_DAYS = 100_000
 """Of one server, for the same of its calendar."""
 
-_ROWS_A_STATEMENT = 100
+_ROWS_PER_STATEMENT = 100
 """One statement for many rows takes half the time of as many statements."""
 
-_ROWS_A_REPORT = 10_000
+_ROWS_PER_REPORT = 10_000
 """Servers can be many and small, and drawing takes longer than storing one."""
 
 
@@ -61,7 +61,7 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
             last_players[key] = series.players[-1]
             kept += len(series.instants)
         derived[key] = _derive(connection, server_id, key, series)
-        if kept - told >= _ROWS_A_REPORT:
+        if kept - told >= _ROWS_PER_REPORT:
             progress("storing", 0, kept - told)
             told = kept
     return Stored(derived, last_players, kept, repeated)
@@ -69,8 +69,8 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
 
 def _insert_observations(connection: sqlite3.Connection, key: int, series: Series) -> None:
     instants, players = series.instants, series.players
-    many = len(instants) - len(instants) % _ROWS_A_STATEMENT
-    for rows, start, end in ((_ROWS_A_STATEMENT, 0, many), (1, many, len(instants))):
+    many = len(instants) - len(instants) % _ROWS_PER_STATEMENT
+    for rows, start, end in ((_ROWS_PER_STATEMENT, 0, many), (1, many, len(instants))):
         values = ", ".join(["(?, ?, ?)"] * rows)
         parts = (
             zip(repeat(key, rows), instants[at : at + rows], players[at : at + rows], strict=True)
@@ -100,15 +100,15 @@ def _derive(
 
 
 def _check_day(server_id: str, day: Day, days_before: int) -> None:
-    if day.observation_count > MOST_OBSERVATIONS_A_DAY:
-        number = day.server_day % DAYS_A_SERVER
+    if day.observation_count > MAX_OBSERVATIONS_PER_DAY:
+        number = day.server_day % DAYS_PER_SERVER
         raise SourceError(
             f"server {server_id} has {day.observation_count:,} observations on"
             f" {format_instant(number * DAY_MS)[:10]}; a snapshot takes up to"
-            f" {MOST_OBSERVATIONS_A_DAY:,} a day"
+            f" {MAX_OBSERVATIONS_PER_DAY:,} a day"
         )
-    if days_before == MOST_DAYS:
+    if days_before == MAX_DAYS:
         raise SourceError(
-            f"server {server_id} was observed on more than {MOST_DAYS:,} days, the most that a"
+            f"server {server_id} was observed on more than {MAX_DAYS:,} days, the most that a"
             " snapshot takes"
         )

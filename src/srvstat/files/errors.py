@@ -1,0 +1,32 @@
+"""Convert errors of the operating system to ours, with the file's name in the message."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from srvstat.contract.errors import SrvstatError
+
+
+@contextmanager
+def convert_errors(
+    title: str,
+    error_class: type[SrvstatError],
+    *,
+    unknown: str = "cannot be read",
+    name_class: type[SrvstatError] | None = None,
+    remedy: str | None = None,
+) -> Iterator[None]:
+    """Raise an error of `error_class` for an OSError in the block.
+
+    The message is the title of the file and the reason that the system gives, or `unknown` when it
+    gives none. A name that no file can have raises an error of `name_class`, which defaults to
+    `error_class`. So does a missing file if there is a `remedy` to name.
+    """
+    name_class = name_class or error_class
+    try:
+        yield
+    except OSError as error:
+        if remedy and isinstance(error, FileNotFoundError):
+            raise name_class(f"{title}: no such file; {remedy}") from None
+        raise error_class(f"{title}: {error.strerror or unknown}") from None
+    except ValueError:  # a NUL in the path
+        raise name_class(f"{title}: not a file name") from None
