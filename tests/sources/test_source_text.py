@@ -69,7 +69,7 @@ def refusal(tmp_path: Path) -> Callable[[bytes], str]:
     ],
 )
 def test_a_name_tells_its_format(name: str, form: str) -> None:
-    assert Source.of(name, None).format == form
+    assert Source.from_name(name, None).format == form
 
 
 NAMELESS = ["week", "week.txt", "week.gz", "week.csv.zst", "csv", "old.csv/week", "-"]
@@ -78,13 +78,13 @@ NAMELESS = ["week", "week.txt", "week.gz", "week.csv.zst", "csv", "old.csv/week"
 @pytest.mark.parametrize("name", NAMELESS)
 def test_any_other_name_needs_its_format_told(name: str) -> None:
     with pytest.raises(UsageError):
-        Source.of(name, None)
+        Source.from_name(name, None)
 
 
 @pytest.mark.parametrize("name", NAMELESS)
 def test_a_format_told_serves_a_name_that_says_nothing(name: str) -> None:
-    assert Source.of(name, "csv").format == "csv"
-    assert Source.of(name, "ndjson").format == "ndjson"
+    assert Source.from_name(name, "csv").format == "csv"
+    assert Source.from_name(name, "ndjson").format == "ndjson"
 
 
 def test_standard_input_can_be_named_once() -> None:

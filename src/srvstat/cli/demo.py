@@ -11,6 +11,7 @@ from srvstat.cli.output import Outcome
 from srvstat.contract.errors import UsageError
 from srvstat.contract.requests import build_compare_request
 from srvstat.snapshot.read.reader import open_file
+from srvstat.sources.registry import load_reader
 
 
 def demo(
@@ -31,6 +32,7 @@ def demo(
 
     if not directory:
         raise UsageError("DIRECTORY: the name is empty; name a directory")
+    load_reader("csv")  # now: nothing may be imported while the demo can be interrupted
     with allow_cleanup():
         path = write_demo(directory)
     with closing(open_file(path)) as snapshot:

@@ -27,7 +27,7 @@ from srvstat.contract.errors import DifferenceError, UsageError
 from srvstat.contract.instants import format_instant
 from srvstat.render.text import format_count
 from srvstat.snapshot.read.reader import open_file
-from srvstat.sources.formats import FORMATS
+from srvstat.sources.registry import ENDINGS, FORMATS
 
 if TYPE_CHECKING:
     from srvstat.snapshot.write.rules import RejectLimit
@@ -38,8 +38,8 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="|".join(FORMATS),
-        help="What observations from standard input or a file with another ending are."
-        " .csv, .ndjson and .jsonl, each also with .gz, say it themselves.",
+        help="The format of standard input, and of files without a known ending:"
+        f" {', '.join(ENDINGS)}, each also with .gz.",
     ),
 ]
 ObservationsOption = Annotated[
@@ -150,12 +150,12 @@ def draft_servers(observations: ObservationsOption, format: FormatOption = None)
     Example: srvstat snapshot draft-servers --observations week.csv.gz > servers.ndjson
     """
     from srvstat.cli.sources import parse_source
-    from srvstat.sources.observations import seen_servers
+    from srvstat.sources.observations import find_servers
     from srvstat.sources.servers import draft
     from srvstat.sources.source import check_stdin_once
 
     check_stdin_once(observations)
-    seen, rejected = seen_servers(
+    seen, rejected = find_servers(
         [parse_source(name, format) for name in observations],
         warn=lambda warning: report(f"warning: {warning}"),
     )

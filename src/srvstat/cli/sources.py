@@ -2,23 +2,23 @@
 
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
-from srvstat.sources.formats import FORMATS
+from srvstat.sources.registry import FORMATS
 from srvstat.sources.source import Source
 
 
 def parse_source(name: str, format: str | None) -> Source:
-    """Return the source of a name, whose format is the one given where it does not say it.
+    """Return the source with a name; `format` is used if its ending is not that of a format.
 
     Raises UsageError.
     """
     _check_name(name)
     if format is not None and format not in FORMATS:
         raise UsageError(f"--format: {wire.quote_value(format)} is not one of {', '.join(FORMATS)}")
-    return Source.of(name, format)
+    return Source.from_name(name, format)
 
 
 def parse_servers_source(name: str) -> Source:
-    """Return the source of server records, which are NDJSON whatever their file is called.
+    """Return the source of server records, which are always NDJSON.
 
     Raises UsageError.
     """

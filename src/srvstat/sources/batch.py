@@ -1,4 +1,4 @@
-"""What a reader of observations hands on, a block of lines at a time."""
+"""Batches of observations, the output of every reader, and the checks that text formats share."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -8,9 +8,10 @@ from typing import NamedTuple
 from srvstat.contract.instants import InstantError, parse_instant
 from srvstat.contract.requests import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH
 from srvstat.contract.wire import MAX_SAFE_INTEGER
+from srvstat.sources.source import Block, Original, Source
 
 MAX_PLAYERS = MAX_SAFE_INTEGER
-"""The greatest player count that is accepted."""
+"""The largest player count accepted."""
 
 IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
 IDENTIFIER_NEEDED = f"1 to {MAX_IDENTIFIER_LENGTH} letters, digits and hyphens are needed"
@@ -20,48 +21,48 @@ _PLAYERS = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
 class RowError(ValueError):
-    """A line is no observation; the message says why without quoting it."""
+    """A row is malformed. The message gives the reason and does not quote the row."""
 
 
 class Reject(NamedTuple):
-    """A line that gave no observation."""
+    """A malformed row."""
 
-    line: int
+    place: int
     reason: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The observations of consecutive lines, in columns of one length.
+    """Consecutive observations of a source, as columns of equal length.
 
-    `instants` are Unix milliseconds, and `lines` the numbers of the lines. `latest_integer` is the
-    latest instant that was written as an integer, by which seconds are told from milliseconds; None
-    without one. `text` holds the lines, the first of which is `first_line`; it is None where each
-    of them reads `serverId,observedAt,players`, just as the columns would be written.
+    `instants` are Unix milliseconds. A place is the number of a line or row in its source; places
+    ascend within a batch and from batch to batch. `original` returns the text of the row at a
+    place; it is called only for rows that conflict with others. None means that the text is the
+    columns, as `serverId,observedAt,players` in CSV. `latest_integer` is the latest instant written
+    as an integer, None without one: seconds taken for milliseconds are recognised by it.
     """
 
     server_ids: Sequence[str]
     instants: Sequence[int]
     players: Sequence[int]
-    lines: Sequence[int]
-    rejects: Sequence[Reject]
-    latest_integer: int | None
-    text: str | None
-    first_line: int
+    places: Sequence[int]
+    rejects: Sequence[Reject] = ()
+    original: Original | None = None
+    latest_integer: int | None = None
 
 
 class Row(NamedTuple):
-    """The three fields of a line as they are written."""
+    """The three fields of a row, as text."""
 
     server_id: str
     observed_at: str
     players: str
 
-    def observation(self) -> tuple[str, int, int]:
-        """Judge the form of the fields and return the observation: server id, instant, players.
+    def parse(self) -> tuple[str, int, int]:
+        """Return the server id, the instant and the player count.
 
-        Raises RowError.
+        Raises RowError for a malformed field.
         """
         if not IDENTIFIER.fullmatch(self.server_id):
             raise RowError(f"serverId: {IDENTIFIER_NEEDED}")
@@ -74,12 +75,16 @@ class Row(NamedTuple):
         return self.server_id, observed_at, int(self.players)
 
 
-def judged(
-    records: Iterable[tuple[int, str]], row_of: Callable[[str], Row], text: str, first_line: int
+def parse_records(
+    source: Source,
+    block: Block,
+    records: Iterable[tuple[int, str]],
+    split_record: Callable[[str], Row],
 ) -> Batch:
-    """Judge records one by one; `row_of` takes one apart or raises RowError.
+    """Parse the records of a block one by one, and keep the block's text if it has observations.
 
-    A record comes with the number of its first line. Empty ones are skipped.
+    Each record comes with the number of its first line; empty records are skipped. `split_record`
+    returns the fields of a record or raises RowError.
     """
     server_ids: list[str] = []
     instants: list[int] = []
@@ -87,13 +92,13 @@ def judged(
     lines: list[int] = []
     rejects: list[Reject] = []
     latest: int | None = None
-    for line, written in records:
-        record = written.removesuffix("\r")
+    for line, text in records:
+        record = text.removesuffix("\r")
         if not record:
             continue
         try:
-            row = row_of(record)
-            server_id, instant, count = row.observation()
+            row = split_record(record)
+            server_id, instant, count = row.parse()
         except RowError as error:
             rejects.append(Reject(line, str(error), record))
             continue
@@ -103,4 +108,5 @@ def judged(
         lines.append(line)
         if row.observed_at.isdecimal():
             latest = max(latest or 0, instant)
-    return Batch(server_ids, instants, players, lines, rejects, latest, text, first_line)
+    original = source.keep_text(block) if server_ids else None
+    return Batch(server_ids, instants, players, lines, rejects, original, latest)

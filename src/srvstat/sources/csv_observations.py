@@ -1,4 +1,4 @@
-"""Observations as CSV: the header `serverId,observedAt,players`, quotes as in RFC 4180."""
+"""Read observations as CSV: the header `serverId,observedAt,players`, quotes as in RFC 4180."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import UTC_INSTANT, InstantError, parse_utc_instants
 from srvstat.contract.requests import MAX_IDENTIFIER_LENGTH
-from srvstat.sources.batch import Batch, Row, RowError, judged
+from srvstat.sources.batch import Batch, Row, RowError, parse_records
 from srvstat.sources.source import Block, Source
 
 HEADER = ("serverId", "observedAt", "players")
@@ -14,8 +14,8 @@ HEADER = ("serverId", "observedAt", "players")
 _FIELD = r'(?:"([^"]*)"|([^",]*))'
 _ROW = re.compile(f"{_FIELD},{_FIELD},{_FIELD}")
 
-# What nearly every line looks like, whole blocks at a time. Digits are few enough here, and written
-# as they would be written again, to need no second look. Any other block is judged line by line.
+# Plain rows are parsed a block at a time. The numbers of digits guarantee values within their
+# limits, in the form in which they are written again. Other blocks are parsed record by record.
 _PLAIN_ROWS, _UTC_ROWS = (
     re.compile(
         rf"(?:[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}},{instant},(?:0|[1-9][0-9]{{0,14}})\r?\n)*+"
@@ -23,12 +23,12 @@ _PLAIN_ROWS, _UTC_ROWS = (
     for instant in (r"(?:0|[1-9][0-9]{0,13})", UTC_INSTANT)
 )
 
-# A record as RFC 4180 has it, and one that ends within quotes, where two stand for one.
+# A record of RFC 4180, and the beginning of one that ends inside quotes; "" is an escaped quote.
 _ANY_FIELD = r'(?:"(?:[^"]|"")*+"|[^",]*+)'
 _RECORD = re.compile(f"{_ANY_FIELD}(?:,{_ANY_FIELD})*+")
 _OPEN_RECORD = re.compile(f'(?:{_ANY_FIELD},)*+"(?:[^"]|"")*+')
 
-# No valid field holds a line break, so a quote that stays open this far was never closed.
+# No valid field contains a line break, so a quote open for longer is an error.
 _LONGEST_RECORD = 65_536
 
 _HEADER_NEEDED = f"the header {','.join(HEADER)} is needed"
@@ -39,30 +39,31 @@ _Lines = list[tuple[int, str]]
 def read(source: Source) -> Iterator[Batch]:
     """Read the observations of a source, a block at a time.
 
-    Raises SourceError for a wrong header and for what `Source.blocks` refuses.
+    Raises SourceError for a wrong header and as `Source.blocks` does.
     """
-    blocks = _after_header(source)
+    blocks = _skip_header(source)
     pending: _Lines = []
     for block in blocks:
-        batch = None if pending or '"' in block.text else _plain_batch(block)
+        batch = None if pending or '"' in block.text else _parse_plain_block(source, block)
         if batch is None:
-            lines = pending + list(enumerate(block.text.split("\n"), block.first_line))
-            records, pending = _records(lines, is_end=False)
-            batch = _batch(records, lines)
+            lines = [*pending, *block.lines()]
+            records, pending = _split_records(lines, is_end=False)
+            batch = _parse_records(source, records, lines)
         yield batch
     if pending:
-        yield _batch(_records(pending, is_end=True)[0], pending)
+        yield _parse_records(source, _split_records(pending, is_end=True)[0], pending)
 
 
-def _after_header(source: Source) -> Iterator[Block]:
-    """Check the first line that is not empty and hand on the blocks that follow it."""
-    blocks = source.blocks()
+def _skip_header(source: Source) -> Iterator[Block]:
+    """Check the first line that is not empty, and yield what follows it."""
+    # A JSON object shows that it is cut off; a row of CSV does not.
+    blocks = source.blocks(warn_if_unended=True)
     for block in blocks:
         lines = block.text.split("\n")
         at = next((at for at, line in enumerate(lines) if line.removesuffix("\r")), None)
         if at is None:
             continue
-        if _fields(lines[at].removesuffix("\r")) != HEADER:
+        if _split_fields(lines[at].removesuffix("\r")) != HEADER:
             raise source.refuse(block.first_line + at, _HEADER_NEEDED)
         yield Block(block.first_line + at + 1, "\n".join(lines[at + 1 :]))
         yield from blocks
@@ -70,14 +71,14 @@ def _after_header(source: Source) -> Iterator[Block]:
     raise SourceError(f"{source.title}: empty; {_HEADER_NEEDED}")
 
 
-def _plain_batch(block: Block) -> Batch | None:
-    """Read a block whose every line is plain, or return None."""
+def _parse_plain_block(source: Source, block: Block) -> Batch | None:
+    """Parse a block of plain rows only; return None for any other block."""
     text = f"{block.text}\n"
     if is_integer := _PLAIN_ROWS.fullmatch(text) is not None:
-        server_ids, written, players = _columns(text)
+        server_ids, written, players = _split_columns(text)
         instants = list(map(int, written))
     elif _UTC_ROWS.fullmatch(text):
-        server_ids, written, players = _columns(text)
+        server_ids, written, players = _split_columns(text)
         try:
             instants = parse_utc_instants(written)
         except InstantError:
@@ -89,42 +90,40 @@ def _plain_batch(block: Block) -> Batch | None:
         instants,
         list(map(int, players)),
         range(block.first_line, block.first_line + len(server_ids)),
-        rejects=(),
+        original=None if is_integer else source.keep_text(block),
         latest_integer=max(instants) if is_integer else None,
-        text=None if is_integer else block.text,
-        first_line=block.first_line,
     )
 
 
-def _columns(text: str) -> tuple[list[str], list[str], list[str]]:
-    """Take plain lines apart."""
+def _split_columns(text: str) -> tuple[list[str], list[str], list[str]]:
+    """Return the columns of plain rows."""
     fields = text.replace("\r", "").replace("\n", ",").split(",")
     return fields[:-1:3], fields[1::3], fields[2::3]
 
 
-def _records(lines: _Lines, *, is_end: bool) -> tuple[list[_Lines], _Lines]:
-    """Cut lines into records and return with them the lines whose quote may yet be closed."""
+def _split_records(lines: _Lines, *, is_end: bool) -> tuple[list[_Lines], _Lines]:
+    """Group lines into records; return also the last lines, whose quote may still be closed."""
     records: list[_Lines] = []
     at = 0
     while at < len(lines):
-        length = _record_length(lines, at)
+        length = _measure_record(lines, at)
         if length is None and not is_end:
             return records, lines[at:]
-        # A quote that is never closed costs its own line; the lines below are read on their own.
+        # A quote that is never closed invalidates its own line only.
         records.append(lines[at : at + (length or 1)])
         at += length or 1
     return records, []
 
 
-def _record_length(lines: _Lines, start: int) -> int | None:
-    """Return how many lines a record has: 1 unless RFC 4180 lets it have more.
+def _measure_record(lines: _Lines, start: int) -> int | None:
+    """Return the number of lines of a record, or None if the lines end before its quote does.
 
-    None means that the lines end before its quote is closed.
+    A record with misplaced quotes, or with one that stays open for too long, is one line.
     """
     is_open = False
     size = 0
     for at in range(start, len(lines)):
-        # A line within quotes reads like one that begins with a quote.
+        # A line inside quotes parses like one that begins with a quote.
         text = f'"{lines[at][1]}' if is_open else lines[at][1]
         if _RECORD.fullmatch(text.removesuffix("\r")):
             return at - start + 1
@@ -135,35 +134,37 @@ def _record_length(lines: _Lines, start: int) -> int | None:
     return None
 
 
-def _batch(records: list[_Lines], lines: _Lines) -> Batch:
+def _parse_records(source: Source, records: list[_Lines], lines: _Lines) -> Batch:
     texts = ((record[0][0], "\n".join(line for _, line in record)) for record in records)
-    return judged(texts, _row, "\n".join(line for _, line in lines), lines[0][0])
+    block = Block(lines[0][0], "\n".join(line for _, line in lines))
+    return parse_records(source, block, texts, _split_record)
 
 
-def _row(text: str) -> Row:
-    fields = _fields(text)
+def _split_record(text: str) -> Row:
+    fields = _split_fields(text)
     if fields is None:
-        raise RowError(_misshape(text))
+        raise RowError(_describe_form(text))
     return Row(*fields)
 
 
-def _fields(text: str) -> tuple[str, ...] | None:
-    """Return the three fields of a record, without their quotes."""
+def _split_fields(text: str) -> tuple[str, ...] | None:
+    """Return the three fields of a record without their quotes, or None for another form."""
     if '"' not in text:
-        plain = tuple(text.split(","))
-        return plain if len(plain) == len(HEADER) else None
+        fields = tuple(text.split(","))
+        return fields if len(fields) == len(HEADER) else None
     match = _ROW.fullmatch(text)
     if match is None:
         return None
-    quote_value, plain = match.groups()[::2], match.groups()[1::2]
-    return tuple(map(_either, quote_value, plain))
+    quoted, plain = match.groups()[::2], match.groups()[1::2]
+    return tuple(map(_choose_field, quoted, plain))
 
 
-def _either(quote_value: str | None, plain: str | None) -> str:
-    return quote_value if quote_value is not None else plain or ""
+def _choose_field(quoted: str | None, plain: str | None) -> str:
+    return quoted if quoted is not None else plain or ""
 
 
-def _misshape(text: str) -> str:
+def _describe_form(text: str) -> str:
+    """Return why a record does not have three fields."""
     if _OPEN_RECORD.fullmatch(text):
         return "a quote is opened and not closed"
     if '"' not in text:

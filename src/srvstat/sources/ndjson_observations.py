@@ -1,9 +1,16 @@
-"""Observations as NDJSON: an object a line with `serverId`, `observedAt` and `players`."""
+"""Read observations as NDJSON: one object a line, with `serverId`, `observedAt` and `players`."""
 
 from collections.abc import Iterator
 
 from srvstat.contract import wire
-from srvstat.sources.batch import COUNT_NEEDED, IDENTIFIER_NEEDED, Batch, Row, RowError, judged
+from srvstat.sources.batch import (
+    COUNT_NEEDED,
+    IDENTIFIER_NEEDED,
+    Batch,
+    Row,
+    RowError,
+    parse_records,
+)
 from srvstat.sources.source import Source
 
 _KEYS = ("serverId", "observedAt", "players")
@@ -12,14 +19,13 @@ _KEYS = ("serverId", "observedAt", "players")
 def read(source: Source) -> Iterator[Batch]:
     """Read the observations of a source, a block at a time.
 
-    Raises SourceError for what `Source.blocks` refuses.
+    Raises SourceError as `Source.blocks` does.
     """
     for block in source.blocks():
-        lines = enumerate(block.text.split("\n"), block.first_line)
-        yield judged(lines, _row, block.text, block.first_line)
+        yield parse_records(source, block, block.lines(), _split_object)
 
 
-def _row(text: str) -> Row:
+def _split_object(text: str) -> Row:
     try:
         value = wire.decode_text(text)
     except wire.JsonError as error:

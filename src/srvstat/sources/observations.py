@@ -1,36 +1,31 @@
-"""Observations of any format: the one place that knows which reader serves which."""
+"""Read observations in any registered format."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from srvstat.sources import csv_observations, ndjson_observations
 from srvstat.sources.batch import Batch
-from srvstat.sources.formats import Format
+from srvstat.sources.registry import load_reader
 from srvstat.sources.source import Source
 
-_READERS: Mapping[Format, Callable[[Source], Iterator[Batch]]] = {
-    "csv": csv_observations.read,
-    "ndjson": ndjson_observations.read,
-}
 
+def read_batches(source: Source) -> Iterator[Batch]:
+    """Read the observations of a source, a batch at a time.
 
-def read(source: Source) -> Iterator[Batch]:
-    """Read the observations of a source, a block at a time.
-
-    Raises SourceError for a wrong header and for what `Source.blocks` refuses.
+    Raises SourceError if the source can't be read or is not of its format.
     """
-    return _READERS[source.format](source)
+    read: Callable[[Source], Iterator[Batch]] = load_reader(source.format).read
+    return read(source)
 
 
-def seen_servers(sources: Iterable[Source], warn: Callable[[str], None]) -> tuple[set[str], int]:
-    """Return the server ids in some sources, and how many of their rows are no observation.
+def find_servers(sources: Iterable[Source], warn: Callable[[str], None]) -> tuple[set[str], int]:
+    """Return the server ids in some sources, and the number of malformed rows.
 
-    `warn` is called with one line about a source that may be cut off.
+    `warn` is called with one line about each source that may be cut off.
     """
-    seen: set[str] = set()
+    found: set[str] = set()
     rejected = 0
     for source in sources:
-        for batch in read(replace(source, on_warning=warn)):
-            seen.update(batch.server_ids)
+        for batch in read_batches(replace(source, on_warning=warn)):
+            found.update(batch.server_ids)
             rejected += len(batch.rejects)
-    return seen, rejected
+    return found, rejected

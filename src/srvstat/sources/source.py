@@ -1,4 +1,4 @@
-"""A named input: opened, unpacked, and cut into blocks of whole lines."""
+"""Open an input by its name, decompress it, and cut it into blocks of whole lines."""
 
 import gzip
 import io
@@ -13,63 +13,79 @@ from typing import Self
 
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.reading import STDIN, Input, format_title, open_input
-from srvstat.sources.formats import Format
+from srvstat.sources.registry import ENDINGS, FORMATS, load_reader
 
-_FORMAT_OF: dict[str, Format] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
 # A process substitution such as <(zcat week.gz), or another descriptor that a shell opened.
 _DESCRIPTOR_NAME = re.compile("/dev/fd/[0-9]+|/proc/(self|[0-9]+)/fd/[0-9]+")
 _GZIP_MAGIC = b"\x1f\x8b"
 MAX_LINE_BYTES = 1 << 20
-"""A line beyond this is no line of ours; holding it whole would be the input's to decide."""
+"""Longer lines are refused, so that an input can't exhaust memory."""
 _BLOCK_BYTES = 1 << 17
 
 _UNENDED = "the last line has no newline, so it may be cut off; add one if the line is complete"
 
+Original = Callable[[int], str]
+"""Returns the text of the row at a place of a source."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Whole lines of a text, joined by newlines; the first one's number counts from 1."""
+    """Whole lines, joined by newlines, and the number of the first one, counted from 1."""
 
     first_line: int
     text: str
 
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Return the lines with their numbers."""
+        return enumerate(self.text.split("\n"), self.first_line)
+
+    def find_line(self, number: int) -> str:
+        """Return the line with a number, without a carriage return at its end."""
+        return self.text.split("\n")[number - self.first_line].removesuffix("\r")
+
+
+def keep_in_memory(block: Block) -> Original:
+    """Return a function that finds the lines of a block."""
+    return block.find_line
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One input file, or standard input, and the format of what it holds.
+    """An input file or standard input, and the name of its format.
 
-    `on_bytes` is told how many bytes of the file, as stored, have just been read. `on_warning` is
-    called with one line about what may be wrong with a file that is read all the same.
+    `on_bytes` is called with the number of stored bytes after each read. `on_warning` is called
+    with one line about a possible defect that does not stop the reading. `keep_text` is called with
+    each block whose lines may be needed later, and returns the function that finds them.
     """
 
     name: str
-    format: Format
+    format: str
     on_bytes: Callable[[int], None] | None = None
     on_warning: Callable[[str], None] | None = None
+    keep_text: Callable[[Block], Original] = keep_in_memory
 
     @classmethod
-    def of(cls, name: str, default: Format | None) -> Self:
-        """Return the source that a command line names; `default` serves a name that says nothing.
+    def from_name(cls, name: str, default: str | None) -> Self:
+        """Return the source with a name, in the format of its ending or in the default format.
 
-        Raises UsageError where neither the name nor `default` tells the format.
+        Raises UsageError if there is neither.
         """
         stem = name.lower().removesuffix(".gz")
-        found = default if name == STDIN else _FORMAT_OF.get(os.path.splitext(stem)[1], default)
+        found = default if name == STDIN else ENDINGS.get(os.path.splitext(stem)[1], default)
         if found is None:
             what = "standard input" if name == STDIN else name
-            raise UsageError(
-                f"{what}: its name does not say its format; add --format csv or ndjson"
-            )
+            raise UsageError(f"{what}: unknown format; add --format {' or '.join(FORMATS)}")
+        load_reader(found)  # now: nothing may be imported while a build can be interrupted
         return cls(name, found)
 
     @property
     def title(self) -> str:
-        """The source's name as text that any file can hold, whatever its bytes."""
+        """The name as valid Unicode, whatever its bytes."""
         return format_title(self.name)
 
     @property
     def stored_name(self) -> str:
-        """The name that a snapshot keeps: no folder, and no number that a shell has chosen."""
+        """The name that a snapshot keeps: no folder, and no descriptor number of a shell."""
         if self.name == "/dev/stdin":
             return format_title(STDIN)
         if _DESCRIPTOR_NAME.fullmatch(self.name):
@@ -77,7 +93,7 @@ class Source:
         return os.path.basename(self.title)
 
     def size(self) -> int | None:
-        """Return the bytes of the file as stored, or None where that can't be known."""
+        """Return the size of a regular file in bytes, as stored, and None for any other input."""
         try:
             status = os.stat(self.name)
         except (OSError, ValueError):
@@ -85,49 +101,50 @@ class Source:
         return status.st_size if stat.S_ISREG(status.st_mode) and self.name != STDIN else None
 
     def refuse(self, line: int, reason: str) -> SourceError:
-        """Return the error that refuses the source because of one of its lines."""
+        """Return the error for a line that makes the source unusable."""
         return SourceError(f"{self.title}, line {line}: {reason}")
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, *, warn_if_unended: bool = False) -> Iterator[Block]:
         """Read the text, a block of whole lines at a time.
 
-        Gzip is recognised by its first bytes, and one leading byte order mark is skipped.
+        Gzip is recognised by its first bytes. One byte order mark at the start is skipped.
+        `warn_if_unended` warns of a last line without a newline.
 
-        Raises SourceError, with the line, for what can't be read, is cut, or is not UTF-8.
+        Raises SourceError if the input can't be read, is truncated gzip data, is not UTF-8 or has a
+        line that is too long.
         """
         line, rest = 1, b""
-        with self._opened() as stream:
+        with self._open() as stream:
             while chunk := self._read(stream, line):
                 whole, newline, rest = (rest + chunk).rpartition(b"\n")
-                # No chunk is longer than a line may be: only its first line can be too long.
+                # A chunk is shorter than the longest line, so only its first line can be too long.
                 self._check_length(line, whole.partition(b"\n")[0])
                 if newline:
-                    yield self._decoded(line, whole)
+                    yield self._decode(line, whole)
                     line += whole.count(b"\n") + 1
                 self._check_length(line, rest)
         if rest:
-            # A row of CSV may still be one when its end is missing; a JSON object can't be.
-            if self.on_warning and self.format == "csv":
+            if self.on_warning and warn_if_unended:
                 self.on_warning(self.refuse(line, _UNENDED).reason)
-            yield self._decoded(line, rest)
+            yield self._decode(line, rest)
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Read the text line by line, numbered from 1, without line ends and empty lines."""
+        """Read the lines that are not empty, with their numbers and without line ends."""
         for block in self.blocks():
-            for number, line in enumerate(block.text.split("\n"), block.first_line):
+            for number, line in block.lines():
                 if text := line.removesuffix("\r"):
                     yield number, text
 
     @contextmanager
-    def _opened(self) -> Iterator[io.BufferedIOBase]:
+    def _open(self) -> Iterator[io.BufferedIOBase]:
         with open_input(self.name) as stored:
-            counted = _Counted(stored, self.on_bytes)
+            counted = _CountedInput(stored, self.on_bytes)
             is_gzip = counted.starts_with(_GZIP_MAGIC)
             buffered = io.BufferedReader(counted, _BLOCK_BYTES)
             yield gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
 
     def _read(self, stream: io.BufferedIOBase, line: int) -> bytes:
-        """Read what one call gives at once, so that a cut loses nothing that came before it."""
+        """Read as much as one call returns, so that all text before a truncation is used."""
         try:
             return stream.read1(_BLOCK_BYTES)
         except EOFError:
@@ -139,7 +156,7 @@ class Source:
         if len(text) > MAX_LINE_BYTES:
             raise self.refuse(line, f"longer than {MAX_LINE_BYTES:,} bytes")
 
-    def _decoded(self, line: int, text: bytes) -> Block:
+    def _decode(self, line: int, text: bytes) -> Block:
         try:
             decoded = text.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -149,16 +166,16 @@ class Source:
 
 
 def check_stdin_once(names: Iterable[str]) -> None:
-    """Refuse to read standard input twice.
+    """Check that standard input is named once at most.
 
     Raises UsageError.
     """
     if [*names].count(STDIN) > 1:
-        raise UsageError("standard input (-) can be read once only")
+        raise UsageError("standard input (-) can be read only once")
 
 
-class _Counted(io.RawIOBase):
-    """The bytes of a file as stored, counted as they are read and opened by their first ones."""
+class _CountedInput(io.RawIOBase):
+    """The bytes of a file as stored; reports how many each read returns."""
 
     def __init__(self, stored: Input, on_bytes: Callable[[int], None] | None) -> None:
         self._stored = stored
@@ -166,7 +183,7 @@ class _Counted(io.RawIOBase):
         self._head = b""
 
     def starts_with(self, magic: bytes) -> bool:
-        """Look at the first bytes; they are read again afterwards, also from a FIFO."""
+        """Check the first bytes without consuming them, also of a FIFO."""
         while len(self._head) < len(magic) and (
             more := self._stored.read(len(magic) - len(self._head))
         ):
@@ -174,11 +191,11 @@ class _Counted(io.RawIOBase):
         return self._head == magic
 
     def readable(self) -> bool:
-        """Say what Python's buffers ask."""
+        """Return True, as io.BufferedReader requires."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # narrower than typeshed's buffer
-        """Fill a buffer, first from the bytes looked at."""
+        """Fill a buffer, first with the bytes that `starts_with` has read."""
         if self._head:
             count = min(len(buffer), len(self._head))
             buffer[:count] = self._head[:count]

@@ -46,9 +46,7 @@ def test_another_name_needs_its_format(name: str, cli: Cli) -> None:
     Path("week.csv").rename(name)
     command = [*COMMAND, "--observations", name]
 
-    assert cli(*command).stderr == (
-        f"error: {name}: its name does not say its format; add --format csv or ndjson\n"
-    )
+    assert cli(*command).stderr == (f"error: {name}: unknown format; add --format csv or ndjson\n")
     assert cli(*command).exit_code == 2
     assert cli(*command, "--format", "csv").exit_code == 0
 
@@ -80,7 +78,7 @@ def test_observations_may_come_from_standard_input() -> None:
     refused = srvstat(*command, stdin=rows)
     assert (refused.exit_code, refused.stderr) == (
         2,
-        "error: standard input: its name does not say its format; add --format csv or ndjson\n",
+        "error: standard input: unknown format; add --format csv or ndjson\n",
     )
 
     odd = csv([("a", AS_OF, 5), ("a", AS_OF, "x")])
@@ -113,7 +111,7 @@ def test_standard_input_is_read_once_only(sources: list[str], cli: Cli) -> None:
     ran = cli("snapshot", "build", "out.db", *sources, "--format", "csv")
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert ran.stderr == "error: standard input (-) can be read once only\n"
+    assert ran.stderr == "error: standard input (-) can be read only once\n"
     assert not Path("out.db").exists()
 
 

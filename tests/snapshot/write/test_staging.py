@@ -78,7 +78,7 @@ def test_the_first_of_an_instant_stands_and_the_others_are_told_whatever_was_mov
             read += zip(places, batch, strict=True)
             servers, instants, players = zip(*batch, strict=True) if batch else ((), (), ())
             staged.add(servers, instants, players, places)
-        found = {server: staged.series(server) for server in (3, 1, 2, 4)}
+        found = {server: staged.take_series(server) for server in (3, 1, 2, 4)}
 
     for server, series in found.items():
         assert as_lists(series) == first_come(read, server)
@@ -90,7 +90,7 @@ def test_the_repeats_of_an_instant_come_in_the_order_they_were_read() -> None:
         staged.add([1, 1, 1], [9, 5, 9], [1, 2, 3], [10, 11, 12])
         staged.add([2, 1, 1], [9, 9, 9], [4, 5, 1], [20, 21, 22])
 
-        series = staged.series(1)
+        series = staged.take_series(1)
 
     repeats = [Repeat(12, 9, 3, 1), Repeat(21, 9, 5, 1), Repeat(22, 9, 1, 1)]
     assert list(series.repeats) == repeats

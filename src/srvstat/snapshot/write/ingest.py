@@ -1,4 +1,4 @@
-"""Read the sources of a build, and stage what of them is to be kept."""
+"""Read the sources of a build and stage the observations to keep."""
 
 import sqlite3
 from collections import Counter
@@ -11,17 +11,17 @@ from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import YEAR_2001
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.staging import Staging
-from srvstat.sources import observations
 from srvstat.sources.batch import Batch
+from srvstat.sources.observations import read_batches
 from srvstat.sources.servers import ServerRecord
 from srvstat.sources.source import Source
 
 Progress = Callable[[str, int, int], None]
-"""Told what is under way, `reading` or `storing`, and the bytes of files and rows just done."""
+"""Called with the current step, `reading` or `storing`, and the bytes and rows just processed."""
 
 
 class Intake:
-    """Reads one source after another and stages the observations that are to be kept."""
+    """Reads one source after another and stages the observations to keep."""
 
     def __init__(
         self,
@@ -30,8 +30,8 @@ class Intake:
         sources: Sequence[Source],
         as_of: int | None,
     ) -> None:
-        published_ids = sorted(record.id for record in records if record.publishable)
-        self.keys = {server_id: key for key, server_id in enumerate(published_ids, 1)}
+        publishable_ids = sorted(record.id for record in records if record.publishable)
+        self.keys = {server_id: key for key, server_id in enumerate(publishable_ids, 1)}
         self.sources = sources
         self.as_of = as_of
         self.staging = Staging(connection)
@@ -42,12 +42,12 @@ class Intake:
         self.withheld = {record.id for record in records if not record.publishable}
 
     def read(self, progress: Progress, *, strict: bool) -> None:
-        """Read all sources, or up to a row that `strict` refuses.
+        """Read all sources; with `strict`, stop after the first batch with a malformed row.
 
-        Raises SourceError, with `strict` also for a last line that may be cut off.
+        Raises SourceError if a source can't be read; with `strict` also if one may be cut off.
         """
         for number, source in enumerate(self.sources):
-            latest = self._read(number, source, progress, strict=strict)
+            latest = self._read_source(number, source, progress, strict=strict)
             if strict and self.rejects.malformed:
                 return
             if latest is not None and latest < YEAR_2001:
@@ -56,18 +56,21 @@ class Intake:
                     " They are read as milliseconds"
                 )
 
-    def _read(self, number: int, source: Source, progress: Progress, *, strict: bool) -> int | None:
-        """Read one source and return the latest of its instants that are written as integers."""
+    def _read_source(
+        self, number: int, source: Source, progress: Progress, *, strict: bool
+    ) -> int | None:
+        """Read one source and return the latest instant that is written as an integer."""
         warnings: list[str] = []
-        counted = replace(
+        watched = replace(
             source,
             on_bytes=lambda count: progress("reading", count, 0),
             on_warning=warnings.append,
+            keep_text=self.rejects.create_text_store(number).keep,
         )
         latest = None
-        for batch in observations.read(counted):
+        for batch in read_batches(watched):
             self.rejects.add_batch(number, batch)
-            self._take(batch, self.rejects.places(number, batch))
+            self._stage(batch, self.rejects.place_rows(number, batch))
             if batch.latest_integer is not None:
                 latest = max(latest or 0, batch.latest_integer)
             rows = len(batch.server_ids) + len(batch.rejects)
@@ -80,8 +83,8 @@ class Intake:
         self.warnings += warnings
         return latest
 
-    def _take(self, batch: Batch, places: Sequence[int]) -> None:
-        """Stage the observations of servers we have up to as_of."""
+    def _stage(self, batch: Batch, places: Sequence[int]) -> None:
+        """Stage the observations of publishable servers up to as of."""
         if not batch.server_ids:
             return
         columns: list[Sequence[Any]] = [
@@ -96,7 +99,7 @@ class Intake:
         self.staging.add(*columns)
 
     def _keep_or_count(self, server_id: str, instant: int) -> bool:
-        """Say whether an observation is to be kept, and count it among those left out if not."""
+        """Return whether to keep an observation; count it as skipped if not."""
         if server_id not in self.keys:
             is_withheld = server_id in self.withheld
             self.skipped["not publishable" if is_withheld else "not in the servers file"] += 1

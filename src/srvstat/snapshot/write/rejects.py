@@ -1,4 +1,4 @@
-"""The rows of a build's sources that were not kept as they are, in the order they were read."""
+"""Collect the rows that a build rejects, and return them in the order they were read."""
 
 import sqlite3
 from bisect import bisect_right
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from srvstat.sources.batch import Batch
-from srvstat.sources.source import Source
+from srvstat.sources.source import Block, Original, Source
 
-# A build finds what conflicts last, when it has put everything in order, so the rejects wait in
-# the temporary database. So do lines that can't be written again from what was read of them.
+# Conflicts are found last, once the observations are sorted. Until then rejects and the text of
+# rows wait in the temporary database.
 _SCHEMA = """
     CREATE TEMP TABLE rejects (
         place       INTEGER PRIMARY KEY,
@@ -22,12 +22,11 @@ _SCHEMA = """
         lines TEXT NOT NULL
     );
 """
-_STARTS = "SELECT place FROM texts ORDER BY place"
-_LINES_A_SOURCE = 1 << 40
+_PLACES_A_SOURCE = 1 << 40
 
 
 class PlacedReject(NamedTuple):
-    """A reject and where it was read."""
+    """A rejected row and where it was read."""
 
     source: Source
     line: int
@@ -36,71 +35,97 @@ class PlacedReject(NamedTuple):
 
 
 class Rejects:
-    """Keeps rejects until all of them are known.
+    """Collects the rejected rows of all sources of a build.
 
-    A place is the number of a source, in the order they are read, and a line of it, in one number.
-    May raise sqlite3.Error, where temporary space runs out.
+    A place in the build combines the number of a source, in reading order, with a place in that
+    source. May raise sqlite3.Error, for example when temporary space runs out.
     """
 
     def __init__(self, connection: sqlite3.Connection, sources: Sequence[Source]) -> None:
         connection.executescript(_SCHEMA)
         self._connection = connection
         self._sources = sources
+        # Each original serves the places from its start up to the next start.
+        self._starts: list[int] = []
+        self._originals: list[Original | None] = []
         self.malformed = 0
         self.conflicting = 0
 
-    def places(self, source: int, batch: Batch) -> Sequence[int]:
-        """Return the place of each observation of a batch."""
-        lines, start = batch.lines, source * _LINES_A_SOURCE
-        if isinstance(lines, range):
-            return range(start + lines.start, start + lines.stop)
-        return [start + line for line in lines]
+    def create_text_store(self, source: int) -> "TextStore":
+        """Return a store for the text of a source."""
+        return TextStore(self._connection, source * _PLACES_A_SOURCE)
+
+    def place_rows(self, source: int, batch: Batch) -> Sequence[int]:
+        """Return the place in the build of each observation of a batch."""
+        places, start = batch.places, source * _PLACES_A_SOURCE
+        if isinstance(places, range):
+            return range(start + places.start, start + places.stop)
+        return [start + place for place in places]
 
     def add_batch(self, source: int, batch: Batch) -> None:
-        """Add the lines of a batch that are no observations, and keep the text of the others.
-
-        A conflict may be found among them later. Text that can be written again is not kept.
-        """
-        start = source * _LINES_A_SOURCE
+        """Add the malformed rows of a batch, and remember where the text of its others is."""
+        start = source * _PLACES_A_SOURCE
         self.malformed += len(batch.rejects)
         self._connection.executemany(
             "INSERT INTO rejects VALUES (?, ?, ?, 0)",
-            ((start + reject.line, reject.reason, reject.text) for reject in batch.rejects),
+            ((start + reject.place, reject.reason, reject.text) for reject in batch.rejects),
         )
-        if batch.text is not None and batch.server_ids:
-            self._connection.execute(
-                "INSERT INTO texts VALUES (?, ?)", (start + batch.first_line, batch.text)
-            )
+        if batch.places and (not self._originals or batch.original != self._originals[-1]):
+            self._starts.append(start + batch.places[0])
+            self._originals.append(batch.original)
 
-    def add_conflict(self, place: int, standing_players: int, text: str) -> None:
-        """Add an observation that is not what stands for its server and instant (D16).
+    def add_conflict(self, place: int, kept_players: int, text: str) -> None:
+        """Add an observation that conflicts with the one kept for its server and instant (D16).
 
-        `text` is the line as it would be written.
+        `text` is used if the batch of the observation has no original.
         """
         self.conflicting += 1
-        reason = (
-            f"conflicts with {standing_players} players, read before for this server and instant"
-        )
+        reason = f"conflicts with {kept_players} players, read before for this server and instant"
         self._connection.execute("INSERT INTO rejects VALUES (?, ?, ?, 1)", (place, reason, text))
 
     def __iter__(self) -> Iterator[PlacedReject]:
-        """Return all rejects in the order they were read."""
-        starts = [place for (place,) in self._connection.execute(_STARTS)]
-        block, lines = 0, list[str]()
+        """Return all rejected rows in the order they were read."""
         found = self._connection.execute("SELECT * FROM rejects ORDER BY place")
         for place, reason, text, is_conflict in found:
-            source, line = divmod(place, _LINES_A_SOURCE)
-            written = text
-            if is_conflict and (now := bisect_right(starts, place)):
-                if now != block:
-                    block, lines = now, self._lines(starts[now - 1])
-                # Beyond the last line kept there, lines are as they would be written.
-                if place - starts[now - 1] < len(lines):
-                    written = lines[place - starts[now - 1]].removesuffix("\r")
-            yield PlacedReject(self._sources[source], line, reason, written)
+            number, line = divmod(place, _PLACES_A_SOURCE)
+            original = self._find_original(place) if is_conflict else None
+            written = original(line) if original else text
+            yield PlacedReject(self._sources[number], line, reason, written)
 
-    def _lines(self, start: int) -> list[str]:
-        """Return the lines kept that begin at a place."""
-        query = "SELECT lines FROM texts WHERE place = ?"
-        (lines,) = self._connection.execute(query, (start,)).fetchone()
-        return str(lines).split("\n")
+    def _find_original(self, place: int) -> Original | None:
+        return self._originals[bisect_right(self._starts, place) - 1]
+
+
+class TextStore:
+    """Keeps blocks of lines of one source in the temporary database.
+
+    May raise sqlite3.Error.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, start: int) -> None:
+        self._connection = connection
+        self._start = start
+        self._first_line = 0
+        self._lines: list[str] = []
+
+    def keep(self, block: Block) -> Original:
+        """Store a block and return the function that finds its lines, the same for all blocks."""
+        self._connection.execute(
+            "INSERT INTO texts VALUES (?, ?)", (self._start + block.first_line, block.text)
+        )
+        return self.find_line
+
+    def find_line(self, number: int) -> str:
+        """Return a line of a block; faster if the previous call was for the same block."""
+        at = number - self._first_line
+        if not 0 <= at < len(self._lines):
+            self._load(number)
+            at = number - self._first_line
+        return self._lines[at].removesuffix("\r")
+
+    def _load(self, number: int) -> None:
+        """Load the block with a line."""
+        query = "SELECT place, lines FROM texts WHERE place <= ? ORDER BY place DESC LIMIT 1"
+        place, lines = self._connection.execute(query, (self._start + number,)).fetchone()
+        self._first_line = place - self._start
+        self._lines = lines.split("\n")

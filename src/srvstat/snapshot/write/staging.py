@@ -1,7 +1,7 @@
-"""Observations on their way into a snapshot: taken as they are read, handed out in order.
+"""Collect observations in any order and return them sorted by server and instant.
 
-They may be read in any order. They are gathered by server in memory, and moved to SQLite's
-temporary database, a few blobs a server, whenever they have become many.
+They are grouped by server in memory. When there are many, they are moved to SQLite's temporary
+database, one row of blobs for each server.
 """
 
 import sqlite3
@@ -15,9 +15,9 @@ from typing import NamedTuple
 from srvstat.snapshot.format.days import is_ascending
 
 _MOST_IN_MEMORY = 1_000_000
-"""How many observations are held in memory; each takes 24 bytes."""
+"""The observations held in memory; each takes 24 bytes."""
 
-# Nothing here outlives its connection, so it need not survive anything.
+# The temporary database ends with its connection, so it needs no journal.
 _SCHEMA = """
     PRAGMA temp.journal_mode = OFF;
     CREATE TEMP TABLE runs (
@@ -43,18 +43,18 @@ class _Columns(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """An observation that gives way to another one, read before it, of the same instant."""
+    """An observation for whose instant another one was read before and is kept."""
 
     place: int
     instant: int
     players: int
-    standing_players: int
+    kept_players: int
 
 
 class Series(NamedTuple):
-    """All that was observed of one server, in the order of the instants, each of them once.
+    """All observations of one server in ascending order, one for each instant.
 
-    Of several observations of one instant the one read first stands, and the others are repeats.
+    Of several observations of one instant the first one read is kept. The others are `repeats`.
     """
 
     instants: Sequence[int]
@@ -63,10 +63,10 @@ class Series(NamedTuple):
 
 
 class Staging:
-    """Takes observations in any order and hands them out by server.
+    """Collects observations in any order and returns them by server.
 
-    A server is a whole number. A place is a number that says where an observation was read, and
-    grows with reading. May raise sqlite3.Error, where temporary space runs out.
+    A server is an integer key. A place is an integer that grows in reading order. May raise
+    sqlite3.Error, for example when temporary space runs out.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -83,12 +83,12 @@ class Staging:
         players: Sequence[int],
         places: Sequence[int],
     ) -> None:
-        """Take observations, given by columns of one length."""
+        """Add observations, given as columns of equal length."""
         positions: defaultdict[int, list[int]] = defaultdict(list)
         for position, server in enumerate(servers):
             positions[server].append(position)
         for server, chosen in positions.items():
-            # Of a single position itemgetter would make no tuple.
+            # With a single position itemgetter would not return a tuple.
             of_server = itemgetter(*chosen, chosen[-1])
             for column, read in zip(
                 self._columns[server], (instants, players, places), strict=True
@@ -96,10 +96,10 @@ class Staging:
                 column.extend(array("q", of_server(read)[:-1]))
         self._in_memory += len(servers)
         if self._in_memory >= _MOST_IN_MEMORY:
-            self._move()
+            self._move_to_disk()
 
-    def series(self, server: int) -> Series:
-        """Return all that was taken of a server, and forget what was in memory of it."""
+    def take_series(self, server: int) -> Series:
+        """Return all observations of a server. Can be called once for each server."""
         columns = _Columns.empty()
         if self._moves:
             first = server * _RUNS_A_SERVER
@@ -112,10 +112,10 @@ class Staging:
                     column.frombytes(moved)
         for column, in_memory in zip(columns, self._columns.pop(server, ()), strict=False):
             column.extend(in_memory)
-        return _ordered(columns)
+        return _sort(columns)
 
-    def _move(self) -> None:
-        """Make room in memory."""
+    def _move_to_disk(self) -> None:
+        """Move the observations in memory to the temporary database."""
         self._connection.executemany(
             "INSERT INTO runs VALUES (?, ?, ?, ?)",
             (
@@ -128,19 +128,19 @@ class Staging:
         self._moves += 1
 
 
-def _ordered(columns: _Columns) -> Series:
+def _sort(columns: _Columns) -> Series:
     if is_ascending(columns.instants):
         return Series(columns.instants, columns.players, ())
-    # Sorting is stable: of one instant, what was read first comes first.
+    # Sorting is stable: observations of one instant stay in reading order.
     order = sorted(range(len(columns.instants)), key=columns.instants.__getitem__)
     in_order = itemgetter(*order)
     instants, players, places = (array("q", in_order(column)) for column in columns)
     if is_ascending(instants):
         return Series(instants, players, ())
-    return _without_repeats(instants, players, places)
+    return _separate_repeats(instants, players, places)
 
 
-def _without_repeats(
+def _separate_repeats(
     instants: Sequence[int], players: Sequence[int], places: Sequence[int]
 ) -> Series:
     kept_instants, kept_players = [instants[0]], [players[0]]

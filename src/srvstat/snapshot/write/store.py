@@ -49,13 +49,13 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
     last_players: dict[int, int] = {}
     kept = repeated = told = 0
     for server_id, key in intake.keys.items():
-        series = intake.staging.series(key)
-        for place, instant, players, standing_players in series.repeats:
-            if players == standing_players:
+        series = intake.staging.take_series(key)
+        for place, instant, players, kept_players in series.repeats:
+            if players == kept_players:
                 repeated += 1
             else:
                 text = f"{server_id},{instant},{players}"
-                intake.rejects.add_conflict(place, standing_players, text)
+                intake.rejects.add_conflict(place, kept_players, text)
         if series.instants:
             _insert_observations(connection, key, series)
             last_players[key] = series.players[-1]

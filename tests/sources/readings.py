@@ -1,0 +1,39 @@
+"""What a reader returns for a file, by the numbers of its lines."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from srvstat.sources.observations import read_batches
+from srvstat.sources.source import Source
+
+
+class Reading(NamedTuple):
+    """The observations of a file, its rejects as (reason, text), and the latest integer instant."""
+
+    kept: dict[int, tuple[str, int, int]]
+    rejects: dict[int, tuple[str, str]]
+    latest_integer: int | None
+
+    @property
+    def rejected_texts(self) -> dict[int, str]:
+        """The rejected rows without their reasons."""
+        return {line: text for line, (_, text) in self.rejects.items()}
+
+
+def read_file(path: Path, data: bytes) -> Reading:
+    """Write a file, read it, and check that each observation's original is its line."""
+    path.write_bytes(data)
+    lines = data.decode().removeprefix("\ufeff").split("\n")
+    kept: dict[int, tuple[str, int, int]] = {}
+    rejects: dict[int, tuple[str, str]] = {}
+    latest = None
+    for batch in read_batches(Source.from_name(str(path), None)):
+        columns = zip(batch.server_ids, batch.instants, batch.players, strict=True)
+        for place, row in zip(batch.places, columns, strict=True):
+            assert place > max(kept, default=0)
+            kept[place] = row
+            original = batch.original(place) if batch.original else "{},{},{}".format(*row)
+            assert original == lines[place - 1].removesuffix("\r")
+        rejects.update({place: (reason, text) for place, reason, text in batch.rejects})
+        latest = max(latest or 0, batch.latest_integer or 0) or None
+    return Reading(kept, rejects, latest)
