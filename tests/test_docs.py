@@ -174,5 +174,7 @@ def test_every_decision_is_written_down(number: int) -> None:
     assert re.search(rf"^\*\*D{number} ", text, re.MULTILINE)
 
 
-def test_the_changelog_knows_what_is_not_released() -> None:
-    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+def test_changelog_has_a_section_for_this_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+    assert f"\n## [{srvstat.__version__}]" in text
