@@ -100,7 +100,7 @@ STRUCTURES: Mapping[str, Harm] = {
 """What no command may answer."""
 
 CONTENTS: Mapping[str, Harm] = {
-    "a text of 300 MB": _uneven("hostname = printf('%.*c', 300000000, 'x')"),
+    "a text of 100 MB": _uneven("hostname = printf('%.*c', 100000000, 'x')"),
     "a text that is not UTF-8": _uneven("hostname = CAST(x'ff736563726574' AS TEXT)"),
     "half a character": _uneven("hostname = CAST(x'eda080736563726574' AS TEXT)"),
     "a NUL in a text": _uneven("hostname = 'secret' || char(0) || 'secret'"),
@@ -124,8 +124,8 @@ CONTENTS: Mapping[str, Harm] = {
     "players that are a text": changed("UPDATE observations SET players = 'secret'"),
     "a negative observation": changed("UPDATE observations SET players = -1"),
     "an observation more": changed("INSERT INTO observations VALUES (9, 5, 5)"),
-    "a day of 300 MB": changed(
-        "UPDATE days SET players = zeroblob(300000000), observation_count = 300000000"
+    "a day of 100 MB": changed(
+        "UPDATE days SET players = zeroblob(100000000), observation_count = 100000000"
         " WHERE server_day = (SELECT max(server_day) FROM days)"
     ),
     "an index that disagrees with its table": without_indexes(
@@ -151,8 +151,8 @@ CONTENTS: Mapping[str, Harm] = {
     "observations whose page is its own child": own_child("observations"),
     "bands whose page is its own child": own_child("bands"),
     "calendars whose page is its own child": own_child("calendars"),
-    "bands of 300 MB": changed(
-        "UPDATE bands SET players = zeroblob(300000000), observation_count = 300000000"
+    "bands of 100 MB": changed(
+        "UPDATE bands SET players = zeroblob(100000000), observation_count = 100000000"
         " WHERE server_band = (SELECT max(server_band) FROM bands)"
     ),
     "a band more": changed("INSERT INTO bands VALUES (9000000, 1, x'00')"),

@@ -1,9 +1,7 @@
 """Hostile snapshots: refused or rightly answered, soon, in little memory, and never changed."""
 
-import json
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -14,6 +12,7 @@ import pytest
 
 from campaigns.small_snapshots import PUBLISHED, build_small_snapshot
 from snapshot.hostile import CONTENTS, FORGERIES, STRUCTURES
+from snapshot.measured import Forks, Measured, start_forks
 
 NOT_FOUND = 44
 MOST_SECONDS = 1
@@ -48,69 +47,27 @@ REASON = re.compile(
 )
 """All that may be said of a snapshot: fixed texts, and servers that the request could name."""
 
-# The commands run in one process, one after the other. Its peak of memory only grows, so that it
-# says of each command what it took at most.
-MEASURE = """
-import json, os, resource, sys, time
-from srvstat.cli.main import main
-
-resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
-commands = json.load(sys.stdin)
-asked = os.fdopen(os.dup(1), "w")
-for command in commands:
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-        os.dup2(file, number)
-        os.close(file)
-    started = time.process_time()
-    exit_code = main(command)
-    seconds = time.process_time() - started
-    texts = [open(name, "rb").read(100_000) for name in ("stdout", "stderr")]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    shown = [text.decode("utf-8", "replace") for text in texts]
-    print(json.dumps([exit_code, *shown, seconds, peak]), file=asked)
-"""
-# The peak of a process counts what its parent held when it started it, so a shell stands between.
-BY_A_SHELL = ["sh", "-c", '"$@"; exit $?', "sh"]
-
-
-class Asked(NamedTuple):
-    """What a command ended with, and what it took: seconds of the processor, and memory."""
-
-    exit_code: int
-    stdout: str
-    stderr: str
-    seconds: float
-    memory: int
-
-
-def ask_all(path: Path, work: Path) -> dict[str, Asked]:
-    commands = [[*command, str(path)] for command in COMMANDS.values()]
-    done = subprocess.run(
-        [*BY_A_SHELL, sys.executable, "-c", MEASURE],
-        input=json.dumps(commands),
-        capture_output=True,
-        text=True,
-        cwd=work,
-        timeout=120,
-        check=True,
-    )
-    found = [Asked(*json.loads(line)) for line in done.stdout.splitlines()]
-    return dict(zip(COMMANDS, found, strict=True))
-
 
 class Healthy(NamedTuple):
-    """A snapshot that nothing was done to, and what the commands say of it."""
+    """An unchanged snapshot, its answers, and the process that runs all commands."""
 
     path: Path
-    asked: Mapping[str, Asked]
+    asked: Mapping[str, Measured]
+    forks: Forks
+
+
+def ask_all(path: Path, work: Path, forks: Forks) -> dict[str, Measured]:
+    commands = [[*command, str(path)] for command in COMMANDS.values()]
+    return dict(zip(COMMANDS, forks.run(commands, work), strict=True))
 
 
 @pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> Healthy:
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Healthy]:
     directory = tmp_path_factory.mktemp("healthy")
     path = build_small_snapshot(directory / "built", seed=1)
-    return Healthy(path, ask_all(path, directory))
+    with start_forks() as forks:
+        ask_all(path, directory, forks)  # imports everything
+        yield Healthy(path, ask_all(path, directory, forks), forks)
 
 
 @pytest.fixture
@@ -128,7 +85,7 @@ def content(directory: Path) -> dict[str, str]:
     return {each.name: sha256(each.read_bytes()).hexdigest() for each in directory.iterdir()}
 
 
-def is_refused(asked: Asked, path: Path) -> bool:
+def is_refused(asked: Measured, path: Path) -> bool:
     """Say whether the command refused the snapshot, with one line that holds nothing of it."""
     if asked.exit_code != 3 or asked.stdout:
         return False
@@ -136,14 +93,14 @@ def is_refused(asked: Asked, path: Path) -> bool:
     return not before and REASON.fullmatch(reason.removesuffix("\n")) is not None
 
 
-def is_right(asked: Asked, of_healthy: Asked) -> bool:
+def is_right(asked: Measured, of_healthy: Measured) -> bool:
     return asked[:3] == of_healthy[:3]
 
 
 def test_a_healthy_snapshot_is_answered_and_not_changed(healthy: Healthy, path: Path) -> None:
     before = content(path.parent)
 
-    asked = ask_all(path, path.parent.parent)
+    asked = ask_all(path, path.parent.parent, healthy.forks)
 
     assert content(path.parent) == before
     for command, found in asked.items():
@@ -151,10 +108,10 @@ def test_a_healthy_snapshot_is_answered_and_not_changed(healthy: Healthy, path: 
         assert is_right(found, healthy.asked[command])
 
 
-def ask_and_look(path: Path, healthy: Healthy) -> dict[str, Asked]:
+def ask_and_look(path: Path, healthy: Healthy) -> dict[str, Measured]:
     """Ask everything and check what holds of every snapshot, whatever the answers."""
     before = content(path.parent)
-    asked = ask_all(path, path.parent.parent)
+    asked = ask_all(path, path.parent.parent, healthy.forks)
     assert content(path.parent) == before
     for command, found in asked.items():
         assert found.seconds < MOST_SECONDS, command

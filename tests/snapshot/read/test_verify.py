@@ -214,11 +214,11 @@ def test_whoever_waits_at_a_terminal_sees_a_bar_that_is_gone_at_the_end(good: st
     assert "checking" not in quiet
 
 
-def test_a_hundred_thousand_servers_are_built_and_opened(
+def test_ten_thousand_servers_are_built_and_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    number = 100_000
+    number = 10_000
     Path("servers.ndjson").write_bytes(ndjson(server(f"s-{key}") for key in range(number)))
     rows = [(f"s-{key}", AS_OF, key % 50) for key in range(0, number, 10)]
     Path("observations.csv").write_bytes(csv(rows))
@@ -226,9 +226,9 @@ def test_a_hundred_thousand_servers_are_built_and_opened(
 
     built = cli(*command, "--observations", "observations.csv", "--quiet")
     assert built.exit_code == 0, built.stderr
-    for asked in ("s-0", "s-99990", "cfxId:x-s-50"):
+    for asked in ("s-0", "s-9990", "cfxId:x-s-50"):
         assert cli("get", asked, "-s", "x.db").exit_code == 0
-    assert cli("compare", "s-100000", "s-1", "-s", "x.db").exit_code == 44
-    figures = cli("compare", "s-10", "s-99990", "-s", "x.db").json["data"]
+    assert cli("compare", "s-10000", "s-1", "-s", "x.db").exit_code == 44
+    figures = cli("compare", "s-10", "s-9990", "-s", "x.db").json["data"]
     assert [one["peakPlayers"] for one in figures] == [10, 40]
     assert cli("snapshot", "info", "--json", "x.db").json["servers"] == number
