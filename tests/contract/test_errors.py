@@ -1,4 +1,4 @@
-"""The six errors of the API, as the specification publishes them, and how a command ends (7)."""
+"""Check the six errors of the API (specification, section 7) and all exit codes."""
 
 import pytest
 
@@ -34,16 +34,16 @@ PUBLISHED = [
 ]
 
 
-def subclasses_of(error: type[SrvstatError]) -> set[type[SrvstatError]]:
-    """Return the kinds of an error. The service's own have a status or a header of theirs alone."""
+def find_subclasses(error: type[SrvstatError]) -> set[type[SrvstatError]]:
+    """Return the subclasses that are defined in errors.py; others only add a status or a header."""
     found = {kind for kind in error.__subclasses__() if kind.__module__ == SrvstatError.__module__}
-    return found.union(*map(subclasses_of, found))
+    return found.union(*map(find_subclasses, found))
 
 
-def test_there_is_one_class_for_each_of_the_six_codes_and_no_other() -> None:
+def test_each_code_has_exactly_one_class() -> None:
     found = {
         (kind, kind.code, kind.http_status, kind.message)
-        for kind in subclasses_of(ApiError)
+        for kind in find_subclasses(ApiError)
         if issubclass(kind, ApiError)
     }
 
@@ -51,7 +51,7 @@ def test_there_is_one_class_for_each_of_the_six_codes_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind, *_ in PUBLISHED])
-def test_an_error_exits_with_the_first_and_the_last_digit_of_its_status(
+def test_the_exit_code_is_the_first_and_last_digit_of_the_status(
     kind: type[ApiError],
 ) -> None:
     status = str(kind.http_status)
@@ -79,13 +79,11 @@ BODIES = [
 
 
 @pytest.mark.parametrize(("kind", "body"), BODIES)
-def test_the_body_says_code_and_message_and_never_the_reason(
-    kind: type[ApiError], body: str
-) -> None:
+def test_the_body_has_code_and_message_but_not_the_reason(kind: type[ApiError], body: str) -> None:
     assert ErrorResponse.from_error(kind("servers[0]: why")).to_json() == body.encode()
 
 
-def test_the_reason_stays_with_the_person_who_asked() -> None:
+def test_the_exception_has_the_reason() -> None:
     error = ServerNotFoundError("servers[1]: no id srv-1")
 
     assert error.reason == "servers[1]: no id srv-1"
@@ -102,7 +100,7 @@ def test_the_reason_stays_with_the_person_who_asked() -> None:
         (SourceError, 6),
     ],
 )
-def test_a_failure_outside_the_api_has_an_exit_code_of_its_own(
+def test_an_error_outside_the_api_has_its_own_exit_code(
     kind: type[SrvstatError], exit_code: int
 ) -> None:
     error = kind("why")
@@ -112,6 +110,6 @@ def test_a_failure_outside_the_api_has_an_exit_code_of_its_own(
 
 
 def test_no_two_errors_share_an_exit_code() -> None:
-    kinds = subclasses_of(SrvstatError) - {ApiError}
+    kinds = find_subclasses(SrvstatError) - {ApiError}
 
     assert sorted(kind.exit_code for kind in kinds) == [2, 3, 4, 5, 6, 40, 41, 43, 44, 49, 50]

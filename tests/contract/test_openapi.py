@@ -1,4 +1,4 @@
-"""The OpenAPI document: valid, complete, and what the models and the demo's snapshot say."""
+"""Check that the OpenAPI document is valid, complete and matches the models and the demo."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from srvstat.contract.responses import ErrorResponse, HealthResponse
 from srvstat.operations import compare, get_server
 from srvstat.snapshot.read.reader import open_file
 
-OF_THE_CONTRACT = ("getServer", "headServer", "compareServers")
+CONTRACT_OPERATIONS = ("getServer", "headServer", "compareServers")
 
 NUMBER = ["number", "null"]
 RANGES = ["24h", "7d", "30d", "90d", "1y"]
@@ -38,20 +38,20 @@ IDENTIFIER = {
 
 
 def test_the_document_is_openapi_3_1() -> None:
-    # Imported here: it takes half a second, and the other tests do without.
+    # Imported here because it is slow and the other tests don't need it.
     import schemathesis  # noqa: PLC0415
 
     schemathesis.openapi.from_dict(DOCUMENT).validate()
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_every_schema_is_one_of_json_schema_2020_12(name: str) -> None:
+def test_every_schema_is_valid_json_schema_2020_12(name: str) -> None:
     jsonschema_rs.meta.validate(
         {"$schema": "https://json-schema.org/draft/2020-12/schema", **SCHEMAS[name]}
     )
 
 
-def test_every_reference_leads_somewhere_and_everything_shared_is_used() -> None:
+def test_references_resolve_and_every_component_is_used() -> None:
     used = {part["$ref"] for _, part in parts(DOCUMENT) if "$ref" in part}
     shared = {
         f"#/components/{kind}/{name}"
@@ -62,13 +62,13 @@ def test_every_reference_leads_somewhere_and_everything_shared_is_used() -> None
     assert used == shared
 
 
-def examples() -> list[Any]:
+def list_examples() -> list[Any]:
     found = []
     for place, part in parts(DOCUMENT):
         if "schema" in part:
             shown = {name: shown["value"] for name, shown in part.get("examples", {}).items()}
             if "example" in part:
-                assert not shown, f"{place} has both"
+                assert not shown, f"{place} has both forms"
                 shown = {"example": part["example"]}
             found += [
                 pytest.param(part["schema"], value, id=f"{place}/{name}")
@@ -77,23 +77,23 @@ def examples() -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize(("schema", "value"), examples())
-def test_every_example_is_valid_against_its_schema(schema: Any, value: Any) -> None:
+@pytest.mark.parametrize(("schema", "value"), list_examples())
+def test_every_example_matches_its_schema(schema: Any, value: Any) -> None:
     validator(schema).validate(value)
 
 
-def test_the_examples_are_byte_for_byte_what_the_demos_snapshot_answers(demo_snapshot: str) -> None:
+def test_the_examples_are_the_answers_of_the_demo_snapshot(demo_snapshot: str) -> None:
     with closing(open_file(demo_snapshot)) as snapshot:
-        answer = get_server(snapshot, build_server_reference(SERVER_IDENTIFIER))
+        response = get_server(snapshot, build_server_reference(SERVER_IDENTIFIER))
         health = HealthResponse(asOf=format_instant(snapshot.as_of), root=snapshot.root)
-        assert answer.to_json() == SERVER.encode()
+        assert response.to_json() == SERVER.encode()
         assert health.to_json() == HEALTH.encode()
         for exchange in COMPARISONS.values():
             request = parse_compare_request(exchange.request.encode())
             assert compare(snapshot, request).to_json() == exchange.answer.encode()
 
 
-def test_the_values_of_the_examples_have_the_bytes_of_the_answers() -> None:
+def test_the_example_values_encode_to_the_bytes_of_the_answers() -> None:
     text = json.dumps(OPERATIONS["compareServers"])
     content = json.loads(text)["responses"]["200"]["content"]["application/json"]
 
@@ -101,8 +101,8 @@ def test_the_values_of_the_examples_have_the_bytes_of_the_answers() -> None:
         assert wire.encode(shown["value"]) == COMPARISONS[name].answer.encode()
 
 
-@pytest.mark.parametrize("operation_id", OF_THE_CONTRACT)
-def test_an_operation_of_the_contract_answers_these_and_asks_for_the_key(operation_id: str) -> None:
+@pytest.mark.parametrize("operation_id", CONTRACT_OPERATIONS)
+def test_an_operation_of_the_contract_has_these_statuses_and_needs_a_key(operation_id: str) -> None:
     operation = OPERATIONS[operation_id]
 
     assert list(operation["responses"]) == [
@@ -114,7 +114,7 @@ def test_an_operation_of_the_contract_answers_these_and_asks_for_the_key(operati
 
 @pytest.mark.parametrize("operation_id", ["getServer", "compareServers"])
 @pytest.mark.parametrize("kind", ApiError.__subclasses__(), ids=lambda kind: kind.code)
-def test_every_error_has_its_status_its_exact_body_and_a_row_in_the_table(
+def test_every_error_has_its_status_body_and_table_row(
     operation_id: str, kind: type[ApiError]
 ) -> None:
     response = resolved(OPERATIONS[operation_id]["responses"][str(kind.http_status)])
@@ -129,7 +129,7 @@ def test_every_error_has_its_status_its_exact_body_and_a_row_in_the_table(
     assert row in DOCUMENT["info"]["description"]
 
 
-def test_the_codes_are_exactly_the_six() -> None:
+def test_there_are_exactly_six_codes() -> None:
     codes = [kind.code for kind in ApiError.__subclasses__()]
 
     assert SCHEMAS["ErrorFields"]["properties"]["code"] == {"type": "string", "enum": codes}
@@ -137,7 +137,7 @@ def test_the_codes_are_exactly_the_six() -> None:
 
 
 @pytest.mark.parametrize("operation_id", OPERATIONS)
-def test_every_answer_has_its_headers(operation_id: str) -> None:
+def test_every_response_has_its_headers(operation_id: str) -> None:
     more = {"401": "WWW-Authenticate", "405": "Allow", "429": "Retry-After"}
 
     for status, response in OPERATIONS[operation_id]["responses"].items():
@@ -150,7 +150,7 @@ def test_every_answer_has_its_headers(operation_id: str) -> None:
 @pytest.mark.parametrize(
     ("get", "head"), [("getServer", "headServer"), ("getHealth", "headHealth")]
 )
-def test_head_answers_what_get_does_without_a_body(get: str, head: str) -> None:
+def test_head_responses_are_those_of_get_without_a_body(get: str, head: str) -> None:
     got, headed = OPERATIONS[get]["responses"], OPERATIONS[head]["responses"]
 
     assert list(headed) == list(got)
@@ -176,8 +176,8 @@ def test_the_parameters_of_get_server_are_those_of_the_contract() -> None:
     assert SCHEMAS["Namespace"]["enum"] == ["id", "cfxId"]
 
 
-def typed(name: str) -> dict[str, Any]:
-    """Return the type of each property of a schema, or the name of its schema."""
+def list_types(name: str) -> dict[str, Any]:
+    """Return the type or the schema name of each property of a schema."""
     return {
         key: part["$ref"].rpartition("/")[2] if "$ref" in part else part["type"]
         for key, part in SCHEMAS[name]["properties"].items()
@@ -196,7 +196,7 @@ TYPES: dict[str, dict[str, Any]] = {
         "peakPlayers": NUMBER,
         "lowestPlayers": NUMBER,
         "growth": "GrowthFields",
-        "uptime": NUMBER,  # and a constant, null
+        "uptime": NUMBER,  # with `"const": null`
         "sampleCount": "integer",
     },
     "GrowthFields": {"players": NUMBER, "percentage": NUMBER},
@@ -226,13 +226,13 @@ TYPES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_an_answer_has_exactly_the_fields_of_the_specification_and_all_of_them(name: str) -> None:
-    assert list(typed(name).items()) == list(TYPES[name].items())
+def test_responses_have_exactly_the_fields_of_the_specification(name: str) -> None:
+    assert list(list_types(name).items()) == list(TYPES[name].items())
     assert SCHEMAS[name]["required"] == list(TYPES[name])
     assert SCHEMAS[name]["additionalProperties"] is False
 
 
-def test_the_schema_of_a_comparison_is_that_of_the_specification() -> None:
+def test_the_schemas_of_compare_servers_match_the_specification() -> None:
     servers, range_name = (
         {key: part[key] for key in part if key != "description"}
         for part in SCHEMAS["CompareRequest"]["properties"].values()
@@ -259,15 +259,15 @@ def test_the_schema_of_a_comparison_is_that_of_the_specification() -> None:
     assert (SCHEMAS["Range"]["type"], SCHEMAS["Range"]["enum"]) == ("string", RANGES)
 
 
-def test_a_text_is_about_a_property_that_there_is() -> None:
+def test_descriptions_are_of_existing_properties() -> None:
     assert set(MODELS) == set(SCHEMAS)
     for name, (_, texts) in MODELS.items():
         assert set(texts) <= set(SCHEMAS[name].get("properties", ()))
 
 
-def test_what_the_schema_says_of_a_request_is_what_is_done_with_it() -> None:
-    random = Random(5)  # noqa: S311 - cases are drawn from a seed, to be drawn again
-    judge = validator({"$ref": "#/components/schemas/CompareRequest"})
+def test_the_schema_of_requests_agrees_with_the_parser() -> None:
+    random = Random(5)  # noqa: S311 - reproducible cases, not secrets
+    schema = validator({"$ref": "#/components/schemas/CompareRequest"})
     counts = {True: 0, False: 0}
     while sum(counts.values()) < 2_000:
         body = draw_body(random)
@@ -275,15 +275,15 @@ def test_what_the_schema_says_of_a_request_is_what_is_done_with_it() -> None:
             value = wire.decode(body)
             json.dumps(value, ensure_ascii=False).encode()
         except (wire.JsonError, RecursionError, UnicodeEncodeError):
-            continue  # nothing that a schema judges
+            continue  # a schema validates only JSON values
         if len(body) <= MAX_BODY_BYTES:
-            is_valid = judge.is_valid(value)
+            is_valid = schema.is_valid(value)
             counts[is_valid] += 1
-            assert is_valid == accepted(body), body
+            assert is_valid == is_accepted(body), body
     assert min(counts.values()) > 500
 
 
-def accepted(body: bytes) -> bool:
+def is_accepted(body: bytes) -> bool:
     try:
         parse_compare_request(body)
     except InvalidRequestError:
@@ -291,9 +291,9 @@ def accepted(body: bytes) -> bool:
     return True
 
 
-def test_the_requests_shown_as_invalid_are() -> None:
+def test_the_invalid_examples_are_invalid() -> None:
     shown = OPERATIONS["compareServers"]["responses"]["400"]["content"]["application/json"]
-    judge = validator({"$ref": "#/components/schemas/CompareRequest"})
+    schema = validator({"$ref": "#/components/schemas/CompareRequest"})
 
     bodies = [
         re.fullmatch("Sent: `(.*)`", part["description"]) for part in shown["examples"].values()
@@ -302,5 +302,5 @@ def test_the_requests_shown_as_invalid_are() -> None:
     assert len(bodies) > 4
     for body in bodies:
         assert body
-        assert not accepted(body[1].encode())
-        assert not judge.is_valid(json.loads(body[1]))
+        assert not is_accepted(body[1].encode())
+        assert not schema.is_valid(json.loads(body[1]))

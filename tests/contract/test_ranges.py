@@ -1,4 +1,4 @@
-"""Ranges are lengths of whole days; a window ends at as_of (D1, D2)."""
+"""Check the ranges and their windows (D1, D2)."""
 
 from typing import Any, cast, get_args
 
@@ -18,12 +18,12 @@ LENGTHS: list[tuple[Range, int]] = [
 ]
 
 
-def test_the_ranges_are_those_of_the_specification_in_its_order() -> None:
+def test_the_ranges_and_their_order_are_those_of_the_specification() -> None:
     assert get_args(Range) == ("24h", "7d", "30d", "90d", "1y")
     assert list(DAYS.items()) == [("24h", 1), ("7d", 7), ("30d", 30), ("90d", 90), ("1y", 365)]
 
 
-def test_30d_is_the_default() -> None:
+def test_the_default_range_is_30d() -> None:
     assert DEFAULT_RANGE == "30d"
 
 
@@ -31,14 +31,14 @@ def test_a_day_has_24_hours() -> None:
     assert DAY_MS == 24 * 60 * 60 * 1000
 
 
-def test_the_lengths_do_not_change() -> None:
+def test_the_lengths_are_immutable() -> None:
     with pytest.raises(TypeError):
         cast("Any", DAYS)["24h"] = 2
 
 
 @pytest.mark.parametrize(("range", "length"), LENGTHS)
 @given(as_of=st.integers(0, 253_402_300_799_999))
-def test_a_window_ends_at_as_of_and_starts_a_length_earlier(
+def test_a_window_ends_at_as_of_and_has_the_length_of_the_range(
     range: Range, length: int, as_of: int
 ) -> None:
     assert find_window(range, as_of) == Window(start=as_of - length, end=as_of)
@@ -56,7 +56,7 @@ def test_a_window_ends_at_as_of_and_starts_a_length_earlier(
         ("1y", "2024-12-31T00:00:00Z", "2024-01-01T00:00:00Z"),
     ],
 )
-def test_a_window_knows_no_calendar_and_no_time_zone(range: Range, as_of: str, start: str) -> None:
+def test_a_window_ignores_calendar_and_time_zone(range: Range, as_of: str, start: str) -> None:
     assert find_window(range, parse_instant(as_of)).start == parse_instant(start)
 
 

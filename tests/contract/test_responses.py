@@ -1,4 +1,4 @@
-"""The answers: the fields of the specification's tables, in their order and with their types."""
+"""Check the fields, types and bytes of responses (specification, section 2)."""
 
 import json
 import math
@@ -104,13 +104,13 @@ TABLES: list[tuple[type[ContractModel], list[str]]] = [
 
 
 @pytest.mark.parametrize(("model", "fields"), TABLES)
-def test_the_fields_are_those_of_the_specification_in_its_order(
+def test_fields_and_their_order_are_those_of_the_specification(
     model: type[ContractModel], fields: list[str]
 ) -> None:
     assert list(model.model_fields) == fields
 
 
-def test_compare_is_answered_with_these_bytes() -> None:
+def test_the_bytes_of_a_comparison() -> None:
     response = CompareResponse(
         range="7d", data=(ServerResult(**RESULT), ServerResult(**EMPTY_RESULT))
     )
@@ -127,7 +127,7 @@ def test_compare_is_answered_with_these_bytes() -> None:
     )
 
 
-def test_get_server_is_answered_with_these_bytes() -> None:
+def test_the_bytes_of_a_server() -> None:
     response = ServerResponse(data=ServerDetail(**DETAIL))
 
     assert (
@@ -142,52 +142,52 @@ def test_get_server_is_answered_with_these_bytes() -> None:
     )
 
 
-def test_the_order_of_the_arguments_does_not_move_a_field() -> None:
-    turned = dict(reversed(RESULT.items()))
+def test_the_order_of_arguments_does_not_change_the_order_of_fields() -> None:
+    reversed_fields = dict(reversed(RESULT.items()))
 
-    assert list(ServerResult(**turned).model_dump()) == [
+    assert list(ServerResult(**reversed_fields).model_dump()) == [
         *list(RESULT)[:-1],
         "uptime",
         "sampleCount",
     ]
 
 
-def test_a_whole_number_has_no_decimal_point() -> None:
+def test_a_whole_average_has_no_decimal_point() -> None:
     result = ServerResult(**RESULT | {"averagePlayers": 12.0, "medianPlayers": 0.0000095})
-    written = CompareResponse(range="7d", data=(result, result)).to_json()
+    body = CompareResponse(range="7d", data=(result, result)).to_json()
 
-    assert b'"averagePlayers":12,"medianPlayers":0.0000095,' in written
+    assert b'"averagePlayers":12,"medianPlayers":0.0000095,' in body
 
 
-def test_uptime_is_always_there_and_always_null() -> None:
+def test_uptime_is_present_and_null() -> None:
     assert ServerResult(**RESULT).model_dump()["uptime"] is None
     assert ServerResult(**RESULT, uptime=None).model_dump()["uptime"] is None
 
 
 @pytest.mark.parametrize("uptime", [0, 1, 99.9, "", "null", False, [], {}])
-def test_uptime_can_be_nothing_else(uptime: Any) -> None:
-    with pytest.raises(ValidationError) as refused:
+def test_uptime_accepts_only_null(uptime: Any) -> None:
+    with pytest.raises(ValidationError) as caught:
         ServerResult(**RESULT, uptime=uptime)
 
-    assert [error["loc"] for error in refused.value.errors()] == [("uptime",)]
+    assert [error["loc"] for error in caught.value.errors()] == [("uptime",)]
 
 
 @pytest.mark.parametrize("field", [name for name in ServerResult.model_fields if name != "uptime"])
-def test_a_result_lacks_no_field(field: str) -> None:
-    with pytest.raises(ValidationError) as refused:
+def test_a_result_needs_every_field(field: str) -> None:
+    with pytest.raises(ValidationError) as caught:
         ServerResult(**{name: value for name, value in RESULT.items() if name != field})
 
-    assert [(error["loc"], error["type"]) for error in refused.value.errors()] == [
+    assert [(error["loc"], error["type"]) for error in caught.value.errors()] == [
         ((field,), "missing")
     ]
 
 
 @pytest.mark.parametrize("field", list(ServerDetail.model_fields))
-def test_a_detail_lacks_no_field(field: str) -> None:
-    with pytest.raises(ValidationError) as refused:
+def test_a_server_needs_every_field(field: str) -> None:
+    with pytest.raises(ValidationError) as caught:
         ServerDetail(**{name: value for name, value in DETAIL.items() if name != field})
 
-    assert [(error["loc"], error["type"]) for error in refused.value.errors()] == [
+    assert [(error["loc"], error["type"]) for error in caught.value.errors()] == [
         ((field,), "missing")
     ]
 
@@ -197,7 +197,7 @@ WHOLE = ["currentPlayers", "sampleCount"]
 WHOLE_OR_NULL = ["peakPlayers", "lowestPlayers"]
 NUMBER_OR_NULL = ["averagePlayers", "medianPlayers"]
 
-WRONG_IN_A_RESULT = [
+INVALID_IN_RESULT = [
     *[(field, value) for field in TEXT for value in (None, 1, b"srv-1", True, ["a"])],
     *[(field, value) for field in WHOLE for value in (None, 1.0, 1.5, "1", True, [1])],
     *[(field, value) for field in WHOLE_OR_NULL for value in (1.0, 1.5, "1", True, [1])],
@@ -206,7 +206,7 @@ WRONG_IN_A_RESULT = [
     *[("growth", value) for value in (None, 1, "growth", [1, 2])],
     ("sampleCount", -1),
 ]
-WRONG_IN_A_DETAIL = [
+INVALID_IN_SERVER = [
     *[
         (field, value)
         for field in ("id", "cfxId", "hostname", "projectName", "region", "chatUrl", "updatedAt")
@@ -220,20 +220,20 @@ WRONG_IN_A_DETAIL = [
 ]
 
 
-@pytest.mark.parametrize(("field", "value"), WRONG_IN_A_RESULT)
-def test_nothing_in_a_result_is_coerced(field: str, value: Any) -> None:
-    with pytest.raises(ValidationError) as refused:
+@pytest.mark.parametrize(("field", "value"), INVALID_IN_RESULT)
+def test_values_of_a_result_are_not_coerced(field: str, value: Any) -> None:
+    with pytest.raises(ValidationError) as caught:
         ServerResult(**RESULT | {field: value})
 
-    assert {error["loc"][0] for error in refused.value.errors()} == {field}
+    assert {error["loc"][0] for error in caught.value.errors()} == {field}
 
 
-@pytest.mark.parametrize(("field", "value"), WRONG_IN_A_DETAIL)
-def test_nothing_in_a_detail_is_coerced(field: str, value: Any) -> None:
-    with pytest.raises(ValidationError) as refused:
+@pytest.mark.parametrize(("field", "value"), INVALID_IN_SERVER)
+def test_values_of_a_server_are_not_coerced(field: str, value: Any) -> None:
+    with pytest.raises(ValidationError) as caught:
         ServerDetail(**DETAIL | {field: value})
 
-    assert {error["loc"][0] for error in refused.value.errors()} == {field}
+    assert {error["loc"][0] for error in caught.value.errors()} == {field}
 
 
 @pytest.mark.parametrize(
@@ -253,9 +253,7 @@ def test_nothing_in_a_detail_is_coerced(field: str, value: Any) -> None:
         (ErrorFields, {"code": "INVALID_REQUEST", "message": None}),
     ],
 )
-def test_the_parts_of_an_answer_are_as_strict(
-    model: type[ContractModel], fields: dict[str, Any]
-) -> None:
+def test_nested_models_are_as_strict(model: type[ContractModel], fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         model(**fields)
 
@@ -273,27 +271,27 @@ COMPLETE: list[tuple[type[ContractModel], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("model", "fields"), COMPLETE)
-def test_an_answer_has_no_extra_property_and_does_not_change(
+def test_a_response_is_immutable_and_has_no_extra_property(
     model: type[ContractModel], fields: dict[str, Any]
 ) -> None:
-    answer = model(**fields)
+    response = model(**fields)
     first = next(iter(fields))
 
     with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
         model(**fields | {"more": 1})
     with pytest.raises(ValidationError, match="Instance is frozen"):
-        setattr(answer, first, fields[first])
+        setattr(response, first, fields[first])
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_a_number_that_json_cannot_say_is_never_written(number: float) -> None:
+def test_nan_and_infinity_are_never_encoded(number: float) -> None:
     result = ServerResult(**RESULT | {"averagePlayers": number})
 
     with pytest.raises(ValueError, match="not a JSON number: NaN or infinite"):
         CompareResponse(range="7d", data=(result, result)).to_json()
 
 
-def test_an_answer_is_read_by_any_reader_as_what_it_holds() -> None:
+def test_pythons_json_reads_a_response_as_its_value() -> None:
     response = CompareResponse(range="7d", data=(ServerResult(**RESULT),) * 5)
 
     assert json.loads(response.to_json()) == response.model_dump(mode="json")

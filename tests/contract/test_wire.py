@@ -1,74 +1,69 @@
-"""JSON in, strictly, and JSON out, byte for byte as ECMAScript writes it (D7, D9)."""
+"""Decode JSON strictly, and encode it to the bytes of ECMAScript (D7, D9)."""
 
-import hashlib
 import json
 import math
 import shutil
 import struct
 import subprocess
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srvstat.contract import wire
+from support.doubles import list_doubles
 
 LARGEST_SAFE = 2**53 - 1
-EVERY_CHARACTER = [chr(code) for code in (*range(0xD800), *range(0xE000, 0x110000))]
+CHARACTERS = [
+    chr(code)
+    for code in (
+        *range(0xD800),
+        *range(0xE000, 0x40000),
+        *range(0xE0000, 0xE0200),  # planes 4 to 13 have no characters, 15 and 16 only private ones
+        0x10FFFF,
+    )
+]
 
 NUMBERS = [
     (0, b"0"),
     (-1, b"-1"),
     (9007199254740991, b"9007199254740991"),
-    (0.0, b"0"),
     (-0.0, b"0"),
-    (12.0, b"12"),
     (-12.0, b"-12"),
     (12.5, b"12.5"),
-    (0.1, b"0.1"),
     (0.1 + 0.2, b"0.30000000000000004"),
-    (100 / 3, b"33.333333333333336"),
     (-200 / 3, b"-66.66666666666667"),
-    (1 / 3, b"0.3333333333333333"),
     (9007199254740991.0, b"9007199254740991"),
-    (9007199254740992.0, b"9007199254740992"),
     (4503599627370495.5, b"4503599627370495.5"),
-    (0.001, b"0.001"),
     (0.0001, b"0.0001"),
     (0.00012, b"0.00012"),
-    (0.0000095, b"0.0000095"),
     (-0.0000095, b"-0.0000095"),
     (0.000001, b"0.000001"),
     (0.0000012345, b"0.0000012345"),
     (0.00000099, b"9.9e-7"),
-    (1e-7, b"1e-7"),
     (-1e-7, b"-1e-7"),
     (1.5e-7, b"1.5e-7"),
     (1e-10, b"1e-10"),
     (1e15, b"1000000000000000"),
     (1e16, b"10000000000000000"),
     (1.5e16, b"15000000000000000"),
-    (1e20, b"100000000000000000000"),
     (123456789012345680000.0, b"123456789012345680000"),
     (999999999999999900000.0, b"999999999999999900000"),
-    (1e21, b"1e+21"),
     (-1e21, b"-1e+21"),
     (1.5e21, b"1.5e+21"),
-    (1.2345e22, b"1.2345e+22"),
     (1e100, b"1e+100"),
     (5e-324, b"5e-324"),
     (2.2250738585072014e-308, b"2.2250738585072014e-308"),
-    (1.7976931348623157e308, b"1.7976931348623157e+308"),
     (-1.7976931348623157e308, b"-1.7976931348623157e+308"),
 ]
 
 
 @pytest.mark.parametrize(("value", "text"), NUMBERS)
-def test_a_number_is_written_as_ecmascript_writes_it(value: float, text: bytes) -> None:
+def test_a_number_is_encoded_as_in_ecmascript(value: float, text: bytes) -> None:
     assert wire.encode(value) == text
 
 
@@ -88,7 +83,7 @@ STRINGS = [
 
 
 @pytest.mark.parametrize(("value", "text"), STRINGS)
-def test_a_string_is_written_as_ecmascript_writes_it(value: str, text: bytes) -> None:
+def test_a_string_is_encoded_as_in_ecmascript(value: str, text: bytes) -> None:
     assert wire.encode(value) == text
 
 
@@ -106,28 +101,24 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("value", "text"), VALUES)
-def test_a_value_is_written_compactly_with_its_keys_in_the_order_given(
-    value: Any, text: bytes
-) -> None:
+def test_a_value_is_encoded_compactly_with_its_keys_in_order(value: Any, text: bytes) -> None:
     assert wire.encode(value) == text
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("wrapped", [lambda value: value, lambda value: {"a": [value]}])
-def test_a_number_that_json_cannot_say_is_refused(
-    number: float, wrapped: Callable[[float], Any]
-) -> None:
+def test_nan_and_infinity_cannot_be_encoded(number: float, wrapped: Callable[[float], Any]) -> None:
     with pytest.raises(ValueError, match=r"^not a JSON number: NaN or infinite$"):
         wire.encode(wrapped(number))
 
 
-def test_half_a_character_is_not_written() -> None:
+def test_a_lone_surrogate_cannot_be_encoded() -> None:
     with pytest.raises(ValueError, match="surrogates not allowed"):
         wire.encode("\ud800")
 
 
 class Name(str):
-    """A text of another type, which is an iterable of texts."""
+    """A subclass of str."""
 
     __slots__ = ()
 
@@ -137,74 +128,23 @@ OTHERS = [Name("text"), b"bytes", {"set"}, range(3), iter([1]), MappingProxyType
 
 @pytest.mark.parametrize("value", OTHERS, ids=[type(value).__name__ for value in OTHERS])
 @pytest.mark.parametrize("wrapped", [lambda value: value, lambda value: {"a": [value]}])
-def test_how_a_value_of_another_type_is_to_be_written_is_not_guessed(
-    value: Any, wrapped: Callable[[Any], Any]
-) -> None:
+def test_a_value_of_any_other_type_is_an_error(value: Any, wrapped: Callable[[Any], Any]) -> None:
     with pytest.raises(KeyError):
         wire.encode(wrapped(value))
 
 
 def node(script: str, stdin: bytes) -> bytes:
-    """Run a script in Node, the ECMAScript that anyone can check us against."""
+    """Run a script in Node, the reference for ECMAScript."""
     if shutil.which("node") is None:
-        pytest.skip("node is not installed; the tables of literals stand alone")
+        pytest.skip("needs node")
     done = subprocess.run(
         ["node", "-e", script], input=stdin, capture_output=True, timeout=60, check=True
     )
     return done.stdout
 
 
-def seeded_integers(seed: str, count: int) -> tuple[int, ...]:
-    """Return integers of 64 random bits, the same in every run."""
-    stream = hashlib.shake_256(seed.encode()).digest(8 * count)
-    return struct.unpack(f">{count}Q", stream)
-
-
-def doubles_of_random_bits(count: int) -> Iterator[float]:
-    for bits in seeded_integers("bits", count):
-        (double,) = struct.unpack(">d", bits.to_bytes(8))
-        if math.isfinite(double):
-            yield double
-
-
-def quotients_as_statistics_have_them(count: int) -> Iterator[float]:
-    tops = seeded_integers("tops", count)
-    bottoms = seeded_integers("bottoms", count)
-    for top, bottom in zip(tops, bottoms, strict=True):
-        yield (top >> top % 64) / (1 + bottom % 100_000)
-        yield -100 * (top % 5000) / (1 + bottom % 5000)
-
-
-def integers_and_halves(count: int) -> Iterator[float]:
-    for number in seeded_integers("integers", count):
-        integer = (number >> 11) >> number % 53
-        yield float(integer)
-        yield -(integer >> 1) / 2
-    yield from (float(2**53 - step) for step in range(-10, 10))
-
-
-def doubles_around_the_changes_of_form() -> Iterator[float]:
-    for exponent in range(-324, 309):
-        around = float(f"1e{exponent}")
-        below = above = around
-        for _ in range(8 if abs(exponent) > 25 else 100):
-            below, above = math.nextafter(below, 0), math.nextafter(above, math.inf)
-            yield from (below, -above)
-        yield around
-    for numerator in range(1, 2000):
-        for denominator in (10**6, 10**7, 10**8, 3 * 10**7):
-            yield numerator / denominator
-        yield numerator * 1e18
-        yield numerator * 1e19
-
-
-def test_numbers_are_the_bytes_of_nodes_json() -> None:
-    doubles = [
-        *doubles_of_random_bits(60_000),
-        *quotients_as_statistics_have_them(30_000),
-        *integers_and_halves(15_000),
-        *doubles_around_the_changes_of_form(),
-    ]
+def test_numbers_are_encoded_as_in_node() -> None:
+    doubles = list_doubles()
     assert len(doubles) > 150_000
     script = """
         const bytes = require("node:fs").readFileSync(0);
@@ -214,21 +154,21 @@ def test_numbers_are_the_bytes_of_nodes_json() -> None:
         }
         process.stdout.write(texts.join("\\n"));
     """
-    theirs = node(script, struct.pack(f">{len(doubles)}d", *doubles)).split(b"\n")
+    expected = node(script, struct.pack(f">{len(doubles)}d", *doubles)).split(b"\n")
 
     different = [
         (double, ours, text)
-        for double, text in zip(doubles, theirs, strict=True)
+        for double, text in zip(doubles, expected, strict=True)
         if (ours := wire.encode(double)) != text
     ]
     assert different == []
 
 
-def test_strings_and_the_order_of_keys_are_the_bytes_of_nodes_json() -> None:
-    lines = ["".join(EVERY_CHARACTER[at : at + 97]) for at in range(0, len(EVERY_CHARACTER), 97)]
+def test_strings_and_key_order_are_encoded_as_in_node() -> None:
+    lines = ["".join(CHARACTERS[at : at + 97]) for at in range(0, len(CHARACTERS), 97)]
     value = {
         "text": lines,
-        "alone": EVERY_CHARACTER[:0x3000],
+        "alone": CHARACTERS[:0x3000],
         "z\u2028\x1f": {"b": 1.0, "a": [None, True, -0.0]},
         "emoji": "👩‍👩‍👧‍👦 🇸🇪 🏴‍☠️",
         "a": '"\\\b\f\n\r\t\x00\x7f',
@@ -237,9 +177,9 @@ def test_strings_and_the_order_of_keys_are_the_bytes_of_nodes_json() -> None:
         const text = require("node:fs").readFileSync(0, "utf8");
         process.stdout.write(JSON.stringify(JSON.parse(text)));
     """
-    theirs = node(script, json.dumps(value).encode("ascii"))
+    expected = node(script, json.dumps(value).encode("ascii"))
 
-    assert wire.encode(value) == theirs
+    assert wire.encode(value) == expected
 
 
 json_values = st.recursive(
@@ -253,9 +193,8 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300)
 @given(value=json_values)
-def test_what_is_written_reads_back_as_the_same_value(value: Any) -> None:
+def test_a_value_survives_encoding_and_decoding(value: Any) -> None:
     body = wire.encode(value)
 
     assert wire.decode(body) == value
@@ -264,25 +203,24 @@ def test_what_is_written_reads_back_as_the_same_value(value: Any) -> None:
 
 
 @given(double=st.floats(allow_nan=False, allow_infinity=False))
-def test_a_written_double_reads_back_as_itself(double: float) -> None:
+def test_a_double_survives_encoding(double: float) -> None:
     assert float(wire.encode(double)) == double
 
 
-def drives_a_terminal(character: str) -> bool:
-    """Say whether a character is a control, a format character or a separator of lines."""
+def can_control_a_terminal(character: str) -> bool:
     return unicodedata.category(character) in {"Cc", "Cf", "Zl", "Zp"}
 
 
-def test_for_a_terminal_every_character_keeps_its_value_and_none_can_drive_it() -> None:
-    text = "".join(EVERY_CHARACTER)
+def test_escaping_for_a_terminal_keeps_the_value() -> None:
+    text = "".join(CHARACTERS)
 
     shown = wire.escape_for_terminal(wire.encode(text))
 
     assert json.loads(shown) == text
-    assert list(filter(drives_a_terminal, set(shown.decode()))) == []
+    assert list(filter(can_control_a_terminal, set(shown.decode()))) == []
 
 
-FOR_A_TERMINAL = [
+ESCAPED = [
     ("\x7f", b"\\u007f"),
     ("\x80\x9b\x9f", b"\\u0080\\u009b\\u009f"),
     ("\xad", b"\\u00ad"),
@@ -298,8 +236,8 @@ FOR_A_TERMINAL = [
 ]
 
 
-@pytest.mark.parametrize(("text", "shown"), FOR_A_TERMINAL)
-def test_for_a_terminal_only_what_can_drive_it_is_escaped(text: str, shown: bytes) -> None:
+@pytest.mark.parametrize(("text", "shown"), ESCAPED)
+def test_only_characters_that_can_control_a_terminal_are_escaped(text: str, shown: bytes) -> None:
     assert wire.escape_for_terminal(wire.encode({text: text})) == b'{"%b":"%b"}' % (shown, shown)
 
 
@@ -323,13 +261,13 @@ ACCEPTED: list[tuple[bytes, Any]] = [
 
 
 @pytest.mark.parametrize(("body", "value"), ACCEPTED)
-def test_json_is_read_with_nothing_coerced(body: bytes, value: Any) -> None:
-    read = wire.decode(body)
+def test_decoding_coerces_nothing(body: bytes, value: Any) -> None:
+    decoded = wire.decode(body)
 
-    assert (type(read), read) == (type(value), value)
+    assert (type(decoded), decoded) == (type(value), value)
 
 
-REFUSED = [
+REJECTED = [
     (b'{"a":1,"a":1}', 'the key "a" is repeated'),
     (b'[{"b":{"a":1,"c":2,"a":3}}]', 'the key "a" is repeated'),
     (b'{"a":1,"\\u0061":2}', 'the key "a" is repeated'),
@@ -351,21 +289,18 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("body", "reason"), REFUSED, ids=[reason for _, reason in REFUSED])
-def test_json_that_others_forgive_is_refused_with_its_reason(body: bytes, reason: str) -> None:
-    with pytest.raises(wire.JsonError) as refused:
+@pytest.mark.parametrize(("body", "reason"), REJECTED, ids=[reason for _, reason in REJECTED])
+def test_json_outside_our_rules_is_rejected_with_a_reason(body: bytes, reason: str) -> None:
+    with pytest.raises(wire.JsonError) as caught:
         wire.decode(body)
 
-    assert str(refused.value) == reason
+    assert str(caught.value) == reason
 
 
 NOT_JSON = [
     b"",
     b" ",
     b"{} {}",
-    b"{}{}",
-    b"{},",
-    b"{}x",
     b"{}\x00",
     b"\x00{}",
     b"{}\xef\xbb\xbf",
@@ -375,60 +310,33 @@ NOT_JSON = [
     b"{}\x0c",
     b"{}\x0b",
     b"{}\xe2\x80\xa8",
-    b"[1,]",
-    b"[,1]",
-    b'{"a":1,}',
-    b"{,}",
-    b"{a:1}",
-    b"{'a':1}",
-    b'{"a"}',
-    b'{"a":}',
-    b"{",
-    b"[",
-    b'"a',
     b"/* c */{}",
-    b"{}// c",
-    b"{}#",
     b'"\n"',
     b'"\x1f"',
-    b'"\\x41"',
-    b'"\\u12"',
-    b'"\\u+041"',
-    b"01",
-    b"-01",
-    b"+1",
-    b".5",
-    b"5.",
-    b"1e",
-    b"0x10",
-    b"1_000",
-    b"-",
     "\u0661".encode(),
     "1\u0661".encode(),
-    b"nan",
-    b"inf",
-    b"+Infinity",
-    b"-NaN",
-    b"True",
-    b"None",
-    b"undefined",
     "{}".encode("utf-16-le"),
     "{}".encode("utf-16-be"),
+    *rb"""
+        {}{} {}, {}x {}//c {}# { [ "a [1,] [,1] {,} {"a":1,} {"a"} {"a":} {a:1} {'a':1}
+        "\x41" "\u12" "\u+041" 01 -01 +1 .5 5. 1e 0x10 1_000 -
+        nan inf +Infinity -NaN True None undefined
+    """.split(),
 ]
 
 
 @pytest.mark.parametrize("body", NOT_JSON)
-def test_what_is_not_one_json_value_is_refused_at_its_place(body: bytes) -> None:
+def test_invalid_json_is_rejected_with_its_position(body: bytes) -> None:
     with pytest.raises(wire.JsonError, match=r"^not JSON at (line \d+, )?column \d+: [^\n]+$"):
         wire.decode(body)
 
 
-def test_the_reason_gives_the_line_and_the_column() -> None:
+def test_the_position_of_an_error_is_a_line_and_a_column() -> None:
     with pytest.raises(wire.JsonError, match=r"^not JSON at line 3, column 3: "):
         wire.decode(b'{\n"a":\n  x}')
 
 
-def test_text_is_judged_as_its_bytes_are() -> None:
+def test_text_is_decoded_by_the_rules_for_bytes() -> None:
     with pytest.raises(wire.JsonError, match=r"^starts with a byte order mark$"):
         wire.decode_text("\ufeff{}")
     with pytest.raises(wire.JsonError, match=r'^the key "a" is repeated$'):
