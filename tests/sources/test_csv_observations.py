@@ -122,8 +122,8 @@ def test_a_field_may_be_quoted(row: str, read: Read) -> None:
     assert read(HEADER + row.encode()).kept == {2: ("srv-1", AS_OF, 7)}
 
 
-NOT_IN_QUOTES = "not 3 fields with quotes as in RFC 4180"
-OPEN = "a quote is opened and not closed"
+NOT_IN_QUOTES = "not 3 fields quoted as in RFC 4180"
+OPEN = "a quote is not closed"
 IDENTIFIER = "serverId: 1 to 128 letters, digits and hyphens are needed"
 
 
@@ -144,7 +144,7 @@ IDENTIFIER = "serverId: 1 to 128 letters, digits and hyphens are needed"
         (",5,7", IDENTIFIER),
         ('"",5,7', IDENTIFIER),
         ("a,,7", "observedAt: not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"),
-        ("a,5,", "players: a whole number from 0 to 9007199254740991 is needed, in digits alone"),
+        ("a,5,", "players: a whole number from 0 to 9007199254740991 is needed, in digits only"),
         (",,", IDENTIFIER),
         ('"a,5,7', OPEN),
         ('a,5,7"', NOT_IN_QUOTES),

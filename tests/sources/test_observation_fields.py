@@ -103,7 +103,7 @@ NUMBERS = st.integers(0, 10**17).map(str) | st.text(st.sampled_from("0123456789-
 def test_players_are_plain_digits_up_to_the_largest_exact_integer(text: str, folder: Path) -> None:
     is_digits = text != "" and set(text) <= set(digits) and (text == "0" or text[0] != "0")
     is_valid = is_digits and len(text) <= 16 and int(text) <= LARGEST
-    reason = "players: a whole number from 0 to 9007199254740991 is needed, in digits alone"
+    reason = "players: a whole number from 0 to 9007199254740991 is needed, in digits only"
 
     for name in ("plain.csv", "quoted.csv"):
         found = read_row(folder, name, players=text)

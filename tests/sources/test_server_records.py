@@ -1,4 +1,4 @@
-"""Server records: what is required, what each default is, and every bad record by its field."""
+"""Server records: required fields, defaults, and the reason for which a record is refused."""
 
 import json
 from collections.abc import Callable
@@ -21,7 +21,7 @@ GOOD = json.dumps(server("good")).encode()
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Return the records of a servers file of some bytes."""
+    """Return a function that reads bytes as a servers file."""
 
     def run(data: bytes) -> list[ServerRecord]:
         (tmp_path / "servers.ndjson").write_bytes(data)
@@ -32,7 +32,7 @@ def read(tmp_path: Path) -> Read:
 
 @pytest.fixture
 def refusal(tmp_path: Path, read: Read) -> Refusal:
-    """Return why a servers file is refused, without the file's name, which stands first."""
+    """Return a function that returns why bytes are refused, without the name of the file."""
 
     def run(data: bytes) -> str:
         with pytest.raises(SourceError) as caught:
@@ -49,12 +49,12 @@ def record(**fields: Any) -> bytes:
 
 
 def written(name: str, value: str) -> bytes:
-    """Return a record with a field whose value is written as it is."""
+    """Return a record with the JSON text of one field."""
     return record(**{name: "HERE"}).replace(b'"HERE"', value.encode())
 
 
 def after_a_good_one(data: bytes) -> bytes:
-    """Put a record on line 3."""
+    """Return a file with a record in line 3."""
     return GOOD + b"\n\r\n" + data + b"\n"
 
 
@@ -98,7 +98,7 @@ FULL = {
 OPTIONAL = [name for name in FULL if name not in ("id", "cfxId", "game", "hostname")]
 
 
-def test_a_record_may_say_everything(read: Read) -> None:
+def test_a_record_may_have_all_fields(read: Read) -> None:
     assert read(json.dumps(FULL).encode()) == [
         ServerRecord(
             id="srv-1",
@@ -122,26 +122,22 @@ def test_a_record_may_say_everything(read: Read) -> None:
     ]
 
 
-def test_a_record_needs_four_fields_only(read: Read) -> None:
+def test_four_fields_are_required(read: Read) -> None:
     assert read(record()) == [MINIMAL]
 
 
-@pytest.mark.parametrize("name", [name for name in OPTIONAL if name != "publishable"])
-def test_null_says_no_more_than_a_missing_field(name: str, read: Read) -> None:
-    assert read(record(**{name: None})) == [MINIMAL]
-
-
 @pytest.mark.parametrize(
-    "players",
-    [{}, {"current": None}, {"max": None}, {"current": None, "max": None}],
+    "fields",
+    [
+        *({name: None} for name in OPTIONAL if name != "publishable"),
+        *({"players": counts} for counts in ({}, {"current": None}, {"max": None})),
+    ],
 )
-def test_null_inside_players_says_no_more_than_a_missing_field(
-    players: dict[str, None], read: Read
-) -> None:
-    assert read(record(players=players)) == [MINIMAL]
+def test_null_equals_a_missing_field(fields: dict[str, Any], read: Read) -> None:
+    assert read(record(**fields)) == [MINIMAL]
 
 
-def test_a_count_may_be_given_alone(read: Read) -> None:
+def test_either_count_may_be_missing(read: Read) -> None:
     (current,) = read(record(players={"current": 5}))
     (most,) = read(record(players={"max": 9}))
 
@@ -150,88 +146,73 @@ def test_a_count_may_be_given_alone(read: Read) -> None:
 
 
 @pytest.mark.parametrize("name", ["id", "cfxId", "game", "hostname"])
-def test_a_required_field_may_not_be_missing_nor_null(name: str, refusal: Refusal) -> None:
+def test_a_required_field_is_neither_missing_nor_null(name: str, refusal: Refusal) -> None:
     without = {key: value for key, value in server("a").items() if key != name}
 
-    assert refusal(after_a_good_one(ndjson([without]))) == f"line 3: {name}: missing, and needed"
-    assert refusal(after_a_good_one(record(**{name: None}))) == f"line 3: {name}: null, and needed"
+    assert refusal(after_a_good_one(ndjson([without]))) == f"line 3: {name}: required, but missing"
+    assert (
+        refusal(after_a_good_one(record(**{name: None}))) == f"line 3: {name}: required, but null"
+    )
 
 
-def test_publishable_may_not_be_null(refusal: Refusal) -> None:
+def test_publishable_is_never_null(refusal: Refusal) -> None:
     assert refusal(record(publishable=None)).startswith("line 1: publishable: ")
 
 
 IDENTIFIER = "1 to 128 letters, digits and hyphens are needed"
-TEXT = "a text is needed"
-TEXTS = "a list of texts is needed"
+GAME = "game_a or game_b is needed"
+STRING = "a string is needed"
+STRINGS = "an array of strings is needed"
+OBJECT = "an object is needed"
 COUNT = "a whole number from 0 to 9007199254740991 is needed"
-CLAIM = "true or false is needed"
-INSTANT = "an integer or a text is needed"
-NO_INSTANT = "not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"
-NUL = "holds the character U+0000"
-HALF = "holds half a character (a lone surrogate)"
-ALL_TEXTS = ["hostname", "projectName", "projectDescription", "region", "chatUrl", "iconUrl"]
+FLAG = "true or false is needed"
+INTEGER_OR_STRING = "an integer or a string is needed"
+INSTANT = "not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"
+OUTSIDE = "outside the years 1970 to 9999"
+NO_ZONE = "no time zone: end it with Z or an offset such as +02:00"
+NUL = "contains U+0000"
+SURROGATE = "not Unicode text (a lone surrogate)"
+
+IDENTIFIERS = ["id", "cfxId"]
+TEXTS = ["hostname", "projectName", "projectDescription", "region", "chatUrl", "iconUrl"]
+LISTS = ["tags", "flags"]
+FLAGS = ["offline", "publishable"]
+INSTANTS = ["firstSeenAt", "updatedAt"]
+
+WRONG = [
+    (IDENTIFIERS, IDENTIFIER, ["5", "true", "[]", "{}", '""', '"a_b"', '"a b"', '"é"', r'"a\n"']),
+    (IDENTIFIERS, IDENTIFIER, ['"' + "a" * 129 + '"', r'"\u212a"', r'"a\u0000"']),
+    (["game"], GAME, ['"game_c"', '"GAME_A"', '"game_a "', '""', "1", "true", '["game_a"]']),
+    (TEXTS, STRING, ["5", "true", "[]", '["a"]']),
+    (TEXTS, NUL, [r'"a\u0000b"']),
+    (TEXTS, SURROGATE, [r'"a\ud800b"', r'"a\udfffb"', r'"\ude00\ud83d"']),
+    (LISTS, STRINGS, ['"a"', "5", "{}"]),
+    (LISTS, STRING, ["[5]", '["a",null]', '["a",["b"]]']),
+    (LISTS, NUL, [r'["a\u0000"]']),
+    (LISTS, SURROGATE, [r'["a","\udc00"]']),
+    (["players"], OBJECT, ["5", '"5"', "[]", "true"]),
+    (FLAGS, FLAG, ["0", "1", '"true"', '""', "[]", "{}"]),
+    (INSTANTS, INTEGER_OR_STRING, ["1.5", "1772366400000.0", "true", "[]", "-0"]),
+    (INSTANTS, INSTANT, ["-1", '""', '"2026-03-01"', '"yesterday"', r'"5\u0000"', r'"\ud800"']),
+    (INSTANTS, OUTSIDE, ["253402300800000"]),
+    (INSTANTS, NO_ZONE, ['"2026-03-01T12:00:00"']),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "reason"),
-    [
-        *(
-            (name, value, IDENTIFIER)
-            for name in ("id", "cfxId")
-            for value in ("5", "true", "[]", "{}", '""', '"a_b"', '"a b"', '"é"', r'"a\n"')
-        ),
-        ("id", '"' + "a" * 129 + '"', IDENTIFIER),
-        ("cfxId", r'"\u212a"', IDENTIFIER),
-        ("cfxId", r'"a\u0000"', IDENTIFIER),
-        *(
-            ("game", value, "game_a or game_b is needed")
-            for value in ('"game_c"', '"GAME_A"', '"game_a "', '""', "1", "true", '["game_a"]')
-        ),
-        *((name, value, TEXT) for name in ALL_TEXTS for value in ("5", "true", "[]", '["a"]')),
-        *((name, r'"a\u0000b"', NUL) for name in ALL_TEXTS),
-        *((name, rf'"a{half}b"', HALF) for name in ALL_TEXTS for half in (r"\ud800", r"\udfff")),
-        ("hostname", r'"\ude00\ud83d"', HALF),
-        *((name, value, TEXTS) for name in ("tags", "flags") for value in ('"a"', "5", "{}")),
-        *((name, value, TEXT) for name in ("tags", "flags") for value in ("[5]", '["a",null]')),
-        *((name, '["a",["b"]]', TEXT) for name in ("tags", "flags")),
-        *((name, r'["a\u0000"]', NUL) for name in ("tags", "flags")),
-        *((name, r'["a","\udc00"]', HALF) for name in ("tags", "flags")),
-        *(("players", value, "an object is needed") for value in ("5", '"5"', "[]", "true")),
-        *(
-            (name, value, CLAIM)
-            for name in ("offline", "publishable")
-            for value in ("0", "1", '"true"', '""', "[]", "{}")
-        ),
-        *(
-            (name, value, INSTANT)
-            for name in ("firstSeenAt", "updatedAt")
-            for value in ("1.5", "1772366400000.0", "true", "[]", "-0")
-        ),
-        *(
-            (name, value, NO_INSTANT)
-            for name in ("firstSeenAt", "updatedAt")
-            for value in ("-1", '""', '"2026-03-01"', '"yesterday"', r'"5\u0000"', r'"\ud800"')
-        ),
-        ("firstSeenAt", "253402300800000", "outside the years 1970 to 9999"),
-        (
-            "updatedAt",
-            '"2026-03-01T12:00:00"',
-            "no time zone: end it with Z or an offset such as +02:00",
-        ),
-    ],
-)
-def test_a_wrong_value_is_refused_with_its_line_and_field(
-    name: str, value: str, reason: str, refusal: Refusal
+@pytest.mark.parametrize(("names", "reason", "values"), WRONG)
+def test_an_invalid_value_is_refused_with_its_line_and_field(
+    names: list[str], reason: str, values: list[str], refusal: Refusal
 ) -> None:
-    assert refusal(after_a_good_one(written(name, value))) == f"line 3: {name}: {reason}"
+    for name in names:
+        for value in values:
+            assert refusal(after_a_good_one(written(name, value))) == f"line 3: {name}: {reason}"
 
 
 @pytest.mark.parametrize("name", ["current", "max"])
 @pytest.mark.parametrize(
     "value", ["-1", "-0", "9007199254740992", "5.0", "5e0", '"5"', "true", "[]", "{}"]
 )
-def test_a_wrong_count_is_refused_with_its_line_and_field(
+def test_an_invalid_count_is_refused_with_its_line_and_field(
     name: str, value: str, refusal: Refusal
 ) -> None:
     data = written("players", f'{{"{name}":{value}}}')
@@ -239,18 +220,18 @@ def test_a_wrong_count_is_refused_with_its_line_and_field(
     assert refusal(after_a_good_one(data)) == f"line 3: players.{name}: {COUNT}"
 
 
-@pytest.mark.parametrize("name", ["Id", "hostName", "cfx_id", "peak", "", "current"])
-def test_an_unknown_field_is_refused(name: str, refusal: Refusal) -> None:
-    reason = f'"{name}" is not a field of the record'
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        *(("the record", name) for name in ("Id", "hostName", "cfx_id", "peak", "", "current")),
+        *(("players", name) for name in ("Current", "peak", "", "id")),
+    ],
+)
+def test_an_unknown_field_is_refused(owner: str, name: str, refusal: Refusal) -> None:
+    fields = {name: None} if owner == "the record" else {owner: {name: None}}
+    reason = f'"{name}" is not a field of {owner}'
 
-    assert refusal(after_a_good_one(record(**{name: None}))) == f"line 3: {reason}"
-
-
-@pytest.mark.parametrize("name", ["Current", "peak", "", "id"])
-def test_an_unknown_field_inside_players_is_refused(name: str, refusal: Refusal) -> None:
-    reason = f'"{name}" is not a field of players'
-
-    assert refusal(after_a_good_one(record(players={name: None}))) == f"line 3: {reason}"
+    assert refusal(after_a_good_one(record(**fields))) == f"line 3: {reason}"
 
 
 @pytest.mark.parametrize("name", [*FULL])
@@ -296,15 +277,15 @@ def test_a_record_is_an_object(data: bytes, refusal: Refusal) -> None:
         written("players", '{"max":' + "9" * 5000 + "}"),
     ],
 )
-def test_a_line_that_is_no_json_is_refused_with_its_number(data: bytes, refusal: Refusal) -> None:
+def test_a_line_that_is_not_json_is_refused_with_its_number(data: bytes, refusal: Refusal) -> None:
     assert refusal(after_a_good_one(data)).startswith("line 3: ")
 
 
-def test_a_record_may_not_span_lines(refusal: Refusal) -> None:
+def test_a_record_is_one_line(refusal: Refusal) -> None:
     assert refusal(json.dumps(server("a"), indent=1).encode()).startswith("line 1: ")
 
 
-def test_a_character_beyond_the_first_plane_may_be_escaped(read: Read) -> None:
+def test_a_surrogate_pair_is_one_character(read: Read) -> None:
     (found,) = read(written("hostname", r'"\ud83d\ude00"'))
 
     assert found.hostname == "😀"
@@ -317,11 +298,11 @@ def test_records_are_lines_in_utf8(end: bytes, read: Read) -> None:
     assert [found.id for found in read(data)] == ["good", "a"]
 
 
-def test_a_file_may_hold_no_record(read: Read) -> None:
+def test_a_file_may_be_empty(read: Read) -> None:
     assert read(b"") == []
 
 
-def test_an_identical_record_collapses(read: Read) -> None:
+def test_identical_records_count_once(read: Read) -> None:
     again = json.dumps(dict(reversed(FULL.items()))).encode()
     first = json.dumps(FULL).encode()
 
@@ -333,12 +314,12 @@ def test_an_identical_record_collapses(read: Read) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"cfxId": "other"}, "id: line 1 has the same one"),
-        ({"hostname": "other"}, "id: line 1 has the same one"),
-        ({"id": "other"}, "cfxId: line 1 has the same one"),
+        ({"cfxId": "other"}, "id: line 1 has the same"),
+        ({"hostname": "other"}, "id: line 1 has the same"),
+        ({"id": "other"}, "cfxId: line 1 has the same"),
     ],
 )
-def test_an_identifier_may_stand_once_whatever_publishable_says(
+def test_an_identifier_is_unique_among_all_records(
     first: bool, second: bool, fields: dict[str, str], reason: str, refusal: Refusal
 ) -> None:
     records = [record(publishable=first), GOOD, record(publishable=second, **fields)]
@@ -346,19 +327,19 @@ def test_an_identifier_may_stand_once_whatever_publishable_says(
     assert refusal(b"\n".join(records)) == f"line 3: {reason}"
 
 
-def test_records_that_differ_in_publishable_alone_are_not_identical(refusal: Refusal) -> None:
+def test_records_that_differ_only_in_publishable_are_not_identical(refusal: Refusal) -> None:
     records = [record(publishable=True), record(publishable=False)]
 
-    assert refusal(b"\n".join(records)) == "line 2: id: line 1 has the same one"
+    assert refusal(b"\n".join(records)) == "line 2: id: line 1 has the same"
 
 
-def test_identifiers_that_differ_in_case_are_two(read: Read) -> None:
+def test_identifiers_are_case_sensitive(read: Read) -> None:
     records = [server("a", cfxId="x"), server("A", cfxId="X")]
 
     assert [found.id for found in read(ndjson(records))] == ["a", "A"]
 
 
-def test_an_id_may_equal_another_servers_cfx_id(read: Read) -> None:
+def test_an_id_may_equal_the_cfx_id_of_another_server(read: Read) -> None:
     records = [server("a", cfxId="b"), server("b", cfxId="a"), server("c", cfxId="c")]
 
     assert [found.id for found in read(ndjson(records))] == ["a", "b", "c"]
@@ -375,7 +356,7 @@ def test_an_id_may_equal_another_servers_cfx_id(read: Read) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["firstSeenAt", "updatedAt"])
-def test_a_time_takes_the_forms_that_an_observation_takes(
+def test_an_instant_has_the_forms_of_an_observations_instant(
     name: str, value: str, at: int, read: Read
 ) -> None:
     (found,) = read(written(name, value))

@@ -71,7 +71,7 @@ class Row(NamedTuple):
         except InstantError as error:
             raise RowError(f"observedAt: {error}") from None
         if not _PLAYERS.fullmatch(self.players) or int(self.players) > MAX_PLAYERS:
-            raise RowError(f"players: {COUNT_NEEDED}, in digits alone")
+            raise RowError(f"players: {COUNT_NEEDED}, in digits only")
         return self.server_id, observed_at, int(self.players)
 
 

@@ -166,7 +166,7 @@ def _choose_field(quoted: str | None, plain: str | None) -> str:
 def _describe_form(text: str) -> str:
     """Return why a record does not have three fields."""
     if _OPEN_RECORD.fullmatch(text):
-        return "a quote is opened and not closed"
+        return "a quote is not closed"
     if '"' not in text:
         return f"{len(HEADER)} fields are needed, not {text.count(',') + 1}"
-    return f"not {len(HEADER)} fields with quotes as in RFC 4180"
+    return f"not {len(HEADER)} fields quoted as in RFC 4180"

@@ -36,7 +36,7 @@ def _split_object(text: str) -> Row:
     if type(server_id) is not str:
         raise RowError(f"serverId: {IDENTIFIER_NEEDED}")
     if type(observed_at) not in (int, str):
-        raise RowError("observedAt: an integer or a text is needed")
+        raise RowError("observedAt: an integer or a string is needed")
     if type(players) is not int:
         raise RowError(f"players: {COUNT_NEEDED}, written as an integer")
     return Row(server_id, str(observed_at), str(players))

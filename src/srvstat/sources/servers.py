@@ -1,6 +1,7 @@
-"""Server records as NDJSON: the fields of the specification's Server detail, and `publishable`.
+"""Read server records as NDJSON: the specification's Server detail, and `publishable`.
 
-A bad record refuses the whole source: a server lost here would answer SERVER_NOT_FOUND.
+One invalid record refuses the source, because a server lost here would be answered with
+SERVER_NOT_FOUND.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,14 +22,14 @@ from srvstat.sources.source import Source
 
 _T = TypeVar("_T")
 
-_LINES_A_PIECE = 1_000
+_LINES_A_CHUNK = 1_000
 
 _GAMES: tuple[str, ...] = get_args(Game)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """A server as its source tells it; None where that leaves a value to the observations.
+    """A server as in its source. None is a value to be derived from the observations.
 
     Instants are Unix milliseconds.
     """
@@ -53,83 +54,84 @@ class ServerRecord:
 
 
 class _FieldError(ValueError):
-    """A field of a record is not what it must be."""
+    """A field of a record is invalid."""
 
 
 def read(source: Source, warn: Callable[[str], None] = lambda _warning: None) -> list[ServerRecord]:
-    """Read all server records, publishable or not; identical ones collapse.
+    """Read all server records, publishable or not. Identical records count once.
 
-    `warn` takes one line for each field that some publishable servers have in another form than the
-    specification says (2.6). What a source holds is served unchanged (D20).
+    `warn` is called with one line for each field that publishable servers have in another form than
+    the specification names (2.6). Values are kept unchanged all the same (D20).
 
-    Raises SourceError, with the line and the field, for a bad record and for what
-    `Source.blocks` refuses.
+    Raises SourceError for an invalid record, with its line and field, and as `Source.blocks` does.
     """
     found: dict[ServerRecord, int] = {}
-    find_line: dict[tuple[str, str], int] = {}
+    identifier_lines: dict[tuple[str, str], int] = {}
     for line, text in source.lines():
         try:
-            record = _record(wire.decode_text(text))
+            record = _parse_record(wire.decode_text(text))
         except (wire.JsonError, _FieldError) as error:
             raise source.refuse(line, str(error)) from None
         if record in found:
             continue
         for name, identifier in (("id", record.id), ("cfxId", record.cfx_id)):
-            first = find_line.setdefault((name, identifier), line)
+            first = identifier_lines.setdefault((name, identifier), line)
             if first != line:
-                raise source.refuse(line, f"{name}: line {first} has the same one")
+                raise source.refuse(line, f"{name}: line {first} has the same")
         found[record] = line
-    for warning in _warnings(source.title, found):
+    for warning in _describe_oddities(source.title, found):
         warn(warning)
     return list(found)
 
 
 def draft(server_ids: Iterable[str]) -> Iterator[bytes]:
-    """Write the lines of a servers file to fill in, some at a time: null stands for what to add."""
+    """Write a servers file to fill in, some lines at a time; null marks the values to add."""
     blank: dict[str, Any] = dict.fromkeys(ServerDetail.model_fields)
     ordered = sorted(server_ids)
-    for start in range(0, len(ordered), _LINES_A_PIECE):
-        piece = ordered[start : start + _LINES_A_PIECE]
-        yield b"".join(wire.encode(blank | {"id": server_id}) + b"\n" for server_id in piece)
+    for start in range(0, len(ordered), _LINES_A_CHUNK):
+        chunk = ordered[start : start + _LINES_A_CHUNK]
+        yield b"".join(wire.encode(blank | {"id": server_id}) + b"\n" for server_id in chunk)
 
 
-def _record(value: Any) -> ServerRecord:
-    given = _members(value, "the record", (*ServerDetail.model_fields, "publishable"))
+def _parse_record(value: Any) -> ServerRecord:
+    given = _check_object(value, "the record", (*ServerDetail.model_fields, "publishable"))
     players = given.get("players")
-    counts = {} if players is None else _members(players, "players", tuple(Players.model_fields))
+    counts = (
+        {} if players is None else _check_object(players, "players", tuple(Players.model_fields))
+    )
     return ServerRecord(
-        id=_required(given, "id", _identifier),
-        cfx_id=_required(given, "cfxId", _identifier),
-        game=_required(given, "game", _game),
-        hostname=_required(given, "hostname", _text),
-        project_name=_optional(given, "projectName", _text) or "",
-        project_description=_optional(given, "projectDescription", _text) or "",
-        region=_optional(given, "region", _text) or "",
-        players_current=_optional(counts, "current", _count, within="players."),
-        players_max=_optional(counts, "max", _count, within="players.") or 0,
-        tags=_optional(given, "tags", _texts) or (),
-        flags=_optional(given, "flags", _texts) or (),
-        chat_url=_optional(given, "chatUrl", _text) or "",
-        icon_url=_optional(given, "iconUrl", _text),
-        offline=_optional(given, "offline", _claim) or False,
-        first_seen_at=_optional(given, "firstSeenAt", _instant),
-        updated_at=_optional(given, "updatedAt", _instant),
-        # A null could mean either, and the wrong guess would publish what must not be.
-        publishable=_required(given, "publishable", _claim) if "publishable" in given else True,
+        id=_require(given, "id", _check_identifier),
+        cfx_id=_require(given, "cfxId", _check_identifier),
+        game=_require(given, "game", _check_game),
+        hostname=_require(given, "hostname", _check_text),
+        project_name=_get(given, "projectName", _check_text) or "",
+        project_description=_get(given, "projectDescription", _check_text) or "",
+        region=_get(given, "region", _check_text) or "",
+        players_current=_get(counts, "current", _check_count, within="players."),
+        players_max=_get(counts, "max", _check_count, within="players.") or 0,
+        tags=_get(given, "tags", _check_texts) or (),
+        flags=_get(given, "flags", _check_texts) or (),
+        chat_url=_get(given, "chatUrl", _check_text) or "",
+        icon_url=_get(given, "iconUrl", _check_text),
+        offline=_get(given, "offline", _check_flag) or False,
+        first_seen_at=_get(given, "firstSeenAt", _parse_instant),
+        updated_at=_get(given, "updatedAt", _parse_instant),
+        # Null is refused: taken for true, it could publish a server that must stay hidden.
+        publishable=_require(given, "publishable", _check_flag) if "publishable" in given else True,
     )
 
 
-def _warnings(title: str, find_line: Mapping[ServerRecord, int]) -> Iterator[str]:
-    """Say which fields do not have the form that clients may expect, in how many servers."""
+def _describe_oddities(title: str, lines: Mapping[ServerRecord, int]) -> Iterator[str]:
+    """Return a warning for each field with values in a form that clients may not expect."""
     for what, is_odd, unchanged in _ODDITIES:
-        odd = [line for record, line in find_line.items() if record.publishable and is_odd(record)]
+        odd = [line for record, line in lines.items() if record.publishable and is_odd(record)]
         if odd:
             servers = "1 server" if len(odd) == 1 else f"{len(odd):,} servers"
             yield f"{title}: {what} in {servers}, first in line {odd[0]}; {unchanged}"
 
 
 def _is_url(text: str) -> bool:
-    """Say whether a text is an absolute http or https URL."""
+    """Return whether a text is an absolute http or https URL."""
     if not text.isprintable() or " " in text:
         return False
     try:
@@ -158,7 +160,7 @@ _ODDITIES: tuple[tuple[str, Callable[[ServerRecord], bool], str], ...] = (
 )
 
 
-def _members(value: Any, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
+def _check_object(value: Any, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise _FieldError(f"{what}: an object is needed")
     for key in value:
@@ -167,66 +169,66 @@ def _members(value: Any, what: str, known: tuple[str, ...]) -> Mapping[str, Any]
     return value
 
 
-def _required(given: Mapping[str, Any], name: str, read_value: Callable[[Any], _T]) -> _T:
-    found = _optional(given, name, read_value)
-    if found is None:
-        raise _FieldError(f"{name}: {'null' if name in given else 'missing'}, and needed")
-    return found
+def _require(given: Mapping[str, Any], name: str, check: Callable[[Any], _T]) -> _T:
+    value = _get(given, name, check)
+    if value is None:
+        raise _FieldError(f"{name}: required, but {'null' if name in given else 'missing'}")
+    return value
 
 
-def _optional(
-    given: Mapping[str, Any], name: str, read_value: Callable[[Any], _T], *, within: str = ""
+def _get(
+    given: Mapping[str, Any], name: str, check: Callable[[Any], _T], *, within: str = ""
 ) -> _T | None:
     value = given.get(name)
     if value is None:
         return None
     try:
-        return read_value(value)
+        return check(value)
     except ValueError as error:
         raise _FieldError(f"{within}{name}: {error}") from None
 
 
-def _identifier(value: Any) -> str:
+def _check_identifier(value: Any) -> str:
     if not isinstance(value, str) or not IDENTIFIER.fullmatch(value):
         raise ValueError(IDENTIFIER_NEEDED)
     return value
 
 
-def _game(value: Any) -> str:
+def _check_game(value: Any) -> str:
     if value not in _GAMES:
         raise ValueError(f"{' or '.join(_GAMES)} is needed")
     return str(value)
 
 
-def _text(value: Any) -> str:
+def _check_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("a text is needed")
+        raise ValueError("a string is needed")
     if "\x00" in value:
-        raise ValueError("holds the character U+0000")
+        raise ValueError("contains U+0000")
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise ValueError("holds half a character (a lone surrogate)")
+        raise ValueError("not Unicode text (a lone surrogate)")
     return value
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _check_texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise ValueError("a list of texts is needed")
-    return tuple(map(_text, value))
+        raise ValueError("an array of strings is needed")
+    return tuple(map(_check_text, value))
 
 
-def _count(value: Any) -> int:
+def _check_count(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= MAX_PLAYERS:
         raise ValueError(COUNT_NEEDED)
     return value
 
 
-def _claim(value: Any) -> bool:
+def _check_flag(value: Any) -> bool:
     if type(value) is not bool:
         raise ValueError("true or false is needed")
     return value
 
 
-def _instant(value: Any) -> int:
+def _parse_instant(value: Any) -> int:
     if type(value) not in (int, str):
-        raise ValueError("an integer or a text is needed")
+        raise ValueError("an integer or a string is needed")
     return parse_instant(str(value))

@@ -96,7 +96,7 @@ def test_servers_may_come_from_standard_input() -> None:
 
     assert srvstat(*command, stdin=gzip.compress(ndjson(SERVERS))).exit_code == 0
     assert srvstat(*command, "--overwrite", stdin=b"{}").stderr == (
-        "error: standard input, line 1: id: missing, and needed\n"
+        "error: standard input, line 1: id: required, but missing\n"
     )
 
 

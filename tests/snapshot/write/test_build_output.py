@@ -49,12 +49,12 @@ REFUSALS = [
     (
         ["--observations", "week.csv", "--servers", "bad.ndjson"],
         6,
-        "bad.ndjson, line 2: cfxId: missing, and needed",
+        "bad.ndjson, line 2: cfxId: required, but missing",
     ),
     (
         ["--observations", "week.csv", "--servers", "twice.ndjson"],
         6,
-        "twice.ndjson, line 2: cfxId: line 1 has the same one",
+        "twice.ndjson, line 2: cfxId: line 1 has the same",
     ),
     (["--observations", "week.csv", "--format", "xml"], 2, None),
     (["--observations", "week.csv", "--as-of", "2026-03-01"], 2, None),

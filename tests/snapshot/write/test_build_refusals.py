@@ -91,7 +91,7 @@ def test_more_rejects_than_allowed_build_nothing_and_are_kept_all_the_same(
         assert ran.stderr == (
             f"error: 2 of 10 rows were rejected, and --max-rejected allows {limit}; first of the"
             " rejects: week.csv, line 2: players: a whole number from 0 to 9007199254740991 is"
-            " needed, in digits alone\n"
+            " needed, in digits only\n"
         )
 
 
@@ -120,7 +120,7 @@ def test_quiet_leaves_one_line_about_rows_that_were_not_kept(cli: Cli) -> None:
         (
             "warning: 4 of 5 rows not kept: 1 rejected, 1 conflicting, 1 not in the servers file,"
             " 1 not publishable; first of the rejects: week.csv, line 3: conflicts with 5 players,"
-            " read before for this server and instant"
+            " read earlier for this server and instant"
         ),
     )
     assert other.startswith("warning: week.csv: every integer instant lies before 2001")

@@ -87,7 +87,7 @@ def test_rejects_have_file_line_reason_and_text_in_the_order_of_lines(cli: Cli) 
             "file": "week.csv",
             "line": 9,
             "reason": "players: a whole number from 0 to 9007199254740991 is needed,"
-            " in digits alone",
+            " in digits only",
             "text": f"unknown,{AS_OF},x",
         },
         {
@@ -189,7 +189,7 @@ def test_a_reject_in_a_later_block_has_its_own_line_and_text(end: str, cli: Cli)
         {
             "file": "week.csv",
             "line": just_before_a_block_ends + 2,
-            "reason": "a quote is opened and not closed",
+            "reason": "a quote is not closed",
             "text": '"a',
         },
         expect_conflict("week.csv", 100_002, 1, rows[100_000]),
@@ -245,7 +245,7 @@ def test_a_build_without_rejects_writes_the_snapshot_alone(here: Path, cli: Cli)
     ("row", "reason"),
     [
         ("nonsense", "3 fields are needed, not 1"),
-        (f"a,{AS_OF},9", "conflicts with 6 players, read before for this server and instant"),
+        (f"a,{AS_OF},9", "conflicts with 6 players, read earlier for this server and instant"),
     ],
 )
 def test_strict_stops_at_the_first_reject(row: str, reason: str, here: Path, cli: Cli) -> None:

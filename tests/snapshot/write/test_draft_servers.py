@@ -52,7 +52,7 @@ def test_a_draft_filled_in_builds(cli: Cli) -> None:
     records = [json.loads(line) for line in create_draft.splitlines()]
     filled = [server(record["id"]) for record in records]
     Path("servers.ndjson").write_bytes(create_draft)
-    assert cli(*WEEK).stderr == "error: servers.ndjson, line 1: cfxId: null, and needed\n"
+    assert cli(*WEEK).stderr == "error: servers.ndjson, line 1: cfxId: required, but null\n"
 
     Path("servers.ndjson").write_bytes(
         ndjson(record | full for record, full in zip(records, filled, strict=True))

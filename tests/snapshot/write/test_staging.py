@@ -124,11 +124,11 @@ FORMS = {
 MALFORMED = {
     "csv": [
         ("nonsense", "3 fields are needed, not 1"),
-        ("a,1,07", f"{COUNT}, in digits alone"),
+        ("a,1,07", f"{COUNT}, in digits only"),
         ("a,soon,7", f"observedAt: {NEITHER}"),
         ("a,2026-02-29T12:00:00Z,7", "observedAt: no such day in the calendar"),
         ("a,1969-12-31T23:59:59Z,7", "observedAt: outside the years 1970 to 9999"),
-        ('"a,1,7', "a quote is opened and not closed"),
+        ('"a,1,7', "a quote is not closed"),
         ('"a\nb",1,7', "serverId: 1 to 128 letters, digits and hyphens are needed"),
     ],
     "ndjson": [
@@ -244,7 +244,7 @@ def test_strict_names_the_first_reject_in_the_order_of_reading_in_any_steps(
         assert ran.stderr.startswith(first or "built out.db\n")
 
 
-CONFLICT = "conflicts with 1 players, read before for this server and instant"
+CONFLICT = "conflicts with 1 players, read earlier for this server and instant"
 SHAPE = "3 fields are needed, not 1"
 
 
@@ -296,7 +296,7 @@ def test_strict_names_a_conflict_rather_than_a_later_file_that_is_refused(
     Path("wrong.csv").write_text("server,time,players\n")
     command = [*COMMAND, "--observations", "odd.csv", "--observations", later]
 
-    reason = "conflicts with 1 players, read before for this server and instant"
+    reason = "conflicts with 1 players, read earlier for this server and instant"
     assert cli(*command, "--strict").stderr == f"error: odd.csv, line 3: {reason}\n"
     assert cli(*command).stderr.startswith(f"error: {later}")
 

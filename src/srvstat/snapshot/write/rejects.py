@@ -80,7 +80,7 @@ class Rejects:
         `text` is used if the batch of the observation has no original.
         """
         self.conflicting += 1
-        reason = f"conflicts with {kept_players} players, read before for this server and instant"
+        reason = f"conflicts with {kept_players} players, read earlier for this server and instant"
         self._connection.execute("INSERT INTO rejects VALUES (?, ?, ?, 1)", (place, reason, text))
 
     def __iter__(self) -> Iterator[PlacedReject]:
