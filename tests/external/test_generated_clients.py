@@ -1,6 +1,6 @@
-"""Clients generated from the OpenAPI document compile, and read the service's answers exactly.
+"""Generate clients from the OpenAPI document, compile them, and compare what they receive.
 
-`make external` installs the generators. What is missing is skipped.
+`make external` installs the generators. Tests whose generator is missing are skipped.
 """
 
 import json
@@ -24,16 +24,16 @@ PROGRAMS = ROOT / "tests" / "external" / "programs"
 INSTALLED = ROOT / ".venv" / "external"
 PYTHON = INSTALLED / "bin" / "python"
 NODE_MODULES = INSTALLED / "node_modules"
-Ask = Callable[..., None]
+CheckProgram = Callable[..., None]
 
-END = time.monotonic() + 20 * 60
-"""When all of the tests must be through."""
+DEADLINE = time.monotonic() + 20 * 60
+"""The end of all tests together."""
 
-GREATEST = 2**53 - 1
-"""More than a 32-bit integer or float holds, and as much as JSON numbers do."""
+MAX_SAFE_INTEGER = 2**53 - 1
+"""Exact in JSON, but not in 32 bits."""
 
 
-def result_of(
+def build_result(
     name: str, current: int, statistics: list[float | None], count: int
 ) -> dict[str, Any]:
     average, median, peak, lowest, players, percentage = statistics
@@ -55,14 +55,16 @@ def result_of(
 EXPECTED = {
     "range": "30d",
     "data": [
-        result_of("busy", GREATEST, [5_000_000_011 / 3, 8, 5_000_000_000, 3, 5, 100 * 5 / 3], 3),
-        result_of("silent", 0, [None] * 6, 0),
+        build_result(
+            "busy", MAX_SAFE_INTEGER, [5_000_000_011 / 3, 8, 5_000_000_000, 3, 5, 100 * 5 / 3], 3
+        ),
+        build_result("silent", 0, [None] * 6, 0),
     ],
 }
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
-    """Run a program and return its standard output; one that fails fails the test."""
+    """Run a program, check that it succeeds and return its standard output."""
     done = subprocess.run(
         command,
         cwd=cwd,
@@ -70,15 +72,15 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=max(1, END - time.monotonic()),
+        timeout=max(1, DEADLINE - time.monotonic()),
         check=False,
     )
     assert done.returncode == 0, f"{command}: {done.stdout[-4000:]}{done.stderr[-4000:]}"
     return done.stdout
 
 
-def need(*programs: str | Path) -> None:
-    """Skip the test where a program is missing, or is there and does not run."""
+def require(*programs: str | Path) -> None:
+    """Skip the test if a program is missing or does not run."""
     for program in programs:
         found = shutil.which(program)
         version = "version" if program == "go" else "-version" if program == "java" else "--version"
@@ -94,17 +96,17 @@ def generate(kind: str, directory: Path, *options: str) -> Path:
     jar = next(INSTALLED.glob("lib/*/site-packages/openapi_generator_cli/*.jar"), None)
     if not jar:
         pytest.skip("needs openapi-generator; see `make external`")
-    need("java")
-    made = directory / "client"
-    command = ("java", "-jar", jar, "generate", "-g", kind, "-i", DOCUMENT, "-o", made)
+    require("java")
+    client = directory / "client"
+    command = ("java", "-jar", jar, "generate", "-g", kind, "-i", DOCUMENT, "-o", client)
     run(*command, *options, cwd=directory)
-    return made
+    return client
 
 
 def compile_typescript(program: str, directory: Path, module: str) -> Path:
-    """Compile a program and the client beside it, and return the program in JavaScript."""
+    """Compile a program with its client and return the path of its JavaScript."""
     compiler = NODE_MODULES / ".bin" / "tsc"
-    need("node", compiler)
+    require("node", compiler)
     (directory / "node_modules").symlink_to(NODE_MODULES)
     shutil.copy(PROGRAMS / program, directory)
     options = ("--strict", "--target", "es2022", "--module", module, "--outDir", "out")
@@ -114,9 +116,9 @@ def compile_typescript(program: str, directory: Path, module: str) -> Path:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve a busy server and a silent one, and return where."""
+    """Serve a snapshot with a busy and a silent server, and return its URL."""
     directory = tmp_path_factory.mktemp("service")
-    players = {"current": GREATEST, "max": GREATEST}
+    players = {"current": MAX_SAFE_INTEGER, "max": MAX_SAFE_INTEGER}
     servers = [server("busy", players=players, iconUrl=None), server("silent")]
     rows = [("busy", AS_OF - DAY, 3), ("busy", AS_OF - 1, 5_000_000_000), ("busy", AS_OF, 8)]
     (directory / "servers.ndjson").write_bytes(ndjson(servers))
@@ -129,70 +131,76 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def ask(url: str, tmp_path: Path) -> Ask:
-    """Have a program ask the service, and compare what it read with what must be answered."""
+def check_program(url: str, tmp_path: Path) -> CheckProgram:
+    """Run a program that calls the service, and check what it received."""
 
-    def run_it(*command: str | Path, **environment: str) -> None:
-        read = run(*command, url, "a-key", cwd=tmp_path, **environment)
-        assert json.loads(read) == {
-            "server": ["busy", GREATEST, None],
+    def check(*command: str | Path, **environment: str) -> None:
+        received = run(*command, url, "a-key", cwd=tmp_path, **environment)
+        assert json.loads(received) == {
+            "server": ["busy", MAX_SAFE_INTEGER, None],
             "comparison": EXPECTED,
-            "refused": [404, "SERVER_NOT_FOUND", "Server not found"],
+            "error": [404, "SERVER_NOT_FOUND", "Server not found"],
         }
 
-    return run_it
+    return check
 
 
-def test_a_python_client_of_openapi_generator(tmp_path: Path, ask: Ask) -> None:
-    made = generate("python", tmp_path)
+def test_the_python_client_of_openapi_generator(
+    tmp_path: Path, check_program: CheckProgram
+) -> None:
+    client = generate("python", tmp_path)
 
-    ask(PYTHON, PROGRAMS / "openapi_generator.py", PYTHONPATH=str(made))
+    check_program(PYTHON, PROGRAMS / "openapi_generator.py", PYTHONPATH=str(client))
 
 
-def test_a_python_client_of_openapi_python_client(tmp_path: Path, ask: Ask) -> None:
+def test_the_python_client_of_openapi_python_client(
+    tmp_path: Path, check_program: CheckProgram
+) -> None:
     generator = INSTALLED / "bin" / "openapi-python-client"
-    need(generator)
-    made = tmp_path / "srvstat_client"
-    options = ("--meta", "none", "--output-path", made)
+    require(generator)
+    client = tmp_path / "srvstat_client"
+    options = ("--meta", "none", "--output-path", client)
     run(generator, "generate", "--path", DOCUMENT, *options, cwd=tmp_path)
 
-    assert len(list(made.glob("models/[a-z]*.py"))) < 20
-    ask(PYTHON, PROGRAMS / "openapi_python_client.py", PYTHONPATH=str(tmp_path))
+    assert len(list(client.glob("models/[a-z]*.py"))) < 20
+    check_program(PYTHON, PROGRAMS / "openapi_python_client.py", PYTHONPATH=str(tmp_path))
 
 
-def test_a_typescript_client_of_openapi_typescript_and_openapi_fetch(
-    tmp_path: Path, ask: Ask
+def test_the_typescript_client_of_openapi_typescript_and_openapi_fetch(
+    tmp_path: Path, check_program: CheckProgram
 ) -> None:
     generator = NODE_MODULES / ".bin" / "openapi-typescript"
-    need("node", generator)
+    require("node", generator)
     (tmp_path / "package.json").write_text('{"type": "module"}')
     run(generator, DOCUMENT, "--output", "schema.d.ts", cwd=tmp_path)
 
-    ask("node", compile_typescript("openapi_typescript.ts", tmp_path, "nodenext"))
+    check_program("node", compile_typescript("openapi_typescript.ts", tmp_path, "nodenext"))
 
 
 @pytest.mark.parametrize("kind", ["typescript-fetch", "typescript-axios"])
-def test_a_typescript_client_of_openapi_generator(kind: str, tmp_path: Path, ask: Ask) -> None:
+def test_the_typescript_clients_of_openapi_generator(
+    kind: str, tmp_path: Path, check_program: CheckProgram
+) -> None:
     generate(kind, tmp_path)
 
-    ask("node", compile_typescript(f"{kind.replace('-', '_')}.ts", tmp_path, "node16"))
+    check_program("node", compile_typescript(f"{kind.replace('-', '_')}.ts", tmp_path, "node16"))
 
 
-def test_a_go_client_of_openapi_generator(tmp_path: Path, ask: Ask) -> None:
-    need("go")
+def test_the_go_client_of_openapi_generator(tmp_path: Path, check_program: CheckProgram) -> None:
+    require("go")
     names = ("--git-host", "example.org", "--git-user-id", "srvstat", "--git-repo-id", "client")
-    made = generate("go", tmp_path, *names)
-    shutil.rmtree(made / "test")  # it needs a module that is not in the standard library
-    (made / "call").mkdir()
-    shutil.copy(PROGRAMS / "main.go", made / "call")
+    client = generate("go", tmp_path, *names)
+    shutil.rmtree(client / "test")  # needs a module outside the standard library
+    (client / "call").mkdir()
+    shutil.copy(PROGRAMS / "main.go", client / "call")
     (tmp_path / "cache").mkdir()
-    alone = {
+    offline = {
         "GOFLAGS": "-mod=mod",
         "GOPROXY": "off",
         "GOTOOLCHAIN": "local",
         "GOCACHE": str(tmp_path / "cache"),
     }
-    run("go", "mod", "edit", "-go=1.18", cwd=made, **alone)
-    run("go", "build", "-o", tmp_path / "ask", "./call", cwd=made, **alone)
+    run("go", "mod", "edit", "-go=1.18", cwd=client, **offline)
+    run("go", "build", "-o", tmp_path / "ask", "./call", cwd=client, **offline)
 
-    ask(tmp_path / "ask")
+    check_program(tmp_path / "ask")

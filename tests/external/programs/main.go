@@ -1,4 +1,4 @@
-// Ask through the client that openapi-generator makes for Go.
+// Call the service through openapi-generator's client for Go.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	}
 	for _, result := range comparison.Data {
 		if result.Uptime.Get() != nil {
-			log.Fatal("an uptime")
+			log.Fatal("uptime is not null")
 		}
 	}
 	_, response, err := api.ServersAPI.GetServer(ctx, "nobody").Execute()
@@ -40,12 +40,12 @@ func main() {
 	if !errors.As(err, &failure) {
 		log.Fatal(err)
 	}
-	refusal := failure.Model().(client.ErrorResponse)
+	body := failure.Model().(client.ErrorResponse)
 	detail := found.Data
 	answers := map[string]any{
 		"server":     []any{detail.Id, detail.Players.Current, detail.IconUrl.Get()},
 		"comparison": comparison,
-		"refused":    []any{response.StatusCode, refusal.Error.Code, refusal.Error.Message},
+		"error":      []any{response.StatusCode, body.Error.Code, body.Error.Message},
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(answers); err != nil {
 		log.Fatal(err)

@@ -1,4 +1,4 @@
-"""Ask through the client that openapi-generator makes for Python."""
+"""Call the service through openapi-generator's client for Python."""
 
 import json
 import sys
@@ -31,6 +31,6 @@ assert all(result.uptime is None for result in comparison.data)
 answers = {
     "server": [detail.id, detail.players.current, detail.icon_url],
     "comparison": comparison.to_dict(),
-    "refused": refused,
+    "error": refused,
 }
 json.dump(answers, sys.stdout)

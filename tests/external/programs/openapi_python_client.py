@@ -1,4 +1,4 @@
-"""Ask through the client that openapi-python-client makes."""
+"""Call the service through the client of openapi-python-client."""
 
 import json
 import sys
@@ -27,13 +27,13 @@ with AuthenticatedClient(
     ]
     comparison = compare_servers.sync(client=client, body=CompareRequest(servers=references))
     assert isinstance(comparison, CompareResponse)
-    refusal = get_server.sync_detailed("nobody", client=client)
-    assert isinstance(refusal.parsed, ErrorResponse)
+    failure = get_server.sync_detailed("nobody", client=client)
+    assert isinstance(failure.parsed, ErrorResponse)
 assert all(result.uptime is None for result in comparison.data)
-error = refusal.parsed.error
+error = failure.parsed.error
 answers = {
     "server": [found.data.id, found.data.players.current, found.data.icon_url],
     "comparison": comparison.to_dict(),
-    "refused": [refusal.status_code, error.code, error.message],
+    "error": [failure.status_code, error.code, error.message],
 }
 json.dump(answers, sys.stdout)

@@ -1,4 +1,4 @@
-// Ask with openapi-fetch, by the types that openapi-typescript makes.
+// Call the service with openapi-fetch and the types of openapi-typescript.
 import createClient from "openapi-fetch";
 import type { components, paths } from "./schema.js";
 
@@ -19,12 +19,12 @@ const compared = await client.POST("/gateway/v1/compare", { body: request });
 const refused = await client.GET(at, { params: { path: { identifier: "nobody" } } });
 if (!found.data || !compared.data || !refused.error) throw new Error("not as expected");
 const uptimes: (number | null)[] = compared.data.data.map((result) => result.uptime);
-if (uptimes.some((uptime) => uptime !== null)) throw new Error("an uptime");
+if (uptimes.some((uptime) => uptime !== null)) throw new Error("uptime is not null");
 const { id, players, iconUrl } = found.data.data;
 const { code, message } = refused.error.error;
 const answers = {
   server: [id, players.current, iconUrl],
   comparison: compared.data,
-  refused: [refused.response.status, code, message],
+  error: [refused.response.status, code, message],
 };
 console.log(JSON.stringify(answers));

@@ -1,4 +1,4 @@
-// Ask through the client that openapi-generator makes for axios.
+// Call the service through openapi-generator's client for axios.
 import axios from "axios";
 import { ComparisonApi, Configuration, ServersApi } from "./client";
 import { type ErrorResponse, type ServerReference } from "./client";
@@ -14,14 +14,14 @@ async function main(url: string, key: string): Promise<void> {
   const comparisons = new ComparisonApi(configuration);
   const comparison = (await comparisons.compareServers({ servers: references })).data;
   const uptimes: (number | null)[] = comparison.data.map((result) => result.uptime);
-  if (uptimes.some((uptime) => uptime !== null)) throw new Error("an uptime");
+  if (uptimes.some((uptime) => uptime !== null)) throw new Error("uptime is not null");
   const refused = await servers.getServer("nobody").catch((error) => error);
   if (!axios.isAxiosError<ErrorResponse>(refused) || !refused.response) throw refused;
   const { code, message } = refused.response.data.error;
   const answers = {
     server: [id, players.current, iconUrl],
     comparison,
-    refused: [refused.response.status, code, message],
+    error: [refused.response.status, code, message],
   };
   console.log(JSON.stringify(answers));
 }

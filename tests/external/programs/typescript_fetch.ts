@@ -1,4 +1,4 @@
-// Ask through the client that openapi-generator makes for fetch.
+// Call the service through openapi-generator's client for fetch.
 import { ComparisonApi, Configuration, ErrorResponseFromJSON, ResponseError } from "./client";
 import { ServersApi, type ServerReference } from "./client";
 
@@ -16,14 +16,14 @@ async function main(url: string, key: string): Promise<void> {
     compareRequest: { servers: references },
   });
   const uptimes: (number | null)[] = comparison.data.map((result) => result.uptime);
-  if (uptimes.some((uptime) => uptime !== null)) throw new Error("an uptime");
+  if (uptimes.some((uptime) => uptime !== null)) throw new Error("uptime is not null");
   const refused = await servers.getServer({ identifier: "nobody" }).catch((error) => error);
   if (!(refused instanceof ResponseError)) throw refused;
   const { code, message } = ErrorResponseFromJSON(await refused.response.json()).error;
   const answers = {
     server: [id, players.current, iconUrl],
     comparison,
-    refused: [refused.response.status, code, message],
+    error: [refused.response.status, code, message],
   };
   console.log(JSON.stringify(answers));
 }
