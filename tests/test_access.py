@@ -242,7 +242,7 @@ def test_an_omitted_range_is_checked_as_the_default() -> None:
         (PLANS + "[plans.starter]\n", ", line 10: not TOML at column 15: Cannot declare ('plans', 'starter') twice"),  # noqa: E501 - a message is one line
         ("\ufeff\ufeff" + PLANS, ", line 1: not TOML at column 1: Invalid statement"),
         (f"[plans.a]\nranges = {'[' * 100_000}", ", line 1: nested too deeply"),
-        (f"x = {'9' * 5_000}", ", line 1: not TOML: a number of too many digits"),
+        (f"x = {'9' * 5_000}", ", line 1: not TOML: a number has too many digits"),
         (b"[plans.a]\n# \xff\n", ", line 2: not UTF-8"),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -33,6 +33,7 @@ from srvstat.contract.models import (
 )
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import CompareRequest, ServerReference
+from srvstat.files.errors import convert_errors
 from srvstat.files.toml_lines import TomlError, find_line, read_toml
 
 Operation = Literal["get-server", "compare-servers"]
@@ -231,17 +232,10 @@ def _open_regular_file(path: str, flags: int, error_class: type[SrvstatError]) -
         os.close(descriptor)
 
 
-@contextmanager
-def _convert_errors(path: str, error_class: type[SrvstatError]) -> Iterator[None]:
-    """Convert OS errors to ours, with the path."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise SourceError(f"{path}: no such file; {_CREATE_ONE}") from None
-    except OSError as error:
-        raise error_class(f"{path}: {error.strerror or 'cannot be used'}") from None
-    except ValueError:  # a NUL in the path
-        raise SourceError(f"{path}: not a file name") from None
+def _convert_errors(path: str, error_class: type[SrvstatError]) -> AbstractContextManager[None]:
+    return convert_errors(
+        path, error_class, unknown="cannot be used", name_class=SourceError, remedy=_CREATE_ONE
+    )
 
 
 def _read_content(path: str, descriptor: int) -> bytes:

@@ -234,8 +234,8 @@ def test_a_file_system_without_hard_links_needs_overwrite(
         publish("out.db", overwrite=False)
 
     assert refused.value.reason == (
-        "out.db: this file system has no hard links, by which a new file never replaces another;"
-        " --overwrite needs none"
+        "out.db: this file system has no hard links, which protect an existing file;"
+        " --overwrite works without them"
     )
     assert read_directory(here) == before
 

@@ -6,7 +6,8 @@ from contextlib import closing
 from srvstat import demo as fleet
 from srvstat.cli.output import report
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
-from srvstat.files.atomic_write import atomic_write, convert_write_errors
+from srvstat.files.atomic_write import atomic_write
+from srvstat.files.errors import convert_errors, convert_write_errors
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.write.build import build
 from srvstat.sources.source import Source
@@ -58,12 +59,9 @@ def _stands(path: str, content: bytes) -> bool:
     """
     if not os.path.lexists(path):
         return False
-    try:
-        with open(path, "rb") as file:
-            found = file.read(len(content))
-            has_more = bool(file.read(1)) and not path.endswith(".toml")
-    except OSError as error:
-        raise OutputError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    with convert_errors(path, OutputError), open(path, "rb") as file:
+        found = file.read(len(content))
+        has_more = bool(file.read(1)) and not path.endswith(".toml")
     if found != content or has_more:
         raise _foreign(path)
     return True

@@ -14,6 +14,7 @@ from srvstat.contract.errors import SnapshotError, SrvstatError, UsageError
 from srvstat.contract.instants import YEAR_2001, InstantError, parse_instant
 from srvstat.contract.ranges import DEFAULT_RANGE, Range
 from srvstat.contract.requests import NAMESPACES, Namespace
+from srvstat.files.errors import convert_errors
 from srvstat.render.text import instant_text
 from srvstat.snapshot.read.reader import open_file
 
@@ -158,15 +159,14 @@ def snapshot_path(given: str | None) -> str:
         return given
     if path := os.environ.get(SNAPSHOT_VARIABLE):
         return path
-    try:
-        os.lstat(SNAPSHOT_DEFAULT)
-    except FileNotFoundError:
-        raise SnapshotError(
-            f"no snapshot: give --snapshot PATH, set {SNAPSHOT_VARIABLE}, or have"
-            f" {SNAPSHOT_DEFAULT} in the current directory"
-        ) from None
-    except OSError as error:
-        raise SnapshotError(f"{SNAPSHOT_DEFAULT}: {error.strerror or 'cannot be read'}") from None
+    with convert_errors(SNAPSHOT_DEFAULT, SnapshotError):
+        try:
+            os.lstat(SNAPSHOT_DEFAULT)
+        except FileNotFoundError:
+            raise SnapshotError(
+                f"no snapshot: give --snapshot PATH, set {SNAPSHOT_VARIABLE}, or have"
+                f" {SNAPSHOT_DEFAULT} in the current directory"
+            ) from None
     return SNAPSHOT_DEFAULT
 
 

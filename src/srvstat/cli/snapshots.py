@@ -256,7 +256,7 @@ def _limit_of(text: str | None) -> "RejectLimit | None":
     from srvstat.snapshot.write.rules import RejectLimit
 
     try:
-        return None if text is None else RejectLimit.of(text)
+        return None if text is None else RejectLimit.parse(text)
     except ValueError as error:
         raise UsageError(f"--max-rejected: {error}") from None
 

@@ -1,4 +1,4 @@
-"""Drafts: files beside their target, each filled by one build and locked while that build lives."""
+"""Create drafts: files next to their target, locked while the build that fills them runs."""
 
 import errno
 import fcntl
@@ -10,15 +10,14 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 _NAME_CHARACTERS = 50
-"""How much of its target's name a draft bears: 200 bytes at most, so that it has room for more."""
-
+"""Characters of the target's name in the draft's: at most 200 bytes, which leaves room for more."""
 
 _MAX_TRIES = 100
-"""How many drafts in a row another build may sweep before they are locked."""
+"""Attempts to create a draft that other builds keep sweeping before it is locked."""
 
 
 class Draft(NamedTuple):
-    """A file to fill, and a descriptor of it that holds its lock."""
+    """A file to fill, and the descriptor that holds its lock."""
 
     path: str
     descriptor: int
@@ -26,44 +25,44 @@ class Draft(NamedTuple):
 
 @contextmanager
 def create_draft(target: str, mode: int = 0o666) -> Iterator[Draft]:
-    """Hand out an empty file beside a target. When the block ends, nothing has its name any more.
+    """Create an empty file next to a target; its name is removed when the block ends.
 
-    Its mode is `mode` without what the umask forbids.
+    The umask applies to `mode`.
 
     Raises OSError.
     """
     for _ in range(_MAX_TRIES):
-        path = f"{_beginning(target)}{secrets.token_hex(8)}.tmp"
+        path = f"{_build_prefix(target)}{secrets.token_hex(8)}.tmp"
         descriptor = None
         try:
-            # O_EXCL never follows what someone else put there.
+            # O_EXCL never follows an existing link.
             flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
             descriptor = os.open(path, flags, mode)
             if _is_ours(path, descriptor):
                 yield Draft(path, descriptor)
                 return
         finally:
-            # The name is of 64 random bits, so what has it now is this draft or nothing.
+            # The name has 64 random bits, so it can only be this draft.
             with suppress(OSError):
                 os.unlink(path)
             if descriptor is not None:  # pragma: no branch - it is None after a signal
-                close(descriptor)
-    raise OSError(errno.ENOLCK, "no file can be locked beside it")  # pragma: no cover - an odd one
+                close_descriptor(descriptor)
+    raise OSError(errno.ENOLCK, "no draft can be locked")  # pragma: no cover - needs rare timing
 
 
-def close(descriptor: int) -> None:
-    """Close a descriptor. What could not be written, flushing it has told."""
+def close_descriptor(descriptor: int) -> None:
+    """Close a descriptor and ignore errors: flushing has reported failed writes."""
     with suppress(OSError):
         os.close(descriptor)
 
 
 def sweep_drafts(target: str) -> None:
-    """Remove the drafts of builds that were killed: those that nobody has locked.
+    """Remove the unlocked drafts of a target, which killed builds left behind.
 
-    Nothing that goes wrong here stops a build; what can't be removed stays.
+    Errors are ignored: a draft that can't be removed stays.
     """
-    directory, beginning = os.path.split(_beginning(target))
-    draft = re.compile(f"{re.escape(beginning)}[0-9a-f]{{16}}\\.tmp")
+    directory, prefix = os.path.split(_build_prefix(target))
+    draft = re.compile(f"{re.escape(prefix)}[0-9a-f]{{16}}\\.tmp")
     with suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             if draft.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
@@ -71,20 +70,20 @@ def sweep_drafts(target: str) -> None:
                     _remove_unlocked(entry.path)
 
 
-def _beginning(target: str) -> str:
-    """Return what the drafts of a target, and unless it is long of no other, begin with."""
+def _build_prefix(target: str) -> str:
+    """Return the prefix of a target's drafts; only targets with long names may share one."""
     directory, name = os.path.split(target)
     return os.path.join(directory, f".{name[:_NAME_CHARACTERS]}.srvstat-")
 
 
 def _is_ours(path: str, descriptor: int) -> bool:
-    """Lock a draft, and say whether it is still there: another build may just have swept it."""
+    """Lock a draft, and check that no other build has swept it meanwhile."""
     try:
         _lock(descriptor)
     except BlockingIOError:
         return False
     except OSError:
-        # A file system without locks, where nothing is ever swept.
+        # Drafts are never swept on a file system without locks.
         return True
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
@@ -92,7 +91,7 @@ def _is_ours(path: str, descriptor: int) -> bool:
 
 
 def _remove_unlocked(path: str) -> None:
-    # For writing, without which NFS locks nothing.
+    # NFS locks only files that are open for writing.
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _lock(descriptor)
@@ -102,5 +101,5 @@ def _remove_unlocked(path: str) -> None:
 
 
 def _lock(descriptor: int) -> None:
-    """Lock a file until its descriptor is closed, by the system too when the process is killed."""
+    """Lock a file until its descriptor is closed, also by the end of the process."""
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

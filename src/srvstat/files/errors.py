@@ -1,9 +1,9 @@
 """Convert errors of the operating system to ours, with the file's name in the message."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
-from srvstat.contract.errors import SrvstatError
+from srvstat.contract.errors import OutputError, SrvstatError, UsageError
 
 
 @contextmanager
@@ -17,7 +17,7 @@ def convert_errors(
 ) -> Iterator[None]:
     """Raise an error of `error_class` for an OSError in the block.
 
-    The message is the title of the file and the reason that the system gives, or `unknown` when it
+    The message is the title of the file and the reason that the system gives, or `unknown` if it
     gives none. A name that no file can have raises an error of `name_class`, which defaults to
     `error_class`. So does a missing file if there is a `remedy` to name.
     """
@@ -30,3 +30,8 @@ def convert_errors(
         raise error_class(f"{title}: {error.strerror or unknown}") from None
     except ValueError:  # a NUL in the path
         raise name_class(f"{title}: not a file name") from None
+
+
+def convert_write_errors(path: str) -> AbstractContextManager[None]:
+    """Raise OutputError for an OSError in the block, UsageError for a name no file can have."""
+    return convert_errors(path, OutputError, unknown="cannot be written", name_class=UsageError)

@@ -1,4 +1,4 @@
-"""Read TOML, and tell on which line a value stands, which Python's own reader does not."""
+"""Read TOML and find the line of a value, which Python's own reader does not report."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ from typing import Any
 
 from srvstat.contract.models import Location
 
-# Strings and comments are skipped whole, whatever brackets and line ends they hold.
+# Strings and comments are single tokens: brackets and line ends in them have no meaning.
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}'
     r"|'''.*?'{3,5}"
@@ -25,7 +25,7 @@ _SYNTAX_ERROR = re.compile(
 
 
 class TomlError(ValueError):
-    """A text is not the TOML that it should be: the message says why, `line` where, from 1."""
+    """A text is not valid TOML; `line` is the line of the error, from 1."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -43,8 +43,8 @@ def read_toml(text: str) -> dict[str, Any]:
         raise TomlError(1, "nested too deeply") from None
     except ValueError as error:
         found = _SYNTAX_ERROR.fullmatch(str(error))
-    if found is None:  # Python's limit on the digits it converts has no place
-        raise TomlError(1, "not TOML: a number of too many digits")
+    if found is None:  # Python's limit on digits reports no place
+        raise TomlError(1, "not TOML: a number has too many digits")
     if found["line"] is None:
         raise TomlError(text.count("\n") + 1, f"not TOML at its end: {found['finding']}")
     finding = f"not TOML at column {found['column']}: {found['finding']}"
@@ -52,20 +52,20 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def find_line(text: str, location: Location) -> int:
-    """Return the line on which the statement begins that gives a value, or as much of it as is.
+    """Return the line, from 1, on which the statement of a value begins.
 
-    `location` has the names and positions that lead to the value. Of one that is not there, the
-    line is that of the table which lacks it. The text must be TOML. Lines count from 1.
+    `location` is the path of names and positions to the value. For a missing value, returns the
+    line of the table that lacks it. The text must be valid TOML.
     """
     line, steps = 1, 0
     table: Location = ()
-    last_of: dict[Location, int] = {}
-    for first_line, statement in _statements(text.replace("\r\n", "\n")):
+    last_positions: dict[Location, int] = {}
+    for first_line, statement in _split_statements(text.replace("\r\n", "\n")):
         if statement.lstrip().startswith("["):
-            table = _table(tomllib.loads(statement), last_of)
-            reached = _common(table, location)
+            table = _locate_table(tomllib.loads(statement), last_positions)
+            reached = _count_common_steps(table, location)
         elif table == location[: len(table)]:
-            reached = len(table) + _reached(statement, location[len(table) :])
+            reached = len(table) + _count_steps(statement, location[len(table) :])
         else:
             continue
         if reached > steps:
@@ -73,13 +73,13 @@ def find_line(text: str, location: Location) -> int:
     return line
 
 
-def _common(one: Location, other: Location) -> int:
-    """Return with how many equal steps two locations begin."""
+def _count_common_steps(one: Location, other: Location) -> int:
+    """Return the length of the common prefix of two locations."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each header and each key with its value, and the line on which it begins."""
+def _split_statements(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each header and each key with its value, preceded by the line on which it begins."""
     line, start, depth = 1, 0, 0
     for token in _TOKEN.finditer(f"{text}\n"):
         if token[0] in "[{":
@@ -93,22 +93,25 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
             start = token.end()
 
 
-def _table(header: Any, last_of: dict[Location, int]) -> Location:
-    """Return which table a header begins; `last_of` counts the tables of each array so far."""
+def _locate_table(header: Any, last_positions: dict[Location, int]) -> Location:
+    """Return the location of a header's table.
+
+    `last_positions` has the position of the last table of each array so far, and is updated.
+    """
     table: Location = ()
     while header:
         if isinstance(header, list):
-            last_of[table] = last_of.get(table, -1) + 1
-            return (*table, last_of[table])
+            last_positions[table] = last_positions.get(table, -1) + 1
+            return (*table, last_positions[table])
         ((name, header),) = header.items()
         table = (*table, name)
-        if table in last_of and not isinstance(header, list):
-            table = (*table, last_of[table])
+        if table in last_positions and not isinstance(header, list):
+            table = (*table, last_positions[table])
     return table
 
 
-def _reached(statement: str, location: Location) -> int:
-    """Return how many steps of a location the value of a statement has."""
+def _count_steps(statement: str, location: Location) -> int:
+    """Return the number of steps of a location that exist in the value of a statement."""
     value: Any = tomllib.loads(statement)
     for steps, step in enumerate(location):
         try:

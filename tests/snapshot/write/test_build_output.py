@@ -261,5 +261,5 @@ def test_standard_output_is_refused_for_a_snapshot_and_its_rejects(
     ran = cli("snapshot", "build", *stream, *WEEK[3:])
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert ran.stderr == "error: OUTPUT and --rejects: - is not a file; name one\n"
+    assert ran.stderr == "error: OUTPUT and --rejects: - is not a file; name a file\n"
     assert read_directory(here) == before

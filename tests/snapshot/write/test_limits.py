@@ -25,7 +25,7 @@ def test_a_day_takes_a_million_observations_of_a_server_and_no_more(here: Path, 
     assert ran.exit_code == 6
     assert ran.stderr == (
         "error: server a has 1,000,001 observations on 2026-03-01;"
-        " a snapshot takes up to 1,000,000 a day\n"
+        " a snapshot holds up to 1,000,000 per day\n"
     )
     assert not (here / "out.db").exists()
 
@@ -84,7 +84,8 @@ def test_a_server_may_be_observed_on_a_hundred_thousand_days(here: Path, cli: Cl
 
     assert ran.exit_code == 6
     assert ran.stderr == (
-        "error: server a was observed on more than 100,000 days, the most that a snapshot takes\n"
+        "error: server a was observed on more than 100,000 days, the most that a snapshot holds"
+        " per server\n"
     )
     assert not (here / "out.db").exists()
 

@@ -1,9 +1,9 @@
-"""Build a snapshot from sources: read, judge, store, derive, read back, publish."""
+"""Build a snapshot: read and validate sources, store and derive rows, read the file back."""
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from urllib.parse import quote
 
@@ -12,7 +12,8 @@ import sqlite_utils
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, SourceError, UsageError
 from srvstat.documents.views import BuildSummary
-from srvstat.files.atomic_write import atomic_write, convert_write_errors, is_stream, open_stream
+from srvstat.files.atomic_write import atomic_write
+from srvstat.files.errors import convert_write_errors
 from srvstat.files.reading import STDIN
 from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.format.digest import bucket_digests, build_directory, seal
@@ -22,22 +23,16 @@ from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
 from srvstat.snapshot.read.verify import check_draft
 from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.rejects import Rejects
-from srvstat.snapshot.write.rules import (
-    RejectLimit,
-    RowsRejectedError,
-    Rules,
-    check_rows,
-    check_servers,
-)
+from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects
+from srvstat.snapshot.write.rules import RejectLimit, Rules, check_rows, check_servers
 from srvstat.snapshot.write.store import Stored, store
 from srvstat.sources import servers
 from srvstat.sources.servers import ServerRecord
 from srvstat.sources.source import Source, check_stdin_once
 
-# The draft is thrown away on any error and flushed before it gets its name, so SQLite need neither
-# journal nor flush. Rows of `days` take a few kilobytes each; on larger pages they leave less of
-# the space unused.
-_BUILDING = """
+# The draft is deleted on any error and flushed before it gets its name, so SQLite needs neither a
+# journal nor flushes. Rows of `days` take a few kilobytes each; larger pages waste less space.
+_SETTINGS = """
     PRAGMA page_size = 16384;
     PRAGMA journal_mode = OFF;
     PRAGMA synchronous = OFF;
@@ -58,45 +53,32 @@ def build(  # noqa: PLR0913 - each is an option of the command
     overwrite: bool = False,
     progress: Progress = lambda _step, _bytes, _rows: None,
 ) -> BuildSummary:
-    """Build the snapshot of some sources at a path, and return what became of them.
+    """Build a snapshot at a path, and return a summary of its sources.
 
-    `as_of`, in Unix milliseconds, defaults to the latest observation kept. `rejects` names a file
-    for the rows that are no observation; `strict` refuses the source of the first one instead, and
-    `max_rejected` refuses to build when there are more. Without `allow_empty` a snapshot has at
-    least one server and one observation. Nothing is replaced before the new file is complete and
-    has been read back.
+    `as_of`, in Unix milliseconds, defaults to the latest observation kept. `rejects` is the path of
+    a file for malformed and conflicting rows. `strict` refuses the source of the first such row
+    instead; `max_rejected` limits the malformed ones. Without `allow_empty` a snapshot needs at
+    least one server and one observation. An existing file is replaced only after the new one is
+    complete and was read back.
 
     Raises SourceError, UsageError, OutputError.
     """
     _check_names(output, rejects, [servers_source, *observation_sources])
     rules = Rules(strict, max_rejected, allow_empty)
-    refusal: SourceError
-    # What is entered last is published first: the snapshot, and then what it rejected.
-    with _rejects(rejects) as write_reject:
-        try:
-            with atomic_write(output, overwrite=overwrite) as draft:
-                warnings: list[str] = []
-                records = servers.read(servers_source, warnings.append)
-                check_servers(servers_source, records, rules)
-                with _storing(output), closing(_connect(draft)) as connection:
-                    intake = Intake(connection, records, observation_sources, as_of)
-                    intake.warnings.extend(warnings)
-                    summary = _fill(
-                        connection,
-                        intake,
-                        records,
-                        rules,
-                        write_reject=write_reject,
-                        progress=progress,
-                    )
-                check_draft(output, draft, summary.kept)
-                _check_journal(output)
-        except RowsRejectedError as error:
-            refusal = error
-        else:
-            return summary
-    # Here the rejects are in their file, which shows what is wrong with the rows.
-    raise refusal
+    # The snapshot gets its name first, then the rejects.
+    with open_rejects(rejects) as rejects_file, atomic_write(output, overwrite=overwrite) as draft:
+        warnings: list[str] = []
+        records = servers.read(servers_source, warnings.append)
+        check_servers(servers_source, records, rules)
+        with _convert_sqlite_errors(output), closing(_connect(draft)) as connection:
+            intake = Intake(connection, records, observation_sources, as_of)
+            intake.warnings.extend(warnings)
+            summary = _fill(
+                connection, intake, records, rules, rejects_file=rejects_file, progress=progress
+            )
+        check_draft(output, draft, summary.kept)
+        _check_journal(output)
+    return summary
 
 
 def _fill(  # noqa: PLR0913 - each is a part of the build
@@ -105,22 +87,26 @@ def _fill(  # noqa: PLR0913 - each is a part of the build
     records: Sequence[ServerRecord],
     rules: Rules,
     *,
-    write_reject: Callable[[bytes | None], None],
+    rejects_file: RejectsFile,
     progress: Progress,
 ) -> BuildSummary:
     """Fill a new database file from the sources."""
-    connection.executescript(_BUILDING)
+    connection.executescript(_SETTINGS)
     database = sqlite_utils.Database(connection, execute_plugins=False)
     database.executescript(schema())
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
     with database.atomic():
-        unread = _read(intake, progress, strict=rules.strict)
+        try:
+            intake.read(progress, strict=rules.strict)
+        except SourceError:
+            if rules.strict:
+                # Storing finds conflicts; one in an earlier row is the first error.
+                store(connection, intake, progress)
+                _write_rejects(intake.rejects, rejects_file, strict=True)
+            raise
         stored = store(connection, intake, progress)
-        first_reject = _report(intake.rejects, write_reject, strict=rules.strict)
-        write_reject(None)
-        if unread:
-            raise unread
+        first_reject = _write_rejects(intake.rejects, rejects_file, strict=rules.strict)
         as_of = check_rows(intake, stored, rules, first_reject)
         rows = sorted(
             _build_server_row(record, intake.keys[record.id], stored, as_of)
@@ -133,27 +119,16 @@ def _fill(  # noqa: PLR0913 - each is a part of the build
 
 
 def _connect(draft: str) -> sqlite3.Connection:
-    # The draft is locked as a whole. SQLite's own locks would wait for that one on macOS and NFS.
+    # The draft itself is locked, and SQLite's locks would wait for that lock on macOS and NFS.
     uri = f"file:{quote(os.fsencode(draft), safe='/')}?mode=rw&nolock=1"
     return sqlite3.connect(uri, uri=True)
 
 
-def _read(intake: Intake, progress: Progress, *, strict: bool) -> SourceError | None:
-    """Read all sources, and return what refused one where `strict` may have to name an earlier row.
+def _write_rejects(rejects: Rejects, file: RejectsFile, *, strict: bool) -> str | None:
+    """Write the rejects, and return the place and reason of the first one.
 
-    Conflicts are found once all that was read is in order.
+    `strict` raises SourceError for the first one instead.
     """
-    try:
-        intake.read(progress, strict=strict)
-    except SourceError as error:
-        if not strict:
-            raise
-        return error
-    return None
-
-
-def _report(rejects: Rejects, write: Callable[[bytes | None], None], *, strict: bool) -> str | None:
-    """Write the rejects and return where and why the first one is; `strict` refuses it instead."""
     first = None
     for reject in rejects:
         if strict:
@@ -166,14 +141,15 @@ def _report(rejects: Rejects, write: Callable[[bytes | None], None], *, strict: 
             "reason": reject.reason,
             "text": reject.text,
         }
-        write(wire.encode(fields) + b"\n")
+        file.write(wire.encode(fields) + b"\n")
+    file.flush()
     return first
 
 
 def _summarize(
     intake: Intake, stored: Stored, rows: Sequence[ServerRow], as_of: int, first_reject: str | None
 ) -> BuildSummary:
-    """Count what became of the sources."""
+    """Return the counts of rows and servers."""
     first, last = find_observed_span(stored.derived.values())
     return BuildSummary(
         read=intake.rows,
@@ -199,15 +175,15 @@ def _store_servers(
     rows: Sequence[ServerRow],
     summary: BuildSummary,
 ) -> None:
-    """Store the servers, their directory, and the file's own row."""
+    """Store the servers, their directory, and the row of the file."""
     directory = build_directory(rows)
-    own = FileRow(
+    file_row = FileRow(
         as_of=summary.as_of,
         server_count=summary.servers,
         observation_count=summary.kept,
         first_observed_at=summary.first_observed_at,
         last_observed_at=summary.last_observed_at,
-        sources=_json([source.stored_name for source in sources]),
+        sources=_encode_texts([source.stored_name for source in sources]),
         repeated=summary.repeated,
         conflicting=summary.conflicting,
         rejected=summary.rejected,
@@ -219,11 +195,11 @@ def _store_servers(
     database.table("directory").insert_all(
         {"bucket": bucket, "entries": entries} for bucket, entries in directory
     )
-    database.table("snapshot").insert(seal(own)._asdict())
+    database.table("snapshot").insert(seal(file_row)._asdict())
 
 
 def _build_server_row(record: ServerRecord, key: int, stored: Stored, as_of: int) -> ServerRow:
-    """Return a row of `servers`, with what the record leaves open taken from its observations."""
+    """Return a row of `servers`; missing fields of the record come from its observations."""
     derived = stored.derived[key]
     fields = asdict(record)
     del fields["publishable"]
@@ -234,8 +210,8 @@ def _build_server_row(record: ServerRecord, key: int, stored: Stored, as_of: int
     }
     fields |= {name: value for name, value in defaults.items() if fields[name] is None}
     fields |= {
-        "tags": _json(record.tags),
-        "flags": _json(record.flags),
+        "tags": _encode_texts(record.tags),
+        "flags": _encode_texts(record.flags),
         "offline": int(record.offline),
     }
     return ServerRow(
@@ -246,36 +222,34 @@ def _build_server_row(record: ServerRecord, key: int, stored: Stored, as_of: int
     )
 
 
-def _json(values: Sequence[str]) -> str:
+def _encode_texts(values: Sequence[str]) -> str:
     return wire.encode(values).decode("utf-8")
 
 
 def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) -> None:
-    """Refuse to write over what is read, and to write two things to one name."""
+    """Refuse an output that is a source or the other output."""
     read = set(map(_locate, sources))
     check_stdin_once(source.name for source in sources)
     for what, path in (("OUTPUT", output), ("--rejects", rejects)):
         if path == "":
-            raise UsageError(f"{what}: the name is empty; name a file to write")
+            raise UsageError(f"{what}: the name is empty; name a file")
         if path and path.endswith(os.sep):
-            raise UsageError(f"{what} {path}: the name of a directory; name a file to write")
+            raise UsageError(f"{what} {path}: names a directory; name a file")
     if STDIN in (output, rejects):
-        raise UsageError("OUTPUT and --rejects: - is not a file; name one")
+        raise UsageError("OUTPUT and --rejects: - is not a file; name a file")
     written = []
     for path in filter(None, (output, rejects)):
         with convert_write_errors(path):
             written.append(os.path.realpath(path))
         if written[-1] in read:
-            raise UsageError(f"{path}: is a source of this build, and would be replaced")
+            raise UsageError(f"{path}: is a source of this build; name another file")
     if len(set(written)) < len(written):
-        raise UsageError(
-            f"{rejects}: is the snapshot to build, and the rejects need their own file"
-        )
+        raise UsageError(f"{rejects}: is the snapshot to build; name another file for the rejects")
     _check_journal(output)
 
 
 def _locate(source: Source) -> str | None:
-    """Return where a source lies; None for standard input and what opening it will refuse."""
+    """Return the real path of a source; None for standard input and for names that can't open."""
     if source.name == STDIN:
         return None
     try:
@@ -285,7 +259,7 @@ def _locate(source: Source) -> str | None:
 
 
 def _check_journal(output: str) -> None:
-    """Refuse to put a snapshot beside a journal, which would make it unreadable."""
+    """Refuse an output with a journal, which would make the snapshot unreadable."""
     with convert_write_errors(output):
         journal = find_journal(output)
     if journal:
@@ -296,41 +270,7 @@ def _check_journal(output: str) -> None:
 
 
 @contextmanager
-def _rejects(path: str | None) -> Iterator[Callable[[bytes | None], None]]:
-    """Hand out what writes a line of the rejects, and None for their end.
-
-    Without a path they are not kept. A file is replaced, and a stream is written to. After the end
-    nothing of them waits to be written any more, so that a full disk is noticed before the snapshot
-    has its name.
-    """
-    if path is None:
-        yield lambda _line: None
-        return
-    if is_stream(path):
-        with open_stream(path) as write_line:
-            yield write_line
-        return
-    with atomic_write(path, overwrite=True) as draft:
-        with convert_write_errors(path):
-            file = open(draft, "wb")  # noqa: SIM115 - closed below, where an error has its name
-
-        def write(line: bytes | None) -> None:
-            with convert_write_errors(path):
-                if line is None:
-                    file.close()
-                else:
-                    file.write(line)
-
-        try:
-            yield write
-        finally:
-            # Closed before, or no longer wanted.
-            with suppress(OSError):
-                file.close()
-
-
-@contextmanager
-def _storing(output: str) -> Iterator[None]:
+def _convert_sqlite_errors(output: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:

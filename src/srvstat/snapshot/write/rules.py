@@ -1,4 +1,4 @@
-"""What a build refuses although its sources can be read."""
+"""Refuse a build whose sources are readable but whose result is not wanted."""
 
 import re
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ _LIMIT = re.compile(
 
 
 class RejectLimit(NamedTuple):
-    """How many of the rows read may be malformed: a number of them, or a share."""
+    """The most malformed rows that a build accepts, as a number or a share of all rows."""
 
     text: str
     rows: int | None
     share: Fraction
 
     @classmethod
-    def of(cls, text: str) -> Self:
-        """Read a limit such as `5` or `2.5%`.
+    def parse(cls, text: str) -> Self:
+        """Parse a limit such as `5` or `2.5%`.
 
         Raises ValueError.
         """
@@ -42,13 +42,13 @@ class RejectLimit(NamedTuple):
         return cls(text, None, share)
 
     def is_exceeded(self, rejected: int, read: int) -> bool:
-        """Say whether too many of the rows read were rejected."""
+        """Check whether too many of the rows were rejected."""
         return rejected > (self.share * read if self.rows is None else self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the options of a build refuse and allow."""
+    """The options of a build that refuse or allow its result."""
 
     strict: bool
     max_rejected: RejectLimit | None
@@ -56,14 +56,11 @@ class Rules:
 
 
 class RowsRejectedError(SourceError):
-    """All rows were read, and what became of them is refused."""
+    """All rows were read, and too few of them are usable."""
 
 
 def check_servers(source: Source, records: Sequence[ServerRecord], rules: Rules) -> None:
-    """Refuse a servers file of which every request would be answered with SERVER_NOT_FOUND.
-
-    Raises SourceError.
-    """
+    """Raise SourceError if no server is publishable, unless empty snapshots are allowed."""
     if rules.allow_empty or any(record.publishable for record in records):
         return
     what = "no publishable server" if records else "no server records"
@@ -74,9 +71,9 @@ def check_servers(source: Source, records: Sequence[ServerRecord], rules: Rules)
 
 
 def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str | None) -> int:
-    """Return the as_of of the snapshot, unless what became of the rows is refused.
+    """Return the as_of of the snapshot.
 
-    Raises RowsRefusedError.
+    Raises RowsRejectedError if too many rows were rejected or no observation was kept.
     """
     rejected, limit = intake.rejects.malformed, rules.max_rejected
     first = f"; first of the rejects: {first_reject}" if rejected else ""

@@ -1,4 +1,4 @@
-"""Store what was staged: the observations, and the rows that are derived from them."""
+"""Store the staged observations and the rows derived from them."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -15,23 +15,22 @@ from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.staging import Series
 
 MAX_OBSERVATIONS_PER_DAY = 1_000_000
-"""So that no row of `days` is longer than what a reader takes."""
+"""Keeps each row of `days` below the size that readers accept."""
 
 MAX_DAYS = 100_000
-"""Of one server, for the same of its calendar."""
+"""Days per server; keeps each calendar below that size too."""
 
 _ROWS_PER_STATEMENT = 100
-"""One statement for many rows takes half the time of as many statements."""
+"""Inserting many rows with one statement takes half the time of single inserts."""
 
 _ROWS_PER_REPORT = 10_000
-"""Servers can be many and small, and drawing takes longer than storing one."""
+"""Reporting the progress of each small server would take longer than storing it."""
 
 
 class Stored(NamedTuple):
-    """What became of the observations staged.
+    """The stored observations: the derived columns and the last players by the keys of servers.
 
-    By the keys of the servers: what each row of `servers` says of its observations, and the players
-    of the last one, where there is one.
+    Servers without observations have no last players.
     """
 
     derived: Mapping[int, DerivedColumns]
@@ -41,13 +40,13 @@ class Stored(NamedTuple):
 
 
 def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) -> Stored:
-    """Store all that is staged, in the order of the tables' keys.
+    """Store all staged observations, in the order of the tables' keys.
 
-    Raises SourceError for a server with more observations in a day than a snapshot takes.
+    Raises SourceError for a server with too many observations on a day, or on too many days.
     """
     derived: dict[int, DerivedColumns] = {}
     last_players: dict[int, int] = {}
-    kept = repeated = told = 0
+    kept = repeated = reported = 0
     for server_id, key in intake.keys.items():
         series = intake.staging.take_series(key)
         for place, instant, players, kept_players in series.repeats:
@@ -61,9 +60,9 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
             last_players[key] = series.players[-1]
             kept += len(series.instants)
         derived[key] = _derive(connection, server_id, key, series)
-        if kept - told >= _ROWS_PER_REPORT:
-            progress("storing", 0, kept - told)
-            told = kept
+        if kept - reported >= _ROWS_PER_REPORT:
+            progress("storing", 0, kept - reported)
+            reported = kept
     return Stored(derived, last_players, kept, repeated)
 
 
@@ -85,7 +84,7 @@ def _insert_observations(connection: sqlite3.Connection, key: int, series: Serie
 def _derive(
     connection: sqlite3.Connection, server_id: str, key: int, series: Series
 ) -> DerivedColumns:
-    """Store all that is derived from the observations of a server."""
+    """Store the rows derived from a server's observations, and return its derived columns."""
     days = 0
 
     def insert(table: str, row: tuple[Value, ...]) -> None:
@@ -104,11 +103,11 @@ def _check_day(server_id: str, day: Day, days_before: int) -> None:
         number = day.server_day % DAYS_PER_SERVER
         raise SourceError(
             f"server {server_id} has {day.observation_count:,} observations on"
-            f" {format_instant(number * DAY_MS)[:10]}; a snapshot takes up to"
-            f" {MAX_OBSERVATIONS_PER_DAY:,} a day"
+            f" {format_instant(number * DAY_MS)[:10]}; a snapshot holds up to"
+            f" {MAX_OBSERVATIONS_PER_DAY:,} per day"
         )
     if days_before == MAX_DAYS:
         raise SourceError(
             f"server {server_id} was observed on more than {MAX_DAYS:,} days, the most that a"
-            " snapshot takes"
+            " snapshot holds per server"
         )
