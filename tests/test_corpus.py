@@ -1,4 +1,4 @@
-"""Every input that the fuzzer ever broke a promise with, and what it starts from, for ever."""
+"""Run the corpus: the seeds of the fuzzer and all inputs that once failed."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ CORPUS = Path(__file__).parent / "corpus"
 @pytest.mark.parametrize(
     "path", sorted(CORPUS.glob("*/*")), ids=lambda path: f"{path.parent.name}-{path.name}"
 )
-def test_an_input_of_the_corpus_breaks_no_promise(path: Path) -> None:
+def test_no_input_of_the_corpus_fails(path: Path) -> None:
     HARNESSES[path.parent.name](path.read_bytes())
 
 
@@ -21,6 +21,6 @@ def test_every_harness_has_a_corpus() -> None:
     assert {path.name for path in CORPUS.iterdir()} == set(HARNESSES)
 
 
-def test_the_snapshot_that_is_damaged_and_forged_answers_when_it_is_not() -> None:
+def test_the_undamaged_snapshot_of_the_corpus_answers() -> None:
     assert REFUSED not in read_right_answers()
     assert read_right_answers().count(NOT_FOUND) == 1

@@ -1,4 +1,4 @@
-"""The documentation says what is true: it is generated, run, and complete."""
+"""Check that the documentation is generated, that its examples run and that it is complete."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ from srvstat.contract.ranges import DAYS
 MARKDOWN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
-def test_generated_files_are_what_the_code_says() -> None:
+def test_generated_files_are_up_to_date() -> None:
     for path, content in generate.list_generated():
         assert path.read_bytes() == content, f"{path.name} has drifted: make docs"
 
@@ -28,7 +28,7 @@ def test_generated_files_are_what_the_code_says() -> None:
     not all(map(shutil.which, generate.TOOLS)), reason=f"needs {' and '.join(generate.TOOLS)}"
 )
 @pytest.mark.parametrize("path", generate.WITH_EXAMPLES, ids=lambda path: path.stem)
-def test_the_examples_print_what_is_shown(path: Path) -> None:
+def test_the_examples_print_the_shown_output(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
 
     today = generate.run_examples(text)
@@ -40,7 +40,7 @@ def test_the_examples_print_what_is_shown(path: Path) -> None:
 
 @pytest.fixture
 def _demo(demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work where `srvstat demo` has been run."""
+    """Change to a directory where `srvstat demo` has run."""
     monkeypatch.chdir(tmp_path)
     Path("srvstat-demo").mkdir()
     Path("srvstat-demo/snapshot.db").symlink_to(demo_snapshot)
@@ -58,7 +58,7 @@ def test_the_python_example_of_the_readme_runs() -> None:
 
 
 @pytest.mark.usefixtures("_demo")
-def test_the_readers_written_down_give_the_figures_of_compare_and_the_root(
+def test_the_example_readers_give_the_figures_of_compare_and_the_root(
     demo_snapshot: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (ROOT / "docs" / "snapshot.md").read_text(encoding="utf-8")
@@ -90,7 +90,7 @@ def test_the_readers_written_down_give_the_figures_of_compare_and_the_root(
 
 
 @pytest.mark.usefixtures("_demo")
-def test_the_reader_written_down_finds_ranks_in_bands_of_several_values(build: Build) -> None:
+def test_the_example_reader_finds_ranks_in_bands_of_several_values(build: Build) -> None:
     text = (ROOT / "docs" / "snapshot.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], names)  # noqa: S102 - the reader is ours
@@ -116,13 +116,13 @@ def test_the_reader_written_down_finds_ranks_in_bands_of_several_values(build: B
 
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)
-def test_every_link_leads_somewhere(path: Path) -> None:
+def test_every_relative_link_resolves(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (path.parent / target).exists(), target
 
 
-def test_every_exit_code_is_documented_where_people_look(cli: Cli) -> None:
+def test_every_exit_code_is_documented(cli: Cli) -> None:
     codes = {0, 1, 129, 130, 141, 143} | {kind.exit_code for kind in _all_errors()}
     tables = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/errors.md")]
 
@@ -168,7 +168,7 @@ def test_help_fits_80_columns_and_names_every_option(cli: Cli, command: str) -> 
 
 
 @pytest.mark.parametrize("number", range(1, 20))
-def test_every_decision_is_written_down(number: int) -> None:
+def test_every_decision_is_documented(number: int) -> None:
     text = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
 
     assert re.search(rf"^\*\*D{number} ", text, re.MULTILINE)

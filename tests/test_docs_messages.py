@@ -1,4 +1,4 @@
-"""The messages that docs/errors.md quotes are those that srvstat prints."""
+"""Check that the messages quoted in docs/errors.md are those that srvstat prints."""
 
 import re
 import socket
@@ -16,8 +16,8 @@ PLAN = ["--plan", "starter", "--access", "access.toml"]
 BAD_RANGE = '# 1\n# 2\n# 3\n# 4\n[plans.starter]\noperations = []\nranges = ["8d"]\n'
 
 
-def quoted_messages() -> list[re.Pattern[str]]:
-    """Return the messages of the table as patterns: capitals, digits and … stand for anything."""
+def read_message_patterns() -> list[re.Pattern[str]]:
+    """Return the messages of the table as patterns; capitals, digits and … match any text."""
     text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     messages = re.findall(
         r"^\| `(.+?)` \|", text.partition("| message | remedy |")[2], re.MULTILINE
@@ -30,7 +30,7 @@ def quoted_messages() -> list[re.Pattern[str]]:
 
 @pytest.fixture
 def _files(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work beside a snapshot, a damaged one, and files that are refused."""
+    """Change to a directory with a snapshot, a damaged snapshot and invalid files."""
     names = [*PAIR, "x-srv-9"]
     Path(build(map(server, names), [("srv-1", AS_OF, 5)])).rename(tmp_path / "good.db")
     Path(build(map(server, names), [("srv-1", AS_OF, 5)])).rename(tmp_path / "bad.db")
@@ -55,7 +55,7 @@ def _files(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ["compare", *PAIR, "--range", "1y", "-s", "good.db", *PLAN],
         ["access", "check", "--access", "range/access.toml"],
         ["access", "new-key", "--plan", "starter", "--access", "keys/access.toml"],
-        ["serve", "-s", "good.db", "--host", "0.0.0.0"],  # noqa: S104 - it is refused
+        ["serve", "-s", "good.db", "--host", "0.0.0.0"],  # noqa: S104 - rejected
         ["serve", "-s", "good.db", "--port", "TAKEN"],
         ["get", "srv-1"],
         ["compare", *PAIR, "-s", "bad.db"],
@@ -64,11 +64,11 @@ def _files(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ],
     ids=" ".join,
 )
-def test_a_quoted_message_is_the_one_printed(cli: Cli, command: list[str]) -> None:
+def test_a_printed_message_is_quoted_in_the_documentation(cli: Cli, command: list[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         ran = cli(*(port if word == "TAKEN" else word for word in command))
 
     reason = ran.stderr.removeprefix("error: ").removesuffix("\n")
     assert ran.exit_code
-    assert any(message.search(reason) for message in quoted_messages()), reason
+    assert any(message.search(reason) for message in read_message_patterns()), reason

@@ -1,4 +1,4 @@
-"""The example client of the documentation passes its own tests."""
+"""Run the tests of the example client in the documentation."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The memory that a build takes does not grow with what it reads."""
+"""Measure the memory of a build, which must not grow with its input."""
 
 import random
 import subprocess
@@ -10,11 +10,11 @@ import pytest
 
 from conftest import AS_OF, csv, ndjson, server
 
-MOST_MIB = 200
-RSS_UNITS_A_MIB = 1 << 20 if sys.platform == "darwin" else 1 << 10
+MAX_MIB = 200
+RSS_UNITS_PER_MIB = 1 << 20 if sys.platform == "darwin" else 1 << 10
 
-# A process of its own starts the build: the peak of a child counts what its parent held when it
-# started it, and a test run holds a lot.
+# A small process starts the build, because the peak of a child includes the memory of its parent at
+# the fork.
 MEASURE = """
 import resource, subprocess, sys
 done = subprocess.run([sys.executable, "-m", "srvstat", *sys.argv[1:]])
@@ -23,22 +23,22 @@ sys.exit(done.returncode)
 """
 
 
-def shuffled_rows() -> bytes:
+def write_shuffled_rows() -> bytes:
     order = list(range(600_000))
-    random.Random(7).shuffle(order)  # noqa: S311 - it is no secret
+    random.Random(7).shuffle(order)  # noqa: S311 - not a secret
     return csv((f"srv-{at % 100}", AS_OF - at // 100 * 300_000, at % 501) for at in order)
 
 
-def empty_lines() -> bytes:
+def write_empty_lines() -> bytes:
     return csv([("srv-1", AS_OF, 5)]) + b"\n" * 1_200_000
 
 
-def rows_that_are_none() -> bytes:
+def write_invalid_rows() -> bytes:
     return csv([("srv-1", AS_OF, 5)]) + b"x\n" * 600_000
 
 
 def run_measured(directory: Path, *arguments: str) -> float:
-    """Run srvstat in a process of its own and return its peak of memory, in MiB."""
+    """Run srvstat in another process and return its peak memory in MiB."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, *arguments],
         capture_output=True,
@@ -47,21 +47,21 @@ def run_measured(directory: Path, *arguments: str) -> float:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return int(done.stdout.rpartition(b"\n")[0].rpartition(b"\n")[2]) / RSS_UNITS_A_MIB
+    return int(done.stdout.rpartition(b"\n")[0].rpartition(b"\n")[2]) / RSS_UNITS_PER_MIB
 
 
-@pytest.mark.parametrize("rows", [shuffled_rows, empty_lines, rows_that_are_none])
-def test_a_build_takes_little_memory_whatever_the_rows(
+@pytest.mark.parametrize("rows", [write_shuffled_rows, write_empty_lines, write_invalid_rows])
+def test_a_build_takes_little_memory_for_any_input(
     rows: Callable[[], bytes], tmp_path: Path
 ) -> None:
     (tmp_path / "servers.ndjson").write_bytes(ndjson(server(f"srv-{at}") for at in range(100)))
     (tmp_path / "week.csv").write_bytes(rows())
     sources = ["--servers", "servers.ndjson", "--observations", "week.csv"]
 
-    assert run_measured(tmp_path, "snapshot", "build", "out.db", *sources) < MOST_MIB
+    assert run_measured(tmp_path, "snapshot", "build", "out.db", *sources) < MAX_MIB
 
 
-def test_a_draft_is_not_held_in_memory(tmp_path: Path) -> None:
+def test_a_draft_is_written_in_pieces(tmp_path: Path) -> None:
     command = ["snapshot", "draft-servers", "--observations", "week.csv"]
     peaks = []
     for count in (1, 200_000):
@@ -69,5 +69,5 @@ def test_a_draft_is_not_held_in_memory(tmp_path: Path) -> None:
         (tmp_path / "week.csv").write_bytes(rows)
         peaks.append(run_measured(tmp_path, *command))
 
-    # 200,000 lines of 247 bytes are 47 MiB. What stays is the identifiers.
+    # The draft has 47 MiB, 200,000 lines of 247 bytes. Only the identifiers are kept in memory.
     assert peaks[1] - peaks[0] < 47

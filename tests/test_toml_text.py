@@ -1,4 +1,4 @@
-"""On which line of a TOML text something stands."""
+"""Find the line of a value in a TOML text."""
 
 import tomllib
 
@@ -10,12 +10,12 @@ from srvstat.files.toml_lines import find_line
 from support.access import AccessFile, access_files
 
 
-def _holds(text: str, location: tuple[int | str, ...]) -> bool | None:
-    """Say whether a text has a value; None where it is no TOML."""
+def _has_value(text: str, location: tuple[int | str, ...]) -> bool | None:
+    """Return whether a text has a value, or None if it is not TOML."""
     try:
         value = tomllib.loads(text)
         for step in location:
-            value = value[step]  # type: ignore[index] # the location says what is an array
+            value = value[step]  # type: ignore[index] # the location matches the value
     except tomllib.TOMLDecodeError:
         return None
     except (IndexError, KeyError):
@@ -23,26 +23,26 @@ def _holds(text: str, location: tuple[int | str, ...]) -> bool | None:
     return True
 
 
-def _locations(value: object) -> list[tuple[int | str, ...]]:
-    """Return where each part of a value stands."""
+def _list_locations(value: object) -> list[tuple[int | str, ...]]:
+    """Return the locations of all parts of a value."""
     steps = enumerate(value) if isinstance(value, list) else []
     below = list(value.items() if isinstance(value, dict) else steps)
-    return [(step, *rest) for step, part in below for rest in [(), *_locations(part)]]
+    return [(step, *rest) for step, part in below for rest in [(), *_list_locations(part)]]
 
 
 @given(access_files(), st.data())
-def test_the_line_of_a_value_is_that_of_the_statement_that_brings_it(
+def test_the_line_is_where_the_statement_of_the_value_begins(
     file: AccessFile, data: st.DataObject
 ) -> None:
     text = file[0]
-    location = data.draw(st.sampled_from(_locations(tomllib.loads(text))))
+    location = data.draw(st.sampled_from(_list_locations(tomllib.loads(text))))
 
     lines = text.splitlines(keepends=True)
     line = find_line(text, location)
 
-    assert _holds("".join(lines[: line - 1]), location) is False
-    ends = (_holds("".join(lines[:end]), location) for end in range(line, len(lines) + 1))
-    assert next(held for held in ends if held is not None)
+    assert _has_value("".join(lines[: line - 1]), location) is False
+    ends = (_has_value("".join(lines[:end]), location) for end in range(line, len(lines) + 1))
+    assert next(end for end in ends if end is not None)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_line_of_a_value_is_that_of_the_statement_that_brings_it(
         ("", ("b",), 1),
     ],
 )
-def test_a_line_is_found_in_whatever_form(
+def test_a_line_is_found_in_every_form_of_toml(
     text: str, location: tuple[int | str, ...], line: int
 ) -> None:
     assert find_line(text, location) == line
