@@ -1,4 +1,4 @@
-"""A ranking between two prefixes finds what the observations between them are."""
+"""A ranking finds the observations between two prefixes."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -17,7 +17,7 @@ from srvstat.stats import (
     Statistics,
     compute_ranking_statistics,
     compute_statistics,
-    middle_ranks,
+    find_middle_ranks,
 )
 
 LARGEST = 2**53 - 1
@@ -25,9 +25,9 @@ UNKNOWN = Growth(None, None)
 
 
 class Case(NamedTuple):
-    """Values in the order of time, the bands they lie in, and which of them are asked for.
+    """Values in the order of their instants, the starts of their bands, and a window.
 
-    `near` are the places whose histograms are known, `cuts` those that are asked for.
+    The window is between the two `cuts`; the histograms are those at the two positions `near`.
     """
 
     values: list[int]
@@ -57,17 +57,17 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
-def ranking_of(case: Case) -> Ranking:
+def create_ranking(case: Case) -> Ranking:
     start, end = (
-        prefix(case.values, case.starts, cut, near)
+        create_prefix(case.values, case.starts, cut, near)
         for cut, near in zip(case.cuts, case.near, strict=True)
     )
     return Ranking(start, end, case.starts)
 
 
-def prefix(values: Sequence[int], starts: Sequence[int], length: int, nearby: int) -> Prefix:
-    """Return the prefix of a length, whose histogram is of a place anywhere nearby."""
-    histogram = Counter(band_of(starts, value) for value in values[:nearby])
+def create_prefix(values: Sequence[int], starts: Sequence[int], length: int, nearby: int) -> Prefix:
+    """Return the prefix of a length, with the histogram at another position."""
+    histogram = Counter(find_band(starts, value) for value in values[:nearby])
     return Prefix(
         observations=length,
         total=sum(values[:length]),
@@ -77,7 +77,7 @@ def prefix(values: Sequence[int], starts: Sequence[int], length: int, nearby: in
     )
 
 
-def band_of(starts: Sequence[int], value: int) -> int:
+def find_band(starts: Sequence[int], value: int) -> int:
     return bisect_right(starts, value) - 1
 
 
@@ -89,30 +89,30 @@ def band_of(starts: Sequence[int], value: int) -> int:
 @example(case=Case([5, 9, 2, 2], [2, 9], [1, 3], [1, 3]))
 @example(case=Case([5, 9, 2, 2], [2], [1, 3], [4, 0]))
 @example(case=Case([5, 9, 2, 2], [2, 5], [2, 2], [4, 0]))
-def test_every_rank_is_found_by_its_band_and_the_members_of_it(case: Case) -> None:
+def test_every_rank_is_found_by_its_band_and_members(case: Case) -> None:
     start, end = case.cuts
     between = sorted(case.values[start:end])
     event("bands of several values" if len(case.starts) < len({*case.values}) else "of one each")
 
-    ranking = ranking_of(case)
+    ranking = create_ranking(case)
 
     assert (ranking.count, ranking.total) == (len(between), sum(between))
     for rank, value in enumerate(between):
         band = ranking.find_band(rank)
-        assert band == band_of(case.starts, value)
+        assert band == find_band(case.starts, value)
         first, last = ranking.find_members(band)
-        members = [each for each in case.values if band_of(case.starts, each) == band][first:last]
+        members = [each for each in case.values if find_band(case.starts, each) == band][first:last]
         assert sorted(members)[rank - ranking.count_below(band)] == value
 
 
 @settings(max_examples=300)
 @given(case=cases())
-def test_the_members_and_what_lies_below_are_counted_for_every_band(case: Case) -> None:
+def test_every_band_has_its_members_and_count_below(case: Case) -> None:
     start, end = case.cuts
-    ranking = ranking_of(case)
+    ranking = create_ranking(case)
 
     for band in range(len(case.starts)):
-        of_band = [band_of(case.starts, value) == band for value in case.values]
+        of_band = [find_band(case.starts, value) == band for value in case.values]
         assert ranking.find_members(band) == (sum(of_band[:start]), sum(of_band[:end]))
         below = [value for value in case.values[start:end] if value < case.starts[band]]
         assert ranking.count_below(band) == len(below)
@@ -120,37 +120,37 @@ def test_the_members_and_what_lies_below_are_counted_for_every_band(case: Case) 
 
 @settings(max_examples=500)
 @given(case=cases())
-def test_a_ranking_has_the_statistics_of_what_lies_between_its_prefixes(case: Case) -> None:
+def test_a_ranking_has_the_statistics_of_the_observations_between_its_prefixes(case: Case) -> None:
     start, end = case.cuts
     expected = compute_statistics(case.values[start:end])
     between = sorted(case.values[start:end])
 
-    found = compute_ranking_statistics(ranking_of(case), between.__getitem__, expected.growth)
+    found = compute_ranking_statistics(create_ranking(case), between.__getitem__, expected.growth)
 
     assert found == expected
 
 
-def test_a_ranking_has_these_statistics_and_keeps_the_growth_it_is_given() -> None:
+def test_statistics_of_a_known_ranking() -> None:
     growth = Growth(-7, -12.5)
     start = Prefix(3, 18, [1, 1, 2, 2, 2], [8], [])
     end = Prefix(7, 40, [2, 4, 6, 6, 8], [], [6])
     starts = [4, 5, 6, 7, 8]
     ranking = Ranking(start, end, starts)
 
-    def value_at(rank: int) -> int:
+    def find_value(rank: int) -> int:
         return starts[ranking.find_band(rank)]
 
-    # After 4, 6 and 8 come 4, 5, 5, 8 and 6; the last is not of the window, and in a histogram.
-    assert compute_ranking_statistics(ranking, value_at, growth) == Statistics(
+    # After 4, 6 and 8 come 4, 5, 5, 8 and 6. The last is in the histogram and not in the window.
+    assert compute_ranking_statistics(ranking, find_value, growth) == Statistics(
         4, 5.5, 5.0, 8, 4, growth
     )
     nothing = Ranking(start, start, starts)
-    assert compute_ranking_statistics(nothing, value_at, UNKNOWN) == Statistics(
+    assert compute_ranking_statistics(nothing, find_value, UNKNOWN) == Statistics(
         0, None, None, None, None, UNKNOWN
     )
 
 
-def test_a_rank_is_found_among_more_observations_than_the_doubles_count() -> None:
+def test_a_rank_is_exact_for_counts_beyond_exact_doubles() -> None:
     at_0, at_1 = 2**54 + 4, 2**54 + 3
     end = Prefix(at_0 + at_1, at_1, [at_0, at_0 + at_1], [], [])
     ranking = Ranking(Prefix(0, 0, [0, 0], [], []), end, [0, 1])
@@ -176,5 +176,5 @@ def test_a_sum_between_two_prefixes_is_divided_exactly() -> None:
 @pytest.mark.parametrize(
     ("count", "ranks"), [(1, (0, 0)), (2, (0, 1)), (3, (1, 1)), (4, (1, 2)), (5, (2, 2))]
 )
-def test_the_middle_of_an_even_number_has_two_ranks(count: int, ranks: tuple[int, int]) -> None:
-    assert middle_ranks(count) == ranks
+def test_an_even_count_has_two_middle_ranks(count: int, ranks: tuple[int, int]) -> None:
+    assert find_middle_ranks(count) == ranks

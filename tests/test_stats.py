@@ -1,4 +1,4 @@
-"""Exact statistics against fractions, which round nothing (D5, D6)."""
+"""Statistics compared with exact fractions (D5, D6)."""
 
 import math
 import statistics
@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from srvstat.stats import (
     Growth,
     Statistics,
+    compute_growth,
     compute_histogram_statistics,
+    compute_mean,
+    compute_median,
     compute_statistics,
-    growth_between,
-    mean,
-    median,
-    middle_ranks,
+    find_middle_ranks,
 )
 
 LARGEST = 2**53 - 1
@@ -45,49 +45,49 @@ CASES = [
 
 
 @pytest.mark.parametrize(("values", "expected"), CASES)
-def test_the_statistics_of_values_are_these(values: list[int], expected: Statistics) -> None:
+def test_statistics_of_known_values(values: list[int], expected: Statistics) -> None:
     assert compute_statistics(values) == expected
 
 
-def test_a_sum_beyond_the_doubles_is_divided_exactly() -> None:
-    assert mean(Counter([LARGEST, 1, 1])) == 3002399751580331.0
-    assert mean(Counter([LARGEST, LARGEST - 1])) == 9007199254740990.0
-    assert mean({LARGEST: 10**9}) == 9007199254740991.0
+def test_a_sum_beyond_exact_doubles_is_divided_exactly() -> None:
+    assert compute_mean(Counter([LARGEST, 1, 1])) == 3002399751580331.0
+    assert compute_mean(Counter([LARGEST, LARGEST - 1])) == 9007199254740990.0
+    assert compute_mean({LARGEST: 10**9}) == 9007199254740991.0
 
 
-def test_the_middle_of_two_large_values_is_the_nearest_double() -> None:
-    assert median(Counter([LARGEST, LARGEST - 1])) == 9007199254740990.0
-    assert median(Counter([LARGEST - 2, LARGEST - 1])) == 9007199254740990.0
-    assert median(Counter([2**52 - 1, 2**52 - 2])) == 4503599627370494.5
+def test_the_median_of_two_large_values_is_the_nearest_double() -> None:
+    assert compute_median(Counter([LARGEST, LARGEST - 1])) == 9007199254740990.0
+    assert compute_median(Counter([LARGEST - 2, LARGEST - 1])) == 9007199254740990.0
+    assert compute_median(Counter([2**52 - 1, 2**52 - 2])) == 4503599627370494.5
 
 
-def test_the_middle_is_found_among_more_observations_than_the_doubles_count() -> None:
-    # The double nearest to the middle's rank is that of the next value.
+def test_the_median_is_exact_for_counts_beyond_exact_doubles() -> None:
+    # As a double, the middle rank would round to the rank of the next value.
     at_0, at_1 = 2**54 + 4, 2**54 + 3
 
-    assert median({0: at_0, 1: at_1}) == 0.0
-    assert middle_ranks(at_0 + at_1) == (2**54 + 3, 2**54 + 3)
+    assert compute_median({0: at_0, 1: at_1}) == 0.0
+    assert find_middle_ranks(at_0 + at_1) == (2**54 + 3, 2**54 + 3)
 
 
-def test_a_tiny_mean_keeps_all_its_digits() -> None:
-    assert mean({0: 199_999, 1: 1}) == 0.000005
-    assert mean({0: 9_999_999, 1: 1}) == 1e-7
-    assert mean({0: 10**12 - 3, 1: 3}) == 3e-12
+def test_a_tiny_mean_is_the_nearest_double() -> None:
+    assert compute_mean({0: 199_999, 1: 1}) == 0.000005
+    assert compute_mean({0: 9_999_999, 1: 1}) == 1e-7
+    assert compute_mean({0: 10**12 - 3, 1: 3}) == 3e-12
 
 
-def test_a_percentage_is_divided_once() -> None:
-    assert growth_between(100, 129) == Growth(29, 29.0)
-    assert growth_between(1, LARGEST) == Growth(LARGEST - 1, 900719925474099000.0)
-    assert growth_between(LARGEST, 1) == Growth(1 - LARGEST, -99.99999999999999)
-    assert growth_between(LARGEST, LARGEST - 1) == Growth(-1, -1.1102230246251567e-14)
+def test_a_percentage_is_rounded_once() -> None:
+    assert compute_growth(100, 129) == Growth(29, 29.0)
+    assert compute_growth(1, LARGEST) == Growth(LARGEST - 1, 900719925474099000.0)
+    assert compute_growth(LARGEST, 1) == Growth(1 - LARGEST, -99.99999999999999)
+    assert compute_growth(LARGEST, LARGEST - 1) == Growth(-1, -1.1102230246251567e-14)
 
 
-def test_from_zero_there_is_no_percentage() -> None:
-    assert growth_between(0, 0) == Growth(0, None)
-    assert growth_between(0, 7) == Growth(7, None)
+def test_growth_from_zero_has_no_percentage() -> None:
+    assert compute_growth(0, 0) == Growth(0, None)
+    assert compute_growth(0, 7) == Growth(7, None)
 
 
-def test_what_cannot_be_a_fraction_is_a_whole_number() -> None:
+def test_counts_and_player_counts_are_integers() -> None:
     found = compute_statistics([1, 2])
 
     assert list(map(type, (found.peak, found.lowest, found.observations))) == [int, int, int]
@@ -95,7 +95,7 @@ def test_what_cannot_be_a_fraction_is_a_whole_number() -> None:
 
 
 def is_nearest(double: float | None, exact: Fraction) -> bool:
-    """Say whether no other double is nearer; of two equally near ones the even one counts."""
+    """Return whether no other double is nearer; of two at the same distance the even one counts."""
     if double is None:
         return False
     distance = abs(Fraction(double) - exact)
@@ -107,11 +107,11 @@ def is_nearest(double: float | None, exact: Fraction) -> bool:
 
 
 def is_odd(double: float) -> bool:
-    """Say whether the last bit of a double's significand is set."""
+    """Return whether the last bit of a double's significand is set."""
     return (Fraction(double) / Fraction(math.ulp(double))) % 2 == 1
 
 
-def test_the_reference_knows_a_nearest_double() -> None:
+def test_the_reference_accepts_only_the_nearest_double() -> None:
     third = Fraction(1, 3)
 
     assert is_nearest(1 / 3, third)
@@ -121,42 +121,42 @@ def test_the_reference_knows_a_nearest_double() -> None:
     assert not is_nearest(2.0**53 + 2, Fraction(2**53 + 1))
 
 
-counts_of_players = st.one_of(
+player_counts = st.one_of(
     st.integers(0, 3),
     st.integers(0, 2000),
     st.integers(LARGEST - 3, LARGEST),
     st.integers(0, LARGEST),
 )
-observed = st.lists(counts_of_players, min_size=1, max_size=40)
+observed = st.lists(player_counts, min_size=1, max_size=40)
 
 
-def fractions_of(values: Sequence[int]) -> list[Fraction]:
+def convert_to_fractions(values: Sequence[int]) -> list[Fraction]:
     return [Fraction(value) for value in values]
 
 
 @given(values=observed)
-def test_the_mean_is_the_double_nearest_to_the_sum_over_the_count(values: list[int]) -> None:
+def test_the_mean_is_the_double_nearest_to_the_exact_mean(values: list[int]) -> None:
     assert is_nearest(
-        compute_statistics(values).mean, Fraction(statistics.mean(fractions_of(values)))
+        compute_statistics(values).mean, Fraction(statistics.mean(convert_to_fractions(values)))
     )
 
 
 @given(values=observed)
-def test_the_median_is_the_double_nearest_to_the_middle(values: list[int]) -> None:
+def test_the_median_is_the_double_nearest_to_the_exact_median(values: list[int]) -> None:
     assert is_nearest(
-        compute_statistics(values).median, Fraction(statistics.median(fractions_of(values)))
+        compute_statistics(values).median, Fraction(statistics.median(convert_to_fractions(values)))
     )
 
 
 @given(values=observed)
-def test_peak_lowest_and_count_are_those_of_the_values(values: list[int]) -> None:
+def test_peak_lowest_and_count_are_exact(values: list[int]) -> None:
     found = compute_statistics(values)
 
     assert (found.peak, found.lowest, found.observations) == (max(values), min(values), len(values))
 
 
-@given(values=st.lists(counts_of_players, min_size=2, max_size=40))
-def test_growth_is_of_the_first_and_the_last_value_alone(values: list[int]) -> None:
+@given(values=st.lists(player_counts, min_size=2, max_size=40))
+def test_growth_depends_on_the_first_and_the_last_value_only(values: list[int]) -> None:
     first, last = values[0], values[-1]
 
     growth = compute_statistics(values).growth
@@ -169,7 +169,7 @@ def test_growth_is_of_the_first_and_the_last_value_alone(values: list[int]) -> N
 
 
 @given(data=st.data(), values=observed)
-def test_the_order_of_the_values_matters_for_growth_alone(
+def test_only_growth_depends_on_the_order_of_the_values(
     data: st.DataObject, values: list[int]
 ) -> None:
     moved = data.draw(st.permutations(values))
@@ -187,10 +187,8 @@ def test_the_order_of_the_values_matters_for_growth_alone(
         assert other == found
 
 
-@given(
-    counts=st.lists(st.tuples(counts_of_players, st.integers(1, 10**9)), min_size=1, max_size=20)
-)
-def test_a_histogram_is_what_it_counts_and_not_the_order_of_its_values(
+@given(counts=st.lists(st.tuples(player_counts, st.integers(1, 10**9)), min_size=1, max_size=20))
+def test_statistics_do_not_depend_on_the_order_of_a_histogram(
     counts: list[tuple[int, int]],
 ) -> None:
     histogram = dict(counts)
@@ -200,13 +198,13 @@ def test_a_histogram_is_what_it_counts_and_not_the_order_of_its_values(
     assert found.observations == sum(histogram.values())
     total = sum(value * count for value, count in histogram.items())
     assert is_nearest(found.mean, Fraction(total, found.observations))
-    assert is_nearest(found.median, middle_of(histogram))
+    assert is_nearest(found.median, find_median(histogram))
     assert (found.peak, found.lowest) == (max(histogram), min(histogram))
     assert found.growth == UNKNOWN
 
 
-def middle_of(histogram: dict[int, int]) -> Fraction:
-    """Return the median by its definition: as many observations lie below it as above."""
+def find_median(histogram: dict[int, int]) -> Fraction:
+    """Return the median by its definition: as many observations are below as above."""
     size = sum(histogram.values())
     values = sorted(histogram)
     for value in values:
@@ -228,7 +226,7 @@ def test_values_and_their_histogram_have_the_same_statistics(values: list[int]) 
     assert compute_histogram_statistics(Counter(values), found.growth) == found
 
 
-def test_an_empty_histogram_keeps_the_growth_that_it_is_given() -> None:
+def test_an_empty_histogram_has_the_given_growth() -> None:
     assert compute_histogram_statistics({}, UNKNOWN) == Statistics(
         0, None, None, None, None, UNKNOWN
     )

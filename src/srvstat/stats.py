@@ -1,7 +1,7 @@
-"""Exact statistics of whole numbers (D5, D6). Nothing here rounds, reads or writes.
+"""Compute exact statistics of integers (D5, D6).
 
-A quotient of two integers is returned as the IEEE double nearest to it: Python's true division of
-integers rounds correctly whatever their size.
+Sums are exact. A quotient is the IEEE double nearest to the exact value, because Python's true
+division of integers rounds correctly whatever their size.
 """
 
 from bisect import bisect_left, bisect_right
@@ -12,18 +12,18 @@ from math import inf
 from typing import NamedTuple
 
 Histogram = Mapping[int, int]
-"""How often each value was observed: value to count, every count at least 1."""
+"""The number of observations of each value, at least 1."""
 
 
 class Growth(NamedTuple):
-    """The last observation minus the first, and that in percent of the first."""
+    """The last observation minus the first, in players and in percent of the first."""
 
     players: int | None
     percentage: float | None
 
 
 class Statistics(NamedTuple):
-    """The figures of one window. Without an observation all but their number are None."""
+    """The statistics of one window. Without an observation all but the number are None."""
 
     observations: int
     mean: float | None
@@ -34,19 +34,19 @@ class Statistics(NamedTuple):
 
 
 def compute_statistics(values: Sequence[int]) -> Statistics:
-    """Return the statistics of observed values, given in the order of their instants."""
-    growth = growth_between(values[0], values[-1]) if len(values) > 1 else Growth(None, None)
+    """Return the statistics of player counts, given in the order of their instants."""
+    growth = compute_growth(values[0], values[-1]) if len(values) > 1 else Growth(None, None)
     return compute_histogram_statistics(Counter(values), growth)
 
 
 def compute_histogram_statistics(histogram: Histogram, growth: Growth) -> Statistics:
-    """Return the statistics of a histogram; growth needs the order that it lost."""
+    """Return the statistics of a histogram; its growth is given, as it depends on the order."""
     if not histogram:
         return Statistics(0, None, None, None, None, growth)
     return Statistics(
         observations=sum(histogram.values()),
-        mean=mean(histogram),
-        median=median(histogram),
+        mean=compute_mean(histogram),
+        median=compute_median(histogram),
         peak=max(histogram),
         lowest=min(histogram),
         growth=growth,
@@ -54,12 +54,12 @@ def compute_histogram_statistics(histogram: Histogram, growth: Growth) -> Statis
 
 
 class Prefix(NamedTuple):
-    """What a server's observations up to an instant add up to: how many, and all their players.
+    """The observations of a server up to an instant: their number, their sum and their histogram.
 
-    The values that the server was ever observed with are divided into bands of neighbours, often of
-    one value each. `cumulative[i]` counts the observations in the bands 0 to i, up to an instant
-    nearby. The observations between the two are in `added` where that one is earlier, and in
-    `removed` where it is later.
+    All values ever observed of the server are divided into bands of adjacent values, often of one
+    value each. `cumulative[i]` counts the observations in bands 0 to i up to a second instant
+    nearby. The values observed between the two instants are in `added` if the second one is
+    earlier, and in `removed` if it is later.
     """
 
     observations: int
@@ -70,10 +70,10 @@ class Prefix(NamedTuple):
 
 
 class Ranking:
-    """Finds values by their rank among the observations after one prefix and up to a later one.
+    """Finds values by rank among the observations between two prefixes.
 
-    `starts` are the least values of the bands, ascending. A rank counts from 0. The cost does not
-    grow with the number of observations between the two.
+    `starts` are the lowest values of the bands, ascending. Ranks count from 0. The cost does not
+    depend on the number of observations.
     """
 
     def __init__(self, start: Prefix, end: Prefix, starts: Sequence[int]) -> None:
@@ -82,10 +82,10 @@ class Ranking:
         self._start, self._end, self._starts = start, end, starts
         self._more = sorted([*end.added, *start.removed])
         self._fewer = sorted([*end.removed, *start.added])
-        self._moved: tuple[_Moved, _Moved] | None = None
+        self._histograms: tuple[_Histogram, _Histogram] | None = None
 
     def find_band(self, rank: int) -> int:
-        """Return the band that the value with a rank lies in."""
+        """Return the band that contains the value with a rank."""
         starts, before, after = self._starts, self._start.cumulative, self._end.cumulative
         more, fewer = self._more, self._fewer
         low, high = 0, len(starts) - 1
@@ -100,19 +100,19 @@ class Ranking:
         return low
 
     def find_members(self, band: int) -> tuple[int, int]:
-        """Return the positions of a band's observations between the prefixes, the second excluded.
+        """Return the positions of a band's first observation and of the one after its last.
 
-        Positions count the band's observations from 0, in the order of time.
+        Positions count all observations of the band from 0, in the order of their instants.
         """
-        if self._moved is None:
-            self._moved = _Moved(self._start), _Moved(self._end)
+        if self._histograms is None:
+            self._histograms = _Histogram(self._start), _Histogram(self._end)
         low = self._starts[band]
         high = self._starts[band + 1] if band + 1 < len(self._starts) else inf
-        first, last = (moved.count_in(band, low, high) for moved in self._moved)
+        first, last = (each.count(band, low, high) for each in self._histograms)
         return first, last
 
     def count_below(self, band: int) -> int:
-        """Return how many observations lie in the bands before one."""
+        """Return the number of observations in the bands below one."""
         if not band:
             return 0
         limit = self._starts[band]
@@ -120,64 +120,64 @@ class Ranking:
         return below + bisect_left(self._more, limit) - bisect_left(self._fewer, limit)
 
 
-class _Moved:
-    """A prefix with the observations between it and its histogram in the order of their values."""
+class _Histogram:
+    """The histogram of a prefix, corrected by the observations added and removed."""
 
     def __init__(self, prefix: Prefix) -> None:
         self._cumulative = prefix.cumulative
         self._added, self._removed = sorted(prefix.added), sorted(prefix.removed)
 
-    def count_in(self, band: int, low: float, high: float) -> int:
-        """Return how many observations lie in a band, with values from `low` to below `high`."""
+    def count(self, band: int, low: float, high: float) -> int:
+        """Return the number of observations in a band, whose values are in [low, high)."""
         count = self._cumulative[band] - (self._cumulative[band - 1] if band else 0)
         count += bisect_left(self._added, high) - bisect_left(self._added, low)
         return count - bisect_left(self._removed, high) + bisect_left(self._removed, low)
 
 
-def middle_ranks(count: int) -> tuple[int, int]:
-    """Return the ranks of the two middle ones of some observations; equal where there is one."""
+def find_middle_ranks(count: int) -> tuple[int, int]:
+    """Return the two middle ranks, which are equal if the count is odd."""
     return (count - 1) // 2, count // 2
 
 
 def compute_ranking_statistics(
-    ranking: Ranking, value_at: Callable[[int], int], growth: Growth
+    ranking: Ranking, find_value: Callable[[int], int], growth: Growth
 ) -> Statistics:
-    """Return the statistics of a ranking, whose values by rank `value_at` gives.
+    """Return the statistics of a ranking; `find_value` returns the value with a rank.
 
-    The figures are those that `statistics_of` gives for the observations. Growth needs their order.
+    They equal those that `compute_statistics` returns for the same observations.
     """
     count = ranking.count
     if not count:
         return Statistics(0, None, None, None, None, growth)
-    lower, upper = map(value_at, middle_ranks(count))
+    lower, upper = map(find_value, find_middle_ranks(count))
     return Statistics(
         observations=count,
         mean=ranking.total / count,
         median=(lower + upper) / 2,
-        peak=value_at(count - 1),
-        lowest=value_at(0),
+        peak=find_value(count - 1),
+        lowest=find_value(0),
         growth=growth,
     )
 
 
-def mean(histogram: Histogram) -> float:
-    """Return the double nearest to the sum over the count; the histogram is not empty."""
+def compute_mean(histogram: Histogram) -> float:
+    """Return the mean of a histogram that is not empty."""
     total = sum(value * count for value, count in histogram.items())
     return total / sum(histogram.values())
 
 
-def median(histogram: Histogram) -> float:
-    """Return the middle value, or the mean of the two middle ones; the histogram is not empty."""
+def compute_median(histogram: Histogram) -> float:
+    """Return the median of a histogram that is not empty."""
     values = sorted(histogram)
     ends = list(accumulate(histogram[value] for value in values))
     lower, upper = (ends[-1] - 1) // 2, ends[-1] // 2
     return (values[bisect_right(ends, lower)] + values[bisect_right(ends, upper)]) / 2
 
 
-def growth_between(first: int, last: int) -> Growth:
-    """Return the growth from the first observation to the last, two different ones.
+def compute_growth(first: int, last: int) -> Growth:
+    """Return the growth between the player counts of two observations.
 
-    From 0 there is no percentage.
+    The percentage is None if the first count is 0.
     """
     players = last - first
     return Growth(players, 100 * players / first if first else None)

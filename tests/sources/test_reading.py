@@ -1,4 +1,4 @@
-"""An input is read to its end, or refused."""
+"""An input is read to its end or refused."""
 
 import fcntl
 import os
@@ -22,7 +22,7 @@ TEXT = b"".join(b"line %d\n" % number for number in range(60_000))
 # Files that change
 
 
-def replace(path: Path) -> None:
+def replace_file(path: Path) -> None:
     copy = path.with_suffix(".new")
     copy.write_bytes(path.read_bytes())
     os.replace(copy, path)
@@ -38,7 +38,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "emptied": lambda path: os.truncate(path, 0),
     "grown": grow,
     "written again": lambda path: path.write_bytes(TEXT),
-    "replaced": replace,
+    "replaced": replace_file,
     "removed": Path.unlink,
 }
 
@@ -49,7 +49,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
 ) -> None:
     path = tmp_path / "week.ndjson"
     path.write_bytes(TEXT)
-    os.utime(path, (0, 0))  # long ago, so that every write is later by the file system's clock
+    os.utime(path, (0, 0))  # long ago, so that any write changes the time
     blocks = Source(str(path), "ndjson").blocks()
     next(blocks)
 
@@ -66,7 +66,7 @@ REQUEST = (
 
 
 @pytest.mark.parametrize("name", ["batch.ndjson", "-"])
-def test_a_batch_that_is_cut_while_it_is_answered_is_refused(
+def test_a_batch_that_is_truncated_while_it_is_read_is_refused(
     name: str, demo_snapshot: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "batch.ndjson"
@@ -80,7 +80,7 @@ def test_a_batch_that_is_cut_while_it_is_answered_is_refused(
     ):
         assert process.stdout is not None
         process.stdout.readline()
-        # The answers to what is left fit into no pipe, so most of it has not been read.
+        # The answers do not fit into the pipe, so most requests have not been read yet.
         os.truncate(path, 0)
         _, stderr = process.communicate(timeout=60)
 
@@ -88,7 +88,7 @@ def test_a_batch_that_is_cut_while_it_is_answered_is_refused(
     assert (process.returncode, stderr.decode()) == (6, f"error: {title}: {CHANGED}\n")
 
 
-def test_a_file_on_standard_input_may_have_been_read_in_part(tmp_path: Path) -> None:
+def test_standard_input_may_be_a_file_that_was_partly_read(tmp_path: Path) -> None:
     path = tmp_path / "week.csv"
     path.write_bytes(b"a comment\n" + csv([("a", AS_OF, 5)]))
     with path.open("rb", 0) as stdin:
@@ -109,7 +109,7 @@ def test_a_file_without_a_size_is_read_to_its_end() -> None:
     assert list(Source("/proc/self/status", "ndjson").lines())
 
 
-# Inputs that can't be read, and those that come slowly
+# Inputs that can't be read, and slow ones
 
 BUILD = ["snapshot", "build", "out.db"]
 DRAFT = ["snapshot", "draft-servers", "--observations"]
@@ -133,7 +133,7 @@ INPUTS = {
 
 @pytest.fixture(params=INPUTS)
 def command(request: pytest.FixtureRequest) -> list[str]:
-    """Return a command whose last option is to name an input."""
+    """Return a command whose last option takes the name of an input."""
     return INPUTS[request.param][0]
 
 
@@ -146,7 +146,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, demo_snapshot: str) 
 
 
 @pytest.mark.usefixtures("_files")
-def test_a_closed_standard_input_is_refused_with_the_reason(command: list[str]) -> None:
+def test_a_closed_standard_input_is_refused(command: list[str]) -> None:
     words = [sys.executable, "-m", "srvstat", *command, "-"]
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" <&-', "sh", *words], capture_output=True, timeout=60, check=False
@@ -158,7 +158,7 @@ def test_a_closed_standard_input_is_refused_with_the_reason(command: list[str]) 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="has no /proc")
 @pytest.mark.usefixtures("_files")
-def test_a_file_whose_first_read_fails_is_refused_with_the_reason(command: list[str]) -> None:
+def test_a_file_whose_first_read_fails_is_refused(command: list[str]) -> None:
     ran = srvstat(*command, "/proc/self/mem")
 
     assert (ran.exit_code, ran.stdout) == (6, b"")
@@ -166,33 +166,33 @@ def test_a_file_whose_first_read_fails_is_refused_with_the_reason(command: list[
 
 
 def run_slowly(command: list[str], data: bytes) -> Ran:
-    """Run a command whose standard input does not block and has nothing to read for a while."""
-    theirs, ours = os.pipe()
-    os.set_blocking(theirs, False)
+    """Run a command whose standard input does not block and is often empty."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
     cuts = [len(data) * part // 7 for part in range(1, 7)]
     with subprocess.Popen(
         [sys.executable, "-m", "srvstat", *command, "-"],
-        stdin=theirs,
+        stdin=read_end,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        os.close(theirs)
+        os.close(read_end)
         for start, end in zip([0, 1, *cuts], [1, *cuts, len(data)], strict=True):
-            os.write(ours, data[start:end])
+            os.write(write_end, data[start:end])
             deadline = time.monotonic() + 30
-            while any(fcntl.ioctl(ours, termios.FIONREAD, bytes(4))):
+            while any(fcntl.ioctl(write_end, termios.FIONREAD, bytes(4))):
                 assert time.monotonic() < deadline
                 assert process.poll() is None
                 time.sleep(0.001)
-            time.sleep(0.01)  # for the next read, which is to find nothing
-        os.close(ours)
+            time.sleep(0.01)  # so that the next read finds nothing
+        os.close(write_end)
         stdout, stderr = process.communicate(timeout=60)
     return Ran(process.returncode, stdout, stderr.decode())
 
 
 @pytest.mark.usefixtures("_files")
 @pytest.mark.parametrize("name", INPUTS)
-def test_a_standard_input_that_does_not_block_is_read_to_its_end(name: str) -> None:
+def test_a_nonblocking_standard_input_is_read_to_its_end(name: str) -> None:
     command, data = INPUTS[name]
     expected = srvstat(*command, "-", stdin=data)
     assert expected.exit_code == 0, expected.stderr

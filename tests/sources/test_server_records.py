@@ -149,10 +149,8 @@ def test_either_count_may_be_missing(read: Read) -> None:
 def test_a_required_field_is_neither_missing_nor_null(name: str, refusal: Refusal) -> None:
     without = {key: value for key, value in server("a").items() if key != name}
 
-    assert refusal(after_a_good_one(ndjson([without]))) == f"line 3: {name}: required, but missing"
-    assert (
-        refusal(after_a_good_one(record(**{name: None}))) == f"line 3: {name}: required, but null"
-    )
+    for data, what in ((ndjson([without]), "missing"), (record(**{name: None}), "null")):
+        assert refusal(after_a_good_one(data)) == f"line 3: {name}: required, but {what}"
 
 
 def test_publishable_is_never_null(refusal: Refusal) -> None:
@@ -248,10 +246,7 @@ def test_a_repeated_field_inside_players_is_refused(refusal: Refusal) -> None:
     assert refusal(after_a_good_one(data)) == 'line 3: the key "max" is repeated'
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"null", b"[]", b"5", b'"a"', b"true", b"[" + record() + b"]"],
-)
+@pytest.mark.parametrize("data", [b"null", b"[]", b"5", b'"a"', b"true", b"[" + record() + b"]"])
 def test_a_record_is_an_object(data: bytes, refusal: Refusal) -> None:
     assert refusal(after_a_good_one(data)) == "line 3: the record: an object is needed"
 
@@ -259,22 +254,11 @@ def test_a_record_is_an_object(data: bytes, refusal: Refusal) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"x",
-        b" ",
-        record()[:-1],
-        record() + b",",
-        record() + record(),
+        *(b"x", b" ", b"[" * 100_000, record()[:-1], b"\xef\xbb\xbf" + record()),
+        *(record() + rest for rest in (b",", b" // by hand", record())),
         record().replace(b'"', b"'"),
-        record() + b" // by hand",
-        b"\xef\xbb\xbf" + record(),
-        b"[" * 100_000,
-        written("hostname", '"a\tb"'),
-        written("hostname", '"a\x00b"'),
-        written("hostname", r'"\x41"'),
-        written("players", '{"max":NaN}'),
-        written("players", '{"max":Infinity}'),
-        written("players", '{"max":007}'),
-        written("players", '{"max":' + "9" * 5000 + "}"),
+        *(written("hostname", value) for value in ('"a\tb"', '"a\x00b"', r'"\x41"')),
+        *(written("players", f'{{"max":{n}}}') for n in ("NaN", "Infinity", "007", "9" * 5000)),
     ],
 )
 def test_a_line_that_is_not_json_is_refused_with_its_number(data: bytes, refusal: Refusal) -> None:

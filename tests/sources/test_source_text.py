@@ -1,4 +1,4 @@
-"""A source up to its lines: its name, its bytes, and the text they hold."""
+"""Sources: names, formats, gzip, UTF-8 and lines."""
 
 import fcntl
 import gzip
@@ -21,34 +21,34 @@ Lines = list[tuple[int, str]]
 MIB = 1 << 20
 
 
-def lines_of(path: Path | str) -> Lines:
+def read_lines(path: Path | str) -> Lines:
     return list(Source(str(path), "ndjson").lines())
 
 
-def refusal_of(path: Path | str) -> str:
+def read_refusal(path: Path | str) -> str:
     with pytest.raises(SourceError) as caught:
-        lines_of(path)
+        read_lines(path)
     return caught.value.reason
 
 
 @pytest.fixture
 def lines(tmp_path: Path) -> Callable[[bytes], Lines]:
-    """Return the lines of a file that holds some bytes."""
+    """Return a function that reads bytes as a file."""
 
     def read(data: bytes) -> Lines:
         (tmp_path / "source").write_bytes(data)
-        return lines_of(tmp_path / "source")
+        return read_lines(tmp_path / "source")
 
     return read
 
 
 @pytest.fixture
 def refusal(tmp_path: Path) -> Callable[[bytes], str]:
-    """Return why a file that holds some bytes is refused, without its name."""
+    """Return a function that returns why bytes are refused, without the name of the file."""
 
     def read(data: bytes) -> str:
         (tmp_path / "source").write_bytes(data)
-        return refusal_of(tmp_path / "source").removeprefix(f"{tmp_path / 'source'}, ")
+        return read_refusal(tmp_path / "source").removeprefix(f"{tmp_path / 'source'}, ")
 
     return read
 
@@ -68,26 +68,26 @@ def refusal(tmp_path: Path) -> Callable[[bytes], str]:
         ("old.ndjson/week.csv", "csv"),
     ],
 )
-def test_a_name_tells_its_format(name: str, form: str) -> None:
+def test_an_ending_sets_the_format(name: str, form: str) -> None:
     assert Source.from_name(name, None).format == form
 
 
-NAMELESS = ["week", "week.txt", "week.gz", "week.csv.zst", "csv", "old.csv/week", "-"]
+NO_ENDING = ["week", "week.txt", "week.gz", "week.csv.zst", "csv", "old.csv/week", "-"]
 
 
-@pytest.mark.parametrize("name", NAMELESS)
-def test_any_other_name_needs_its_format_told(name: str) -> None:
+@pytest.mark.parametrize("name", NO_ENDING)
+def test_any_other_name_needs_a_format(name: str) -> None:
     with pytest.raises(UsageError):
         Source.from_name(name, None)
 
 
-@pytest.mark.parametrize("name", NAMELESS)
-def test_a_format_told_serves_a_name_that_says_nothing(name: str) -> None:
+@pytest.mark.parametrize("name", NO_ENDING)
+def test_the_default_format_is_used_without_a_known_ending(name: str) -> None:
     assert Source.from_name(name, "csv").format == "csv"
     assert Source.from_name(name, "ndjson").format == "ndjson"
 
 
-def test_standard_input_can_be_named_once() -> None:
+def test_standard_input_is_named_once_at_most() -> None:
     check_stdin_once(["-", "week.csv"])
 
     with pytest.raises(UsageError):
@@ -106,26 +106,26 @@ def test_a_file_may_have_any_name(name: bytes, tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(name)
     path.write_bytes(b"text\n")
 
-    assert lines_of(path) == [(1, "text")]
+    assert read_lines(path) == [(1, "text")]
 
 
 def test_a_name_that_is_not_utf8_has_a_title_that_is() -> None:
     assert Source(os.fsdecode(b"week-\xff.csv"), "csv").title == r"week-\xff.csv"
 
 
-# What can't be read
+# Inputs that can't be read
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    assert refusal_of(tmp_path / "gone") == f"{tmp_path / 'gone'}: No such file or directory"
+    assert read_refusal(tmp_path / "gone") == f"{tmp_path / 'gone'}: No such file or directory"
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
-    assert refusal_of(tmp_path) == f"{tmp_path}: Is a directory"
+    assert read_refusal(tmp_path) == f"{tmp_path}: Is a directory"
 
 
 def test_a_name_with_a_nul_is_refused() -> None:
-    assert refusal_of("a\x00b") == "a\x00b: not a file name"
+    assert read_refusal("a\x00b") == "a\x00b: not a file name"
 
 
 # Lines
@@ -148,18 +148,18 @@ def test_a_name_with_a_nul_is_refused() -> None:
         ("a\n\ufeffb\n".encode(), [(1, "a"), (2, "\ufeffb")]),
     ],
 )
-def test_lines_are_numbered_as_they_stand_in_the_file(
+def test_lines_are_numbered_with_the_empty_ones(
     data: bytes, expected: Lines, lines: Callable[[bytes], Lines]
 ) -> None:
     assert lines(data) == expected
 
 
 @pytest.mark.parametrize("character", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
-def test_nothing_but_a_newline_ends_a_line(character: str, lines: Callable[[bytes], Lines]) -> None:
+def test_only_a_newline_ends_a_line(character: str, lines: Callable[[bytes], Lines]) -> None:
     assert lines(f"a{character}b\nc\n".encode()) == [(1, f"a{character}b"), (2, "c")]
 
 
-def test_lines_are_the_same_whatever_blocks_they_are_read_in(
+def test_lines_do_not_depend_on_the_blocks(
     lines: Callable[[bytes], Lines],
 ) -> None:
     expected = [(number, f"line {number} é") for number in range(1, 150_000)]
@@ -170,7 +170,7 @@ def test_lines_are_the_same_whatever_blocks_they_are_read_in(
 
 
 @pytest.mark.parametrize("before", range(5))
-def test_a_character_may_lie_across_two_blocks(
+def test_a_character_may_be_split_between_two_blocks(
     before: int, lines: Callable[[bytes], Lines]
 ) -> None:
     line = b"x" * (1024 - before) + "😀".encode()
@@ -179,13 +179,13 @@ def test_a_character_may_lie_across_two_blocks(
     assert lines(data)[-1] == (1024, line.decode())
 
 
-AS_LONG_AS_IT_MAY_BE = b"x" * MAX_LINE_BYTES
-TOO_LONG = AS_LONG_AS_IT_MAY_BE + b"x"
+LONGEST = b"x" * MAX_LINE_BYTES
+TOO_LONG = LONGEST + b"x"
 
 
 @pytest.mark.parametrize("before", [b"", b"\n", b"a\n" * 300_000])
 @pytest.mark.parametrize("after", [b"", b"\n", b"\n" + b"a\n" * 600_000])
-def test_a_line_is_too_long_wherever_it_stands(
+def test_a_long_line_is_refused_anywhere(
     before: bytes,
     after: bytes,
     lines: Callable[[bytes], Lines],
@@ -193,12 +193,12 @@ def test_a_line_is_too_long_wherever_it_stands(
 ) -> None:
     line = before.count(b"\n") + 1
 
-    assert (line, AS_LONG_AS_IT_MAY_BE.decode()) in lines(before + AS_LONG_AS_IT_MAY_BE + after)
+    assert (line, LONGEST.decode()) in lines(before + LONGEST + after)
     assert refusal(before + TOO_LONG + after) == f"line {line}: longer than 1,048,576 bytes"
 
 
-def test_a_line_without_end_is_refused() -> None:
-    assert refusal_of("/dev/zero") == "/dev/zero, line 1: longer than 1,048,576 bytes"
+def test_an_endless_line_is_refused() -> None:
+    assert read_refusal("/dev/zero") == "/dev/zero, line 1: longer than 1,048,576 bytes"
 
 
 # UTF-8
@@ -238,7 +238,7 @@ PACKED = gzip.compress(TEXT, mtime=0)
 def test_gzip_is_recognised_by_its_content(name: str, data: bytes, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(data)
 
-    assert len(lines_of(tmp_path / name)) == 60_000
+    assert len(read_lines(tmp_path / name)) == 60_000
 
 
 def test_a_byte_order_mark_inside_gzip_is_skipped(lines: Callable[[bytes], Lines]) -> None:
@@ -251,7 +251,7 @@ def test_the_members_of_a_gzip_file_follow_one_another(lines: Callable[[bytes], 
     assert lines(data) == [(1, "one"), (2, "two"), (3, "three")]
 
 
-def test_gzip_cut_anywhere_is_refused(refusal: Callable[[bytes], str]) -> None:
+def test_truncated_gzip_is_refused(refusal: Callable[[bytes], str]) -> None:
     packed = gzip.compress(b"some text")
 
     for cut in range(2, len(packed)):
@@ -259,7 +259,7 @@ def test_gzip_cut_anywhere_is_refused(refusal: Callable[[bytes], str]) -> None:
 
 
 @pytest.mark.parametrize("part", [0.2, 0.5, 0.999])
-def test_gzip_cut_midway_is_refused_with_the_line_reached(
+def test_truncated_gzip_is_refused_with_the_line_reached(
     part: float, refusal: Callable[[bytes], str]
 ) -> None:
     cut = PACKED[: int(len(PACKED) * part)]
@@ -269,7 +269,7 @@ def test_gzip_cut_midway_is_refused_with_the_line_reached(
     assert refusal(cut) == f"line {line}: the gzip data is cut off here"
 
 
-def test_a_second_gzip_member_cut_is_refused_with_the_line_reached(
+def test_a_truncated_second_member_is_refused_with_the_line_reached(
     refusal: Callable[[bytes], str],
 ) -> None:
     data = gzip.compress(b"one\ntwo\n") + gzip.compress(b"three\n")[:-1]
@@ -277,10 +277,12 @@ def test_a_second_gzip_member_cut_is_refused_with_the_line_reached(
     assert refusal(data) == "line 4: the gzip data is cut off here"
 
 
-def test_gzip_damaged_anywhere_is_refused(refusal: Callable[[bytes], str]) -> None:
+def test_damaged_gzip_is_refused(refusal: Callable[[bytes], str]) -> None:
     packed = gzip.compress(b"some text, some more text\n", mtime=0)
 
-    for at in range(10, len(packed)):  # before lie flags and a date, which change no text
+    for at in range(
+        10, len(packed)
+    ):  # the header before has flags and a date, which change no text
         damaged = packed[:at] + bytes([packed[at] ^ 0xFF]) + packed[at + 1 :]
         assert "the gzip data is" in refusal(damaged)
 
@@ -293,7 +295,7 @@ def test_gzip_with_a_wrong_checksum_is_refused_with_the_line_reached(
     assert refusal(damaged) == "line 60001: the gzip data is damaged here"
 
 
-def test_gzip_followed_by_something_else_is_refused(refusal: Callable[[bytes], str]) -> None:
+def test_gzip_followed_by_other_data_is_refused(refusal: Callable[[bytes], str]) -> None:
     assert refusal(gzip.compress(b"a\n") + b"b\n") == "line 2: the gzip data is damaged here"
 
 
@@ -301,7 +303,7 @@ def test_gzip_followed_by_something_else_is_refused(refusal: Callable[[bytes], s
 
 
 def feed(path: Path, data: bytes) -> None:
-    """Write to a FIFO one byte at a time, each once the one before has been taken."""
+    """Write to a FIFO one byte at a time, each after the previous one was read."""
     with path.open("wb", 0) as pipe:
         for byte in data:
             pipe.write(bytes([byte]))
@@ -310,24 +312,22 @@ def feed(path: Path, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
-def test_a_fifo_may_give_its_bytes_one_at_a_time(
-    pack: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
+def test_a_fifo_may_return_single_bytes(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
     data = pack("\ufeffone\r\n\ntwo é\nthree".encode())
     os.mkfifo(tmp_path / "fifo")
     writer = threading.Thread(target=feed, args=(tmp_path / "fifo", data), daemon=True)
     writer.start()
 
-    assert lines_of(tmp_path / "fifo") == [(1, "one"), (3, "two é"), (4, "three")]
+    assert read_lines(tmp_path / "fifo") == [(1, "one"), (3, "two é"), (4, "three")]
     writer.join(10)
 
 
 @pytest.mark.parametrize("data", [b"", b"a", b"ab", TEXT, PACKED])
-def test_every_byte_stored_is_told_once(data: bytes, tmp_path: Path) -> None:
+def test_on_bytes_counts_every_stored_byte_once(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "source").write_bytes(data)
-    told: list[int] = []
+    counts: list[int] = []
 
-    for _ in Source(str(tmp_path / "source"), "ndjson", on_bytes=told.append).lines():
+    for _ in Source(str(tmp_path / "source"), "ndjson", on_bytes=counts.append).lines():
         pass
 
-    assert sum(told) == len(data)
+    assert sum(counts) == len(data)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import Day, ServerRow
-from srvstat.stats import Growth, Prefix, Ranking, growth_between
+from srvstat.stats import Growth, Prefix, Ranking, compute_growth
 
 DAYS_PER_SERVER = 10_000_000
 """More days than the years up to 9999 have: `server_day` is the server times this, plus the day."""
@@ -132,7 +132,7 @@ def rank_between(start: State, end: State, starts: Sequence[int]) -> tuple[Ranki
     if ranking.count > 1:
         if start.players_after is None or end.players_before is None:
             raise ValueError("a day that does not know its neighbours")
-        growth = growth_between(start.players_after, end.players_before)
+        growth = compute_growth(start.players_after, end.players_before)
     return ranking, growth
 
 

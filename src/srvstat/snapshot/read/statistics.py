@@ -13,7 +13,7 @@ from srvstat.stats import (
     Statistics,
     compute_ranking_statistics,
     compute_statistics,
-    middle_ranks,
+    find_middle_ranks,
 )
 
 
@@ -62,7 +62,7 @@ def _find_wide_bands(rows: VerifiedRows, server: ServerRow, ranking: Ranking) ->
     bands = rows.get_bands(server)
     if not bands.digests or not ranking.count:
         return set()
-    ranks = {0, *middle_ranks(ranking.count), ranking.count - 1}
+    ranks = {0, *find_middle_ranks(ranking.count), ranking.count - 1}
     return {band for band in map(ranking.find_band, ranks) if bands.digest(band)}
 
 
