@@ -25,7 +25,7 @@ from srvstat.contract.errors import (
     UsageError,
 )
 from srvstat.contract.requests import CompareRequest, ServerReference, build_compare_request
-from support.access import PLANS, AccessFile, access_files, key_table
+from support.access import PLANS, AccessFile, access_files, format_key_table
 
 STARTER = Plan("starter", ("get-server", "compare-servers"), ("24h", "7d"), 0, 60)
 DETAILS = Plan("details", ("get-server",), (), 7, None)
@@ -67,7 +67,7 @@ def test_a_byte_order_mark_is_skipped_and_does_not_shift_lines(path: Path) -> No
 
 def test_a_file_has_plans_and_keys(path: Path) -> None:
     key = "srvstat_one"
-    path.write_text(PLANS + key_table(hashlib.sha256(key.encode()).hexdigest(), "details"))
+    path.write_text(PLANS + format_key_table(hashlib.sha256(key.encode()).hexdigest(), "details"))
 
     access = read_access(str(path))
 
@@ -219,18 +219,18 @@ def test_an_omitted_range_is_checked_as_the_default() -> None:
             ', line 6: plans["all of it"]: a plan\'s name must be 1 to 64 letters, digits, hyphens or underscores',  # noqa: E501 - a message is one line
         ),
         (PLANS + "[keys]\n", ", line 10: keys: must be an array"),
-        (PLANS + key_table("1" * 63), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
-        (PLANS + key_table("A" * 64), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
-        (PLANS + key_table(ONE + r"\n"), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
+        (PLANS + format_key_table("1" * 63), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
+        (PLANS + format_key_table("A" * 64), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
+        (PLANS + format_key_table(ONE + r"\n"), ", line 12: keys[0].sha256: must be 64 lower-case hexadecimal digits"),  # noqa: E501 - a message is one line
         (PLANS + f"[[keys]]\nsha256 = {ONE}", ", line 11: keys[0].sha256: must be a string"),
         (PLANS + '[[keys]]\nplan = "starter"', ", line 10: keys[0].sha256: missing"),
         (PLANS + f'[[keys]]\nsha256 = "{ONE}"', ", line 10: keys[0].plan: missing"),
         (
-            PLANS + key_table(ONE) + key_table(OTHER, "pro"),
+            PLANS + format_key_table(ONE) + format_key_table(OTHER, "pro"),
             ", line 17: keys[1].plan: unknown plan; the file has starter, details",
         ),
         (
-            PLANS + key_table(ONE) + key_table(OTHER) + key_table(ONE, "details"),
+            PLANS + "".join(map(format_key_table, (ONE, OTHER, ONE))),
             ", line 20: keys[2].sha256: the same as keys[0].sha256",
         ),
         (
@@ -253,7 +253,7 @@ def test_an_invalid_file_is_rejected_with_line_location_and_reason(
 
 
 def test_lines_may_end_with_crlf(path: Path) -> None:
-    content = (PLANS + key_table("x")).replace("\n", "\r\n")
+    content = (PLANS + format_key_table("x")).replace("\n", "\r\n")
 
     assert find_problem(path, content).startswith(", line 12: keys[0].sha256: ")
 
@@ -273,8 +273,8 @@ def test_deep_nesting_is_rejected(path: Path) -> None:
 def test_a_key_written_by_mistake_is_not_quoted_in_the_error(path: Path) -> None:
     key = generate_key()
     for content in (
-        PLANS + key_table(key),
-        PLANS + key_table(ONE, key),
+        PLANS + format_key_table(key),
+        PLANS + format_key_table(ONE, key),
         PLANS + f'[[keys]]\n{key} = "starter"\n',
         PLANS + f'[keys]\n{key} = "starter"\n',
         PLANS + f'{key} = "starter"\n',
@@ -326,8 +326,8 @@ def test_a_path_that_is_not_a_regular_file_is_rejected_at_once(tmp_path: Path) -
 
 
 def test_an_error_at_the_end_of_a_long_file_is_located_quickly(path: Path) -> None:
-    keys = "".join(key_table(f"{number:064x}") for number in range(7_500))
-    content = PLANS + keys + key_table("x")
+    keys = "".join(format_key_table(f"{number:064x}") for number in range(7_500))
+    content = PLANS + keys + format_key_table("x")
     began = time.process_time()
 
     reason = find_problem(path, content)

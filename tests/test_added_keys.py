@@ -13,7 +13,7 @@ import pytest
 
 from srvstat.access import add_key, generate_key, read_access
 from srvstat.contract.errors import OutputError, SourceError, UsageError
-from support.access import PLANS, key_table
+from support.access import PLANS, format_key_table
 
 ONE = "1" * 64
 
@@ -43,7 +43,7 @@ def test_a_key_is_appended_and_the_file_is_otherwise_unchanged(path: Path) -> No
     add_key(str(link), "details", key)
 
     sha256 = hashlib.sha256(key.encode()).hexdigest()
-    assert path.read_text() == PLANS + key_table(sha256, "details")
+    assert path.read_text() == PLANS + format_key_table(sha256, "details")
     customer = read_access(str(path)).find_customer(key.encode())
     assert customer is not None
     assert customer.plan.name == "details"

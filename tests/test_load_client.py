@@ -1,4 +1,4 @@
-"""What the load client makes of right answers, wrong ones, and answers that end too soon."""
+"""Check the load client with correct, wrong and incomplete answers."""
 
 import socket
 import threading
@@ -12,13 +12,13 @@ from support import load_client
 from support.http import request_target
 from support.load import Exchange, Load, Outcome, deal, rotate
 
-ASKED = Exchange(request_target("/"), 200, (b"yes", b"no"))
-RIGHT = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"
+EXCHANGE = Exchange(request_target("/"), 200, (b"yes", b"no"))
+CORRECT = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"
 
 
 @contextmanager
-def answering(*answers: bytes) -> Iterator[int]:
-    """Accept one connection after another; a piece of an answer, or nothing, closes it."""
+def serve_answers(*answers: bytes) -> Iterator[int]:
+    """Answer requests, one connection at a time; after an incomplete answer, close it."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
@@ -37,90 +37,90 @@ def answering(*answers: bytes) -> Iterator[int]:
         server.join(timeout=10)
 
 
-def outcome_of(*answers: bytes, asked: Exchange = ASKED) -> Outcome:
-    with answering(*answers) as port:
+def find_outcome(*answers: bytes, asked: Exchange = EXCHANGE) -> Outcome:
+    with serve_answers(*answers) as port:
         return load_client.run_load(Load(port, [[asked] * len(answers)], 10, is_repeated=False))
 
 
 def test_right_answers_are_counted() -> None:
-    found = outcome_of(RIGHT, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", RIGHT)
+    found = find_outcome(CORRECT, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", CORRECT)
 
     assert (found.answers, found.failures(), found.reopened) == (3, [], 0)
     assert found.statuses == {200: 3}
 
 
-def test_an_answer_in_chunks_is_put_together() -> None:
+def test_the_chunks_of_an_answer_are_joined() -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-    assert outcome_of(head + b"1\r\ny\r\n2\r\nes\r\n0\r\n\r\n").failures() == []
+    assert find_outcome(head + b"1\r\ny\r\n2\r\nes\r\n0\r\n\r\n").failures() == []
 
 
-def test_a_head_has_no_body_whatever_its_length() -> None:
+def test_an_answer_to_head_has_no_body() -> None:
     asked = Exchange(request_target("/", method="HEAD"), 200, (b"",))
 
-    found = outcome_of(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", asked=asked)
+    found = find_outcome(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", asked=asked)
 
     assert (found.answers, found.failures()) == (1, [])
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "problem"),
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyet", "other bytes: b'yet'"),
         (b"HTTP/1.1 500 Oh\r\nContent-Length: 3\r\n\r\nyes", "status 500, not 200: b'yes'"),
-        (RIGHT + b"yes", "more than an answer"),
+        (CORRECT + b"yes", "more than an answer"),
         (b"HTTP/1.1 200 OK\r\n\r\nyes", "an answer without a length"),
-        (RIGHT[:-1], f"closed after {len(RIGHT) - 1} bytes of an answer"),
+        (CORRECT[:-1], f"closed after {len(CORRECT) - 1} bytes of an answer"),
         (b"", "closed after 0 bytes of an answer"),
     ],
 )
-def test_what_is_wrong_is_told(answer: bytes, told: str) -> None:
-    (failure,) = outcome_of(answer).failures()
+def test_a_wrong_answer_is_a_failure(answer: bytes, problem: str) -> None:
+    (failure,) = find_outcome(answer).failures()
 
     assert failure.startswith("b'GET / HTTP/1.1")
-    assert told in failure
+    assert problem in failure
 
 
-def test_a_connection_closed_between_requests_is_opened_again() -> None:
+def test_a_connection_closed_between_requests_is_reopened() -> None:
     closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nyes"
 
-    assert outcome_of(closing, RIGHT).failures() == []
+    assert find_outcome(closing, CORRECT).failures() == []
 
 
-def test_nobody_there_is_told() -> None:
+def test_a_refused_connection_is_a_failure() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
 
-    assert load_client.run_load(Load(port, [[ASKED]], 1)).failures() == [
+    assert load_client.run_load(Load(port, [[EXCHANGE]], 1)).failures() == [
         "1 connections were refused"
     ]
 
 
-def test_a_pause_spreads_requests_and_counts_from_when_they_were_due() -> None:
+def test_a_pause_spreads_the_requests() -> None:
     started = time.monotonic()
-    with answering(*[RIGHT] * 4) as port:
-        found = load_client.run_load(Load(port, [[ASKED] * 4], 10, is_repeated=False, pause=0.1))
+    with serve_answers(*[CORRECT] * 4) as port:
+        found = load_client.run_load(Load(port, [[EXCHANGE] * 4], 10, is_repeated=False, pause=0.1))
 
     assert (found.answers, found.failures()) == (4, [])
     assert time.monotonic() - started >= 0.3
 
 
-def test_what_is_asked_first_is_no_part_of_the_outcome() -> None:
+def test_the_first_exchange_is_not_counted() -> None:
     first = Exchange(request_target("/"), 200, (b"no",))
-    with answering(RIGHT.replace(b"3", b"2").replace(b"yes", b"no"), RIGHT) as port:
-        found = load_client.run_load(Load(port, [[ASKED]], 10, is_repeated=False, first=first))
+    with serve_answers(CORRECT.replace(b"3", b"2").replace(b"yes", b"no"), CORRECT) as port:
+        found = load_client.run_load(Load(port, [[EXCHANGE]], 10, is_repeated=False, first=first))
 
     assert (found.answers, found.failures()) == (1, [])
 
 
-def test_a_process_of_its_own_asks() -> None:
-    with load_client.start_client() as client, answering(RIGHT) as port:
-        found = client(Load(port, [[ASKED]], 10, is_repeated=False)).result()
+def test_the_client_may_run_in_its_own_process() -> None:
+    with load_client.start_client() as client, serve_answers(CORRECT) as port:
+        found = client(Load(port, [[EXCHANGE]], 10, is_repeated=False)).result()
 
     assert (found.answers, found.failures()) == (1, [])
 
 
-def test_exchanges_are_dealt_once_or_given_to_all() -> None:
+def test_exchanges_are_dealt_or_rotated() -> None:
     cards = [Exchange(bytes([number])) for number in range(5)]
 
     assert sorted(card for hand in deal(cards, 3) for card in hand) == cards

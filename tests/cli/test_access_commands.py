@@ -15,7 +15,7 @@ import pytest
 
 from conftest import Cli, srvstat
 from srvstat.access import read_access
-from support.access import PLANS, key_table
+from support.access import PLANS, format_key_table
 
 INVALID = b'{"error":{"code":"INVALID_REQUEST","message":"Invalid request"}}\n'
 FORBIDDEN = (
@@ -45,7 +45,7 @@ def test_a_new_key_is_printed_once_and_kept_as_its_digest(cli: Cli) -> None:
         "a key of the plan starter, shown this once: access.toml keeps its digest alone\n"
     )
     sha256 = hashlib.sha256(key.encode()).hexdigest()
-    assert Path("access.toml").read_text() == PLANS + key_table(sha256)
+    assert Path("access.toml").read_text() == PLANS + format_key_table(sha256)
 
 
 def test_the_file_of_a_new_key_may_be_named(cli: Cli) -> None:
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_told_and_nothing_is_written(
 
 
 def test_check_says_what_each_plan_may_do(cli: Cli) -> None:
-    Path("access.toml").write_text(PLANS + key_table("1" * 64) + key_table("2" * 64))
+    Path("access.toml").write_text(PLANS + format_key_table("1" * 64) + format_key_table("2" * 64))
 
     ran = cli("access", "check")
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document and its parts, as tests ask for them."""
+"""The OpenAPI document and its parts."""
 
 import json
 from collections.abc import Iterator
@@ -19,27 +19,27 @@ OPERATIONS = {
 }
 
 
-def resolved(part: Any) -> Any:
-    """Return what a part of the document is, or refers to."""
+def resolve(part: Any) -> Any:
+    """Return a part of the document, after following references."""
     while "$ref" in part:
-        place, *steps = part["$ref"].split("/")
-        assert place == "#"
+        root, *steps = part["$ref"].split("/")
+        assert root == "#"
         part = DOCUMENT
         for step in steps:
             part = part[step]
     return part
 
 
-def validator(schema: Any) -> jsonschema_rs.Draft202012Validator:
-    """Return what judges values by a schema of the document."""
+def build_validator(schema: Any) -> jsonschema_rs.Draft202012Validator:
+    """Return a validator for a schema of the document."""
     whole = {"allOf": [schema], "components": DOCUMENT["components"]}
     return jsonschema_rs.Draft202012Validator(whole, validate_formats=True)
 
 
-def parts(value: Any, path: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every object of a document, with its place."""
+def walk(value: Any, path: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the path and the value of every object in a document."""
     if isinstance(value, dict):
         yield path, value
     for key, part in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(part, dict | list):
-            yield from parts(part, f"{path}/{key}")
+            yield from walk(part, f"{path}/{key}")

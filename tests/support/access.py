@@ -1,4 +1,4 @@
-"""Access files for the tests: one to begin with, and any of those there may be."""
+"""Access files: a fixed one, and a strategy that draws any valid one."""
 
 import json
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 PLANS = """\
-[plans.starter]  # to begin with
+[plans.starter]  # a comment
 operations = ["get-server", "compare-servers"]
 ranges = ["24h", "7d"]
 requests_per_minute = 60
@@ -18,8 +18,8 @@ raw_history_days = 7
 """
 
 
-def key_table(sha256: str, plan: str = "starter") -> str:
-    """Return a key as it is added to a file."""
+def format_key_table(sha256: str, plan: str = "starter") -> str:
+    """Return the table of a key, as `add_key` appends it."""
     return f'\n[[keys]]\nsha256 = "{sha256}"\nplan = "{plan}"\n'
 
 
@@ -28,50 +28,50 @@ RANGES = ("24h", "7d", "30d", "90d", "1y")
 OPERATIONS = ("get-server", "compare-servers")
 
 
-def some(choices: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
+def draw_subset(choices: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
     return st.lists(st.sampled_from(choices), unique=True)
 
 
 PLAN: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
-    {"operations": some(OPERATIONS), "ranges": some(RANGES)},
+    {"operations": draw_subset(OPERATIONS), "ranges": draw_subset(RANGES)},
     optional={
         "raw_history_days": st.integers(0, 2**53 - 1),
         "requests_per_minute": st.integers(1, 2**53 - 1),
     },
 )
 NAME = st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True)
-PLANS_OF_ANY_KIND = st.dictionaries(NAME, PLAN, min_size=1, max_size=4)
-NOTHING = st.sampled_from(["", "\n", "# [x]\n", "  # \"\"\" '''\n\n"])
+PLANS_BY_NAME = st.dictionaries(NAME, PLAN, min_size=1, max_size=4)
+BLANKS = st.sampled_from(["", "\n", "# [x]\n", "  # \"\"\" '''\n\n"])
 
 
 @st.composite
-def written(draw: st.DrawFn, value: object) -> str:
-    """Write a value of an access file in one of the ways that TOML has."""
+def toml_values(draw: st.DrawFn, value: object) -> str:
+    """Draw a TOML form of a value."""
     if not isinstance(value, list):
         texts = [json.dumps(value), f"'{value}'", f'"""{value}"""', f"'''\n{value}'''"]
         return texts[0] if isinstance(value, int) else draw(st.sampled_from(texts))
     gap = draw(st.sampled_from(["", " ", "\n  ", " # ] \n"]))
-    members = "".join(f"{gap}{draw(written(member))},{gap}" for member in value)
+    members = "".join(f"{gap}{draw(toml_values(member))},{gap}" for member in value)
     return f"[{members}]" if value else "[]"
 
 
 AccessFile = tuple[str, dict[str, dict[str, Any]], dict[str, str]]
-"""A text, the plans in it as they are written, and the plan of each digest."""
+"""The text, its plans by name, and the name of the plan of each digest."""
 
 
 @st.composite
 def access_files(draw: st.DrawFn) -> AccessFile:
-    """Write a file in one of many forms."""
-    plans = draw(PLANS_OF_ANY_KIND)
+    """Draw a valid file in any form of TOML."""
+    plans = draw(PLANS_BY_NAME)
     keys = draw(st.dictionaries(DIGEST, st.sampled_from(list(plans)), max_size=6))
     tables: list[str] = []
     for name, plan in plans.items():
-        fields = [f"{field} = {draw(written(value))}\n" for field, value in plan.items()]
-        gaps = "".join(f"{draw(NOTHING)}{line}" for line in draw(st.permutations(fields)))
-        tables.append(f"{draw(NOTHING)}[ plans . '{name}' ] # a plan\n{gaps}")
-    for sha256, its in keys.items():
+        fields = [f"{field} = {draw(toml_values(value))}\n" for field, value in plan.items()]
+        gaps = "".join(f"{draw(BLANKS)}{line}" for line in draw(st.permutations(fields)))
+        tables.append(f"{draw(BLANKS)}[ plans . '{name}' ] # a plan\n{gaps}")
+    for sha256, plan_name in keys.items():
         tables.append(
-            f'{draw(NOTHING)}[[keys]]\nplan = {draw(written(its))}\nsha256 = "{sha256}"\n'
+            f'{draw(BLANKS)}[[keys]]\nplan = {draw(toml_values(plan_name))}\nsha256 = "{sha256}"\n'
         )
     line_end = draw(st.sampled_from(["\n", "\r\n"]))
     return "".join(tables).replace("\n", line_end), plans, keys
