@@ -33,7 +33,7 @@ from srvstat.asgi.connection import (  # noqa: E402
     HEAD_SECONDS,
     IDLE_SECONDS,
 )
-from srvstat.asgi.server import MOST_CONNECTIONS  # noqa: E402
+from srvstat.asgi.server import MAX_CONNECTIONS  # noqa: E402
 from srvstat.contract.errors import ApiError, SrvstatError  # noqa: E402
 from srvstat.contract.http import MAX_HEAD_BYTES  # noqa: E402
 from srvstat.contract.requests import MAX_BODY_BYTES  # noqa: E402
@@ -122,7 +122,7 @@ def _format_deadlines() -> str:
     limits = [
         ("bytes of a head", MAX_HEAD_BYTES),
         ("bytes of a body", MAX_BODY_BYTES),
-        ("open connections, or fewer if the limit on open files requires it", MOST_CONNECTIONS),
+        ("open connections, or fewer if the limit on open files requires it", MAX_CONNECTIONS),
     ]
     head = ["| limit | at most |", "|---|--:|"]
     seconds = [f"| {what} | {value:.0f} s |" for what, value in rows]

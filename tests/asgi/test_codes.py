@@ -21,9 +21,8 @@ from asgi.small_service import (
     build_small,
 )
 from srvstat.asgi import app as asgi_app
-from srvstat.asgi.auth import Callers
+from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.log import Log
-from srvstat.asgi.room import Room
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.asgi.workers import WORKERS
 from support.http import (
@@ -230,7 +229,7 @@ def test_work_that_takes_too_long_is_given_up(
 ) -> None:
     log = Log()
     snapshot = ServedSnapshot(os.fspath(build_small(tmp_path)), log)
-    app = asgi_app.Service(snapshot, Callers(None, log), log, room=Room(1))
+    app = asgi_app.Service(snapshot, Authenticator(None, log), log)
 
     async def ask(client: httpx.AsyncClient) -> tuple[int, bytes]:
         response = await client.get("/gateway/v1/servers/a", headers={"X-Gateway-Key": "k"})
@@ -240,7 +239,10 @@ def test_work_that_takes_too_long_is_given_up(
         generation = await snapshot.current()
         slow = [
             snapshot.ask(
-                generation, lambda _: time.sleep(0.4), keep=lambda _: None, is_wanted=lambda: True
+                generation,
+                lambda _: time.sleep(0.4),
+                remember=lambda _: None,
+                is_wanted=lambda: True,
             )
             for _ in range(WORKERS)
         ]

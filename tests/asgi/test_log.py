@@ -1,4 +1,4 @@
-"""The log: one JSON object a line for each request, harmless, whole, and in nobody's way."""
+"""The log has one harmless JSON object a line for each request, and delays no answer."""
 
 import os
 import re
@@ -41,12 +41,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def service(small: str) -> Iterator[Service]:
-    with serve(small) as under_way:
-        yield under_way
+    with serve(small) as running:
+        yield running
 
 
-def told(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return what can be known of an entry before."""
+def without_variable_fields(entry: dict[str, Any]) -> dict[str, Any]:
+    """Check the fields that vary, and return the others."""
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", entry.pop("time"))
     assert re.fullmatch(r"127\.0\.0\.1:\d+", entry.pop("remote"))
     assert re.fullmatch(r"[0-9a-f]{16}", entry.pop("id"))
@@ -54,21 +54,24 @@ def told(entry: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
-def test_an_answer_has_its_entry(service: Service) -> None:
-    assert told(logged(service, get(b"a?by=id"))) == {
+def test_get_server_is_logged(service: Service) -> None:
+    assert without_variable_fields(logged(service, get(b"a?by=id"))) == {
         "method": "GET",
-        "path": "/gateway/v1/servers/a",
+        "operation": "getServer",
         "caller": "8254c329",
+        "servers": ["id:a"],
         "status": 200,
         "bytes": len(SERVER_A),
     }
 
 
-def test_an_error_says_what_is_wrong_in_the_log_alone(service: Service) -> None:
-    assert told(logged(service, compare(TWO.replace(b'"b"', b'"zz"')))) == {
+def test_an_error_is_logged_with_its_reason(service: Service) -> None:
+    assert without_variable_fields(logged(service, compare(TWO.replace(b'"b"', b'"zz"')))) == {
         "method": "POST",
-        "path": "/gateway/v1/compare",
+        "operation": "compareServers",
         "caller": "8254c329",
+        "servers": ["id:a", "id:zz"],
+        "range": "30d",
         "code": "SERVER_NOT_FOUND",
         "reason": "servers[1]: no id zz",
         "status": 404,
@@ -76,10 +79,10 @@ def test_an_error_says_what_is_wrong_in_the_log_alone(service: Service) -> None:
     }
 
 
-def test_whoever_has_no_key_has_no_name(service: Service) -> None:
-    assert told(logged(service, request(A, HOST))) == {
+def test_a_request_without_key_is_logged_without_caller(service: Service) -> None:
+    assert without_variable_fields(logged(service, request(A, HOST))) == {
         "method": "GET",
-        "path": "/gateway/v1/servers/a",
+        "operation": "getServer",
         "code": "GATEWAY_UNAUTHORIZED",
         "reason": "X-Gateway-Key: missing or empty",
         "status": 401,
@@ -87,13 +90,13 @@ def test_whoever_has_no_key_has_no_name(service: Service) -> None:
     }
 
 
-def test_the_answer_to_head_has_no_bytes(service: Service) -> None:
+def test_an_answer_to_head_has_no_bytes(service: Service) -> None:
     entry = logged(service, request(A.replace(b"GET", b"HEAD"), HOST, KEY))
 
     assert (entry["method"], entry["status"], entry["bytes"]) == ("HEAD", 200, 0)
 
 
-def test_what_is_no_http_has_one_entry(service: Service) -> None:
+def test_malformed_http_is_logged_once(service: Service) -> None:
     before = len(service.log())
     send_request(service, b"GET / / HTTP/1.1\r\n\r\n")
 
@@ -102,10 +105,10 @@ def test_what_is_no_http_has_one_entry(service: Service) -> None:
     assert entry["reason"] == "not HTTP/1.1, or a head that is too long"
 
 
-def test_the_port_of_a_client_is_told_apart_from_its_address(small: str) -> None:
+def test_an_ipv6_address_is_logged_in_brackets(small: str) -> None:
     try:
-        with socket.socket(socket.AF_INET6) as tried:
-            tried.bind(("::1", 0))
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
     except OSError:
         pytest.skip("this machine has no ::1")
     with serve(small, "--host", "::1") as service:
@@ -118,24 +121,32 @@ def test_the_port_of_a_client_is_told_apart_from_its_address(small: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("field", "sent"),
+    ("line", "method", "operation"),
     [
-        ("path", b"GET /%b HTTP/1.1"),
-        ("method", b"%b /gateway/v1/servers/a HTTP/1.1"),
+        (b"GET /nowhere HTTP/1.1", "GET", None),
+        (b"DELETE /gateway/v1/compare HTTP/1.1", "DELETE", "compareServers"),
+        (b"BREW /gateway/v1/servers/a HTTP/1.1", "other", "getServer"),
+        (b"GET http://x/healthz HTTP/1.1", "GET", "getHealth"),
     ],
 )
-def test_what_is_long_is_cut(field: str, sent: bytes, service: Service) -> None:
-    begun = "/" if field == "path" else ""
+def test_only_known_methods_and_paths_are_named(
+    line: bytes, method: str, operation: str | None, service: Service
+) -> None:
+    entry = logged(service, request(line, HOST, KEY))
 
-    told_whole = logged(service, request(sent % (b"x" * (1_000 - len(begun))), HOST, KEY))
-    told_in_part = logged(service, request(sent % (b"x" * (1_001 - len(begun))), HOST, KEY))
+    assert (entry["method"], entry.get("operation")) == (method, operation)
 
-    assert told_whole[field] == begun.ljust(1_000, "x")
-    assert told_in_part[field] == begun.ljust(999, "x") + "…"
+
+def test_a_short_quotation_stays_in_a_reason_and_a_long_one_does_not(service: Service) -> None:
+    short = logged(service, get(b"a?by=name"))
+    long = logged(service, get(b"a?by=a-longer-name"))
+
+    assert short["reason"] == 'by: "name" is not one of id, cfxId'
+    assert long["reason"] == 'by: "…" is not one of id, cfxId'
 
 
 @pytest.mark.parametrize("status", [400, 401])
-def test_a_body_of_no_http_has_one_entry(status: int, service: Service) -> None:
+def test_a_malformed_body_is_logged_once(status: int, service: Service) -> None:
     key = KEY if status == 400 else b"X-Gateway-Key:"
     before = len(service.log())
     sent = request(COMPARE, HOST, key, JSON, b"Transfer-Encoding: chunked") + b"zz\r\n"
@@ -145,34 +156,34 @@ def test_a_body_of_no_http_has_one_entry(status: int, service: Service) -> None:
     assert entry["status"] == status
 
 
-def test_a_client_that_leaves_has_its_entry(service: Service) -> None:
+def test_a_client_that_leaves_is_logged(service: Service) -> None:
     before = len(service.log())
     with Client(service) as client:
         client.send(compare(TWO)[:-1])
         time.sleep(0.1)
 
     (entry,) = entries(service, 1, before)
-    assert (entry["method"], entry["path"]) == ("POST", "/gateway/v1/compare")
-    assert entry["reason"] == "body: broken off, or chunks that are none"
+    assert (entry["method"], entry["operation"]) == ("POST", "compareServers")
+    assert entry["reason"] == "body: incomplete, or malformed chunks"
 
 
-@pytest.mark.parametrize("name", ["7", "a.B_c~d-9", "x" * 128])
-def test_a_harmless_name_of_a_request_is_taken_over(name: str, service: Service) -> None:
-    entry = logged(service, get(b"a", b"X-Request-Id: " + name.encode()))
+@pytest.mark.parametrize("request_id", ["7", "a.B_c~d-9", "x" * 128])
+def test_a_harmless_request_id_is_kept(request_id: str, service: Service) -> None:
+    entry = logged(service, get(b"a", b"X-Request-Id: " + request_id.encode()))
 
-    assert entry["id"] == name
-
-
-@pytest.mark.parametrize("name", ["", "x" * 129, "a b", 'a"b', "a/b", "a\u00e4", "a\x1b[31m"])
-def test_any_other_name_is_made_anew(name: str, service: Service) -> None:
-    told(logged(service, get(b"a", b"X-Request-Id: " + name.encode())))
+    assert entry["id"] == request_id
 
 
-def test_two_names_are_none(service: Service) -> None:
-    told(logged(service, get(b"a", b"X-Request-Id: 7", b"X-Request-Id: 8")))
+@pytest.mark.parametrize("request_id", ["", "x" * 129, "a b", 'a"b', "a/b", "a\u00e4", "a\x1b[31m"])
+def test_any_other_request_id_is_replaced(request_id: str, service: Service) -> None:
+    without_variable_fields(logged(service, get(b"a", b"X-Request-Id: " + request_id.encode())))
 
 
-def test_nothing_in_the_log_can_drive_a_terminal(service: Service) -> None:
+def test_two_request_ids_are_replaced_by_one(service: Service) -> None:
+    without_variable_fields(logged(service, get(b"a", b"X-Request-Id: 7", b"X-Request-Id: 8")))
+
+
+def test_the_log_is_printable_ascii(service: Service) -> None:
     harmful = "\x1b[31m\n\r\x00\x7f\u009b\u202e\u2028"
     logged(service, get(quote(harmful).encode()))
     logged(service, get(b"a?" + quote(harmful).encode()))
@@ -184,7 +195,7 @@ def test_nothing_in_the_log_can_drive_a_terminal(service: Service) -> None:
     assert re.fullmatch(rb"[\x20-\x7e\n]+", service.log_path.read_bytes())
 
 
-def test_each_of_many_clients_has_its_entries_whole(service: Service) -> None:
+def test_many_clients_are_logged_completely(service: Service) -> None:
     before = len(service.log())
 
     def ask(number: int) -> None:
@@ -196,21 +207,19 @@ def test_each_of_many_clients_has_its_entries_whole(service: Service) -> None:
     with ThreadPoolExecutor(8) as clients:
         list(clients.map(ask, range(8)))
 
-    names = {entry["id"] for entry in entries(service, 400, before)}
-    assert names == {f"{number}-{turn}" for number in range(8) for turn in range(50)}
+    ids = {entry["id"] for entry in entries(service, 400, before)}
+    assert ids == {f"{number}-{turn}" for number in range(8) for turn in range(50)}
 
 
 @pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full", "<&- 2>&-", ""])
-def test_a_log_that_cannot_be_written_holds_nothing_up(
-    stderr: str, small: str, tmp_path: Path
-) -> None:
+def test_an_unwritable_log_delays_no_answer(stderr: str, small: str, tmp_path: Path) -> None:
     if stderr == "2>/dev/full" and not os.path.exists("/dev/full"):
         pytest.skip("there is no /dev/full here")
     command = [sys.executable, "-m", "srvstat", "serve", "--snapshot", small, "--port", "0"]
     with subprocess.Popen(
         ["sh", "-c", f'exec "$@" {stderr}', "sh", *command],
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,  # nobody reads it, and it is soon full
+        stderr=subprocess.PIPE,  # not read, and soon full
     ) as process:
         try:
             assert process.stdout

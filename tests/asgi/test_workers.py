@@ -15,10 +15,9 @@ import pytest
 from asgi.small_service import COMPARED, SERVER_A, build_small
 from srvstat import operations
 from srvstat.asgi import app as asgi_app
-from srvstat.asgi.auth import Callers
+from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.log import Log
 from srvstat.asgi.results import Details
-from srvstat.asgi.room import Room
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.asgi.workers import WORKERS
 from srvstat.contract.requests import ServerReference
@@ -31,9 +30,7 @@ class InProcess:
     def __init__(self, path: Path) -> None:
         self._log = Log()
         self.snapshot = ServedSnapshot(os.fspath(path), self._log)
-        self.app = asgi_app.Service(
-            self.snapshot, Callers(None, self._log), self._log, room=Room(1)
-        )
+        self.app = asgi_app.Service(self.snapshot, Authenticator(None, self._log), self._log)
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[httpx.AsyncClient]:
@@ -50,7 +47,7 @@ class InProcess:
         return await self.snapshot.ask(
             await self.snapshot.current(),
             question,
-            keep=lambda _: None,
+            remember=lambda _: None,
             is_wanted=lambda: True,
             is_comparison=is_comparison,
         )
@@ -96,7 +93,7 @@ def test_questions_get_a_worker_in_the_order_in_which_they_were_asked(service: I
         for _ in range(20):
             number, asked = asked, asked + 1
             await service.snapshot.ask(
-                generation, str, keep=lambda _: None, is_wanted=partial(is_wanted, number)
+                generation, str, remember=lambda _: None, is_wanted=partial(is_wanted, number)
             )
 
     async def crowd() -> None:
@@ -165,17 +162,17 @@ def test_what_was_answered_once_needs_no_worker(
 
 
 def test_details_have_room_by_their_bytes_and_the_oldest_make_way() -> None:
-    details = Details(most_bytes=10_000)
+    details = Details(max_bytes=10_000)
     references = [ServerReference(identifier=f"s{number}", by="id") for number in range(30)]
     for reference in references:
-        details.keep(reference, b"x" * 600)
-        details.keep(reference, b"y" * 600)
+        details.remember(reference, b"x" * 600)
+        details.remember(reference, b"y" * 600)
 
-    known = [details.known(reference) for reference in references]
+    known = [details.look_up(reference) for reference in references]
 
     assert known == [None] * 20 + [b"y" * 600] * 10
-    details.keep(references[0], b"x" * 10_000)
-    assert [details.known(reference) for reference in references] == [None] * 30
+    details.remember(references[0], b"x" * 10_000)
+    assert [details.look_up(reference) for reference in references] == [None] * 30
 
 
 def test_equal_questions_that_wait_together_are_answered_once(

@@ -1,4 +1,4 @@
-"""The application: who asks, for what, and the answer. The checks come in the order of D11."""
+"""The ASGI application: authenticate, validate, answer and log a request, in the order of D11."""
 
 import asyncio
 import re
@@ -9,25 +9,19 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from srvstat.asgi.auth import Caller, Callers, TooManyRequestsError
-from srvstat.asgi.connection import GONE
-from srvstat.asgi.log import Log
-from srvstat.asgi.questions import find_detail, find_missing
-from srvstat.asgi.reading import read_body
-from srvstat.asgi.redact import (
-    HIDDEN,
-    is_known,
-    path_without_known,
-    reason_without_known,
-    without_keys,
+from srvstat.asgi.auth import Authenticator, Caller, TooManyRequestsError
+from srvstat.asgi.connection import BODY_ERROR, IS_GONE
+from srvstat.asgi.log import HIDDEN, KeyFilter, Log
+from srvstat.asgi.snapshots import (
+    ClientGoneError,
+    ServedSnapshot,
+    answer_get_server,
+    complete_results,
 )
-from srvstat.asgi.room import Room
-from srvstat.asgi.snapshots import NobodyAsksError, ServedSnapshot
 from srvstat.contract.errors import (
     ApiError,
     GatewayUnauthorizedError,
@@ -37,8 +31,6 @@ from srvstat.contract.errors import (
 )
 from srvstat.contract.http import (
     CACHE_CONTROL,
-    GET_METHODS,
-    HEALTH_PATH,
     JSON_TYPE,
     KEY_CHALLENGE,
     KEY_HEADER,
@@ -49,120 +41,167 @@ from srvstat.contract.http import (
     check_compare_head,
     check_method,
     find_target,
+    find_values,
     has_ambiguous_length,
     parse_get_server,
-    strip_origin,
 )
-from srvstat.contract.requests import ServerReference, parse_compare_request
+from srvstat.contract.requests import (
+    MAX_BODY_BYTES,
+    CompareRequest,
+    ServerReference,
+    parse_compare_request,
+)
 from srvstat.contract.responses import ErrorResponse, HealthResponse, encode_comparison
 
 WORK_SECONDS = 10.0
-"""From a whole request to its answer, other requests' included."""
+"""From a complete request to its answer, including the time that other requests take."""
 
-_HEALTH = HEALTH_PATH.encode()
-_REQUEST_ID = re.compile(REQUEST_ID_PATTERN)
 _OK = 200
-_MOST_TOLD = 1_000
-"""So many characters of a path, a method or a reason are logged."""
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""The methods that the log names."""
+
+_REQUEST_ID = re.compile(REQUEST_ID_PATTERN)
+_REQUEST_ID_NAME = REQUEST_ID_HEADER.lower()
+_KEY_NAME = KEY_HEADER.lower().encode()
 
 
 class Service:
-    """The ASGI application over one snapshot; `room` is for its connections (connections.py)."""
+    """The ASGI application over one snapshot."""
 
-    def __init__(self, snapshot: ServedSnapshot, callers: Callers, log: Log, *, room: Room) -> None:
+    def __init__(self, snapshot: ServedSnapshot, authenticator: Authenticator, log: Log) -> None:
         self._snapshot = snapshot
-        self._callers = callers
+        self._authenticator = authenticator
         self._log = log
-        self.room = room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and log it."""
         started = time.perf_counter()
         request = Request(scope, receive)
-        entry = _entry(request, self._callers)
+        keys = [key.decode("latin-1") for key in find_values(scope["headers"], _KEY_NAME)]
+        key_filter = KeyFilter(keys, self._authenticator.is_registered)
+        entry: dict[str, Any] = {
+            "id": _choose_request_id(request, key_filter),
+            "remote": _format_address(request.client),
+            "method": request.method if request.method in _METHODS else "other",
+        }
         try:
-            response = await self._response(request, entry)
-        except (ClientDisconnect, NobodyAsksError):
-            entry["reason"] = "the client left before it was answered"
+            response = await self._respond(request, entry, key_filter)
+        except (ClientDisconnect, ClientGoneError):
+            entry["reason"] = "the client closed the connection"
         else:
             await response(scope, receive, send)
             sent = 0 if request.method == "HEAD" else len(response.body)
             entry |= {"status": response.status_code, "bytes": sent}
         entry["ms"] = round((time.perf_counter() - started) * 1000, 3)
-        self._log.entry(_told(entry, request.headers, self._callers))
+        self._log.add(entry)
 
-    def malformed(self, client: tuple[str, int] | None) -> tuple[list[tuple[bytes, bytes]], bytes]:
-        """Return the headers and the body for what is no HTTP, and log it."""
+    def answer_malformed(
+        self, client: tuple[str, int] | None
+    ) -> tuple[list[tuple[bytes, bytes]], bytes]:
+        """Return the headers and body of the answer to malformed HTTP, and log it."""
         error = InvalidRequestError("not HTTP/1.1, or a head that is too long")
-        new_id = _new_id()
-        entry = {"id": new_id, "remote": _remote(client), "status": error.http_status}
-        self._log.entry(entry | {"code": error.code, "reason": error.reason})
-        response = _response_to(error, {**_headers(new_id), "connection": "close"})
+        new_id = _create_request_id()
+        entry = {"id": new_id, "remote": _format_address(client), "status": error.http_status}
+        self._log.add(entry | {"code": error.code, "reason": error.reason})
+        response = _build_error_response(error, {**_build_headers(new_id), "connection": "close"})
         return response.raw_headers, bytes(response.body)
 
-    async def _response(self, request: Request, entry: dict[str, Any]) -> Response:
-        headers = _headers(entry["id"])
+    async def _respond(
+        self, request: Request, entry: dict[str, Any], key_filter: KeyFilter
+    ) -> Response:
+        headers = _build_headers(entry["id"])
         if has_ambiguous_length(request.scope["headers"]):
             headers["connection"] = "close"  # RFC 9112, section 6.1: whatever the answer is
         try:
-            return Response(await self._answer(request, entry), _OK, headers, JSON_TYPE)
+            body = await self._answer(request, entry, key_filter)
+            return Response(body, _OK, headers, JSON_TYPE)
         except ApiError as error:
             answered = error
         except SnapshotError as error:
             answered = InternalError(error.reason)
-        except (ClientDisconnect, NobodyAsksError):
+        except (ClientDisconnect, ClientGoneError):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever else comes here is a bug, and no client reads a traceback
+        except Exception as error:  # noqa: BLE001 - a bug; no client may see a traceback
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{place.name}, {place.filename} line {place.lineno}"
             answered = InternalError(f"a bug in srvstat: {type(error).__name__} in {where}")
-        entry |= {"code": answered.code, "reason": answered.reason}
-        return _response_to(answered, headers)
+        entry |= {"code": answered.code, "reason": key_filter.redact(answered.reason)}
+        return _build_error_response(answered, headers)
 
-    async def _answer(self, request: Request, entry: dict[str, Any]) -> bytes:
+    async def _answer(
+        self, request: Request, entry: dict[str, Any], key_filter: KeyFilter
+    ) -> bytes:
         scope = request.scope
         head = Head(request.method, scope["raw_path"], scope["query_string"], scope["headers"])
-        if strip_origin(head.path) == _HEALTH:
-            check_method(head.method, GET_METHODS)
-            return await self._health()
-        caller = await self._callers.known(head.headers)
+        target = find_target(head.path)
+        if target:
+            entry["operation"] = target.operation
+            if target.operation == "getHealth":
+                check_method(head.method, target)
+                return await self._check_health()
+        caller = await self._authenticator.authenticate(head.headers)
         entry["caller"] = caller.name
-        self._callers.count(caller)
-        target = find_target(head)
+        self._authenticator.count_request(caller)
+        target = check_method(head.method, target)
         if target.operation == "getServer":
-            asked = parse_get_server(head, target.identifier)
-            return await self._get_server(request, asked, caller)
+            reference = parse_get_server(head, target.identifier)
+            entry["servers"] = _format_references((reference,), key_filter)
+            return await self._get_server(request, reference, caller)
         check_compare_head(head)
-        return await self._compare(request, caller)
+        comparison = parse_compare_request(await _read_body(request))
+        entry["servers"] = _format_references(comparison.servers, key_filter)
+        entry["range"] = comparison.range
+        return await self._compare(request, comparison, caller)
 
-    async def _health(self) -> bytes:
+    async def _check_health(self) -> bytes:
         generation = await self._snapshot.current()
         return HealthResponse(asOf=generation.as_of, root=generation.root).to_json()
 
-    async def _get_server(self, request: Request, asked: ServerReference, caller: Caller) -> bytes:
+    async def _get_server(
+        self, request: Request, reference: ServerReference, caller: Caller
+    ) -> bytes:
         if caller.plan:
-            caller.plan.check_request(asked)
+            caller.plan.check_request(reference)
         generation = await self._snapshot.current()
-        known = generation.details.known(asked)
-        if known is not None:
-            return known
-        async with _deadline():
-            return await find_detail(self._snapshot, generation, asked, _asker(request))
+        answer = generation.details.look_up(reference)
+        if answer is not None:
+            return answer
+        async with _limit_work():
+            return await answer_get_server(
+                self._snapshot, generation, reference, _track_client(request)
+            )
 
-    async def _compare(self, request: Request, caller: Caller) -> bytes:
-        asked = parse_compare_request(await read_body(request))
+    async def _compare(self, request: Request, comparison: CompareRequest, caller: Caller) -> bytes:
         if caller.plan:
-            caller.plan.check_request(asked)
+            caller.plan.check_request(comparison)
         generation = await self._snapshot.current()
-        results = generation.results.known(asked)
+        results = generation.results.look_up(comparison)
         if None in results:
-            async with _deadline():
-                await find_missing(self._snapshot, generation, asked, results, _asker(request))
-        return encode_comparison(asked.range, [result for result in results if result])
+            async with _limit_work():
+                await complete_results(
+                    self._snapshot, generation, comparison, results, _track_client(request)
+                )
+        return encode_comparison(comparison.range, [result for result in results if result])
+
+
+async def _read_body(request: Request) -> bytes:
+    """Read a body, up to the first piece that exceeds the limit.
+
+    Raises InvalidRequestError if the connection found it late or incomplete, ClientDisconnect.
+    """
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            break
+    reason = request.scope.get("state", {}).get(BODY_ERROR)
+    if reason:
+        raise InvalidRequestError(reason)
+    return body
 
 
 @asynccontextmanager
-async def _deadline() -> AsyncIterator[None]:
+async def _limit_work() -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(WORK_SECONDS):
             yield
@@ -170,70 +209,50 @@ async def _deadline() -> AsyncIterator[None]:
         raise InternalError(f"no answer within {WORK_SECONDS:g} s") from None
 
 
-def _asker(request: Request) -> Callable[[], bool]:
-    """Return what says whether the client of a request is still there."""
-    return lambda: GONE not in request.scope.get("state", ())
+def _track_client(request: Request) -> Callable[[], bool]:
+    """Return a function that tells whether the client of a request is still connected."""
+    return lambda: IS_GONE not in request.scope.get("state", ())
 
 
-def _response_to(error: ApiError, headers: dict[str, str]) -> Response:
-    more: dict[str, str] = {}
+def _build_error_response(error: ApiError, headers: dict[str, str]) -> Response:
+    extra: dict[str, str] = {}
     if isinstance(error, WrongMethodError):
-        more = {"allow": error.allowed}
+        extra = {"allow": error.allowed}
     elif isinstance(error, GatewayUnauthorizedError):
-        more = {"www-authenticate": KEY_CHALLENGE}
+        extra = {"www-authenticate": KEY_CHALLENGE}
     elif isinstance(error, TooManyRequestsError):
-        more = {"retry-after": str(error.retry_after)}
-    return Response(
-        ErrorResponse.from_error(error).to_json(), error.http_status, headers | more, JSON_TYPE
-    )
+        extra = {"retry-after": str(error.retry_after)}
+    body = ErrorResponse.from_error(error).to_json()
+    return Response(body, error.http_status, headers | extra, JSON_TYPE)
 
 
-def _headers(request_id: str) -> dict[str, str]:
-    return {"cache-control": CACHE_CONTROL, REQUEST_ID_HEADER.lower(): request_id}
+def _build_headers(request_id: str) -> dict[str, str]:
+    return {"cache-control": CACHE_CONTROL, _REQUEST_ID_NAME: request_id}
 
 
-def _entry(request: Request, callers: Callers) -> dict[str, Any]:
-    """Begin the log's entry: what is known of any request. The query is not part of it."""
-    return {
-        "id": _request_id(request.headers, callers),
-        "remote": _remote(request.client),
-        "method": request.method,
-        "path": request.scope["raw_path"].decode("latin-1"),
-    }
-
-
-def _remote(client: tuple[str, int] | None) -> str:
-    """Write whose connection it is: `127.0.0.1:5000`, `[::1]:5000`."""
+def _format_address(client: tuple[str, int] | None) -> str:
+    """Format a client's address: `127.0.0.1:5000`, `[::1]:5000`."""
     if client is None:
         return ""
     host, port = client
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _request_id(headers: Headers, callers: Callers) -> str:
-    """Return the client's own name for its request, where that is harmless, or a new one."""
-    given = headers.getlist(REQUEST_ID_HEADER)
-    if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]):
-        (name,) = given
-        own_keys = headers.getlist(KEY_HEADER)
-        if without_keys(name, own_keys) == name and not is_known(name, callers.is_key):
-            return name
-    return _new_id()
+def _format_references(references: tuple[ServerReference, ...], key_filter: KeyFilter) -> list[str]:
+    """Format references for the log: `cfxId:abc123`."""
+    return [
+        f"{one.by}:{HIDDEN if key_filter.has_key(one.identifier) else one.identifier}"
+        for one in references
+    ]
 
 
-def _new_id() -> str:
+def _choose_request_id(request: Request, key_filter: KeyFilter) -> str:
+    """Return the client's id of a request if it is harmless, else a new one."""
+    sent = request.headers.getlist(_REQUEST_ID_NAME)
+    if len(sent) == 1 and _REQUEST_ID.fullmatch(sent[0]) and not key_filter.has_key(sent[0]):
+        return sent[0]
+    return _create_request_id()
+
+
+def _create_request_id() -> str:
     return secrets.token_hex(8)
-
-
-def _told(entry: dict[str, Any], headers: Headers, callers: Callers) -> dict[str, Any]:
-    """Take the keys out of an entry, and then cut what is long: no beginning of a key is left."""
-    if is_known(entry["method"], callers.is_key):
-        entry["method"] = HIDDEN
-    entry["path"] = path_without_known(entry["path"], callers.is_key)
-    if "reason" in entry:
-        entry["reason"] = reason_without_known(entry["reason"], callers.is_key)
-    for field in ("method", "path", "reason"):
-        if field in entry:
-            text = without_keys(entry[field], headers.getlist(KEY_HEADER))
-            entry[field] = text if len(text) <= _MOST_TOLD else f"{text[: _MOST_TOLD - 1]}…"
-    return entry

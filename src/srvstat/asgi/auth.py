@@ -1,4 +1,4 @@
-"""Who asks: keys, their plans, and how often each may ask."""
+"""Authenticate requests by their key, and limit how often each key may ask."""
 
 import asyncio
 import hashlib
@@ -18,7 +18,7 @@ _MINUTE = 60
 
 
 class TooManyRequestsError(RateLimitedError):
-    """A plan's limit was exceeded; `retry_after` whole seconds later there is room again."""
+    """A plan's limit was exceeded; `retry_after` is the whole seconds to wait."""
 
     def __init__(self, reason: str, retry_after: int) -> None:
         super().__init__(reason)
@@ -26,7 +26,7 @@ class TooManyRequestsError(RateLimitedError):
 
 
 class Caller(NamedTuple):
-    """Whoever has shown a good key."""
+    """The owner of a valid key."""
 
     digest: str
     """The key's SHA-256 in hexadecimal digits."""
@@ -35,67 +35,66 @@ class Caller(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tells callers apart in the log."""
+        """The name in the log."""
         return self.digest[:8]
 
 
-class Counters:
-    """Count the requests of each caller within the last minute, by a clock that nobody sets.
+class RateLimiter:
+    """Count the requests of each caller within the last minute, by a monotonic clock.
 
-    A request costs the same however many callers there are. A caller without a request for a
-    minute is forgotten.
+    The cost of a request does not depend on the number of callers. A caller is forgotten after a
+    minute without requests.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        # The instants of each caller's requests; the caller who has asked nothing for the longest
-        # time comes first.
-        self._asked: dict[str, deque[float]] = {}
+        # The times of each caller's requests; the caller idle for longest comes first.
+        self._requests: dict[str, deque[float]] = {}
 
-    def count(self, caller: str, most: int) -> None:
-        """Count a request of a caller, who may make `most` a minute.
+    def count(self, caller: str, limit: int) -> None:
+        """Count a request of a caller who may make `limit` requests a minute.
 
-        The count is kept when `most` changes.
+        Earlier requests still count after a change of `limit`.
 
         Raises TooManyRequestsError.
         """
         now = self._clock()
-        self._forget_one(now)
-        asked = self._asked.pop(caller, None) or deque()
-        self._asked[caller] = asked
-        while asked and asked[0] <= now - _MINUTE:
-            asked.popleft()
-        if len(asked) >= most:
-            seconds = max(1, math.ceil(asked[-most] + _MINUTE - now))
-            raise TooManyRequestsError(f"more than {most:,} requests a minute", seconds)
-        asked.append(now)
+        self._forget_idle(now)
+        requests = self._requests.pop(caller, None) or deque()
+        self._requests[caller] = requests
+        while requests and requests[0] <= now - _MINUTE:
+            requests.popleft()
+        if len(requests) >= limit:
+            seconds = max(1, math.ceil(requests[-limit] + _MINUTE - now))
+            raise TooManyRequestsError(f"more than {limit:,} requests a minute", seconds)
+        requests.append(now)
 
-    def _forget_one(self, now: float) -> None:
-        """Forget an idle caller. A request adds at most one, so one is enough."""
-        for caller, asked in self._asked.items():
-            if not asked or asked[-1] <= now - _MINUTE:
-                del self._asked[caller]
+    def _forget_idle(self, now: float) -> None:
+        """Forget at most one idle caller, which suffices: a request adds at most one."""
+        for caller, requests in self._requests.items():
+            if not requests or requests[-1] <= now - _MINUTE:
+                del self._requests[caller]
             return
 
     def __len__(self) -> int:
-        return len(self._asked)
+        return len(self._requests)
 
 
-class Callers:
-    """Judges keys by an access file, which may change, or takes any key without one.
+class Authenticator:
+    """Check keys against an access file, which may change; without one, accept every key.
 
-    Raises SourceError for an access file that is refused to begin with.
+    Raises SourceError if the access file is rejected at the start.
     """
 
     def __init__(self, path: str | None, log: Log) -> None:
         self._log = log
-        self._counters = Counters()
+        self._limiter = RateLimiter()
         self._file = WatchedFile(path) if path else None
         self._reading: asyncio.Task[None] | None = None
         self._access = None if path is None else read_access(path)
 
-    async def known(self, headers: Headers) -> Caller:
-        """Return who asks.
+    async def authenticate(self, headers: Headers) -> Caller:
+        """Return the owner of the key of a request.
 
         Raises GatewayUnauthorizedError.
         """
@@ -109,14 +108,18 @@ class Callers:
             raise GatewayUnauthorizedError(f"{KEY_HEADER}: not a key of the access file")
         return Caller(customer.sha256.hex(), customer.plan)
 
-    def count(self, caller: Caller) -> None:
-        """Count a request of a caller whose plan has a limit.
+    def count_request(self, caller: Caller) -> None:
+        """Count a request if the caller's plan has a limit.
 
         Raises TooManyRequestsError.
         """
-        most = caller.plan.requests_per_minute if caller.plan else None
-        if most is not None:
-            self._counters.count(caller.digest, most)
+        limit = caller.plan.requests_per_minute if caller.plan else None
+        if limit is not None:
+            self._limiter.count(caller.digest, limit)
+
+    def is_registered(self, key: bytes) -> bool:
+        """Tell whether the access file has a key."""
+        return self._access is not None and self._access.find_customer(key) is not None
 
     async def _reload(self, file: WatchedFile) -> None:
         """Read the access file if it has changed. All requests wait for that."""
@@ -126,7 +129,7 @@ class Callers:
                 if candidate is None:
                     return
                 self._reading = asyncio.create_task(self._read(file, candidate))
-            # Another file can replace it meanwhile, and the last one has to be in force.
+            # The file can be replaced again while it is read.
             await asyncio.wait({self._reading})
 
     async def _read(self, file: WatchedFile, candidate: Candidate) -> None:
@@ -134,18 +137,16 @@ class Callers:
             self._access = await asyncio.to_thread(read_access, file.path)
         except SourceError as error:
             self._reject(file, candidate, error.reason)
-        except Exception as error:  # noqa: BLE001 - a bug must not end the service
+        except Exception as error:  # noqa: BLE001 - a bug must not stop the service
             self._reject(file, candidate, f"a bug in srvstat: {error!r}")
         else:
             file.accept(candidate)
-            self._log.notice("a new access file holds")
+            self._log.add_event("new access file in use")
         finally:
             self._reading = None
 
     def _reject(self, file: WatchedFile, candidate: Candidate, reason: str) -> None:
         if file.reject(candidate, reason):
-            self._log.notice("a new access file is refused; the old one holds", reason=reason)
-
-    def is_key(self, key: bytes) -> bool:
-        """Say whether a key is one of the access file."""
-        return self._access is not None and self._access.find_customer(key) is not None
+            self._log.add_event(
+                "new access file rejected; the previous one stays in use", reason=reason
+            )

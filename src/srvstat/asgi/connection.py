@@ -1,18 +1,17 @@
-"""Connections that end: every part of a request has a deadline, and idle ones make room.
+"""Connections with deadlines for each part of a request, and a limit of their number.
 
-uvicorn has no deadline for reading: a silent connection, a head that trickles in or a body that
-never comes would each stay open for good.
+uvicorn has no deadline for reading: a silent connection, a head that arrives byte by byte or a
+body that never comes would each stay open forever.
 """
 
 import asyncio
+from collections.abc import Callable
 from enum import Enum
-from typing import Protocol, cast
+from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from srvstat.asgi.parser import Parser
-from srvstat.asgi.room import Room
 from srvstat.contract.http import MAX_HEAD_BYTES
 
 HEAD_SECONDS = 5.0
@@ -22,23 +21,28 @@ BODY_SECONDS = 5.0
 IDLE_SECONDS = 15.0
 """Between an answer and the next request."""
 ANSWER_SECONDS = 20.0
-"""From the end of a request until its answer has been taken."""
+"""From the end of a request until the client has taken its answer."""
 
-SECONDS_BETWEEN_LOOKS = 0.2
-"""A look at all connections costs less than a timer for each part of each request."""
+SECONDS_BETWEEN_CHECKS = 0.2
+"""Checking all connections costs less than a timer for each part of each request."""
 
-BROKEN_BODY = "srvstat.broken_body"
-"""Stands in the state of a request whose body ended before its end."""
-GONE = "srvstat.gone"
-"""Stands in the state of a request whose connection has ended."""
+BODY_ERROR = "srvstat.body_error"
+"""Key in the state of a request whose body is incomplete; the value is the reason."""
+IS_GONE = "srvstat.is_gone"
+"""Key in the state of a request whose connection is closed."""
+
 _MAX_BYTES_UNREAD = 1 << 20
-"""Of a body that was answered before its end, so much is thrown away; then the connection ends."""
+"""Bytes discarded of a body that was answered before its end; then the connection is closed."""
+_EMPTY_LINE = b"\r\n"
+
+AnswerMalformed = Callable[[tuple[str, int] | None], tuple[list[tuple[bytes, bytes]], bytes]]
+"""Takes a client's address; logs a malformed request and returns the answer's headers and body."""
 
 
 class _Phase(Enum):
-    """What a connection waits for, and how long at most."""
+    """What a connection waits for, and the seconds it may wait."""
 
-    # The names keep members apart whose seconds are equal: an enumeration merges equal values.
+    # The names keep members with equal seconds apart: an enumeration merges equal values.
     HEAD = ("head", HEAD_SECONDS)
     BODY = ("body", BODY_SECONDS)
     ANSWER = ("answer", ANSWER_SECONDS)
@@ -46,136 +50,210 @@ class _Phase(Enum):
 
     @property
     def seconds(self) -> float:
-        """How long a connection may stay in this phase."""
+        """The deadline of the phase."""
         return self.value[1]
 
 
-class Hosts(Protocol):
-    """What a connection needs of its application."""
+class Room:
+    """Limit open connections; when full, close the one that has waited for its client longest.
 
-    room: Room
+    A closed connection is removed at once, although asyncio takes it apart a little later.
+    """
 
-    def malformed(self, client: tuple[str, int] | None) -> tuple[list[tuple[bytes, bytes]], bytes]:
-        """Return the headers and the body of a 400, and log it."""
-        ...
+    def __init__(self, limit: int) -> None:
+        self.is_closing = False
+        """The service stops and admits no connection."""
+        self._limit = limit
+        self._open: set[Connection] = set()
+        # In the order in which they began to wait for their clients.
+        self._waiting: dict[Connection, None] = {}
+
+    def admit(self, connection: "Connection") -> bool:
+        """Add a new connection; return False if there is no room."""
+        if self.is_closing:
+            return False
+        while len(self._open) >= self._limit:
+            oldest = next(iter(self._waiting), None)
+            if oldest is None:
+                return False
+            self.remove(oldest)
+            oldest.transport.abort()
+        self._open.add(connection)
+        self._waiting[connection] = None
+        return True
+
+    def mark_waiting(self, connection: "Connection") -> None:
+        """Note that a connection waits for its client from now on."""
+        if connection in self._open:
+            self._waiting.pop(connection, None)
+            self._waiting[connection] = None
+
+    def mark_busy(self, connection: "Connection") -> None:
+        """Note that a connection owes an answer, so that it is not closed to make room."""
+        self._waiting.pop(connection, None)
+
+    def remove(self, connection: "Connection") -> None:
+        """Remove a connection."""
+        self._open.discard(connection)
+        self._waiting.pop(connection, None)
+
+
+class _Parser(h11.Connection):
+    """h11's parser with two more rules of HTTP.
+
+    It overrides a private method of h11, whose version is pinned.
+    """
+
+    _has_skipped_line = False
+
+    def _extract_next_receive_event(
+        self,
+    ) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """Skip one empty line before a request, and reject another major version of HTTP."""
+        if self.their_state is h11.IDLE and not self._has_skipped_line:
+            start = bytes(self._receive_buffer)[: len(_EMPTY_LINE)]
+            if start == _EMPTY_LINE:  # RFC 9112, section 2.2
+                self._receive_buffer.maybe_extract_at_most(len(_EMPTY_LINE))
+                self._has_skipped_line = True
+            elif start == _EMPTY_LINE[:1]:
+                return h11.NEED_DATA
+        event = super()._extract_next_receive_event()
+        if isinstance(event, h11.Request):
+            self._has_skipped_line = False
+            # A later minor version is treated as 1.1 (RFC 9110, section 2.5).
+            if not event.http_version.startswith(b"1."):
+                raise h11.RemoteProtocolError("not HTTP/1")
+        return event
 
 
 class Connection(H11Protocol):
-    """uvicorn's connection, with deadlines, the contract's errors, and room for new ones."""
+    """uvicorn's connection with deadlines, a room, and the contract's answer to malformed HTTP."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Begin, and wait for the head of a request."""
-        self._host = cast("Hosts", self.app)
+    def __init__(
+        self,
+        *,
+        room: Room,
+        answer_malformed: AnswerMalformed,
+        **uvicorn_arguments: Any,
+    ) -> None:
+        super().__init__(**uvicorn_arguments)
+        self.conn = _Parser(h11.SERVER, MAX_HEAD_BYTES)
+        self._room = room
+        self._answer_malformed = answer_malformed
         self._waits_for: tuple[_Phase, object] = (_Phase.HEAD, None)
         self._since = self.loop.time()
         self._unread = 0
-        self._has_heard_all = False
-        self.conn = Parser(h11.SERVER, MAX_HEAD_BYTES)
+        self._has_eof = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Enter the room, and wait for the head of a request."""
         super().connection_made(transport)
-        if not self._host.room.enter(self):
+        if not self._room.admit(self):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End, and tell whoever still works for it."""
-        self._host.room.leave(self)
-        if self._has_begun():
-            self.scope["state"][GONE] = True
+        """Leave the room, and let the application know."""
+        self._room.remove(self)
+        if self._has_request():
+            self.scope["state"][IS_GONE] = True
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come, in pieces: a head is too long however it arrives."""
+        """Parse data in pieces, so that a long head is rejected however it arrives."""
         for start in range(0, len(data), MAX_HEAD_BYTES):
             if self.transport.is_closing():
                 return
-            self._take(data[start : start + MAX_HEAD_BYTES])
+            self._parse(data[start : start + MAX_HEAD_BYTES])
 
-    def _take(self, data: bytes) -> None:
+    def _parse(self, data: bytes) -> None:
         phase, _ = self._waits_for
         if phase is _Phase.BODY and self._is_answered():
             self._unread += len(data)
         else:
             self._unread = 0
         super().data_received(data)
-        self._look()
+        self._update_phase()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's returns nothing
-        """Answer whoever says no more, all that was asked before."""
-        self._has_heard_all = True
-        # It may as well have left: where there is no room, others come first.
-        self._host.room.waits(self)
-        self._end_unless_asked()
+        """Answer the requests received so far to a client that sends no more."""
+        self._has_eof = True
+        # The client may have left altogether, so it makes room for others.
+        self._room.mark_waiting(self)
+        self._finish_input()
         return True
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
         super().on_response_complete()
-        if self._has_heard_all:
-            self._end_unless_asked()
-        self._look()
+        if self._has_eof:
+            self._finish_input()
+        self._update_phase()
 
-    def _end_unless_asked(self) -> None:
-        if not self._has_begun() or self._is_answered():
+    def _finish_input(self) -> None:
+        if not self._has_request() or self._is_answered():
             self.transport.close()
         elif self.conn.their_state is h11.SEND_BODY:
-            self._end_body()
+            self._end_body("body: incomplete, or malformed chunks")
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's own text, in its shape
-        """Answer what is no HTTP with the contract's error, where it can still be answered."""
-        if self._has_begun() and not self._is_answered():
-            self._end_body()
+        """Answer malformed HTTP with the contract's error, if an answer is still possible."""
+        if self._has_request() and not self._is_answered():
+            self._end_body("body: incomplete, or malformed chunks")
             return
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            headers, body = self._host.malformed(self.client)
+            headers, body = self._answer_malformed(self.client)
             headers = [*self.server_state.default_headers, *headers]  # the date
             response = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
             for event in (response, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
-    def _end_body(self) -> None:
-        """Let the application answer: a body that is no HTTP is not the first thing it judges."""
-        self.scope["state"][BROKEN_BODY] = True
+    def _end_body(self, reason: str) -> None:
+        """Let the application answer: it checks the key before the body."""
+        self.scope["state"][BODY_ERROR] = reason
         self.cycle.keep_alive = False
         self.cycle.more_body = False
         self.cycle.message_event.set()
 
-    def _has_begun(self) -> bool:
-        # It is None until there is a request, which uvicorn's types do not say.
+    def _has_request(self) -> bool:
+        # uvicorn's types do not say that it is None before the first request.
         return bool(self.cycle)
 
     def _is_answered(self) -> bool:
-        return self._has_begun() and self.cycle.response_complete
+        return self._has_request() and self.cycle.response_complete
 
     def end_if_late(self) -> None:
-        """End a connection that has waited too long; asked again and again."""
+        """Close a connection that is past its deadline; a request with a late body is answered."""
         phase, _ = self._waits_for
-        seconds = phase.seconds
+        if self.loop.time() - self._since <= phase.seconds:
+            return
         if phase is _Phase.BODY and not self._is_answered():
-            # The application has the same deadline, and is about to answer.
-            seconds += SECONDS_BETWEEN_LOOKS
-        if self.loop.time() - self._since > seconds:
+            self._end_body(f"body: not complete within {BODY_SECONDS:g} s")
+            self._update_phase()
+        else:
             self.transport.abort()
 
-    def _look(self) -> None:
-        """Notice what the connection waits for now, and since when."""
+    def _update_phase(self) -> None:
+        """Note what the connection waits for now, and since when."""
         if self._unread > _MAX_BYTES_UNREAD:
             self.transport.abort()
-        # uvicorn's own deadline is for idle connections alone, and ends with the next byte.
-        self._unset_keepalive_if_required()
-        waits_for = (self._phase(), self.cycle)
+        waits_for = (self._find_phase(), self.cycle)
         if waits_for != self._waits_for:
             self._waits_for = waits_for
             self._since = self.loop.time()
-            if waits_for[0] is _Phase.ANSWER and not self._has_heard_all:
-                self._host.room.is_asked(self)
+            if waits_for[0] is _Phase.ANSWER and not self._has_eof:
+                self._room.mark_busy(self)
             else:
-                self._host.room.waits(self)
+                self._room.mark_waiting(self)
 
-    def _phase(self) -> _Phase:
-        state = self.conn.their_state
-        if state is h11.SEND_BODY:
+    def _find_phase(self) -> _Phase:
+        is_answered = self._is_answered()
+        if self.conn.their_state is h11.SEND_BODY and (is_answered or not self._has_body_error()):
             return _Phase.BODY
-        if self._has_begun() and not self._is_answered():
+        if self._has_request() and not is_answered:
             return _Phase.ANSWER
-        comes = not self._has_begun() or self.conn.trailing_data[0]
-        return _Phase.HEAD if comes else _Phase.IDLE
+        has_more = not self._has_request() or self.conn.trailing_data[0]
+        return _Phase.HEAD if has_more else _Phase.IDLE
+
+    def _has_body_error(self) -> bool:
+        return BODY_ERROR in self.scope["state"]

@@ -1,116 +1,183 @@
-"""The log: one JSON object a line, on standard error. A slow reader of it holds up no answer."""
+"""Write the log: one JSON object a line, on standard error. A slow reader delays no answer."""
 
 import asyncio
 import json
+import logging
+import math
 import os
+import re
 import select
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from srvstat.contract.instants import format_instant
 
 _STDERR = 2
 _NEWLINE = ord("\n")
 
-_SECONDS_TOGETHER = 0.05
-"""Lines of so much time are written with one call."""
+_SECONDS_BETWEEN_WRITES = 0.05
+"""Lines that come within this time are written with one call."""
 
-_MOST_WAITING = 16 << 20
-"""So many bytes wait for a reader. Entries that come then are counted, and not kept."""
+_MAX_BYTES_UNWRITTEN = 16 << 20
+"""Entries beyond these are counted and dropped."""
+
+_SECONDS_BETWEEN_WARNINGS = 1.0
+
+HIDDEN = "[key]"
+_SHORTEST_SECRET = 8
+"""Shorter keys are common words, which would be hidden everywhere."""
+
+_GENERATED_KEY = re.compile(r"srvstat_[A-Za-z0-9_-]{8,}")
+_QUOTATION = re.compile(rf'".{{{_SHORTEST_SECRET},}}["…]', re.DOTALL)
+"""From the first quotation mark to the last one, or to where a quotation was cut."""
+_WORD = re.compile(rf"[A-Za-z0-9_-]{{{_SHORTEST_SECRET},}}")
+"""An identifier or the name of a property, which reasons don't quote."""
+
+
+class KeyFilter(NamedTuple):
+    """Keep keys out of the log and out of answers: a client can put one anywhere."""
+
+    own_keys: Sequence[str]
+    """The keys in the header of the request."""
+    is_registered: Callable[[bytes], bool]
+    """Whether the access file has this key."""
+
+    def has_key(self, text: str) -> bool:
+        """Tell whether a text is a key of the access file, or contains one of another kind."""
+        return len(text) >= _SHORTEST_SECRET and (
+            any(key in text for key in self.own_keys if len(key) >= _SHORTEST_SECRET)
+            or _GENERATED_KEY.search(text) is not None
+            or self.is_registered(text.encode("utf-8", "replace"))
+        )
+
+    def redact(self, reason: str) -> str:
+        """Remove keys from the reason of an error, and quotations long enough to be one."""
+        text = _QUOTATION.sub('"…"', reason)
+        return _WORD.sub(lambda word: HIDDEN if self._may_be_key(word[0]) else word[0], text)
+
+    def _may_be_key(self, word: str) -> bool:
+        # A long number is cut, so that a word can be the beginning of a key.
+        return self.has_key(word) or any(word in key for key in self.own_keys)
 
 
 class Log:
-    """Takes entries from the event loop and writes them in a thread of its own."""
+    """Take entries from the event loop and write them in a separate thread."""
 
     def __init__(self) -> None:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="srvstat-log")
         self._output = _Output()
         self._lines: list[bytes] = []
-        self._waiting = 0
-        self._with_writer = 0
-        self._lost = 0
+        self._bytes_waiting = 0
+        self._bytes_in_writer = 0
+        self._dropped = 0
         self._timer: asyncio.TimerHandle | None = None
         self._writing: Future[None] | None = None
 
-    def notice(self, event: str, **fields: object) -> None:
-        """Tell of something other than a request."""
-        self.entry({"event": event, **fields})
+    def add_event(self, event: str, **fields: object) -> None:
+        """Add an entry about something other than a request."""
+        self.add({"event": event, **fields})
 
-    def entry(self, fields: Mapping[str, object]) -> None:
-        """Add an entry; `time` comes first."""
-        if self._waiting + self._with_writer < _MOST_WAITING:
-            line = _line(fields)
+    def add(self, fields: Mapping[str, object]) -> None:
+        """Add an entry; `time` is put first."""
+        if self._bytes_waiting + self._bytes_in_writer < _MAX_BYTES_UNWRITTEN:
+            line = _encode_line(fields)
             self._lines.append(line)
-            self._waiting += len(line)
+            self._bytes_waiting += len(line)
         else:
-            self._lost += 1
+            self._dropped += 1
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_SECONDS_TOGETHER, self._write)
+            self._start_timer()
+
+    def close(self) -> None:
+        """Write the remaining lines, unless the reader takes none for a second."""
+        if self._timer is not None:
+            self._timer.cancel()
+        with suppress(TimeoutError):
+            self._submit().result(timeout=1)
+
+    def _start_timer(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(_SECONDS_BETWEEN_WRITES, self._write)
 
     def _write(self) -> None:
         self._timer = None
         if self._writing is not None and not self._writing.done():
-            self._timer = asyncio.get_running_loop().call_later(_SECONDS_TOGETHER, self._write)
+            self._start_timer()
             return
-        self._writing = self._handed_over()
+        self._writing = self._submit()
 
-    def close(self) -> None:
-        """Write what is left, unless nobody reads any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-        with suppress(TimeoutError):
-            self._handed_over().result(timeout=1)
-
-    def _handed_over(self) -> Future[None]:
+    def _submit(self) -> Future[None]:
         lines, self._lines = self._lines, []
-        lost, self._lost = self._lost, 0
-        self._with_writer, self._waiting = self._waiting, 0
-        return self._writer.submit(self._output.write, lines, lost)
+        dropped, self._dropped = self._dropped, 0
+        self._bytes_in_writer, self._bytes_waiting = self._bytes_waiting, 0
+        return self._writer.submit(self._output.write, lines, dropped)
 
 
 class _Output:
-    """Standard error, as the writer's thread knows it: what did not get there is counted."""
+    """Standard error, used by the writer's thread alone; counts the lines that are lost."""
 
     def __init__(self) -> None:
         self._lost = 0
-        self._cut = False
+        self._is_cut = False
 
-    def write(self, lines: list[bytes], lost: int) -> None:
-        """Write lines; once that works, tell of those that were lost since it last did."""
-        self._lost += lost + self._put(b"".join(lines))
-        if self._lost and not self._cut:
-            told = {"event": "log lines lost", "lines": self._lost}
-            if self._put(_line(told)) == 0:
+    def write(self, lines: list[bytes], dropped: int) -> None:
+        """Write lines; report the lost ones as soon as writing works again."""
+        self._lost += dropped + self._write_lines(b"".join(lines))
+        if self._lost and not self._is_cut:
+            report = {"event": "log lines lost", "lines": self._lost}
+            if self._write_lines(_encode_line(report)) == 0:
                 self._lost = 0
 
-    def _put(self, lines: bytes) -> int:
-        """Write lines, the first of them not onto one that was cut; return how many are lost."""
-        data = b"\n" + lines if self._cut else lines
-        written = _written(data)
+    def _write_lines(self, lines: bytes) -> int:
+        """Write lines and return how many were lost; end a line that was cut before."""
+        data = b"\n" + lines if self._is_cut else lines
+        written = _write_bytes(data)
         if written:
-            self._cut = data[written - 1] != _NEWLINE
-        # A line that lacks its end alone is whole: the next one brings the end.
+            self._is_cut = data[written - 1] != _NEWLINE
+        # A line that lacks only its end is complete: the next one adds it.
         return data.count(b"\n", written + 1)
 
 
-def _line(fields: Mapping[str, object]) -> bytes:
-    """Write an entry in ASCII, so that nothing a client sends can drive a terminal."""
+class WarningHandler(logging.Handler):
+    """Add the warnings of libraries to the log, without tracebacks."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+        self._last = ("", -math.inf)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Add a warning, unless the same one was added within the last second."""
+        error = record.exc_info and record.exc_info[0]
+        text = record.getMessage().strip()
+        last, added_at = self._last
+        now = time.monotonic()
+        if last == text and now < added_at + _SECONDS_BETWEEN_WARNINGS:
+            return
+        self._last = text, now
+        message = f"{text} ({error.__name__})" if error else text
+        with suppress(RuntimeError):  # outside of the event loop
+            self._log.add_event("warning", logger=record.name, message=message)
+
+
+def _encode_line(fields: Mapping[str, object]) -> bytes:
+    """Encode an entry in ASCII: nothing that a client sends can control a terminal."""
     entry: dict[str, Any] = {"time": format_instant(time.time_ns() // 1_000_000), **fields}
     return json.dumps(entry).encode("ascii") + b"\n"
 
 
-def _written(data: bytes) -> int:
-    """Write as much as can be written, and return how many bytes that is."""
+def _write_bytes(data: bytes) -> int:
+    """Write as much as possible to standard error; return the number of bytes written."""
     rest = memoryview(data)
     try:
         while rest:
             try:
                 rest = rest[os.write(_STDERR, rest) :]
-            except BlockingIOError:  # whoever shares the file description has made it so
+            except BlockingIOError:  # another process made the shared descriptor non-blocking
                 select.select((), (_STDERR,), ())
     except OSError:
-        pass  # there is nobody to tell of it before it works again
+        pass  # it can't be reported before writing works again
     return len(data) - len(rest)

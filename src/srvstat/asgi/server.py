@@ -1,50 +1,47 @@
-"""Run the service: a socket, uvicorn on it, and an end that finishes what is under way."""
+"""Run the service: a socket, uvicorn on it, and an orderly end."""
 
 import asyncio
-import gc
 import ipaddress
 import logging
-import math
 import resource
 import signal
 import socket
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from types import FrameType
+from typing import cast
 
 import uvicorn
 
 from srvstat.asgi.app import Service
-from srvstat.asgi.auth import Callers
-from srvstat.asgi.connection import ANSWER_SECONDS, SECONDS_BETWEEN_LOOKS, Connection
-from srvstat.asgi.log import Log
-from srvstat.asgi.room import Room
+from srvstat.asgi.auth import Authenticator
+from srvstat.asgi.connection import ANSWER_SECONDS, SECONDS_BETWEEN_CHECKS, Connection, Room
+from srvstat.asgi.log import Log, WarningHandler
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.contract.errors import UsageError
 
-_BACKLOG = 2_048
-MOST_CONNECTIONS = 2_000
-_ACCEPTED_TOGETHER = 8
-"""asyncio accepts so many connections before it looks at any, however many descriptors are left.
+MAX_CONNECTIONS = 2_000
+"""Open connections, and as many that wait to be accepted."""
+_ACCEPTED_AT_ONCE = 8
+"""Connections that asyncio accepts before it handles any, however few descriptors are left.
 
-It takes this number from the backlog, which is set anew after that.
+It uses the backlog for this number, so the backlog is set again afterwards.
 """
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_SECONDS_BETWEEN_WARNINGS = 1.0
 _OTHER_DESCRIPTORS = 64
-"""How many files are open besides the connections, at most."""
+"""Upper limit of open files besides the connections."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def listening(host: str, port: int, *, only_here: bool) -> socket.socket:
-    """Return a socket that listens at an address; port 0 is any that is free.
+def open_listener(host: str, port: int, *, loopback_only: bool) -> socket.socket:
+    """Return a socket that listens at an address; port 0 selects a free one.
 
-    `only_here` refuses an address that other machines can reach.
+    `loopback_only` rejects an address that other machines can reach.
 
     Raises UsageError.
     """
     if not host:
-        raise UsageError("--host: empty; 127.0.0.1 is this machine")
+        raise UsageError("--host: empty; use 127.0.0.1 for this machine")
     try:
         ((family, kind, protocol, _, address), *_) = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -53,15 +50,16 @@ def listening(host: str, port: int, *, only_here: bool) -> socket.socket:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "not a host"
         raise UsageError(f"--host {host}: {reason}") from None
-    if only_here and not ipaddress.ip_address(address[0]).is_loopback:
+    if loopback_only and not ipaddress.ip_address(address[0]).is_loopback:
         listener.close()
         raise UsageError(
-            f"--host {host}: without keys only this machine may ask (127.0.0.1); give --access FILE"
+            f"--host {host}: reachable from other machines, which needs keys; use --access FILE or"
+            " 127.0.0.1"
         )
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        listener.listen(_BACKLOG)
+        listener.listen()
     except OSError as error:
         listener.close()
         raise UsageError(f"--host {host} --port {port}: {error.strerror}") from None
@@ -69,22 +67,20 @@ def listening(host: str, port: int, *, only_here: bool) -> socket.socket:
 
 
 def serve(
-    path: str, access: str | None, listener: socket.socket, ready: Callable[[], None]
+    path: str, access: str | None, listener: socket.socket, on_ready: Callable[[], None]
 ) -> None:
-    """Serve a snapshot until a signal ends it; `ready` is called once requests are taken.
+    """Serve a snapshot until a signal; call `on_ready` once requests are accepted.
 
     Raises SourceError for the access file, SnapshotError.
     """
     log = Log()
-    service = Service(
-        callers=Callers(access, log),
-        snapshot=ServedSnapshot(path, log),
-        log=log,
-        room=Room(_most_connections()),
-    )
+    authenticator = Authenticator(access, log)
+    service = Service(ServedSnapshot(path, log), authenticator, log)
+    room = Room(_compute_connection_limit())
+    connect = partial(Connection, room=room, answer_malformed=service.answer_malformed)
     config = uvicorn.Config(
         service,
-        http=Connection,
+        http=cast("type[asyncio.Protocol]", connect),  # uvicorn only calls it
         ws="none",
         loop="asyncio",
         lifespan="off",
@@ -93,66 +89,66 @@ def serve(
         proxy_headers=False,
         server_header=False,
         workers=1,
-        backlog=_ACCEPTED_TOGETHER,
+        backlog=_ACCEPTED_AT_ONCE,
+        # Longer than the deadline of an idle connection, which therefore decides.
+        timeout_keep_alive=int(ANSWER_SECONDS),
         timeout_graceful_shutdown=int(ANSWER_SECONDS),
     )
-    _tell_warnings(log)
-    # The command line starts without the collector, which only long work needs.
-    gc.freeze()
-    gc.enable()
-    _Server(config, service, log, ready).run([listener])
+    logging.getLogger().addHandler(WarningHandler(log))
+    # Malformed requests are in the log already.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    _Server(config, room, log, on_ready).run([listener])
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which says when it is ready, keeps deadlines, and ends with its log."""
+    """uvicorn's server; it also enforces deadlines, and closes the log at the end."""
 
     def __init__(
-        self, config: uvicorn.Config, service: Service, log: Log, ready: Callable[[], None]
+        self, config: uvicorn.Config, room: Room, log: Log, on_ready: Callable[[], None]
     ) -> None:
         super().__init__(config)
-        self._room = service.room
+        self._room = room
         self._log = log
-        self._ready = ready
+        self._on_ready = on_ready
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         for listener in sockets or ():
-            listener.listen(_BACKLOG)
-        self._looks = self._loop.create_task(self._look())
-        self._ready()
+            listener.listen(MAX_CONNECTIONS)
+        self._checks = self._loop.create_task(self._check_deadlines())
+        self._on_ready()
 
-    async def _look(self) -> None:
-        """End connections that are late, until all have ended."""
+    async def _check_deadlines(self) -> None:
         while True:
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Connection):
                     connection.end_if_late()
-            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+            await asyncio.sleep(SECONDS_BETWEEN_CHECKS)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn takes over two signals, be they ignored or not. A third one ends a service, too:
-        # that of a terminal that was closed.
+        # uvicorn handles SIGINT and SIGTERM, even if they are ignored. SIGHUP, the closing of a
+        # terminal, ends the service too.
         ignored = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_IGN]
         with super().capture_signals():
-            hang_up = signal.signal(signal.SIGHUP, self.handle_exit)
+            previous = signal.signal(signal.SIGHUP, self.handle_exit)
             for number in ignored:
                 signal.signal(number, signal.SIG_IGN)
             try:
                 yield
             finally:
-                # Before uvicorn raises the signal again, whose own handler ends the process then.
-                signal.signal(signal.SIGHUP, hang_up)
+                # uvicorn then raises the signal again, and the previous handler ends the process.
+                signal.signal(signal.SIGHUP, previous)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self.should_exit and self._loop:  # the second signal: nothing is waited for any more
+        if self.should_exit and self._loop:  # the second signal ends the service at once
             self.force_exit = True
-            self._loop.call_soon_threadsafe(self._abort)
+            self._loop.call_soon_threadsafe(self._abort_connections)
         super().handle_exit(sig, frame)
 
-    def _abort(self) -> None:
+    def _abort_connections(self) -> None:
         # From Python 3.12 on asyncio itself waits until all connections are closed.
         for connection in list(self.server_state.connections):
             connection.transport.abort()
@@ -160,39 +156,11 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._room.is_closing = True
         await super().shutdown(sockets)
-        self._looks.cancel()
-        self._log.notice("stopped")
+        self._checks.cancel()
+        self._log.add_event("stopped")
         self._log.close()
 
 
-def _most_connections() -> int:
+def _compute_connection_limit() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return min(MOST_CONNECTIONS, max(soft - _OTHER_DESCRIPTORS, 1))
-
-
-class _Notices(logging.Handler):
-    """What libraries have to say, as lines of the log; a traceback is cut to its last line."""
-
-    def __init__(self, log: Log) -> None:
-        super().__init__(logging.WARNING)
-        self._log = log
-        self._last = ("", -math.inf)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info and record.exc_info[0]
-        text = record.getMessage().strip()
-        last, told = self._last
-        # What goes wrong thousands of times a second is told once a second.
-        now = time.monotonic()
-        if last == text and now < told + _SECONDS_BETWEEN_WARNINGS:
-            return
-        self._last = text, now
-        message = f"{text} ({error.__name__})" if error else text
-        with suppress(RuntimeError):  # outside of the event loop
-            self._log.notice("warning", logger=record.name, message=message)
-
-
-def _tell_warnings(log: Log) -> None:
-    logging.getLogger().addHandler(_Notices(log))
-    # Of malformed requests the log knows already.
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    return min(MAX_CONNECTIONS, max(soft - _OTHER_DESCRIPTORS, 1))

@@ -1,4 +1,4 @@
-"""The snapshot at a path, and the one that takes its place while the service runs."""
+"""Answer from the snapshot at a path, and from the one that replaces it while the service runs."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -7,30 +7,33 @@ from contextlib import closing
 from functools import partial
 from typing import TypeVar
 
+from srvstat import operations
 from srvstat.asgi.log import Log
 from srvstat.asgi.results import Details, Results
 from srvstat.asgi.workers import Worker, Workers
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import format_instant
+from srvstat.contract.requests import CompareRequest, ServerReference
+from srvstat.contract.wire import EncodedJson
 from srvstat.files.watching import Candidate, WatchedFile
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.read.verify import check_chain
 
 _SECONDS_TO_WAIT = 1.0
-"""So long requests wait for a new file to be checked. Then the old one answers until it is."""
+"""Requests wait for the check of a new file this long. Then the old file answers meanwhile."""
 
-_MOST_REPLACED = 100
-"""How many times in a row another file may come while the connections to one are opened."""
+_MAX_ATTEMPTS = 100
+"""Attempts to open one file in all workers while other files replace it."""
 
 _T = TypeVar("_T")
 
 
-class NobodyAsksError(Exception):
-    """Whoever asked a question has gone before its turn came."""
+class ClientGoneError(Exception):
+    """The client closed its connection before its question got a worker."""
 
 
 class Generation:
-    """A file that was at the path: a connection for each worker, and what was answered from it."""
+    """A file that was at the path: its connection in each worker, and the answers from it."""
 
     def __init__(self, files: Mapping[Worker, SnapshotFile]) -> None:
         self.files = files
@@ -44,12 +47,11 @@ class Generation:
 
 
 class ServedSnapshot:
-    """Answers questions from the file at a path, whatever file that is by now.
+    """Answer questions from the file that is at a path now.
 
-    Made before the event loop and used inside of it. A question is asked of one generation, from
-    its beginning to its end.
+    Created before the event loop and used inside it. A question is answered from one generation.
 
-    Raises SnapshotError where there is no file to begin with.
+    Raises SnapshotError if the first file can't be used.
     """
 
     def __init__(self, path: str, log: Log) -> None:
@@ -57,18 +59,18 @@ class ServedSnapshot:
         self._workers = Workers()
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="srvstat-checker")
         self._file = WatchedFile(path)
-        self._generation = Generation(_opened(path, self._workers.all))
-        self._change: asyncio.Task[None] | None = None
+        self._generation = Generation(_open_in_workers(path, self._workers.all))
+        self._adoption: asyncio.Task[None] | None = None
         self._wait_until = 0.0
 
     async def current(self) -> Generation:
-        """Return the generation of the file that is at the path now, if that is a good one.
+        """Return the generation of the file at the path, or the previous one if that is rejected.
 
-        Ask it before anything else is awaited: it may be closed once it is not the current one.
+        Use it before the next `await`: a generation that is replaced can be closed.
         """
         candidate = self._file.find_candidate()
         if candidate:
-            await self._try(candidate)
+            await self._try_file(candidate)
         return self._generation
 
     async def ask(
@@ -76,32 +78,32 @@ class ServedSnapshot:
         generation: Generation,
         question: Callable[[SnapshotFile], _T],
         *,
-        keep: Callable[[_T], None],
+        remember: Callable[[_T], None],
         is_wanted: Callable[[], bool],
         is_comparison: bool = False,
     ) -> _T:
-        """Have a worker answer a question, unless nobody wants to know by then.
+        """Call a function with the generation's file, in a worker, if it is still wanted by then.
 
-        A worker finishes what it has begun. `keep` gets the answer even if nobody waits for it.
+        A started call is completed: `remember` gets its value even if this task was cancelled.
 
-        Raises NobodyAsksError, and what the question raises.
+        Raises ClientGoneError, and what the function raises.
         """
         generation.questions += 1
         try:
-            worker = await self._workers.take(is_comparison=is_comparison)
+            worker = await self._workers.acquire(is_comparison=is_comparison)
         except BaseException:
             self._release(generation)
             raise
 
         def finish(answer: asyncio.Future[_T] | None) -> None:
-            self._workers.give_back(worker, is_comparison=is_comparison)
+            self._workers.release(worker, is_comparison=is_comparison)
             self._release(generation)
             if answer and not answer.cancelled() and not answer.exception():
-                keep(answer.result())
+                remember(answer.result())
 
         if not is_wanted():
             finish(None)
-            raise NobodyAsksError
+            raise ClientGoneError
         loop = asyncio.get_running_loop()
         try:
             answer = loop.run_in_executor(worker, question, generation.files[worker])
@@ -113,53 +115,106 @@ class ServedSnapshot:
 
     def _release(self, generation: Generation) -> None:
         generation.questions -= 1
-        self._close_unused(generation)
+        _close_unused(generation)
 
-    async def _try(self, candidate: Candidate) -> None:
+    async def _try_file(self, candidate: Candidate) -> None:
         """Check a file, unless one is being checked; wait a little for one that is new."""
         loop = asyncio.get_running_loop()
-        if self._change is None or self._change.done():
-            self._change = loop.create_task(self._adopt(candidate))
+        if self._adoption is None or self._adoption.done():
+            self._adoption = loop.create_task(self._adopt(candidate))
             self._wait_until = loop.time() + _SECONDS_TO_WAIT
         seconds = self._wait_until - loop.time()
         if seconds > 0 and not candidate.is_retry:
-            await asyncio.wait({self._change}, timeout=seconds)
+            await asyncio.wait({self._adoption}, timeout=seconds)
 
     async def _adopt(self, candidate: Candidate) -> None:
         loop = asyncio.get_running_loop()
         try:
             files = await loop.run_in_executor(
-                self._checker, partial(_checked, self._file.path, self._workers.all)
+                self._checker, partial(_verify_and_open, self._file.path, self._workers.all)
             )
         except SnapshotError as error:
             self._reject(candidate, error.reason)
             return
-        except Exception as error:  # noqa: BLE001 - a bug must not end the service
+        except Exception as error:  # noqa: BLE001 - a bug must not stop the service
             self._reject(candidate, f"a bug in srvstat: {error!r}")
             return
         self._file.accept(candidate)
         old, self._generation = self._generation, Generation(files)
         old.is_retired = True
-        self._close_unused(old)
+        _close_unused(old)
         new = self._generation
-        self._log.notice("a new snapshot is served", asOf=new.as_of, root=new.root)
+        self._log.add_event("new snapshot in use", asOf=new.as_of, root=new.root)
 
     def _reject(self, candidate: Candidate, reason: str) -> None:
         if self._file.reject(candidate, reason):
-            self._log.notice("a new snapshot is refused; the old one goes on", reason=reason)
-
-    def _close_unused(self, generation: Generation) -> None:
-        if generation.is_retired and not generation.questions:
-            for worker, file in generation.files.items():
-                worker.submit(file.close)
+            self._log.add_event(
+                "new snapshot rejected; the previous one stays in use", reason=reason
+            )
 
 
-def _opened(path: str, workers: Sequence[Worker]) -> dict[Worker, SnapshotFile]:
-    """Open the file at a path in each worker, and the same one in all of them.
+async def answer_get_server(
+    snapshot: ServedSnapshot,
+    generation: Generation,
+    reference: ServerReference,
+    is_wanted: Callable[[], bool],
+) -> bytes:
+    """Return the answer of Get Server, and remember it.
+
+    Raises ServerNotFoundError, SnapshotError, ClientGoneError.
+    """
+
+    def answer(file: SnapshotFile) -> bytes:
+        # An equal question may have been answered while this one waited.
+        known = generation.details.look_up(reference)
+        return operations.get_server(file, reference).to_json() if known is None else known
+
+    return await snapshot.ask(
+        generation,
+        answer,
+        remember=partial(generation.details.remember, reference),
+        is_wanted=is_wanted,
+    )
+
+
+async def complete_results(
+    snapshot: ServedSnapshot,
+    generation: Generation,
+    request: CompareRequest,
+    results: list[EncodedJson | None],
+    is_wanted: Callable[[], bool],
+) -> None:
+    """Replace the results of a comparison that are None, and remember them.
+
+    Raises ServerNotFoundError, SnapshotError, ClientGoneError.
+    """
+
+    def answer(file: SnapshotFile) -> dict[int, EncodedJson]:
+        known = enumerate(generation.results.look_up(request))
+        found = {position: result for position, result in known if result is not None}
+        missing = [position for position in range(len(results)) if position not in found]
+        answers = operations.results(file, request, missing) if missing else ()
+        return found | {
+            position: one.encode_once() for position, one in zip(missing, answers, strict=True)
+        }
+
+    found = await snapshot.ask(
+        generation,
+        answer,
+        remember=partial(generation.results.remember, request),
+        is_wanted=is_wanted,
+        is_comparison=True,
+    )
+    for position, result in found.items():
+        results[position] = result
+
+
+def _open_in_workers(path: str, workers: Sequence[Worker]) -> dict[Worker, SnapshotFile]:
+    """Open the same file in each worker.
 
     Raises SnapshotError.
     """
-    for _ in range(_MOST_REPLACED):
+    for _ in range(_MAX_ATTEMPTS):
         files: dict[Worker, SnapshotFile] = {}
         try:
             for worker in workers:
@@ -174,19 +229,24 @@ def _opened(path: str, workers: Sequence[Worker]) -> dict[Worker, SnapshotFile]:
     raise SnapshotError(f"{path}: was replaced each time it was opened; try again")
 
 
-def _checked(path: str, workers: Sequence[Worker]) -> dict[Worker, SnapshotFile]:
-    """Open the file at a path in each worker once all of it that answers read was proved.
+def _verify_and_open(path: str, workers: Sequence[Worker]) -> dict[Worker, SnapshotFile]:
+    """Verify all of a file that answers read, and open it in each worker.
 
     Raises SnapshotError.
     """
-    for _ in range(_MOST_REPLACED):
+    for _ in range(_MAX_ATTEMPTS):
         with closing(open_file(path)) as file:
             check_chain(file)
-            files = _opened(path, workers)
+            files = _open_in_workers(path, workers)
             if file.is_same_as(next(iter(files.values()))):
                 return files
         _close(files)
     raise SnapshotError(f"{path}: was replaced each time it was opened; try again")
+
+
+def _close_unused(generation: Generation) -> None:
+    if generation.is_retired and not generation.questions:
+        _close(generation.files)
 
 
 def _close(files: Mapping[Worker, SnapshotFile]) -> None:

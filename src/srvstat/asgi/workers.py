@@ -1,20 +1,20 @@
-"""Threads that read, and the order in which questions get one."""
+"""Distribute questions over the threads that read the snapshot, in the order of arrival."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 WORKERS = 4
-"""Threads that read: a slow disk under one of them does not hold up the others."""
+"""Threads that read: a slow disk under one of them does not delay the others."""
 
-_MOST_COMPARING = WORKERS - 1
-"""How many of them compare at most: one is left for Get Server."""
+_MAX_COMPARING = WORKERS - 1
+"""Workers that compare at the same time: one is left for Get Server."""
 
 Worker = ThreadPoolExecutor
-"""A thread. It has a connection of its own to each file, and only it uses that."""
+"""A thread. It has its own connection to each file, which no other thread uses."""
 
 
 class Workers:
-    """Hand each free worker to the question that has waited longest.
+    """Give each free worker to the question that has waited longest.
 
     Created before the event loop, used inside it. An asyncio.Semaphore serves in the order of
     waiting. An asyncio.Queue does not: a newcomer can take the item before the waiting task that
@@ -23,13 +23,13 @@ class Workers:
 
     def __init__(self) -> None:
         self.all = [Worker(1, thread_name_prefix="srvstat-reader") for _ in range(WORKERS)]
-        # The last one that was used is taken first: it has the most in its memory.
+        # The worker used last is taken first: its page cache is the fullest.
         self._idle = list(self.all)
         self._free = asyncio.Semaphore(WORKERS)
-        self._free_to_compare = asyncio.Semaphore(_MOST_COMPARING)
+        self._free_to_compare = asyncio.Semaphore(_MAX_COMPARING)
 
-    async def take(self, *, is_comparison: bool) -> Worker:
-        """Wait for a worker, to be given back with the same `is_comparison`."""
+    async def acquire(self, *, is_comparison: bool) -> Worker:
+        """Wait for a worker; release it with the same `is_comparison`."""
         if is_comparison:
             await self._free_to_compare.acquire()
         try:
@@ -40,8 +40,8 @@ class Workers:
             raise
         return self._idle.pop()
 
-    def give_back(self, worker: Worker, *, is_comparison: bool) -> None:
-        """Let the next question have a worker."""
+    def release(self, worker: Worker, *, is_comparison: bool) -> None:
+        """Make a worker available to the next question."""
         self._idle.append(worker)
         self._free.release()
         if is_comparison:

@@ -7,6 +7,7 @@ import typer
 
 from srvstat.cli.options import SnapshotOption, snapshot_path
 from srvstat.cli.output import Outcome, write
+from srvstat.cli.start_up import start_serving
 from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.render.text import safe_text
@@ -46,7 +47,7 @@ def serve(
         raise UsageError(
             f"serve needs the package {error.name}: install srvstat with its extra, srvstat[serve]"
         ) from None
-    listener = server.listening(host, number, only_here=access is None)
+    listener = server.open_listener(host, number, loopback_only=access is None)
     path = _snapshot_path(snapshot, access)
     address = listener.getsockname()
     at = f"[{address[0]}]" if ":" in address[0] else address[0]
@@ -54,6 +55,7 @@ def serve(
     if access is None:
         lines.append("without --access every key is good, and only this machine can ask")
     text = "".join(f"{line}\n" for line in lines).encode("utf-8")
+    start_serving()
     server.serve(path, access, listener, lambda: write(text))
     return Outcome()
 

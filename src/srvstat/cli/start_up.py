@@ -16,6 +16,12 @@ def start_lean() -> None:
     _leave_out_plugins()
 
 
+def start_serving() -> None:
+    """Enable the garbage collector, which a process that runs for long needs."""
+    gc.freeze()  # the objects made so far stay, and need not be scanned
+    gc.enable()
+
+
 def _leave_out_plugins() -> None:
     """Spare pydantic the search for plugins, which reads the metadata of every package installed.
 

@@ -5,7 +5,7 @@ key, the path and method, the head, the body.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -18,6 +18,8 @@ COMPARE_PATH = "/gateway/v1/compare"
 SERVERS_PATH = "/gateway/v1/servers/"
 """Followed by the identifier of a server."""
 
+OperationId = Literal["getServer", "compareServers", "getHealth"]
+"""The `operationId` of the OpenAPI document."""
 GET_METHODS = "GET, HEAD"
 """The methods of Get Server and of the health check, as `Allow` lists them."""
 COMPARE_METHODS = "POST"
@@ -38,11 +40,14 @@ MAX_HEAD_BYTES = 16_384
 Headers = Sequence[tuple[bytes, bytes]]
 """Header fields in the order sent: a name in lower case and a value, as in ASGI."""
 
-OperationId = Literal["getServer", "compareServers"]
-"""The `operationId` of the OpenAPI document."""
-
+_METHODS: Mapping[OperationId, str] = {
+    "getServer": GET_METHODS,
+    "compareServers": COMPARE_METHODS,
+    "getHealth": GET_METHODS,
+}
 _ORIGIN = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 _PERCENT_ENCODED = re.compile(rb"(?:[^%]|%[0-9A-Fa-f]{2})*", re.DOTALL)
+_HEALTH = HEALTH_PATH.encode()
 _KEY = KEY_HEADER.lower().encode()
 _COMPARE = COMPARE_PATH.encode()
 _SERVERS = SERVERS_PATH.encode()
@@ -76,7 +81,7 @@ class Head(NamedTuple):
 
 
 class Target(NamedTuple):
-    """The operation that a path and method select."""
+    """What a path selects."""
 
     operation: OperationId
     identifier: bytes = b""
@@ -100,35 +105,36 @@ def find_values(headers: Headers, name: bytes) -> list[bytes]:
     return [value for field, value in headers if field == name]
 
 
-def strip_origin(path: bytes) -> bytes:
-    """Remove scheme and host from a target in absolute form (RFC 9112, section 3.2.2)."""
-    origin = _ORIGIN.match(path)
-    return path[origin.end() :] or b"/" if origin else path
+def find_target(path: bytes) -> Target | None:
+    """Return what a path as sent selects, None if it is unknown.
 
-
-def find_target(head: Head) -> Target:
-    """Return the operation that path and method select; the path is not normalized (D12).
-
-    Raises UnknownPathError, WrongMethodError.
+    The path may begin with scheme and host (RFC 9112, section 3.2.2). Nothing else is normalized
+    (D12).
     """
-    path = strip_origin(head.path)
+    origin = _ORIGIN.match(path)
+    if origin:
+        path = path[origin.end() :]
     if path == _COMPARE:
-        check_method(head.method, COMPARE_METHODS)
         return Target("compareServers")
+    if path == _HEALTH:
+        return Target("getHealth")
     identifier = path.removeprefix(_SERVERS)
     if identifier is path or b"/" in identifier:
-        raise UnknownPathError("path: not in the contract")
-    check_method(head.method, GET_METHODS)
+        return None
     return Target("getServer", identifier)
 
 
-def check_method(method: str, allowed: str) -> None:
-    """Check that a method is one of the allowed ones, such as `GET, HEAD`.
+def check_method(method: str, target: Target | None) -> Target:
+    """Return the target if it is known and has the method.
 
-    Raises WrongMethodError.
+    Raises UnknownPathError, WrongMethodError.
     """
+    if target is None:
+        raise UnknownPathError("path: not in the contract")
+    allowed = _METHODS[target.operation]
     if method not in allowed.split(", "):
         raise WrongMethodError(method, allowed)
+    return target
 
 
 def parse_get_server(head: Head, identifier: bytes) -> ServerReference:

@@ -52,7 +52,7 @@ def test_a_key_is_good_from_the_next_request_on_and_no_longer_once_it_is_gone(
 
     assert (status(service, "old-key"), status(service, "new-key")) == (401, 200)
     assert status(service, "lasting-key") == 200
-    assert notices(service, 1)[0]["event"] == "a new access file holds"
+    assert notices(service, 1)[0]["event"] == "new access file in use"
 
 
 def test_a_key_made_by_the_command_is_good_at_once(service: Service, access: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_bad_access_file_is_refused_once_and_the_old_one_holds(
         assert (status(service, "old-key"), status(service, "new-key")) == (200, 401)
 
     (notice,) = notices(service, 1, before)
-    assert notice["event"] == "a new access file is refused; the old one holds"
+    assert notice["event"] == "new access file rejected; the previous one stays in use"
     assert notice["reason"].startswith(str(access))
     assert "old-key" not in notice["reason"]
 
@@ -179,7 +179,7 @@ def test_a_bad_access_file_is_refused_once_and_the_old_one_holds(
         access.rmdir()
     replaced(access, access_text({"new-key": "all"}))
     assert (status(service, "old-key"), status(service, "new-key")) == (401, 200)
-    assert notices(service, 2, before)[1]["event"] == "a new access file holds"
+    assert notices(service, 2, before)[1]["event"] == "new access file in use"
 
 
 def test_a_file_whose_permissions_are_mended_is_taken_without_another_change(
@@ -199,4 +199,7 @@ def test_a_file_whose_permissions_are_mended_is_taken_without_another_change(
         assert time.monotonic() < waited
         time.sleep(0.2)
     events = [notice["event"] for notice in notices(service, 2)]
-    assert events == ["a new access file is refused; the old one holds", "a new access file holds"]
+    assert events == [
+        "new access file rejected; the previous one stays in use",
+        "new access file in use",
+    ]

@@ -9,8 +9,7 @@ import pytest
 
 from asgi.log_entries import entries
 from asgi.small_service import access_text, build_small
-from srvstat.asgi import server
-from srvstat.asgi.log import Log
+from srvstat.asgi.log import Log, WarningHandler
 from support.http import HOST, A, request, send_request
 from support.process import Service, serve
 
@@ -56,13 +55,13 @@ def test_a_clock_that_is_set_back_does_not_silence_a_warning(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     log = Log()
-    notices = server._Notices(log)  # noqa: SLF001 - what uvicorn's and asyncio's warnings go through
+    handler = WarningHandler(log)
     warning = {"msg": "no descriptors", "name": "asyncio", "levelno": logging.WARNING}
     now = time.time()
 
     async def warn() -> None:
         for created in (now, now - 3_600):
-            notices.emit(logging.makeLogRecord({**warning, "created": created}))
+            handler.emit(logging.makeLogRecord({**warning, "created": created}))
             await asyncio.sleep(1.1)  # the same warning is logged once a second
         log.close()
 

@@ -89,7 +89,7 @@ def test_a_new_snapshot_is_served_from_the_next_request_on(
         served(service, of)
 
     events = [notice["event"] for notice in notices(service, 4)]
-    assert events == ["a new snapshot is served"] * 4
+    assert events == ["new snapshot in use"] * 4
 
 
 def test_the_health_of_the_service_names_the_snapshot(
@@ -254,7 +254,7 @@ def test_a_bad_snapshot_is_refused_once_and_the_old_one_goes_on(
         assert players(service) == 6
 
     (notice,) = notices(service, 1, before)
-    assert notice["event"] == "a new snapshot is refused; the old one goes on"
+    assert notice["event"] == "new snapshot rejected; the previous one stays in use"
     assert reason in notice["reason"]
     assert notice["reason"].startswith(f"{path}: ")
 
@@ -262,7 +262,7 @@ def test_a_bad_snapshot_is_refused_once_and_the_old_one_goes_on(
         path.rmdir()
     renamed(snapshots[8], path)
     served(service, 8)
-    assert notices(service, 2, before)[1]["event"] == "a new snapshot is served"
+    assert notices(service, 2, before)[1]["event"] == "new snapshot in use"
 
 
 def test_a_bad_snapshot_that_grows_is_refused_once(service: Service, path: Path) -> None:

@@ -46,8 +46,8 @@ def test_other_machines_may_not_ask_without_an_access_file(host: str, small: str
 
     assert ran.exit_code == 2
     assert ran.stderr == (
-        f"error: --host {host}: without keys only this machine may ask (127.0.0.1); give --access"
-        " FILE\n"
+        f"error: --host {host}: reachable from other machines, which needs keys; use --access FILE"
+        " or 127.0.0.1\n"
     )
 
 
@@ -63,7 +63,7 @@ def test_an_empty_host_is_said_to_be_that(small: str) -> None:
     ran = refused("--host", "", snapshot=small)
 
     assert ran.exit_code == 2
-    assert ran.stderr == "error: --host: empty; 127.0.0.1 is this machine\n"
+    assert ran.stderr == "error: --host: empty; use 127.0.0.1 for this machine\n"
 
 
 def test_any_host_will_do_with_an_access_file(small: str, tmp_path: Path) -> None:
