@@ -1,7 +1,7 @@
-"""srvstat beside other tools, on one fleet, in one run: `make bench`."""
+"""Compare srvstat with other tools on the same data: `make bench`."""
 
 import os
 import sys
 
-# The load client is the tests' own.
+# The load client belongs to the tests.
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests"))

@@ -1,4 +1,4 @@
-"""Answer many requests in one process: `srvstat compare --batch`."""
+"""Time many requests in one process: `srvstat compare --batch`."""
 
 import os
 import shutil
@@ -9,8 +9,8 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.data import FleetFiles
-from benchmarks.measure import program, run, tell
-from benchmarks.questions import UnequalError, mixed
+from benchmarks.measure import find_program, print_progress, run
+from benchmarks.questions import WrongAnswerError, draw_mixed_requests
 from srvstat import operations
 from srvstat.contract.requests import parse_compare_request
 from srvstat.snapshot.read.reader import open_file
@@ -19,35 +19,37 @@ REQUESTS = 10_000
 
 
 class Batch(NamedTuple):
-    """How fast a batch is: alone, and over the same requests answered in this process."""
+    """The rate of a batch, and its ratio to the rate of the same requests in this process."""
 
-    answers_a_second: float
-    over_in_process: float
+    answers_per_second: float
+    ratio_to_in_process: float
 
 
 def time_batch(files: FleetFiles, *, rounds: int) -> Batch:
-    """Time a batch on one core, start and end of the process included, and the same in process.
+    """Time a batch on one core, with start and end of the process, and the same requests here.
 
-    Raises UnequalError where a line is not what the same request is answered with in process.
+    Raises WrongAnswerError if an answer differs from the one in this process.
     """
     path = os.path.join(files.directory, "requests.ndjson")
-    bodies = [request.body for request in mixed("batch", files, REQUESTS)]
+    bodies = [request.body for request in draw_mixed_requests("batch", files, REQUESTS)]
     with open(path, "wb") as file:
         file.writelines(body + b"\n" for body in bodies)
     seconds, in_process = [], []
     for number in range(1, rounds + 1):
-        tell(f"answering {REQUESTS:,} requests in one process, round {number} of {rounds}")
-        ran = run(_command(files, path))
-        answers, taken = _answer_here(files, bodies)
+        print_progress(
+            f"answering {REQUESTS:,} requests in one process, round {number} of {rounds}"
+        )
+        ran = run(_build_command(files, path))
+        answers, taken = _answer_in_process(files, bodies)
         if ran.output.splitlines() != answers:
-            raise UnequalError("batch: not the answers that the same requests have in process")
+            raise WrongAnswerError("batch: the answers differ from those in process")
         seconds.append(ran.seconds)
         in_process.append(taken)
     return Batch(REQUESTS / median(seconds), median(in_process) / median(seconds))
 
 
-def _answer_here(files: FleetFiles, bodies: Sequence[bytes]) -> tuple[list[bytes], float]:
-    """Answer some requests in this process; return the answers and the seconds they took."""
+def _answer_in_process(files: FleetFiles, bodies: Sequence[bytes]) -> tuple[list[bytes], float]:
+    """Answer requests in this process; return the answers and the seconds."""
     with closing(open_file(files.snapshot)) as snapshot:
         started = time.perf_counter()
         answers = [
@@ -56,8 +58,8 @@ def _answer_here(files: FleetFiles, bodies: Sequence[bytes]) -> tuple[list[bytes
         return answers, time.perf_counter() - started
 
 
-def _command(files: FleetFiles, path: str) -> list[str]:
-    line = [program("srvstat"), "compare", "--batch", path, "--snapshot", files.snapshot]
+def _build_command(files: FleetFiles, path: str) -> list[str]:
+    line = [find_program("srvstat"), "compare", "--batch", path, "--snapshot", files.snapshot]
     if taskset := shutil.which("taskset"):
         return [taskset, "--cpu-list", str(min(os.sched_getaffinity(0))), *line]
     return line

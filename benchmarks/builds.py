@@ -1,38 +1,39 @@
-"""Build snapshots, beside `sqlite-utils insert` of the same observations."""
+"""Time builds of snapshots, and `sqlite-utils insert` of the same observations."""
 
 import os
 from contextlib import suppress
 from statistics import median
 from typing import Literal, NamedTuple
 
-from benchmarks.commands import without_pandas
+from benchmarks.commands import call_without_pandas
 from benchmarks.data import FleetFiles
-from benchmarks.measure import FailedError, Ran, run, tell
+from benchmarks.measure import FailedError, Run, print_progress, run
 
 SRVSTAT = "srvstat snapshot build"
 SQLITE_UTILS = "sqlite-utils insert --csv"
-SQLITE_UTILS_TUNED = "sqlite-utils insert --csv, told the types"
+SQLITE_UTILS_TUNED = "sqlite-utils insert --csv, tuned"
 
-GIVEN = {
-    SRVSTAT: "The servers file and the CSV, or the same through a pipe from a process that makes it"
-    " on another core meanwhile. The time ends when the snapshot is complete, read back and in its"
-    " place. pandas and numpy are hidden from it.",
-    SQLITE_UTILS: "The CSV, into an empty file, with nothing else said: it finds out the types and"
-    " makes a table without a key. pandas and numpy are hidden from it, too.",
-    SQLITE_UTILS_TUNED: "The same with `--no-detect-types`, both integer columns named by `--type`"
-    " and `--batch-size 10000`: the fastest we found.",
+SETUPS = {
+    SRVSTAT: "From the servers file and the CSV, or from a pipe that another process fills on"
+    " another core. The time includes reading the snapshot back and renaming it. pandas and numpy"
+    " are hidden.",
+    SQLITE_UTILS: "Inserts the CSV into an empty file with the default options: detects the types"
+    " and creates a table without a primary key. pandas and numpy are hidden.",
+    SQLITE_UTILS_TUNED: "The same with `--no-detect-types`, a `--type` for both integer columns,"
+    " and `--batch-size 10000`: the fastest options that we found.",
 }
+"""The setup of each tool, for the report."""
 
 Order = Literal["recorded", "shuffled", "piped"]
 
-_SRVSTAT = without_pandas("srvstat.__main__", "run")
-_SQLITE_UTILS = without_pandas("sqlite_utils.cli", "cli")
+_SRVSTAT = call_without_pandas("srvstat.__main__", "run")
+_SQLITE_UTILS = call_without_pandas("sqlite_utils.cli", "cli")
 _TUNED = ["--no-detect-types", "--batch-size", "10000"]
 _TUNED += ["--type", "observedAt", "integer", "--type", "players", "integer"]
 
 
 class Build(NamedTuple):
-    """What it took to load a fleet's observations."""
+    """Time, memory and file size of loading a fleet's observations."""
 
     name: str
     servers: int
@@ -40,27 +41,27 @@ class Build(NamedTuple):
     rows: int
     runs: int
     seconds: float
-    """Wall time of the whole process, the median of its runs."""
+    """Median wall time of the whole process."""
     peak_mib: float
     file_bytes: int
 
     @property
     def rate(self) -> float:
-        """Rows a second."""
+        """Rows per second."""
         return self.rows / self.seconds
 
 
 def build_snapshot(files: FleetFiles, order: Order) -> Build:
-    """Build the snapshot that a fleet's questions are asked of."""
-    tell(f"building the snapshot of {files.size:,} servers, {order}")
+    """Build the snapshot of a fleet."""
+    print_progress(f"building the snapshot of {files.size:,} servers, {order}")
     ran = _load(SRVSTAT, files, order, files.snapshot)
-    return _build(SRVSTAT, files, order, [ran], files.snapshot)
+    return _summarize(SRVSTAT, files, order, [ran], files.snapshot)
 
 
-def timed(files: FleetFiles, *, quick: bool) -> list[Build]:
-    """Load a small fleet in each way, sqlite-utils amid the builds of srvstat.
+def time_builds(files: FleetFiles, *, quick: bool) -> list[Build]:
+    """Load a small fleet with each tool; runs sqlite-utils between the builds of srvstat.
 
-    A quick run leaves out what only the report shows.
+    A quick run skips everything that no requirement needs.
     """
     plan: list[tuple[str, Order]] = [
         (SRVSTAT, "recorded"),
@@ -72,37 +73,39 @@ def timed(files: FleetFiles, *, quick: bool) -> list[Build]:
         plan.append((SQLITE_UTILS_TUNED, "recorded"))
         plan.extend((SRVSTAT, "shuffled") for _ in range(3))
     path = os.path.join(files.directory, "timed.db")
-    runs: dict[tuple[str, Order], list[Ran]] = {}
+    runs: dict[tuple[str, Order], list[Run]] = {}
     builds: dict[tuple[str, Order], Build] = {}
     for name, order in plan:
-        tell(f"{name} of {files.size:,} servers, {order}")
+        print_progress(f"{name} of {files.size:,} servers, {order}")
         with suppress(FileNotFoundError):
             os.unlink(path)
         taken = runs.setdefault((name, order), [])
         taken.append(_load(name, files, order, path))
-        builds[name, order] = _build(name, files, order, taken, path)
+        builds[name, order] = _summarize(name, files, order, taken, path)
     os.unlink(path)
     return list(builds.values())
 
 
-def _load(name: str, files: FleetFiles, order: Order, path: str) -> Ran:
+def _load(name: str, files: FleetFiles, order: Order, path: str) -> Run:
     """Load a fleet's observations into a new file at a path."""
     if name != SRVSTAT:
         options = _TUNED if name == SQLITE_UTILS_TUNED else []
-        insert = ["insert", path, "observations", files.recorded(), "--csv", "--silent"]
+        insert = ["insert", path, "observations", files.recorded_path(), "--csv", "--silent"]
         return run([*_SQLITE_UTILS, *insert, *options])
     build = [*_SRVSTAT, "snapshot", "build", path, "--overwrite", "--quiet"]
-    build += ["--servers", files.servers(), "--observations"]
+    build += ["--servers", files.servers_path(), "--observations"]
     if order != "piped":
-        return run([*build, files.recorded() if order == "recorded" else files.shuffled()])
-    with files.pipe() as writer:
+        return run(
+            [*build, files.recorded_path() if order == "recorded" else files.shuffled_path()]
+        )
+    with files.start_pipe() as writer:
         ran = run([*build, "-", "--format", "csv"], stdin=writer.stdout)
     if writer.returncode:
-        raise FailedError(f"exit code {writer.returncode} of what writes into the pipe")
+        raise FailedError(f"the process that writes to the pipe: exit code {writer.returncode}")
     return ran
 
 
-def _build(name: str, files: FleetFiles, order: Order, runs: list[Ran], path: str) -> Build:
+def _summarize(name: str, files: FleetFiles, order: Order, runs: list[Run], path: str) -> Build:
     return Build(
         name=name,
         servers=files.size,

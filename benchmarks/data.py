@@ -1,4 +1,4 @@
-"""The files that the engines get, made once and kept."""
+"""Create the input files of the engines once and keep them."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import duckdb
 import polars as pl
 
 from benchmarks import fleet
-from benchmarks.measure import environment, program, tell
+from benchmarks.measure import build_environment, find_program, print_progress
 from srvstat.snapshot.read.reader import open_file
 
 _TABLE = """CREATE TABLE observations AS
@@ -20,16 +20,16 @@ SELECT server::USMALLINT AS server, observed_at, players::USMALLINT AS players
 FROM read_parquet('{}') ORDER BY server, observed_at"""
 
 _SERVER_YEAR = 105_000
-"""About the observations of one server: a row group of Parquet then holds one or two servers."""
+"""About the observations of one server, so that a Parquet row group has one or two servers."""
 
 _PIPE = "import sys; from benchmarks import fleet; "
-_PIPE += "sys.stdout.buffer.writelines(fleet.recorded(int(sys.argv[1])))"
+_PIPE += "sys.stdout.buffer.writelines(fleet.generate_recorded_csv(int(sys.argv[1])))"
 
 
 class FleetFiles:
-    """The files of one fleet, in their own directory below `root`; each is made when missing.
+    """The files of one fleet, in a directory below `root`; creates each on first use.
 
-    A file has its name once it is complete. The snapshot is not kept: every run builds it anew.
+    A file gets its name when it is complete. Every run rebuilds the snapshot.
     """
 
     def __init__(self, root: str, size: int) -> None:
@@ -40,60 +40,64 @@ class FleetFiles:
 
     @cached_property
     def as_of(self) -> int:
-        """The instant that the snapshot speaks for, in Unix milliseconds."""
+        """The snapshot's as of, in Unix milliseconds."""
         with closing(open_file(self.snapshot)) as snapshot:
             return snapshot.as_of
 
     @cached_property
     def observation_count(self) -> int:
-        """How many observations the snapshot holds."""
+        """Number of observations in the snapshot."""
         with closing(open_file(self.snapshot)) as snapshot:
             return snapshot.view().observations
 
-    def servers(self) -> str:
+    def servers_path(self) -> str:
         """Return the path of the servers file."""
-        return self._kept(
-            "servers.ndjson", lambda path: _write(path, [fleet.servers_ndjson(self.size)])
+        return self._create_once(
+            "servers.ndjson", lambda path: _write(path, [fleet.generate_servers_ndjson(self.size)])
         )
 
-    def recorded(self) -> str:
-        """Return the path of the observations as CSV, in the order of their instants."""
-        return self._kept("recorded.csv", lambda path: _write(path, fleet.recorded(self.size)))
+    def recorded_path(self) -> str:
+        """Return the path of the observations as CSV, in order of time."""
+        return self._create_once(
+            "recorded.csv", lambda path: _write(path, fleet.generate_recorded_csv(self.size))
+        )
 
-    def shuffled(self) -> str:
-        """Return the path of the observations as CSV, in no order."""
-        return self._kept("shuffled.csv", lambda path: _write(path, fleet.shuffled(self.size)))
+    def shuffled_path(self) -> str:
+        """Return the path of the observations as CSV, in random order."""
+        return self._create_once(
+            "shuffled.csv", lambda path: _write(path, fleet.generate_shuffled_csv(self.size))
+        )
 
-    def pipe(self) -> "subprocess.Popen[bytes]":
-        """Start a process that writes the observations as CSV, in the order of their instants."""
+    def start_pipe(self) -> "subprocess.Popen[bytes]":
+        """Start a process that writes the observations as CSV to its stdout, in order of time."""
         return subprocess.Popen(
             [sys.executable, "-c", _PIPE, str(self.size)],
             stdout=subprocess.PIPE,
-            env=environment(),
+            env=build_environment(),
             cwd=os.path.dirname(os.path.dirname(__file__)),
         )
 
-    def parquet(self) -> str:
-        """Return the path of the observations as Parquet, by server and instant."""
-        return self._kept("observations.parquet", self._write_parquet)
+    def parquet_path(self) -> str:
+        """Return the path of the observations as Parquet, sorted by server and time."""
+        return self._create_once("observations.parquet", self._write_parquet)
 
-    def duckdb(self) -> str:
-        """Return the path of a native file of DuckDB's module."""
-        source = self.parquet()
-        return self._kept(
+    def duckdb_path(self) -> str:
+        """Return the path of a native file for DuckDB's Python module."""
+        source = self.parquet_path()
+        return self._create_once(
             f"duckdb-{duckdb.__version__}.db", lambda path: _fill_duckdb(path, source)
         )
 
-    def duckdb_cli(self) -> str:
-        """Return the path of a native file of DuckDB's CLI."""
-        load = _TABLE.format(self.parquet())
-        return self._kept(
+    def duckdb_cli_path(self) -> str:
+        """Return the path of a native file for DuckDB's CLI."""
+        load = _TABLE.format(self.parquet_path())
+        return self._create_once(
             f"duckdb-cli-{version('duckdb-cli')}.db",
-            lambda path: subprocess.run([program("duckdb"), path, "-c", load], check=True),
+            lambda path: subprocess.run([find_program("duckdb"), path, "-c", load], check=True),
         )
 
-    def read_through(self) -> None:
-        """Read what engines read, so that the system holds it in memory, as far as it can."""
+    def warm_cache(self) -> None:
+        """Read the files of all engines into the page cache."""
         for name in os.listdir(self.directory):
             if not name.endswith((".db", ".parquet")):
                 continue
@@ -102,7 +106,7 @@ class FleetFiles:
                     pass
 
     def _write_parquet(self, path: str) -> None:
-        course = fleet.fleet_of(self.size)
+        course = fleet.generate_fleet(self.size)
         columns = {
             "server": pl.Series(course.servers + 1, dtype=pl.UInt16),
             "observed_at": course.instants,
@@ -110,10 +114,10 @@ class FleetFiles:
         }
         pl.DataFrame(columns).write_parquet(path, row_group_size=_SERVER_YEAR)
 
-    def _kept(self, name: str, make: Callable[[str], object]) -> str:
+    def _create_once(self, name: str, make: Callable[[str], object]) -> str:
         path = os.path.join(self.directory, name)
         if not os.path.exists(path):
-            tell(f"making {name} of {self.size:,} servers")
+            print_progress(f"creating {name} of {self.size:,} servers")
             draft = f"{path}.draft"
             if os.path.exists(draft):
                 os.unlink(draft)

@@ -1,6 +1,6 @@
-"""What answers in this process: srvstat, and the peers on the same observations.
+"""Engines that answer in this process: srvstat, and its peers on the same observations.
 
-Each engine is warm: open, with its statement prepared or parsed, and its part of the file cached.
+Each engine is warm: its file is open and cached, and its statement is prepared or parsed.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ from benchmarks.questions import (
     Answer,
     Request,
     Row,
-    answers_of_body,
-    answers_of_objects,
-    answers_of_rows,
+    read_body,
+    read_objects,
+    read_rows,
 )
 from srvstat import operations
 from srvstat.contract.requests import parse_compare_request
@@ -31,60 +31,66 @@ from srvstat.snapshot.read.reader import open_file
 from srvstat.stats import Statistics
 
 SRVSTAT = "srvstat, request to bytes"
-STATISTICS = "srvstat, statistics alone"
-DUCKDB = ("DuckDB, its own median", "DuckDB, a histogram")
-"""Both forms, because neither is the faster one for all ranges."""
+STATISTICS = "srvstat, statistics only"
+DUCKDB = ("DuckDB, median()", "DuckDB, histogram")
+"""Two forms, because neither is faster for all ranges."""
 
-GIVEN = {
-    SRVSTAT: "A snapshot. In go the bytes of a request body, out come the bytes of the answer:"
-    " decoded, validated, resolved, computed and encoded.",
-    STATISTICS: "The same snapshot, `find` and `statistics`: no request to judge, no JSON.",
-    DUCKDB[0]: "A native table with 16-bit servers and players, sorted by server and instant; two"
+SETUPS = {
+    SRVSTAT: "From the bytes of a request body to the bytes of the answer: decode, validate, find"
+    " the servers, compute, encode.",
+    STATISTICS: "`find` and `statistics` on the same snapshot, without validation and JSON.",
+    DUCKDB[0]: "A native table with 16-bit servers and players, sorted by server and time; two"
     " threads; one prepared statement for all five servers, with `median`, `arg_min` and"
-    " `arg_max`. It is called with literals, which is faster here than binding them.",
-    DUCKDB[1]: "The same, counting each value and ranking the counts: slower for short ranges,"
-    " faster for long ones. Figures take whichever form is faster for the range.",
-    "sqlite3, histogram": "The module, on the snapshot's own `observations`, which is a B-tree by"
-    " server and instant; 64 MiB of cache, memory-mapped. A `GROUP BY players` for each server,"
-    " joined by `UNION ALL`: twice as fast as `server IN (…)`.",
+    " `arg_max`. Executed with literals, which is faster here than bound parameters.",
+    DUCKDB[1]: "The same, but counts each value and ranks the counts: slower for short ranges,"
+    " faster for long ones. The requirements use the faster form for each range.",
+    "sqlite3, histogram": "The Python module on the snapshot's `observations`, a B-tree by server"
+    " and time; 64 MiB of cache, memory-mapped. One `GROUP BY players` per server, joined by"
+    " `UNION ALL`: twice as fast as `server IN (…)`.",
     "sqlite3, window function": "The same with `row_number() OVER (ORDER BY players)`.",
-    "polars, in memory": "All observations in memory, a sorted series of each server found by its"
-    " key; binary search for the window, which is then a slice without a copy. Faster than a"
-    " filter with `group_by`.",
-    "polars, Parquet": "`scan_parquet` of a file sorted by server and instant with a row group for"
-    " about each server, then filter, `group_by` and aggregates in one lazy query.",
-    "pandas.read_sql": "The snapshot's `observations` through the same connection settings, one"
-    " query for each server: faster than one query with `groupby`.",
+    "polars, in memory": "All observations in memory, as one sorted series per server; binary"
+    " search for the window, then a slice without a copy. Faster than a filter with `group_by`.",
+    "polars, Parquet": "`scan_parquet` of a file sorted by server and time, with about one row"
+    " group per server, then filter, `group_by` and aggregates in one lazy query.",
+    "pandas.read_sql": "The snapshot's `observations` with the same connection settings, one query"
+    " per server: faster than one query with `groupby`.",
     "Datasette, in process": "`Datasette.client` without a network, SQL in the calling thread, the"
     " snapshot as an immutable file, the histogram SQL as a canned query, 64 MiB of cache.",
 }
-"""What each engine was given, for the report."""
+"""The setup of each engine, for the report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Something that answers requests."""
+    """A program or library that answers requests in this process."""
 
     name: str
     files: FleetFiles
-    """The fleet that it answers for."""
+    """The fleet that it queries."""
     ask: Callable[[Request], Any]
-    """Answers as the engine does; this is what is timed."""
+    """Answers a request in the engine's own form; this is timed."""
     read: Callable[[Any, Request], list[Answer]]
-    """Reads what `ask` returned; this is not."""
+    """Reads the answers from the result of `ask`; this is not timed."""
 
 
 @contextmanager
-def opened(files: FleetFiles) -> Iterator[list[Engine]]:
+def open_engines(files: FleetFiles) -> Iterator[list[Engine]]:
     """Open srvstat and every peer on one fleet."""
-    families = (srvstat, _duckdb, _sqlite3, _polars, _pandas, _datasette)
+    families = (
+        open_srvstat,
+        _open_duckdb,
+        _open_sqlite3,
+        _open_polars,
+        _open_pandas,
+        _open_datasette,
+    )
     with ExitStack() as stack:
         yield [engine for family in families for engine in stack.enter_context(family(files))]
 
 
 @contextmanager
-def srvstat(files: FleetFiles) -> Iterator[list[Engine]]:
-    """Open srvstat: from request to bytes, and its statistics alone."""
+def open_srvstat(files: FleetFiles) -> Iterator[list[Engine]]:
+    """Open srvstat: from request to bytes, and only its statistics."""
     with closing(open_file(files.snapshot)) as snapshot:
 
         def ask(request: Request) -> bytes:
@@ -95,12 +101,12 @@ def srvstat(files: FleetFiles) -> Iterator[list[Engine]]:
             return snapshot.compute_statistics(servers, request.window)
 
         yield [
-            Engine(SRVSTAT, files, ask, answers_of_body),
-            Engine(STATISTICS, files, ask_statistics, _answers_of_statistics),
+            Engine(SRVSTAT, files, ask, read_body),
+            Engine(STATISTICS, files, ask_statistics, _read_statistics),
         ]
 
 
-def _answers_of_statistics(found: list[Statistics], _request: Request) -> list[Answer]:
+def _read_statistics(found: list[Statistics], _request: Request) -> list[Answer]:
     return [
         Answer(
             one.observations,
@@ -116,10 +122,10 @@ def _answers_of_statistics(found: list[Statistics], _request: Request) -> list[A
 
 
 @contextmanager
-def _duckdb(files: FleetFiles) -> Iterator[list[Engine]]:
+def _open_duckdb(files: FleetFiles) -> Iterator[list[Engine]]:
     parameters = [f"${place}" for place in range(1, len(queries.PARAMETERS) + 1)]
-    forms = (queries.duckdb_median, queries.duckdb_histogram)
-    with duckdb.connect(files.duckdb(), read_only=True, config={"threads": 2}) as connection:
+    forms = (queries.build_duckdb_median, queries.build_duckdb_histogram)
+    with duckdb.connect(files.duckdb_path(), read_only=True, config={"threads": 2}) as connection:
 
         def engine(name: str, statement: str, query: str) -> Engine:
             connection.execute(f"PREPARE {statement} AS {query}")
@@ -128,7 +134,7 @@ def _duckdb(files: FleetFiles) -> Iterator[list[Engine]]:
                 literals = ", ".join(map(str, (*request.keys, *request.window)))
                 return list(connection.execute(f"EXECUTE {statement}({literals})").fetchall())
 
-            return Engine(name, files, ask, answers_of_rows)
+            return Engine(name, files, ask, read_rows)
 
         yield [
             engine(name, f"form_{place}", form(parameters[:5], *parameters[5:]))
@@ -137,24 +143,26 @@ def _duckdb(files: FleetFiles) -> Iterator[list[Engine]]:
 
 
 @contextmanager
-def _sqlite3(files: FleetFiles) -> Iterator[list[Engine]]:
-    with _connected(files) as connection:
+def _open_sqlite3(files: FleetFiles) -> Iterator[list[Engine]]:
+    with _connect(files) as connection:
 
         def engine(name: str, query: str) -> Engine:
             def ask(request: Request) -> list[Row]:
-                return connection.execute(query, queries.parameters(request)).fetchall()
+                return connection.execute(query, queries.build_parameters(request)).fetchall()
 
-            return Engine(name, files, ask, answers_of_rows)
+            return Engine(name, files, ask, read_rows)
 
         yield [
-            engine("sqlite3, histogram", queries.sqlite_histogram(*queries.NAMED)),
-            engine("sqlite3, window function", queries.sqlite_window_function(*queries.NAMED)),
+            engine("sqlite3, histogram", queries.build_sqlite_histogram(*queries.NAMED)),
+            engine(
+                "sqlite3, window function", queries.build_sqlite_window_function(*queries.NAMED)
+            ),
         ]
 
 
 @contextmanager
-def _polars(files: FleetFiles) -> Iterator[list[Engine]]:
-    whole, lazy = pl.read_parquet(files.parquet()), pl.scan_parquet(files.parquet())
+def _open_polars(files: FleetFiles) -> Iterator[list[Engine]]:
+    whole, lazy = pl.read_parquet(files.parquet_path()), pl.scan_parquet(files.parquet_path())
     parts = {key: part for (key,), part in whole.partition_by("server", as_dict=True).items()}
     columns = {key: (part["observed_at"], part["players"]) for key, part in parts.items()}
     players = pl.col("players")
@@ -188,18 +196,18 @@ def _polars(files: FleetFiles) -> Iterator[list[Engine]]:
         return list(inside.group_by("server").agg(**figures).collect().rows())
 
     yield [
-        Engine("polars, in memory", files, ask_memory, answers_of_rows),
-        Engine("polars, Parquet", files, ask_parquet, answers_of_rows),
+        Engine("polars, in memory", files, ask_memory, read_rows),
+        Engine("polars, Parquet", files, ask_parquet, read_rows),
     ]
 
 
 @contextmanager
-def _pandas(files: FleetFiles) -> Iterator[list[Engine]]:
+def _open_pandas(files: FleetFiles) -> Iterator[list[Engine]]:
     query = (
         "SELECT players FROM observations"
         " WHERE server = ? AND observed_at > ? AND observed_at <= ? ORDER BY observed_at"
     )
-    with _connected(files) as connection:
+    with _connect(files) as connection:
 
         def ask(request: Request) -> list[Row]:
             rows: list[Row] = []
@@ -211,11 +219,11 @@ def _pandas(files: FleetFiles) -> Iterator[list[Engine]]:
                     rows.append((key, len(part), mean, median, peak, lowest, *ends))
             return rows
 
-        yield [Engine("pandas.read_sql", files, ask, answers_of_rows)]
+        yield [Engine("pandas.read_sql", files, ask, read_rows)]
 
 
 @contextmanager
-def _datasette(files: FleetFiles) -> Iterator[list[Engine]]:
+def _open_datasette(files: FleetFiles) -> Iterator[list[Engine]]:
     with closing(asyncio.new_event_loop()) as loop:
         service = Datasette(
             immutables=[files.snapshot],
@@ -224,14 +232,14 @@ def _datasette(files: FleetFiles) -> Iterator[list[Engine]]:
         )
 
         def ask(request: Request) -> bytes:
-            got = loop.run_until_complete(service.client.get(queries.datasette_path(request)))
+            got = loop.run_until_complete(service.client.get(queries.build_datasette_path(request)))
             return bytes(got.raise_for_status().content)
 
-        yield [Engine("Datasette, in process", files, ask, answers_of_objects)]
+        yield [Engine("Datasette, in process", files, ask, read_objects)]
 
 
 @contextmanager
-def _connected(files: FleetFiles) -> Iterator[sqlite3.Connection]:
+def _connect(files: FleetFiles) -> Iterator[sqlite3.Connection]:
     location = f"file:{files.snapshot}?mode=ro&immutable=1"
     with closing(sqlite3.connect(location, uri=True)) as connection:
         connection.execute("PRAGMA cache_size = -65536")

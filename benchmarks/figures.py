@@ -1,4 +1,4 @@
-"""The figures that srvstat is held to: what must be reached, and what is aimed for."""
+"""The figures of the report, each with a requirement and a goal."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, Literal, NamedTuple, TypeVar
@@ -11,123 +11,131 @@ _Measured = TypeVar("_Measured")
 
 
 class Figure(NamedTuple, Generic[_Measured]):
-    """One figure: how it is measured and what it is held to."""
+    """A figure: how to measure it, its requirement and its goal."""
 
-    what: str
+    name: str
     limit: Literal["≥", "≤"]
-    must: float | None
-    """None where it is only reported."""
-    aim: float
+    required: float | None
+    """None if it is only reported."""
+    goal: float
     form: str
-    """How a value is written."""
+    """Format string of a value."""
     measure: Callable[[_Measured], float | None]
     absent: str = f"needs SIZE={FULL}"
-    """Why nothing may be measured."""
+    """The reason if there is no measurement."""
 
-    def holds(self, value: float, limit: float) -> bool:
-        """Say whether a value is as good as a limit."""
+    def is_within(self, value: float, limit: float) -> bool:
+        """Return whether a value meets a limit."""
         return value >= limit if self.limit == "≥" else value <= limit
 
 
 FIGURES: Sequence[Figure[Results]] = (
     Figure("in process, request to bytes, 24h: times as fast as DuckDB", "≥", 5, 12, "{:,.1f}×",
            lambda results: results.over_duckdb(engines.SRVSTAT, "24h")),
-    Figure("the same, 30d", "≥", 6, 15, "{:,.1f}×",
+    Figure("in process, request to bytes, 30d: times as fast as DuckDB", "≥", 6, 15, "{:,.1f}×",
            lambda results: results.over_duckdb(engines.SRVSTAT, "30d")),
-    Figure("the same, 1y", "≥", 20, 60, "{:,.1f}×",
+    Figure("in process, request to bytes, 1y: times as fast as DuckDB", "≥", 20, 60, "{:,.1f}×",
            lambda results: results.over_duckdb(engines.SRVSTAT, "1y")),
-    Figure("statistics alone, 24h: times as fast as DuckDB", "≥", 8, 16, "{:,.1f}×",
+    Figure("in process, statistics only, 24h: times as fast as DuckDB", "≥", 8, 16, "{:,.1f}×",
            lambda results: results.over_duckdb(engines.STATISTICS, "24h")),
-    Figure("the same, 30d", "≥", 9, 20, "{:,.1f}×",
+    Figure("in process, statistics only, 30d: times as fast as DuckDB", "≥", 9, 20, "{:,.1f}×",
            lambda results: results.over_duckdb(engines.STATISTICS, "30d")),
-    Figure("the same, 1y", "≥", 30, 80, "{:,.1f}×",
+    Figure("in process, statistics only, 1y: times as fast as DuckDB", "≥", 30, 80, "{:,.1f}×",
            lambda results: results.over_duckdb(engines.STATISTICS, "1y")),
-    Figure("in process, request to bytes: 1y over 24h", "≤", 1.3, 1.0, "{:.2f}×",
-           Results.more_days),
-    Figure("the same: 1,000 servers over 20, for the worst range", "≤", 1.6, 1.2, "{:.2f}×",
-           Results.more_servers),
-    Figure("whole process, 1y: its time over that of two imports", "≤", 1.3, 1.1, "{:.2f}×",
+    Figure("in process, request to bytes: time for 1y / time for 24h", "≤", 1.3, 1.0, "{:.2f}×",
+           Results.year_over_day),
+    Figure("in process, request to bytes: time with 1,000 servers / with 20, worst range",
+           "≤", 1.6, 1.2, "{:.2f}×", Results.large_over_small),
+    Figure("whole process, 1y: time / time of two imports", "≤", 1.3, 1.1, "{:.2f}×",
            lambda results: 1 / results.over_command(commands.START_UP)),
     Figure("whole process, 1y: times as fast as sqlite-utils query", "≥", 2.5, 3, "{:.1f}×",
            lambda results: results.over_command(commands.SQLITE_UTILS)),
-    Figure("the same, with SQL tuned to SQLite", "≥", None, 3, "{:.1f}×",
+    Figure("whole process, 1y: times as fast as sqlite-utils query, tuned SQL",
+           "≥", None, 3, "{:.1f}×",
            lambda results: results.over_command(commands.SQLITE_UTILS_TUNED)),
     Figure("whole process, 1y: times as fast as DuckDB's CLI", "≥", None, 1, "{:.2f}×",
            lambda results: results.over_command(*commands.DUCKDB)),
-    Figure("batch on one core: its rate over that of the same requests in process", "≥", 0.8, 0.95,
-           "{:.2f}×", lambda results: results.batch.over_in_process),
-    Figure("the same: answers a second", "≥", None, 5_000, "{:,.0f}",
-           lambda results: results.batch.answers_a_second),
-    Figure("digests of five servers not asked before: added time over the rest of the answer",
+    Figure("batch on one core: rate / rate of the same requests in process", "≥", 0.8, 0.95,
+           "{:.2f}×", lambda results: results.batch.ratio_to_in_process),
+    Figure("batch on one core: answers per second", "≥", None, 5_000, "{:,.0f}",
+           lambda results: results.batch.answers_per_second),
+    Figure("digests of five servers, not cached: added time / rest of the answer",
            "≤", 0.4, 0.2, "{:.2f}×", lambda results: results.digests.over_rest),
-    Figure("the same, 1y alone", "≤", None, 0.2, "{:.2f}×",
+    Figure("digests of five servers, not cached, 1y: added time / rest of the answer",
+           "≤", None, 0.2, "{:.2f}×",
            lambda results: results.digests.over_rest_of_year),
-    Figure("the same: added time, all ranges", "≤", None, 0.1, "{:.3f} ms",
+    Figure("digests of five servers, not cached: added time", "≤", None, 0.1, "{:.3f} ms",
            lambda results: results.digests.added * 1_000),
-    Figure("five servers with 600,000 observations of 0 to 100,000 players: 1y over 24h", "≤", 4, 2,
-           "{:.1f}×", lambda results: results.wide.year / results.wide.day),
-    Figure("the same, 1y", "≤", None, 300, "{:.1f} ms",
+    Figure("five servers with 600,000 observations of 0 to 100,000 players: time for 1y / for 24h",
+           "≤", 4, 2, "{:.1f}×", lambda results: results.wide.year / results.wide.day),
+    Figure("five servers with 600,000 observations of 0 to 100,000 players: time for 1y",
+           "≤", None, 300, "{:.1f} ms",
            lambda results: results.wide.year * 1_000),
-    Figure("snapshot verify: its rate over reading and hashing the same rows", "≥", 0.5, 0.8,
+    Figure("snapshot verify: rate / rate of reading and hashing the same rows", "≥", 0.5, 0.8,
            "{:.2f}×", lambda results: results.verified.over_hashing),
-    Figure("the same: observations a second", "≥", None, 1_000_000, "{:,.0f}",
-           lambda results: results.verified.observations_a_second),
+    Figure("snapshot verify: observations per second", "≥", None, 1_000_000, "{:,.0f}",
+           lambda results: results.verified.observations_per_second),
     Figure("build of 2.1 million rows: times as fast as sqlite-utils insert", "≥", 6, 12,
            "{:,.1f}×", Results.over_insert),
     Figure("build of 21 million shuffled rows: peak memory", "≤", 250, 150, "{:,.0f} MiB",
            Results.build_memory),
-    Figure("snapshot: bytes an observation", "≤", 34, 24, "{:.1f}",
-           Results.bytes_an_observation),
-    Figure("the same, one server with counts to 216,762, exact", "≤", 60, 40, "{:.1f}",
+    Figure("snapshot: bytes per observation", "≤", 34, 24, "{:.1f}",
+           Results.bytes_per_observation),
+    Figure("snapshot of one server with counts to 216,762: bytes per observation",
+           "≤", 60, 40, "{:.1f}",
            lambda results: results.hypixel, "skipped: no data"),
 )  # fmt: skip
-"""In the order of the report."""
+"""All figures but those of the service, in the order of the report."""
 
 
-def _over(one: str, other: str) -> Callable[[Rates], float | None]:
-    """Measure how many times the requests a second of another are answered."""
+def _divide_rates(one: str, other: str) -> Callable[[Rates], float | None]:
+    """Return a function that divides one rate by another; None without the other."""
     return lambda rates: rates[one] / rates[other] if other in rates else None
 
 
 SERVICE_FIGURES: Sequence[Figure[Rates]] = (
-    Figure("serve, five servers over 1y not asked before: requests a second over a bare hello's",
-           "≥", 0.06, 0.12, "{:.3f}×", _over(service.NEW, service.HELLO)),
-    Figure("the same asked again", "≥", 0.3, 0.5, "{:.3f}×", _over(service.AGAIN, service.HELLO)),
-    Figure("the same over a hello on httptools and uvloop", "≥", None, 0.3, "{:.3f}×",
-           _over(service.AGAIN, service.FAST_HELLO), "these are not installed"),
-    Figure("serve, 30d: times the requests a second of Datasette", "≥", 15, 45, "{:.1f}×",
-           _over(service.MONTH, service.DATASETTE)),
-    Figure("the same, of servers not asked before", "≥", None, 15, "{:.1f}×",
-           _over(service.NEW_MONTH, service.DATASETTE)),
+    Figure("serve, 1y, five servers, not cached: rate / rate of the minimal application",
+           "≥", 0.06, 0.12, "{:.3f}×", _divide_rates(service.UNCACHED, service.HELLO)),
+    Figure("serve, 1y, five servers, cached: rate / rate of the minimal application",
+           "≥", 0.3, 0.5, "{:.3f}×", _divide_rates(service.CACHED, service.HELLO)),
+    Figure("serve, 1y, five servers, cached: rate / that of Starlette on httptools and uvloop",
+           "≥", None, 0.3, "{:.3f}×",
+           _divide_rates(service.CACHED, service.FAST_HELLO), "not installed"),
+    Figure("serve, 30d: times the rate of Datasette", "≥", 15, 45, "{:.1f}×",
+           _divide_rates(service.CACHED_MONTH, service.DATASETTE)),
+    Figure("serve, 30d, not cached: times the rate of Datasette", "≥", None, 15, "{:.1f}×",
+           _divide_rates(service.UNCACHED_MONTH, service.DATASETTE)),
 )  # fmt: skip
-"""Those of the service, which can be measured alone; in the order of the report, after the rest."""
+"""The figures of the service, which follow in the report and can be measured alone."""
 
 
 class Finding(NamedTuple):
-    """What a run says of a figure, as text."""
+    """The result of a run for one figure, as text."""
 
-    what: str
+    name: str
     measured: str
-    must: str
-    aim: str
+    required: str
+    goal: str
     verdict: str
     is_missed: bool
 
 
-def find(figure: Figure[_Measured], measured: _Measured) -> Finding:
-    """Hold what a run has measured against a figure."""
+def evaluate(figure: Figure[_Measured], measured: _Measured) -> Finding:
+    """Compare the measurement of a run with the requirement and the goal of a figure."""
     value = figure.measure(measured)
-    must, aim = (
+    required, goal = (
         "-" if limit is None else f"{figure.limit} {figure.form.format(limit)}"
-        for limit in (figure.must, figure.aim)
+        for limit in (figure.required, figure.goal)
     )
     if value is None:
-        return Finding(figure.what, "-", must, aim, figure.absent, is_missed=False)
-    is_missed = figure.must is not None and not figure.holds(value, figure.must)
+        return Finding(figure.name, "-", required, goal, figure.absent, is_missed=False)
+    is_missed = figure.required is not None and not figure.is_within(value, figure.required)
     if is_missed:
         verdict = "MISSED"
-    elif figure.holds(value, figure.aim):
-        verdict = "aim reached"
+    elif figure.is_within(value, figure.goal):
+        verdict = "goal reached"
     else:
-        verdict = "reported" if figure.must is None else "held"
-    return Finding(figure.what, figure.form.format(value), must, aim, verdict, is_missed=is_missed)
+        verdict = "reported" if figure.required is None else "held"
+    return Finding(
+        figure.name, figure.form.format(value), required, goal, verdict, is_missed=is_missed
+    )

@@ -1,7 +1,7 @@
-"""The bare Starlette application that the service is measured against: one small JSON answer.
+"""A minimal Starlette application with one small JSON answer, to compare the service with.
 
-`python -m benchmarks.hello PORT [fast]` serves it on uvicorn with the settings of `srvstat serve`,
-or on those that uvicorn takes where httptools and uvloop are installed.
+`python -m benchmarks.hello PORT [fast]` serves it on uvicorn with the settings of `srvstat serve`;
+`fast` uses httptools and uvloop.
 """
 
 import sys
@@ -20,7 +20,7 @@ async def _hello(_: Request) -> JSONResponse:
 
 
 def main(port: str, form: str = "") -> None:
-    """Serve until a signal."""
+    """Serve until a signal arrives."""
     is_fast = form == "fast"
     uvicorn.run(
         Starlette(routes=[Route("/", _hello)]),

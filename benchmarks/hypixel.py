@@ -1,7 +1,7 @@
-"""A real server with large counts: the hourly peaks of Hypixel from 2017 to 2026.
+"""Measure a real server with large counts: the hourly peaks of Hypixel from 2017 to 2026.
 
-The data (github.com/ehan03/Hypixel-Player-Counts, CC0) is no part of the repository. It is used
-where a directory `shared/data` lies beside the repository.
+The data (github.com/ehan03/Hypixel-Player-Counts, CC0) is not part of the repository; without
+`shared/data` next to the repository this part is skipped.
 """
 
 import csv
@@ -13,8 +13,8 @@ from bisect import bisect_right
 from contextlib import closing
 from datetime import UTC, datetime
 
-from benchmarks.measure import program, run, tell
-from benchmarks.questions import RANGES, UnequalError, answer_to, answers_of_body
+from benchmarks.measure import find_program, print_progress, run
+from benchmarks.questions import RANGES, WrongAnswerError, compute_answer, read_body
 from srvstat import operations
 from srvstat.contract.ranges import find_window
 from srvstat.contract.requests import build_compare_request
@@ -22,20 +22,20 @@ from srvstat.snapshot.read.reader import open_file
 
 _SOURCE = ("shared", "data", "hypixel-hourly", "player_counts.csv.gz")
 _INSTANTS = 50
-"""How many instants are asked as of, each over every range."""
+"""Number of instants to query as of, each over every range."""
 
 
-def bytes_an_observation(repository: str, directory: str) -> float | None:
-    """Build a snapshot of Hypixel alone and return its size; None where there is no data.
+def measure_bytes_per_observation(repository: str, directory: str) -> float | None:
+    """Build a snapshot of Hypixel and return its bytes per observation; None without the data.
 
-    It answers exactly over every range, as of its end and of random hours before.
+    Checks its answers over every range, as of its end and of random hours.
 
-    Raises UnequalError.
+    Raises WrongAnswerError.
     """
     source = os.path.join(os.path.dirname(repository), *_SOURCE)
     if not os.path.exists(source):
         return None
-    tell("building and checking the snapshot of Hypixel")
+    print_progress("building and checking the snapshot of Hypixel")
     observations = _read(source)
     snapshot = _build(observations, directory)
     _check(snapshot, observations)
@@ -43,16 +43,16 @@ def bytes_an_observation(repository: str, directory: str) -> float | None:
 
 
 def _read(source: str) -> list[tuple[int, int]]:
-    """Return instant and players of every hour that has a count, in order."""
+    """Return (instant, players) of every hour with a count, in order of time."""
     with gzip.open(source, "rt", encoding="ascii", newline="") as file:
         return sorted(
-            (_milliseconds(row["Timestamp"]), int(row["Peak Player Count"]))
+            (_parse_instant(row["Timestamp"]), int(row["Peak Player Count"]))
             for row in csv.DictReader(file)
             if row["Peak Player Count"]
         )
 
 
-def _milliseconds(text: str) -> int:
+def _parse_instant(text: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * 1_000
 
 
@@ -65,7 +65,7 @@ def _build(observations: list[tuple[int, int]], directory: str) -> str:
     with open(rows, "w", encoding="ascii") as file:
         file.write("serverId,observedAt,players\n")
         file.writelines(f"hypixel,{at},{players}\n" for at, players in observations)
-    build = [program("srvstat"), "snapshot", "build", snapshot, "--overwrite", "--quiet"]
+    build = [find_program("srvstat"), "snapshot", "build", snapshot, "--overwrite", "--quiet"]
     run([*build, "--servers", servers, "--observations", rows])
     return snapshot
 
@@ -76,13 +76,13 @@ def _check(path: str, observations: list[tuple[int, int]]) -> None:
     with closing(open_file(path)) as snapshot:
         for at in (instants[-1], *hours):
             for range in RANGES:
-                # One server by each of its names is two references.
+                # A comparison needs two references, so use both identifiers of the server.
                 asked = build_compare_request(["id:hypixel", "cfxId:hypixel"], range=range)
                 body = operations.compare(snapshot, asked, at=at).to_json()
                 start, end = (bisect_right(instants, edge) for edge in find_window(range, at))
-                right = answer_to(values[start:end])
-                for answer in answers_of_body(body):
-                    if answer != right:
-                        raise UnequalError(
-                            f"Hypixel, {range}, {at}: {answer}, and right is {right}"
+                correct = compute_answer(values[start:end])
+                for answer in read_body(body):
+                    if answer != correct:
+                        raise WrongAnswerError(
+                            f"Hypixel, {range}, {at}: got {answer}, expected {correct}"
                         )

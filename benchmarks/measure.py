@@ -1,4 +1,4 @@
-"""Take times and peak memory: of calls in this process, and of whole processes."""
+"""Measure time and peak memory of calls in this process and of whole processes."""
 
 import json
 import os
@@ -11,8 +11,8 @@ from typing import IO, Any, NamedTuple
 _MIB = 1 << 20
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1 << 10
 
-# A process of its own starts what is measured: the peak of a child counts what its parent held
-# when it started it, and the benchmark holds a lot.
+# A separate small process starts the measured one, because the peak of a child includes the memory
+# of its parent at the time of the fork.
 _MEASURER = """
 import json, resource, subprocess, sys, time
 started = time.perf_counter()
@@ -24,25 +24,24 @@ sys.stdout.buffer.write(done.stdout)
 """
 
 
-class Ran(NamedTuple):
-    """One run of a process."""
+class Run(NamedTuple):
+    """A run of a process."""
 
     seconds: float
-    """Wall time from its start to its end, its output read."""
+    """Wall time from start to end, including reading its output."""
     peak_mib: float
-    """The most memory it held; about 11 MiB at least, which is what starts it."""
+    """Peak memory; at least 11 MiB, the size of the process that starts it."""
     output: bytes
 
 
 class FailedError(Exception):
-    """A process that is measured ended with an error."""
+    """A measured process failed."""
 
 
-def environment() -> dict[str, str]:
-    """Return the environment of every process that is measured.
+def build_environment() -> dict[str, str]:
+    """Return the environment of measured processes.
 
-    A variable that is in the benchmark's own may keep Python from using compiled files, or tell
-    srvstat of another snapshot.
+    Removes variables that could disable compiled files of Python or select another snapshot.
     """
     return {
         name: value
@@ -51,8 +50,8 @@ def environment() -> dict[str, str]:
     }
 
 
-def run(command: Sequence[str], *, stdin: IO[bytes] | None = None) -> Ran:
-    """Run a process to its end; what it writes to standard error is seen.
+def run(command: Sequence[str], *, stdin: IO[bytes] | None = None) -> Run:
+    """Run a process to its end; its stderr is passed through.
 
     Raises FailedError.
     """
@@ -60,23 +59,23 @@ def run(command: Sequence[str], *, stdin: IO[bytes] | None = None) -> Ran:
         [sys.executable, "-I", "-S", "-c", _MEASURER, *command],
         stdin=stdin or subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        env=environment(),
+        env=build_environment(),
         check=True,
     )
     header, _, output = done.stdout.partition(b"\n")
     code, seconds, peak = json.loads(header)
     if code:
         raise FailedError(f"exit code {code}: {' '.join(command)[:500]}")
-    return Ran(seconds, peak * _RSS_UNIT / _MIB, output)
+    return Run(seconds, peak * _RSS_UNIT / _MIB, output)
 
 
-def program(name: str) -> str:
-    """Return the path of a program that is installed beside this Python."""
+def find_program(name: str) -> str:
+    """Return the path of a program that is installed next to this Python."""
     return os.path.join(os.path.dirname(sys.executable), name)
 
 
-def clock(ask: Callable[[Any], Any], requests: Iterable[Any]) -> list[float]:
-    """Return how many seconds each request took; what it returns is thrown away in between."""
+def time_calls(ask: Callable[[Any], Any], requests: Iterable[Any]) -> list[float]:
+    """Return the seconds of each call; discarding the answers is not timed."""
     times = []
     now = time.perf_counter
     for request in requests:
@@ -87,7 +86,7 @@ def clock(ask: Callable[[Any], Any], requests: Iterable[Any]) -> list[float]:
     return times
 
 
-def tell(text: str) -> None:
-    """Say on standard error what is under way."""
+def print_progress(text: str) -> None:
+    """Print a line to stderr."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Draw latency against range, of all that answered. The same results give the same bytes."""
+"""Draw latency against range for all tools. Equal results give equal bytes."""
 
 import math
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _COLOR_OF = {
     "sqlite-utils": "#0f766e",
     "python": "#57534e",
 }
-"""By how a name begins."""
+"""Start of a name to color."""
 
 _SECOND = {engines.STATISTICS, *engines.DUCKDB[1:], *commands.DUCKDB[1:]}
 _STYLE = {
@@ -41,11 +41,11 @@ _STYLE = {
     "grid.color": "#e7e5e4",
 }
 _LABEL_STEP = 0.05
-"""How far labels are kept apart, as a part of the height."""
+"""Minimum distance of labels, as a fraction of the height."""
 
 
 def draw(path: str, results: Results) -> None:
-    """Draw two panels, in process and whole processes, as SVG."""
+    """Draw an SVG with two panels: in process, and whole processes."""
     in_process = {
         name: latencies
         for (name, size), latencies in results.latencies.items()
@@ -58,20 +58,20 @@ def draw(path: str, results: Results) -> None:
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(11, 5), layout="constrained")
         left, right = figure.subplots(1, 2)
-        _panel(left, "In process, ms", in_process)
-        _panel(right, "Whole process, ms", whole)
+        _draw_panel(left, "In process, ms", in_process)
+        _draw_panel(right, "Whole process, ms", whole)
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
-def _panel(axes: Axes, title: str, lines: Mapping[str, Latencies]) -> None:
-    """Draw one line for each name, both axes logarithmic, with its name at its end."""
+def _draw_panel(axes: Axes, title: str, lines: Mapping[str, Latencies]) -> None:
+    """Draw one labeled line per name on logarithmic axes."""
     days = [DAYS[range] for range in RANGES]
     for name, latencies in lines.items():
-        ours = _color(name) == _OURS
+        ours = _find_color(name) == _OURS
         axes.plot(
             days,
             [latencies[range] * 1_000 for range in RANGES],
-            color=_color(name),
+            color=_find_color(name),
             linestyle="dashed" if name in _SECOND or name.endswith(_DASHED) else "solid",
             linewidth=2.5 if ours else 1.2,
             marker="o",
@@ -89,13 +89,13 @@ def _panel(axes: Axes, title: str, lines: Mapping[str, Latencies]) -> None:
         name: (math.log(latencies["1y"] * 1_000) - bottom) / (top - bottom)
         for name, latencies in lines.items()
     }
-    for name, height in _apart(ends).items():
+    for name, height in _spread_labels(ends).items():
         axes.text(
             1.02,
             height,
             name,
-            color=_color(name),
-            fontweight="bold" if _color(name) == _OURS else "normal",
+            color=_find_color(name),
+            fontweight="bold" if _find_color(name) == _OURS else "normal",
             transform=axes.transAxes,
             verticalalignment="center",
         )
@@ -104,14 +104,14 @@ def _panel(axes: Axes, title: str, lines: Mapping[str, Latencies]) -> None:
 _DASHED = ("window function", "Parquet")
 
 
-def _color(name: str) -> str:
+def _find_color(name: str) -> str:
     return next(color for start, color in _COLOR_OF.items() if name.startswith(start))
 
 
-def _apart(heights: Mapping[str, float]) -> dict[str, float]:
-    """Return the heights, moved up where one stands too close to the one below it.
+def _spread_labels(heights: Mapping[str, float]) -> dict[str, float]:
+    """Return the heights of labels, moved so that none overlap.
 
-    None is moved beyond the top; what stands there makes those below it give way.
+    Moves a label up if it is too close to the one below; at the top, moves labels down instead.
     """
     names = sorted(heights, key=heights.__getitem__)
     placed: dict[str, float] = {}

@@ -1,7 +1,7 @@
-"""The comparison in SQL: five servers in one statement, one row a server.
+"""The comparison in SQL: one statement for five servers, one row per server.
 
-The columns are server, count, mean, median, peak, lowest, first and last. Servers and instants go
-in as numbers or as the names of parameters.
+The columns are server, count, mean, median, peak, lowest, first and last. Servers and instants are
+numbers or names of parameters.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,13 +10,13 @@ from urllib.parse import urlencode
 from benchmarks.questions import Request
 
 Query = Callable[[Sequence[object], object, object], str]
-"""Writes the comparison of some servers from a start to an end."""
+"""Returns the SQL to compare servers from a start to an end."""
 
 PARAMETERS = ("s1", "s2", "s3", "s4", "s5", "start", "end")
-"""The five servers and the window, by name."""
+"""Names of the parameters: five servers and the window."""
 
 NAMED = ([f":{name}" for name in PARAMETERS[:5]], ":start", ":end")
-"""The same as SQLite writes them."""
+"""The parameters in the syntax of SQLite."""
 
 _ROWS = (
     "FROM observations WHERE server = {server} AND observed_at > {start} AND observed_at <= {end}"
@@ -26,8 +26,8 @@ _ENDS = f"""
     (SELECT players {_ROWS} ORDER BY observed_at LIMIT 1) AS first,
     (SELECT players {_ROWS} ORDER BY observed_at DESC LIMIT 1) AS last"""
 
-# A SELECT a server, joined by UNION ALL, lets SQLite walk the primary key in order. It is twice as
-# fast as one SELECT with `server IN (…)`, which has to sort.
+# One SELECT per server, joined by UNION ALL, lets SQLite read the primary key in order. It is twice
+# as fast as one SELECT with `server IN (…)`, which sorts.
 _HISTOGRAM = f"""
 SELECT {{server}} AS server,
     max(total) AS count,
@@ -106,53 +106,55 @@ SELECT server, any_value(total)::BIGINT AS count,
 FROM ranked GROUP BY server"""
 
 
-def sqlite_histogram(servers: Sequence[object], start: object, end: object) -> str:
-    """Return the comparison by a histogram of each server, for SQLite."""
-    return _union(_HISTOGRAM, servers, start, end)
+def build_sqlite_histogram(servers: Sequence[object], start: object, end: object) -> str:
+    """Return SQL for SQLite that computes one histogram per server."""
+    return _join_union(_HISTOGRAM, servers, start, end)
 
 
-def sqlite_one_select(servers: Sequence[object], start: object, end: object) -> str:
-    """Return the comparison by one histogram of all servers, for SQLite: what one writes first."""
-    return _ONE_SELECT.format(servers=_list(servers), start=start, end=end)
+def build_sqlite_one_select(servers: Sequence[object], start: object, end: object) -> str:
+    """Return SQL for SQLite that computes one histogram of all servers, the simplest form."""
+    return _ONE_SELECT.format(servers=_join_list(servers), start=start, end=end)
 
 
-def sqlite_window_function(servers: Sequence[object], start: object, end: object) -> str:
-    """Return the comparison by ranking all rows of each server, for SQLite."""
-    return _union(_WINDOW_FUNCTION, servers, start, end)
+def build_sqlite_window_function(servers: Sequence[object], start: object, end: object) -> str:
+    """Return SQL for SQLite that ranks all rows of each server."""
+    return _join_union(_WINDOW_FUNCTION, servers, start, end)
 
 
-def duckdb_median(servers: Sequence[object], start: object, end: object) -> str:
-    """Return the comparison by DuckDB's own exact median."""
-    return _DUCKDB_MEDIAN.format(servers=_list(servers), start=start, end=end)
+def build_duckdb_median(servers: Sequence[object], start: object, end: object) -> str:
+    """Return SQL for DuckDB with its exact `median`."""
+    return _DUCKDB_MEDIAN.format(servers=_join_list(servers), start=start, end=end)
 
 
-def duckdb_histogram(servers: Sequence[object], start: object, end: object) -> str:
-    """Return the comparison by a histogram of each server, for DuckDB."""
-    return _DUCKDB_HISTOGRAM.format(servers=_list(servers), start=start, end=end)
+def build_duckdb_histogram(servers: Sequence[object], start: object, end: object) -> str:
+    """Return SQL for DuckDB that computes one histogram per server."""
+    return _DUCKDB_HISTOGRAM.format(servers=_join_list(servers), start=start, end=end)
 
 
-def parameters(request: Request) -> dict[str, int]:
-    """Return what the named parameters stand for in a request."""
+def build_parameters(request: Request) -> dict[str, int]:
+    """Return the values of the parameters for a request."""
     return dict(zip(PARAMETERS, (*request.keys, *request.window), strict=True))
 
 
-def datasette_path(request: Request) -> str:
-    """Return the path that answers a request by the canned query of DATASETTE."""
-    return f"/snapshot/compare.json?_shape=array&{urlencode(parameters(request))}"
+def build_datasette_path(request: Request) -> str:
+    """Return the path of a request to the canned query of DATASETTE."""
+    return f"/snapshot/compare.json?_shape=array&{urlencode(build_parameters(request))}"
 
 
-def _union(query: str, servers: Sequence[object], start: object, end: object) -> str:
+def _join_union(query: str, servers: Sequence[object], start: object, end: object) -> str:
     return "\nUNION ALL".join(
         query.format(server=server, start=start, end=end) for server in servers
     )
 
 
-def _list(servers: Sequence[object]) -> str:
+def _join_list(servers: Sequence[object]) -> str:
     return ", ".join(map(str, servers))
 
 
-DATASETTE = {"databases": {"snapshot": {"queries": {"compare": {"sql": sqlite_histogram(*NAMED)}}}}}
-"""The metadata of a Datasette that knows the comparison as a canned query."""
+DATASETTE = {
+    "databases": {"snapshot": {"queries": {"compare": {"sql": build_sqlite_histogram(*NAMED)}}}}
+}
+"""Metadata of Datasette with the comparison as a canned query."""
 
 DATASETTE_SETTINGS = {"num_sql_threads": 0, "sql_time_limit_ms": 60_000, "cache_size_kb": 65_536}
-"""SQL without a thread of its own is the faster way for one request after another."""
+"""Without SQL threads, sequential requests are faster."""

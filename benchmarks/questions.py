@@ -1,4 +1,4 @@
-"""What is asked of every engine, and what must come back, computed from the generated data."""
+"""Requests for every engine, and the correct answers, computed from the generated data."""
 
 import json
 import random
@@ -20,26 +20,26 @@ Row = Sequence[Any]
 """A server's key, then its count, mean, median, peak, lowest, first and last."""
 
 COLUMNS = ("server", "count", "mean", "median", "peak", "lowest", "first", "last")
-"""The same by name, as a query gives them."""
+"""The names of these columns in a query's result."""
 
 
 class Request(NamedTuple):
-    """Five servers of a fleet over one range, in each form that an engine may want."""
+    """A comparison of five servers over one range, in every form that an engine needs."""
 
     range: Range
     window: Window
     keys: tuple[int, ...]
-    """The servers' keys in every file: 1, 2, 3 … in the order of id."""
+    """Keys of the servers in every file: 1, 2, 3, … in order of id."""
     ids: tuple[str, ...]
     references: tuple[ServerReference, ...]
-    """The same, as srvstat has them once a request is judged."""
+    """The references after validation by srvstat."""
     body: bytes
-    """The request as a customer sends it."""
+    """The body of the HTTP request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The figures of one server; equality is exact, of floats too."""
+    """The statistics of one server; equality is exact, also for floats."""
 
     count: int
     mean: float | None
@@ -50,25 +50,25 @@ class Answer:
     percentage: float | None
 
 
-class UnequalError(Exception):
-    """An engine answered otherwise than the data; its text names the place."""
+class WrongAnswerError(Exception):
+    """An engine gave a wrong answer; the message names the engine, range and server."""
 
 
-def drawn(seed: str, files: FleetFiles, range: Range, number: int) -> list[Request]:
-    """Return requests for random servers of a fleet; the same seed draws the same ones."""
-    sets = _sets(f"{seed} {range}", files.size, number)
-    return [request_of(keys, range, files.as_of) for keys in sets]
+def draw_requests(seed: str, files: FleetFiles, range: Range, number: int) -> list[Request]:
+    """Draw requests for random servers of a fleet over one range; depends only on the seed."""
+    sets = _draw_sets(f"{seed} {range}", files.size, number)
+    return [build_request(keys, range, files.as_of) for keys in sets]
 
 
-def mixed(seed: str, files: FleetFiles, number: int) -> list[Request]:
-    """Return requests for random servers of a fleet, over each of the ranges in turn."""
-    sets = zip(_sets(seed, files.size, number), cycle(RANGES), strict=False)
-    return [request_of(keys, range, files.as_of) for keys, range in sets]
+def draw_mixed_requests(seed: str, files: FleetFiles, number: int) -> list[Request]:
+    """Draw requests for random servers of a fleet, cycling through the ranges."""
+    sets = zip(_draw_sets(seed, files.size, number), cycle(RANGES), strict=False)
+    return [build_request(keys, range, files.as_of) for keys, range in sets]
 
 
-def request_of(keys: Sequence[int], range: Range, as_of: int) -> Request:
-    """Return the request for some servers of a fleet."""
-    ids = tuple(fleet.server_id(key - 1) for key in keys)
+def build_request(keys: Sequence[int], range: Range, as_of: int) -> Request:
+    """Return a request for the given servers of a fleet."""
+    ids = tuple(fleet.build_server_id(key - 1) for key in keys)
     body = {"servers": [{"identifier": name, "by": "id"} for name in ids], "range": range}
     references = tuple(ServerReference(identifier=name, by="id") for name in ids)
     return Request(
@@ -76,40 +76,40 @@ def request_of(keys: Sequence[int], range: Range, as_of: int) -> Request:
     )
 
 
-def _sets(seed: str, size: int, number: int) -> Iterator[list[int]]:
+def _draw_sets(seed: str, size: int, number: int) -> Iterator[list[int]]:
     source = random.Random(f"{seed} {size}")
     for _ in range(number):
         yield source.sample(range(1, size + 1), SERVERS_A_REQUEST)
 
 
 @cache
-def expected(request: Request) -> list[Answer]:
-    """Return the right answers, from the generated observations and Python's own arithmetic."""
-    return [_expected_of(key, request.window) for key in request.keys]
+def compute_answers(request: Request) -> list[Answer]:
+    """Compute the correct answers from the generated observations in plain Python."""
+    return [_compute_server_answer(key, request.window) for key in request.keys]
 
 
-def _expected_of(key: int, window: Window) -> Answer:
-    course = _course(key - 1)
+def _compute_server_answer(key: int, window: Window) -> Answer:
+    course = _load_course(key - 1)
     inside = (course.instants > window.start) & (course.instants <= window.end)
-    return answer_to(course.players[inside].tolist())
+    return compute_answer(course.players[inside].tolist())
 
 
 @lru_cache(maxsize=64)
-def _course(number: int) -> fleet.Course:
-    return fleet.course_of(number)
+def _load_course(number: int) -> fleet.Course:
+    return fleet.generate_course(number)
 
 
-def answer_to(values: Sequence[int]) -> Answer:
-    """Return the right answer for the values of a window in the order of their instants."""
+def compute_answer(values: Sequence[int]) -> Answer:
+    """Compute the correct answer for the values of a window in order of time."""
     if not values:
         return _NOTHING
     ranked, count = sorted(values), len(values)
     mean = sum(values) / count
     median = (ranked[(count - 1) // 2] + ranked[count // 2]) / 2
-    return _answer_of_row((0, count, mean, median, ranked[-1], ranked[0], values[0], values[-1]))
+    return _convert_row((0, count, mean, median, ranked[-1], ranked[0], values[0], values[-1]))
 
 
-def _answer_of_row(row: Row) -> Answer:
+def _convert_row(row: Row) -> Answer:
     _, count, mean, median, peak, lowest, first, last = row
     if not count:
         return _NOTHING
@@ -123,20 +123,20 @@ def _answer_of_row(row: Row) -> Answer:
 _NOTHING = Answer(0, None, None, None, None, None, None)
 
 
-def answers_of_rows(rows: Iterable[Row], request: Request) -> list[Answer]:
-    """Return the answers in the rows of a peer; a server without a row had no observation."""
-    by_key = {int(row[0]): _answer_of_row(row) for row in rows}
+def read_rows(rows: Iterable[Row], request: Request) -> list[Answer]:
+    """Read answers from the rows of a peer; a server without a row has no observations."""
+    by_key = {int(row[0]): _convert_row(row) for row in rows}
     return [by_key.get(key, _NOTHING) for key in request.keys]
 
 
-def answers_of_objects(text: bytes, request: Request) -> list[Answer]:
-    """Return the answers in the JSON array of objects that a peer has written."""
+def read_objects(text: bytes, request: Request) -> list[Answer]:
+    """Read answers from a peer's JSON array of objects."""
     objects = json.loads(text)
-    return answers_of_rows([[one[name] for name in COLUMNS] for one in objects], request)
+    return read_rows([[one[name] for name in COLUMNS] for one in objects], request)
 
 
-def answers_of_body(body: bytes, _request: Request | None = None) -> list[Answer]:
-    """Return the answers in the bytes that srvstat answers with."""
+def read_body(body: bytes, _request: Request | None = None) -> list[Answer]:
+    """Read answers from a response body of srvstat."""
     return [
         Answer(
             result["sampleCount"],
@@ -151,11 +151,15 @@ def answers_of_body(body: bytes, _request: Request | None = None) -> list[Answer
     ]
 
 
-def check(engine: str, request: Request, answers: Sequence[Answer], right: list[Answer]) -> None:
-    """Compare an engine's answers with the right ones.
+def check_answers(
+    engine: str, request: Request, answers: Sequence[Answer], correct: list[Answer]
+) -> None:
+    """Compare an engine's answers with the correct ones.
 
-    Raises UnequalError.
+    Raises WrongAnswerError.
     """
-    for name, given, wanted in zip(request.ids, answers, right, strict=True):
+    for name, given, wanted in zip(request.ids, answers, correct, strict=True):
         if given != wanted:
-            raise UnequalError(f"{engine}, {request.range}, {name}: {given}, and right is {wanted}")
+            raise WrongAnswerError(
+                f"{engine}, {request.range}, {name}: got {given}, expected {wanted}"
+            )

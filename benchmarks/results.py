@@ -1,78 +1,78 @@
-"""All that one run has measured, and the ratios that follow from it."""
+"""The measurements of one run and their ratios."""
 
 from dataclasses import dataclass
 
 from benchmarks import builds, commands, engines
 from benchmarks.batch import Batch
 from benchmarks.builds import Build, Order
+from benchmarks.digests import Cost, Verified
 from benchmarks.questions import RANGES
 from benchmarks.rounds import Latencies, Timed
 from benchmarks.service import Rates
-from benchmarks.trust import Cost, Verified
 from benchmarks.wide import Wide
 from srvstat.contract.ranges import Range
 
 SMALL, FULL, LARGE = 20, 200, 1_000
-"""The fleets by their numbers of servers. The figures are stated for the full one."""
+"""Sizes of the fleets, in servers. The figures are those of the full one."""
 
 SNAPSHOT = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What was measured. A ratio is None where this run has not measured what it needs."""
+    """The measurements. A ratio is None if this run did not measure its parts."""
 
     size: int
-    """How many servers the fleet of the engines and commands has."""
+    """Number of servers in the fleet of the engines and commands."""
     observations: int
-    """How many observations it has."""
+    """Number of observations in that fleet."""
     file_bytes: dict[str, int]
-    """How large its files are: the snapshot's and what peers read instead."""
+    """Sizes of the snapshot and of the files that peers read instead."""
     latencies: dict[tuple[str, int], Latencies]
-    """By name and size of the fleet."""
+    """By engine and size of the fleet."""
     processes: dict[str, dict[Range, Timed]]
     loads: list[Build]
     batch: Batch
     digests: Cost
     verified: Verified
     hypixel: float | None
-    """Bytes an observation."""
+    """Bytes per observation."""
     service: Rates
     wide: Wide
 
     def over_duckdb(self, engine: str, range: Range) -> float:
-        """Return how many times as fast an engine is as the faster form of DuckDB."""
+        """Return the time of DuckDB's faster form divided by that of an engine."""
         peer = min(self.latencies[name, self.size][range] for name in engines.DUCKDB)
         return peer / self.latencies[engine, self.size][range]
 
-    def more_days(self) -> float:
-        """Return how many times as long srvstat takes for 1y as for 24h."""
+    def year_over_day(self) -> float:
+        """Return srvstat's time for 1y divided by that for 24h."""
         ours = self.latencies[engines.SRVSTAT, self.size]
         return ours["1y"] / ours["24h"]
 
-    def more_servers(self) -> float | None:
-        """Return how many times as long srvstat takes on the large fleet, for the worst range."""
+    def large_over_small(self) -> float | None:
+        """Return srvstat's time on the large fleet divided by that on the small, worst range."""
         large = self.latencies.get((engines.SRVSTAT, LARGE))
         small = self.latencies.get((engines.SRVSTAT, SMALL))
         return max(large[range] / small[range] for range in RANGES) if large and small else None
 
     def over_command(self, *names: str) -> float:
-        """Return how many times as fast srvstat is over 1y as the fastest of some commands."""
+        """Return the time of the fastest named command for 1y divided by srvstat's."""
         peer = min(self.processes[name]["1y"].seconds for name in names)
         return peer / self.processes[commands.SRVSTAT]["1y"].seconds
 
     def over_insert(self) -> float:
-        """Return how many times the rows a second of sqlite-utils a build reads."""
-        rates = {build.name: build.rate for build in self._builds(SMALL, "recorded")}
+        """Return the rows per second of a build divided by those of sqlite-utils."""
+        rates = {build.name: build.rate for build in self._select_builds(SMALL, "recorded")}
         return rates[builds.SRVSTAT] / rates[builds.SQLITE_UTILS]
 
     def build_memory(self) -> float | None:
-        """Return the peak memory of building the full fleet from shuffled rows, in MiB."""
-        return next((build.peak_mib for build in self._builds(FULL, "shuffled")), None)
+        """Return the peak memory in MiB of a build of the full fleet from shuffled rows."""
+        return next((build.peak_mib for build in self._select_builds(FULL, "shuffled")), None)
 
-    def bytes_an_observation(self) -> float:
-        """Return what an observation takes of the whole file."""
+    def bytes_per_observation(self) -> float:
+        """Return the size of the snapshot divided by its number of observations."""
         return self.file_bytes[SNAPSHOT] / self.observations
 
-    def _builds(self, servers: int, order: Order) -> list[Build]:
+    def _select_builds(self, servers: int, order: Order) -> list[Build]:
         return [one for one in self.loads if (one.servers, one.order) == (servers, order)]

@@ -1,7 +1,7 @@
 """Check every engine and every command, then time them in turn.
 
-A machine has quiet and busy minutes. Whoever is compared is timed in the same ones: a round goes
-over all ranges and, for each, over all that answer, beginning with another one each time.
+The load of a machine varies, so tools are timed in alternation: a round goes through all ranges
+and, for each, through all tools, and starts with a different tool each time.
 """
 
 import gc
@@ -14,14 +14,14 @@ from typing import NamedTuple, TypeVar
 from benchmarks.commands import Command
 from benchmarks.data import FleetFiles
 from benchmarks.engines import Engine
-from benchmarks.measure import Ran, clock, run, tell
-from benchmarks.questions import RANGES, check, drawn, expected
+from benchmarks.measure import Run, print_progress, run, time_calls
+from benchmarks.questions import RANGES, check_answers, compute_answers, draw_requests
 from srvstat.contract.ranges import Range
 
 _CHECKED = 10
-"""How many requests a range an engine must answer rightly; a command, which is slower, one."""
+"""Requests per range to check an engine with; a command, which is slower, gets one."""
 
-_MOST_CALLS = 200
+_MAX_CALLS = 200
 
 
 class Timed(NamedTuple):
@@ -36,57 +36,57 @@ Latencies = dict[Range, float]
 
 
 def check_engines(engines: Sequence[Engine]) -> None:
-    """Compare every engine's answers with the right ones.
+    """Compare every engine's answers with the correct ones.
 
-    Raises UnequalError.
+    Raises WrongAnswerError.
     """
     for range in RANGES:
         for engine in engines:
-            for request in drawn("check", engine.files, range, _CHECKED):
+            for request in draw_requests("check", engine.files, range, _CHECKED):
                 answers = engine.read(engine.ask(request), request)
-                check(engine.name, request, answers, expected(request))
+                check_answers(engine.name, request, answers, compute_answers(request))
 
 
 def check_commands(commands: Sequence[Command], files: FleetFiles) -> None:
-    """Compare every command's answers with the right ones; this also warms them up.
+    """Compare every command's answers with the correct ones; this also warms them up.
 
-    Raises UnequalError.
+    Raises WrongAnswerError.
     """
     for range in RANGES:
-        for request in drawn("check", files, range, 1):
+        for request in draw_requests("check", files, range, 1):
             for command in commands:
                 ran = run(command.line(request))
                 if command.read:
                     answers = command.read(ran.output, request)
-                    check(command.name, request, answers, expected(request))
+                    check_answers(command.name, request, answers, compute_answers(request))
 
 
 def time_engines(
     engines: Sequence[Engine], *, rounds: int, seconds: float
 ) -> dict[tuple[str, int], Latencies]:
-    """Return the latencies of every engine, by its name and the size of its fleet.
+    """Return the latencies of every engine, by name and size of the fleet.
 
-    About `seconds` are spent on each engine and range, but for those that are so fast that
-    _MOST_CALLS take less, or so slow that one call a round takes more.
+    Spends about `seconds` on each engine and range, with at most _MAX_CALLS calls and at least one
+    call per round.
     """
-    # What is alive now stays alive: the collector need not look through it in the middle of a call.
+    # Keeps the garbage collector from scanning existing objects in the middle of a call.
     gc.collect()
     gc.freeze()
     calls = {
-        (engine, range): _calls(engine, range, seconds, rounds)
+        (engine, range): _count_calls(engine, range, seconds, rounds)
         for engine in engines
         for range in RANGES
     }
     times: dict[tuple[Engine, Range], list[float]] = defaultdict(list)
-    for number, turn in enumerate(_turns(engines, rounds), 1):
-        tell(f"timing {len(engines)} engines, round {number} of {rounds}")
-        # In the course of a long run the system lets go of what was not read for a while.
+    for number, turn in enumerate(_rotate_order(engines, rounds), 1):
+        print_progress(f"timing {len(engines)} engines, round {number} of {rounds}")
+        # During a long run the system drops cached files that were not read for a while.
         for files in {engine.files for engine in engines}:
-            files.read_through()
+            files.warm_cache()
         for range in RANGES:
             for engine in turn:
-                asked = drawn(f"round {number}", engine.files, range, calls[engine, range])
-                times[engine, range] += clock(engine.ask, asked)
+                asked = draw_requests(f"round {number}", engine.files, range, calls[engine, range])
+                times[engine, range] += time_calls(engine.ask, asked)
     gc.unfreeze()
     return {
         (engine.name, engine.files.size): {range: median(times[engine, range]) for range in RANGES}
@@ -97,35 +97,35 @@ def time_engines(
 def time_commands(
     commands: Sequence[Command], files: FleetFiles, *, rounds: int
 ) -> dict[str, dict[Range, Timed]]:
-    """Return the latencies of every command by its name."""
-    runs: dict[tuple[str, Range], list[Ran]] = defaultdict(list)
-    for number, turn in enumerate(_turns(commands, rounds), 1):
-        tell(f"timing {len(commands)} commands, round {number} of {rounds}")
+    """Return the latencies of every command, by name."""
+    runs: dict[tuple[str, Range], list[Run]] = defaultdict(list)
+    for number, turn in enumerate(_rotate_order(commands, rounds), 1):
+        print_progress(f"timing {len(commands)} commands, round {number} of {rounds}")
         for range in RANGES:
-            (request,) = drawn(f"round {number}", files, range, 1)
+            (request,) = draw_requests(f"round {number}", files, range, 1)
             for command in turn:
                 runs[command.name, range].append(run(command.line(request)))
     return {
-        command.name: {range: _medians(runs[command.name, range]) for range in RANGES}
+        command.name: {range: _take_medians(runs[command.name, range]) for range in RANGES}
         for command in commands
     }
 
 
-def _calls(engine: Engine, range: Range, seconds: float, rounds: int) -> int:
-    """Return how many calls a round may have, from what the second one of two takes."""
-    *_, taken = clock(engine.ask, drawn("warm", engine.files, range, 2))
-    return ceil(min(_MOST_CALLS, seconds / taken) / rounds)
+def _count_calls(engine: Engine, range: Range, seconds: float, rounds: int) -> int:
+    """Return the number of calls per round, from the time of the second of two calls."""
+    *_, taken = time_calls(engine.ask, draw_requests("warm", engine.files, range, 2))
+    return ceil(min(_MAX_CALLS, seconds / taken) / rounds)
 
 
-def _medians(runs: Sequence[Ran]) -> Timed:
+def _take_medians(runs: Sequence[Run]) -> Timed:
     return Timed(median(ran.seconds for ran in runs), median(ran.peak_mib for ran in runs))
 
 
 _Some = TypeVar("_Some")
 
 
-def _turns(some: Sequence[_Some], rounds: int) -> Iterator[Sequence[_Some]]:
-    """Yield some things in order, once a round, beginning with another one each time."""
+def _rotate_order(some: Sequence[_Some], rounds: int) -> Iterator[Sequence[_Some]]:
+    """Yield the items once per round, each time rotated by one."""
     for number in range(rounds):
         first = number % len(some)
         yield [*some[first:], *some[:first]]

@@ -1,4 +1,4 @@
-"""Servers in processes of their own, on one core; the client that asks them is on another."""
+"""Start servers on one core, and the client that queries them on another."""
 
 import os
 import shutil
@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from benchmarks.measure import FailedError, environment
-from benchmarks.questions import UnequalError
+from benchmarks.measure import FailedError, build_environment
+from benchmarks.questions import WrongAnswerError
 from support import load_client
 from support.http import request_target
 from support.load import Exchange, Load, Outcome
@@ -19,32 +19,32 @@ _REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LOOPBACK = "127.0.0.1"
 _START_SECONDS = 60.0
 _LONGEST = 600.0
-"""Seconds in which each exchange has been asked once."""
+"""Maximum number of seconds to send each exchange once."""
 _BUSIEST = 0.95
 
 
 class Server(NamedTuple):
-    """A server that waits to be asked."""
+    """A running server."""
 
     port: int
     log: str
-    """The path of what it writes on standard output and standard error."""
+    """Path of the file with its stdout and stderr."""
     first: Exchange
-    """What each connection asks before the time begins: then it is open."""
+    """Sent by each connection before timing starts, to open it."""
 
 
 Ask = Callable[[Server, Sequence[Sequence[Exchange]], float | None], Outcome]
-"""Asks what each connection is given: again and again for some seconds, or once."""
+"""Sends the exchanges of each connection: repeatedly for some seconds, or once."""
 
 
 @contextmanager
-def asking() -> Iterator[Ask]:
+def start_client() -> Iterator[Ask]:
     """Start the client.
 
-    What it returns raises UnequalError for an answer that is not right, FailedError where the
-    figure would be the client's own.
+    The yielded function raises WrongAnswerError for a wrong answer, and FailedError if the client
+    limits the rate.
     """
-    with load_client.start_client(_cores()[1]) as client:
+    with load_client.start_client(_choose_cores()[1]) as client:
 
         def ask(
             server: Server, turns: Sequence[Sequence[Exchange]], seconds: float | None
@@ -53,25 +53,25 @@ def asking() -> Iterator[Ask]:
             load = Load(server.port, turns, seconds or _LONGEST, is_repeated, first=server.first)
             outcome = client(load).result()
             if failures := outcome.failures():
-                raise UnequalError(failures[0])
+                raise WrongAnswerError(failures[0])
             if outcome.busy > _BUSIEST:
-                raise FailedError("the client has no core to itself: its figure would be its own")
+                raise FailedError("the client limits the rate: it needs a core of its own")
             return outcome
 
         yield ask
 
 
 @contextmanager
-def started(line: Callable[[str], Sequence[str]], log: str, path: str) -> Iterator[Server]:
-    """Start a server whose command line is made for a port; it takes requests once this returns.
+def start_server(line: Callable[[str], Sequence[str]], log: str, path: str) -> Iterator[Server]:
+    """Start a server and wait until it accepts requests.
 
-    It answers 200 at the path.
+    `line` returns its command line for a port. It must answer 200 at `path`.
 
     Raises FailedError.
     """
     with socket.create_server((LOOPBACK, 0)) as listening:
         port = listening.getsockname()[1]
-    core, _ = _cores()
+    core, _ = _choose_cores()
     pinned = [] if core is None else ["taskset", "--cpu-list", str(core)]
     with open(log, "wb") as file:
         process = subprocess.Popen(
@@ -79,26 +79,26 @@ def started(line: Callable[[str], Sequence[str]], log: str, path: str) -> Iterat
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
-            env=environment(),
+            env=build_environment(),
             cwd=_REPOSITORY,
         )
     try:
-        _await_start(process, port, log)
+        _wait_for_start(process, port, log)
         yield Server(port, log, Exchange(request_target(path)))
     finally:
         process.kill()
         process.wait()
 
 
-def _cores() -> tuple[int | None, int | None]:
-    """Return the core of the servers and that of the client, where they can be chosen."""
+def _choose_cores() -> tuple[int | None, int | None]:
+    """Return the cores of the servers and of the client; None if they can't be chosen."""
     if not hasattr(os, "sched_getaffinity") or not shutil.which("taskset"):
         return None, None
     cores = os.sched_getaffinity(0)
     return min(cores), max(cores)
 
 
-def _await_start(process: "subprocess.Popen[bytes]", port: int, log: str) -> None:
+def _wait_for_start(process: "subprocess.Popen[bytes]", port: int, log: str) -> None:
     until = time.monotonic() + _START_SECONDS
     while time.monotonic() < until and process.poll() is None:
         try:

@@ -1,6 +1,6 @@
-"""`srvstat serve` beside a bare application and Datasette: answers a second on one core.
+"""Measure `srvstat serve`, a minimal application and Datasette: requests per second on one core.
 
-All servers run, on one core; one of them is asked at a time, by a client on another core.
+All servers run on one core; a client on another core queries one of them at a time.
 """
 
 import os
@@ -17,20 +17,20 @@ from math import ceil
 from statistics import median
 
 from benchmarks import hello, queries
-from benchmarks.commands import datasette, without_pandas
+from benchmarks.commands import build_datasette_line, call_without_pandas
 from benchmarks.data import FleetFiles
-from benchmarks.measure import FailedError, tell
+from benchmarks.measure import FailedError, print_progress
 from benchmarks.questions import (
     SERVERS_A_REQUEST,
     Request,
-    answers_of_body,
-    answers_of_objects,
-    check,
-    drawn,
-    expected,
-    request_of,
+    build_request,
+    check_answers,
+    compute_answers,
+    draw_requests,
+    read_body,
+    read_objects,
 )
-from benchmarks.servers import LOOPBACK, Ask, Server, asking, started
+from benchmarks.servers import LOOPBACK, Ask, Server, start_client, start_server
 from srvstat import operations
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import parse_compare_request
@@ -39,187 +39,198 @@ from support.http import compare, request_target
 from support.load import Exchange, deal, rotate
 
 HELLO = "Starlette, a small JSON answer"
-FAST_HELLO = "the same on httptools and uvloop"
-NEW, AGAIN = "srvstat serve, 1y, not asked before", "srvstat serve, 1y, asked again"
-NEW_MONTH, MONTH = "srvstat serve, 30d, not asked before", "srvstat serve, 30d, any five servers"
-DATASETTE = "datasette serve, 30d, any five servers"
+FAST_HELLO = "Starlette on httptools and uvloop"
+UNCACHED, CACHED = "srvstat serve, 1y, not cached", "srvstat serve, 1y, cached"
+UNCACHED_MONTH, CACHED_MONTH = "srvstat serve, 30d, not cached", "srvstat serve, 30d, random"
+DATASETTE = "datasette serve, 30d, random"
 
-GIVEN = {
+SETUPS = {
     HELLO: 'A route that returns `JSONResponse({"hello": "world"})`, on uvicorn with the settings'
     " of `srvstat serve`: h11, asyncio, no access log.",
-    FAST_HELLO: "uvicorn's own choice where both are installed. srvstat keeps to h11, whose"
-    " answers to malformed requests are tested.",
-    NEW: "Five servers a request, none of which was asked about since the snapshot was put in its"
-    " place: nothing of them is remembered. The log goes to a file.",
-    AGAIN: "The same requests, again and again: results are remembered as long as the snapshot is"
-    " the same.",
-    MONTH: "200 random requests, again and again: soon every server's result is remembered, as in a"
-    " service that runs for long.",
+    FAST_HELLO: "The same route with uvicorn's defaults if both are installed. srvstat uses h11,"
+    " because its answers to malformed requests are tested.",
+    UNCACHED: "Five servers per request; each server is requested once after the snapshot was"
+    " replaced, so none is cached. The log goes to a file.",
+    CACHED: "The same requests, repeated. Results are cached until the snapshot is replaced.",
+    UNCACHED_MONTH: "As for 1y.",
+    CACHED_MONTH: "200 requests for random servers, repeated: soon all results are cached, as in a"
+    " service that has run for long.",
     DATASETTE: "The same requests; the snapshot as an immutable file, the histogram SQL as a canned"
-    " query, 64 MiB of cache. SQL runs without threads. numpy is hidden from it. Its log goes to a"
-    " file.",
+    " query, 64 MiB of cache, without threads for SQL. numpy is hidden. The log goes to a file.",
 }
-"""What each was given, for the report."""
+"""The setup of each server, for the report."""
 
 Rates = dict[str, float]
-"""Answers a second, by name."""
+"""Requests per second, by name."""
 
 CONNECTIONS = 16
-_LEAST_NEW = 60
-"""How many comparisons of servers not asked before a round has at least."""
+_MIN_UNCACHED = 60
+"""Minimum number of comparisons of uncached servers in a round."""
 _CHECKED = 10
 _DRAWN = 200
-_ADOPTED = b'"a new snapshot is served"'
-_LONGEST_ADOPTION = 120.0
+_SERVED_EVENT = b'"a new snapshot is served"'
+_MAX_OPEN_SECONDS = 120.0
 
-_Work = Callable[[], Rates]
-"""One part of a round."""
+_Part = Callable[[], Rates]
+"""A part of a round."""
 
 
-def rates(files: FleetFiles, *, rounds: int, seconds: float) -> Rates:
-    """Return how many requests a second each answers, the median of all rounds.
+def measure_rates(files: FleetFiles, *, rounds: int, seconds: float) -> Rates:
+    """Return the requests per second of each server, as the median of all rounds.
 
-    Every answer is compared: ours with what the same request is answered with in this process,
-    those of Datasette with what it answered before. Both were found to be right.
+    Checks every answer: srvstat's against the answer to the same request in this process,
+    Datasette's against its own earlier answer. Both were compared with the correct answers before.
 
-    Raises UnequalError, FailedError.
+    Raises WrongAnswerError, FailedError.
     """
     found: dict[str, list[float]] = defaultdict(list)
-    with _running(files) as (servers, ask):
-        tell("comparing the answers of services")
-        works = _works(files, servers, ask, seconds)
+    with _start_servers(files) as (servers, ask):
+        print_progress("comparing the answers of services")
+        parts = _list_parts(files, servers, ask, seconds)
         for number in range(rounds):
-            tell(f"timing {len(works)} services, round {number + 1} of {rounds}")
-            first = number % len(works)
-            for work in (*works[first:], *works[:first]):
-                for name, rate in work().items():
+            print_progress(f"timing {len(parts)} services, round {number + 1} of {rounds}")
+            first = number % len(parts)
+            for part in (*parts[first:], *parts[:first]):
+                for name, rate in part().items():
                     found[name].append(rate)
-    order = (HELLO, FAST_HELLO, NEW, AGAIN, NEW_MONTH, MONTH, DATASETTE)
+    order = (HELLO, FAST_HELLO, UNCACHED, CACHED, UNCACHED_MONTH, CACHED_MONTH, DATASETTE)
     return {name: median(found[name]) for name in order if name in found}
 
 
 @contextmanager
-def _running(files: FleetFiles) -> Iterator[tuple[dict[str, Server], Ask]]:
-    """Start every server, and the client."""
-    serve = [*without_pandas("srvstat.__main__", "run"), "serve", "--snapshot", files.snapshot]
+def _start_servers(files: FleetFiles) -> Iterator[tuple[dict[str, Server], Ask]]:
+    """Start every server and the client."""
+    serve = [*call_without_pandas("srvstat.__main__", "run"), "serve", "--snapshot", files.snapshot]
     bare = [sys.executable, "-m", "benchmarks.hello"]
     lines: dict[str, tuple[Callable[[str], list[str]], str]] = {
-        NEW: (lambda port: [*serve, "--port", port], "/healthz"),
+        UNCACHED: (lambda port: [*serve, "--port", port], "/healthz"),
         HELLO: (lambda port: [*bare, port], "/"),
-        DATASETTE: (lambda port: [*datasette(files), "--port", port], "/-/versions.json"),
+        DATASETTE: (
+            lambda port: [*build_datasette_line(files), "--port", port],
+            "/-/versions.json",
+        ),
     }
     if find_spec("httptools") and find_spec("uvloop"):
         lines[FAST_HELLO] = (lambda port: [*bare, port, "fast"], "/")
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory())
         servers = {
-            name: stack.enter_context(started(line, os.path.join(directory, f"{place}.log"), path))
+            name: stack.enter_context(
+                start_server(line, os.path.join(directory, f"{place}.log"), path)
+            )
             for place, (name, (line, path)) in enumerate(lines.items())
         }
-        yield servers, stack.enter_context(asking())
+        yield servers, stack.enter_context(start_client())
 
 
-def _works(files: FleetFiles, servers: dict[str, Server], ask: Ask, seconds: float) -> list[_Work]:
-    """Return the parts of a round, once each server has shown right answers."""
-    ours, theirs = servers[NEW], servers[DATASETTE]
-    asked = drawn("service", files, "30d", _DRAWN)
-    right = _right(files, asked)
+def _list_parts(
+    files: FleetFiles, servers: dict[str, Server], ask: Ask, seconds: float
+) -> list[_Part]:
+    """Check the answers of each server; return the parts of a round."""
+    service, datasette = servers[UNCACHED], servers[DATASETTE]
+    asked = draw_requests("service", files, "30d", _DRAWN)
+    exchanges = _build_exchanges(files, asked)
 
-    def steady(name: str, server: Server, exchanges: Sequence[Exchange]) -> _Work:
+    def steady(name: str, server: Server, exchanges: Sequence[Exchange]) -> _Part:
         turns = rotate(exchanges, CONNECTIONS)
         return lambda: {name: ask(server, turns, seconds).rate}
 
-    def new(name: str, exchanges: Sequence[Exchange]) -> _Work:
-        return lambda: {name: _rate_of_new(files, ours, ask, exchanges)}
+    def new(name: str, exchanges: Sequence[Exchange]) -> _Part:
+        return lambda: {name: _measure_uncached_rate(files, service, ask, exchanges)}
 
-    year, month = (_right(files, _each_server_once(files, length)) for length in ("1y", "30d"))
+    year, month = (
+        _build_exchanges(files, _draw_each_server_once(files, length)) for length in ("1y", "30d")
+    )
     hellos = [Exchange(request_target("/"), bodies=(hello.BODY,))]
-    works = [
+    parts = [
         steady(HELLO, servers[HELLO], hellos),
-        new(NEW, year),
-        steady(AGAIN, ours, year),
-        new(NEW_MONTH, month),
-        steady(MONTH, ours, right),
-        steady(DATASETTE, theirs, _same(theirs, asked, right)),
+        new(UNCACHED, year),
+        steady(CACHED, service, year),
+        new(UNCACHED_MONTH, month),
+        steady(CACHED_MONTH, service, exchanges),
+        steady(DATASETTE, datasette, _build_datasette_exchanges(datasette, asked, exchanges)),
     ]
     if FAST_HELLO in servers:
-        works.append(steady(FAST_HELLO, servers[FAST_HELLO], hellos))
-    return works
+        parts.append(steady(FAST_HELLO, servers[FAST_HELLO], hellos))
+    return parts
 
 
-def _each_server_once(files: FleetFiles, length: Range) -> list[Request]:
-    """Return requests that together name each server of the fleet once."""
+def _draw_each_server_once(files: FleetFiles, length: Range) -> list[Request]:
+    """Return requests that together contain each server of the fleet once."""
     keys = random.Random("service").sample(range(1, files.size + 1), files.size)
     fives = zip(*[iter(keys)] * SERVERS_A_REQUEST, strict=True)
-    return [request_of(five, length, files.as_of) for five in fives]
+    return [build_request(five, length, files.as_of) for five in fives]
 
 
-def _right(files: FleetFiles, requests: Sequence[Request]) -> list[Exchange]:
-    """Return requests for the service, with the bytes that srvstat answers in this process.
+def _build_exchanges(files: FleetFiles, requests: Sequence[Request]) -> list[Exchange]:
+    """Return requests for the service, with srvstat's answers in this process.
 
-    Raises UnequalError where these are not what plain Python computes.
+    Raises WrongAnswerError if these differ from those of plain Python.
     """
     found = []
     with closing(open_file(files.snapshot)) as snapshot:
         for number, request in enumerate(requests):
             body = operations.compare(snapshot, parse_compare_request(request.body)).to_json()
             if number < _CHECKED:
-                check("srvstat serve", request, answers_of_body(body), expected(request))
+                check_answers("srvstat serve", request, read_body(body), compute_answers(request))
             asked = compare(request.body)
             found.append(Exchange(asked, bodies=(body,)))
     return found
 
 
-def _same(server: Server, requests: Sequence[Request], right: Sequence[Exchange]) -> list[Exchange]:
-    """Return the same requests for Datasette, with its bytes, which must say the same.
+def _build_datasette_exchanges(
+    server: Server, requests: Sequence[Request], exchanges: Sequence[Exchange]
+) -> list[Exchange]:
+    """Return the same requests for Datasette with its answers, after comparing them with ours.
 
-    Raises UnequalError.
+    Raises WrongAnswerError.
     """
     found = []
     with closing(HTTPConnection(LOOPBACK, server.port)) as connection:
-        for request, ours in zip(requests, right, strict=True):
-            path = queries.datasette_path(request)
+        for request, service in zip(requests, exchanges, strict=True):
+            path = queries.build_datasette_path(request)
             connection.request("GET", path)
             body = connection.getresponse().read()
-            answers = answers_of_objects(body, request)
-            check("datasette serve", request, answers, answers_of_body(ours.bodies[0]))
+            answers = read_objects(body, request)
+            check_answers("datasette serve", request, answers, read_body(service.bodies[0]))
             found.append(Exchange(request_target(path), bodies=(body,)))
     return found
 
 
-def _rate_of_new(
+def _measure_uncached_rate(
     files: FleetFiles, server: Server, ask: Ask, exchanges: Sequence[Exchange]
 ) -> float:
-    """Return the answers a second to requests that a new snapshot is asked for the first time."""
+    """Return the requests per second of the first requests after the snapshot was replaced."""
     turns = deal(exchanges, min(CONNECTIONS, len(exchanges)))
     answers, seconds = 0, 0.0
-    for _ in range(ceil(_LEAST_NEW / len(exchanges))):
-        _have_it_adopted(files, server)
+    for _ in range(ceil(_MIN_UNCACHED / len(exchanges))):
+        _replace_snapshot(files, server)
         outcome = ask(server, turns, None)
         answers += outcome.answers
         seconds += outcome.seconds
     return answers / seconds
 
 
-def _have_it_adopted(files: FleetFiles, server: Server) -> None:
-    """Have the service take the snapshot for a new one, which is checked, and opened anew.
+def _replace_snapshot(files: FleetFiles, server: Server) -> None:
+    """Make the service reopen the snapshot as if it had been replaced.
 
-    A new time makes it another file for the service, as a copy in its place would be, and spares
-    copying it. Raises FailedError.
+    Changing the modification time has the same effect as replacing the file by a copy.
+
+    Raises FailedError.
     """
-    before = _adoptions(server)
+    before = _count_snapshots(server)
     os.utime(files.snapshot)
-    until = time.monotonic() + _LONGEST_ADOPTION
+    until = time.monotonic() + _MAX_OPEN_SECONDS
     while time.monotonic() < until:
         with closing(HTTPConnection(LOOPBACK, server.port)) as connection:
             connection.request("GET", "/healthz")
             connection.getresponse().read()
-        if _adoptions(server) > before:
+        if _count_snapshots(server) > before:
             return
         time.sleep(0.05)
-    raise FailedError("srvstat serve does not take up a new snapshot")
+    raise FailedError("srvstat serve did not open the new snapshot")
 
 
-def _adoptions(server: Server) -> int:
+def _count_snapshots(server: Server) -> int:
     with open(server.log, "rb") as log:
-        return log.read().count(_ADOPTED)
+        return log.read().count(_SERVED_EVENT)

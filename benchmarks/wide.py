@@ -1,4 +1,4 @@
-"""Servers with wide values: 600,000 observations each, of 0 to 100,000 players."""
+"""Time servers with widely spread values: 600,000 observations of 0 to 100,000 players each."""
 
 import os
 import time
@@ -10,21 +10,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.measure import program, run, tell
-from benchmarks.questions import UnequalError
+from benchmarks.measure import find_program, print_progress, run
+from benchmarks.questions import WrongAnswerError
 from srvstat import operations
 from srvstat.contract.ranges import DAYS, Range
 from srvstat.contract.requests import build_compare_request
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
-_SERVERS, _OBSERVATIONS, _MOST = 5, 600_000, 100_000
+_SERVERS, _OBSERVATIONS, _MAX_PLAYERS = 5, 600_000, 100_000
 _AS_OF, _MINUTE = 1_772_366_400_000, 60_000
 _CALLS = 100
 _IDS = [f"w{key}" for key in range(_SERVERS)]
 
 
 class Wide(NamedTuple):
-    """Seconds from request to bytes for five such servers not asked before, by range."""
+    """Seconds from request to bytes for five uncached servers, by range."""
 
     day: float
     year: float
@@ -33,10 +33,10 @@ class Wide(NamedTuple):
 def time_wide_servers(directory: str) -> Wide:
     """Build the servers' snapshot, compare its answers with numpy's, and time them.
 
-    Raises UnequalError.
+    Raises WrongAnswerError.
     """
-    tell("building and asking five servers with wide values")
-    players = np.random.default_rng(1).integers(0, _MOST + 1, (_SERVERS, _OBSERVATIONS))
+    print_progress("timing five servers with widely spread values")
+    players = np.random.default_rng(1).integers(0, _MAX_PLAYERS + 1, (_SERVERS, _OBSERVATIONS))
     path = _build(directory, players)
     with closing(open_file(path)) as snapshot:
         for range in DAYS:
@@ -55,13 +55,13 @@ def _build(directory: str, players: NDArray[np.int64]) -> str:
     with open(observations, "w", encoding="ascii") as file:
         file.write("serverId,observedAt,players\n")
         for name, of_server in zip(_IDS, players, strict=True):
-            # Newest first: one a minute, back from the snapshot's own instant.
+            # Newest first: one a minute, back from the as of.
             file.writelines(
                 f"{name},{_AS_OF - at * _MINUTE},{count}\n"
                 for at, count in enumerate(of_server.tolist())
             )
     arguments = ["--servers", servers, "--observations", observations, "--overwrite", "--quiet"]
-    run([program("srvstat"), "snapshot", "build", path, *arguments])
+    run([find_program("srvstat"), "snapshot", "build", path, *arguments])
     return path
 
 
@@ -79,11 +79,11 @@ def _check(snapshot: SnapshotFile, range: Range, players: NDArray[np.int64]) -> 
         )
         least = int(of_server.min())
         if found != expected or (result.lowestPlayers, result.sampleCount) != (least, seen):
-            raise UnequalError(f"wide values, {range}: not the figures that numpy gives")
+            raise WrongAnswerError(f"wide values, {range}: the statistics differ from numpy's")
 
 
 def _time(snapshot: SnapshotFile, range: Range) -> float:
-    """Return the median time of an answer about servers that were not asked about before."""
+    """Return the median seconds of an answer about uncached servers."""
     request = build_compare_request(_IDS, range=range)
     seconds = []
     for _ in repeat(None, _CALLS):

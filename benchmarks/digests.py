@@ -1,4 +1,4 @@
-"""What it costs that a snapshot proves itself: for one answer, and for all of it at once."""
+"""Measure the cost of verifying digests: for one answer, and for a whole snapshot."""
 
 import sqlite3
 import time
@@ -8,8 +8,8 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks.data import FleetFiles
-from benchmarks.measure import tell
-from benchmarks.questions import Request, UnequalError, mixed
+from benchmarks.measure import print_progress
+from benchmarks.questions import Request, WrongAnswerError, draw_mixed_requests
 from srvstat import operations
 from srvstat.contract.requests import parse_compare_request
 from srvstat.snapshot.format.days import DAYS_PER_SERVER
@@ -25,93 +25,92 @@ _DERIVED = ("directory", "servers", "calendars", "bands", "days")
 
 
 class Cost(NamedTuple):
-    """What digests add to an answer: in seconds, over the rest of it, and the same for 1y alone."""
+    """Time that digests add to an answer: in seconds, relative to the rest, and that for 1y."""
 
     added: float
     over_rest: float
     over_rest_of_year: float
 
 
-def cost_of_digests(files: FleetFiles) -> Cost:
-    """Return the cost of the digests for a comparison of five servers, over all ranges in turn.
+def measure_digests(files: FleetFiles) -> Cost:
+    """Measure the cost of digests for comparisons of five servers, cycling through the ranges.
 
-    The servers were not asked about before, so nothing of them is remembered. Reading alone is five
-    rows by the index on `id`, and the days at the window's start by their keys.
+    Nothing is cached. Without digests, an answer reads five rows by the index on `id`, and the days
+    at the start of the window by key.
 
-    Raises UnequalError where both do not give the same rows.
+    Raises WrongAnswerError if the rows with and without digests differ.
     """
-    tell("timing what the digests cost")
-    requests = mixed("trust", files, _COMPARISONS)
+    print_progress("timing digests")
+    requests = draw_mixed_requests("trust", files, _COMPARISONS)
     with closing(open_connection(files.snapshot)) as connection:
         snapshot, rows = SnapshotFile(connection), VerifiedRows(connection)
-        # Each request comes once before it is timed, so that no time is spent on pages of the file,
-        # which are read with digests or without. Both times are taken in the same conditions.
+        # Send each request once before it is timed, so that the pages of the file are cached.
         times = [
-            (_added(connection, rows, request), _whole(snapshot, request))
+            (_time_digests(connection, rows, request), _time_answer(snapshot, request))
             for request in requests
-            if _added(connection, rows, request)
+            if _time_digests(connection, rows, request)
         ]
     over_rest = [added / (whole - added) for added, whole in times]
     year = [cost for cost, asked in zip(over_rest, requests, strict=True) if asked.range == "1y"]
     return Cost(median(added for added, _ in times), median(over_rest), median(year))
 
 
-def _whole(snapshot: SnapshotFile, request: Request) -> float:
-    """Return how long it takes from the body of a request to the bytes of its answer."""
+def _time_answer(snapshot: SnapshotFile, request: Request) -> float:
+    """Return the seconds from the body of a request to the bytes of its answer."""
     snapshot.forget_servers()
     started = time.perf_counter()
     operations.compare(snapshot, parse_compare_request(request.body)).to_json()
     return time.perf_counter() - started
 
 
-def _added(connection: SnapshotConnection, rows: VerifiedRows, request: Request) -> float:
-    """Return how much longer it takes to read rows and prove them than to read them."""
+def _time_digests(connection: SnapshotConnection, rows: VerifiedRows, request: Request) -> float:
+    """Return the additional seconds to verify rows after reading them."""
     rows.forget_servers()
     references = [(one.by, one.identifier) for one in request.references]
     started = time.perf_counter()
     servers = [server for server in rows.find_servers(references) if server]
     asked = list(zip(servers, rows.find_ends(servers, request.window), strict=True))
     days = rows.read_days(asked)
-    proved = time.perf_counter() - started
+    verified = time.perf_counter() - started
     keys = [server.server * DAYS_PER_SERVER + entry.day for server, ends in asked for entry in ends]
     read = connection.fetch_rows
     started = time.perf_counter()
     plain_servers = [read(_SERVER, identifier, part="")[0] for _, identifier in references]
     plain_days = read(_DAYS.format(", ".join("?" * len(keys))), *keys, part="")
-    plain = time.perf_counter() - started
+    unverified = time.perf_counter() - started
     if plain_servers != servers or sorted(plain_days) != sorted(
         day for of_server in days for day in of_server
     ):
-        raise UnequalError("rows that were proved are not those that were read")
-    return proved - plain
+        raise WrongAnswerError("the rows with and without digests differ")
+    return verified - unverified
 
 
 class Verified(NamedTuple):
-    """How fast `snapshot verify` is: alone, and over reading and hashing the same rows."""
+    """The rate of `snapshot verify`, and its ratio to reading and hashing the same rows."""
 
-    observations_a_second: float
+    observations_per_second: float
     over_hashing: float
 
 
 def time_verify(files: FleetFiles) -> Verified:
-    """Time `snapshot verify` beside a program that only reads every row and hashes its text.
+    """Time `snapshot verify`, and a loop that only reads every row and hashes its text.
 
-    Raises UnequalError where the two do not see as many observations.
+    Raises WrongAnswerError if the numbers of observations differ.
     """
-    tell("verifying the snapshot")
+    print_progress("verifying the snapshot")
     started = time.perf_counter()
     found = verify(files.snapshot)
     seconds = time.perf_counter() - started
     started = time.perf_counter()
     observations = _hash_all_rows(files.snapshot)
-    plain = time.perf_counter() - started
+    unverified = time.perf_counter() - started
     if not found.observations == observations == files.observation_count:
-        raise UnequalError("verify: not all observations were checked")
-    return Verified(found.observations / seconds, plain / seconds)
+        raise WrongAnswerError("verify: not all observations were checked")
+    return Verified(found.observations / seconds, unverified / seconds)
 
 
 def _hash_all_rows(path: str) -> int:
-    """Read and hash each row with sqlite3 and hashlib alone, and count the observations."""
+    """Read and hash each row with only sqlite3 and hashlib; return the number of observations."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
         for table in _DERIVED:
             for row in connection.execute(f"SELECT * FROM {table}"):
