@@ -38,7 +38,8 @@ DUCKDB = ("DuckDB, median()", "DuckDB, histogram")
 SETUPS = {
     SRVSTAT: "From the bytes of a request body to the bytes of the answer: decode, validate, find"
     " the servers, compute, encode.",
-    STATISTICS: "`find` and `statistics` on the same snapshot, without validation and JSON.",
+    STATISTICS: "`find_servers` and `compute_statistics` on the same snapshot, without validation"
+    " and JSON.",
     DUCKDB[0]: "A native table with 16-bit servers and players, sorted by server and time; two"
     " threads; one prepared statement for all five servers, with `median`, `arg_min` and"
     " `arg_max`. Executed with literals, which is faster here than bound parameters.",
