@@ -48,7 +48,7 @@ class FleetFiles:
     def observation_count(self) -> int:
         """Number of observations in the snapshot."""
         with closing(open_file(self.snapshot)) as snapshot:
-            return snapshot.view().observations
+            return snapshot.read_totals().observations
 
     def servers_path(self) -> str:
         """Return the path of the servers file."""

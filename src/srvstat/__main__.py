@@ -1,13 +1,13 @@
-"""Start srvstat, as `srvstat` or `python -m srvstat`."""
+"""Start the command line, as `srvstat` or `python -m srvstat`."""
 
 import os
 import sys
 from contextlib import suppress
 
-from srvstat.cli.interruptions import take_over_signals
+from srvstat.cli.signals import take_over_signals
 
 _DESCRIPTORS = 16
-"""How many descriptors must be free at the start. The build that needs most has 7 at once."""
+"""The number of descriptors that must be free at the start. A build uses 7 at most."""
 
 _TOO_FEW = (
     f"error: open files: the limit leaves srvstat fewer than {_DESCRIPTORS};"
@@ -17,26 +17,26 @@ _USAGE_ERROR = 2
 
 
 def run() -> None:
-    """Run the command line of this process and end it."""
-    # Before the imports that take time.
+    """Run the command line of this process, and end the process."""
+    # Before slow imports.
     take_over_signals()
     _occupy_standard_descriptors()
     _check_descriptors()
-    # Both after the signals are taken over.
+    # Both imports come after the signal handlers.
     from srvstat.cli.start_up import start_lean  # noqa: PLC0415
 
     start_lean()
     from srvstat.cli.main import main  # noqa: PLC0415
 
     exit_code = main(sys.argv[1:])
-    # Nothing is left to do but to take the interpreter apart, which the system does faster.
+    # Skips the interpreter's own clean-up, which takes time and changes nothing.
     os._exit(exit_code)
 
 
 def _occupy_standard_descriptors() -> None:
-    """Put /dev/null where a standard descriptor is closed, so that no file of ours takes its place.
+    """Open /dev/null for each closed standard descriptor, so that no file of ours gets its number.
 
-    It is opened the wrong way round: reading and writing still fail, and are noticed.
+    Each is opened for the wrong direction, so that reading and writing still fail visibly.
     """
     for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
         try:
@@ -46,11 +46,11 @@ def _occupy_standard_descriptors() -> None:
 
 
 def _check_descriptors() -> None:
-    """End the process where the limit on open files is too low, before an import fails by it."""
+    """End the process if the limit on open files is too low, before an import fails."""
     opened = []
     try:
         for _ in range(_DESCRIPTORS):
-            opened.append(os.dup(2))  # noqa: PERF401 - those opened before an error are closed
+            opened.append(os.dup(2))  # noqa: PERF401 - all are closed, also after an error
     except OSError:
         with suppress(OSError):
             os.write(2, _TOO_FEW.encode())

@@ -1,13 +1,10 @@
-"""The questions of the contract, answered. Every door to an answer leads through here."""
+"""Answer the contract's two questions. The command line, the service and the API all call this."""
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice, pairwise, product
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from srvstat.contract.errors import ServerNotFoundError
-from srvstat.contract.ranges import DAY_MS, Range, Window, find_window
-from srvstat.contract.requests import NAMESPACES, CompareRequest, Namespace, ServerReference
+from srvstat.contract.ranges import Range, find_window
+from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import (
     CompareResponse,
     GrowthFields,
@@ -18,22 +15,26 @@ from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
 from srvstat.stats import Statistics
 
-if TYPE_CHECKING:
-    from srvstat.documents.views import ComparisonView, ServerDetailView, ServerView
 
-_CELLS: dict[Range, int] = {"24h": 24, "7d": 28, "30d": 30, "90d": 30, "1y": 30}
-"""How many cells a row of a table shows of each range."""
+class UnknownServerError(ServerNotFoundError):
+    """A reference names no server of the snapshot."""
 
-_MOST_COMPARED = 12_000
-"""How many characters of identifiers a hint is compared with, about; they take some 20 ms."""
+    def __init__(self, reference: ServerReference, place: str = "") -> None:
+        super().__init__(f"{place}no {reference.by} {reference.identifier}")
+        self.reference = reference
+
+    def place_in(self, request: CompareRequest) -> "UnknownServerError":
+        """Return the error with the reference's place in a request, such as `servers[1]`."""
+        place = f"servers[{request.servers.index(self.reference)}]: "
+        return UnknownServerError(self.reference, place)
 
 
 def get_server(snapshot: SnapshotFile, request: ServerReference) -> ServerResponse:
     """Answer Get Server (specification, section 4.1).
 
-    Raises ServerNotFoundError, SnapshotError.
+    Raises UnknownServerError, SnapshotError.
     """
-    (server,) = _resolve(snapshot, {0: request})
+    (server,) = resolve_servers(snapshot, [request])
     return ServerResponse(data=snapshot.get_detail(server).server)
 
 
@@ -42,159 +43,53 @@ def compare(
 ) -> CompareResponse:
     """Answer Compare Servers (specification, section 4.2).
 
-    `at`, in Unix milliseconds, takes the place of the snapshot's own as_of (D3).
+    `at`, in Unix milliseconds, replaces the snapshot's own as_of (D3).
 
-    Raises ServerNotFoundError, SnapshotError.
+    Raises UnknownServerError, SnapshotError.
     """
-    return _comparison(snapshot, request, _window(snapshot, request, at))[0]
+    try:
+        results = compute_results(snapshot, request.servers, request.range, at=at)
+    except UnknownServerError as error:
+        raise error.place_in(request) from None
+    return CompareResponse(range=request.range, data=tuple(results))
 
 
-def results(
-    snapshot: SnapshotFile, request: CompareRequest, positions: Sequence[int]
+def compute_results(
+    snapshot: SnapshotFile,
+    references: Sequence[ServerReference],
+    range: Range,
+    *,
+    at: int | None = None,
 ) -> list[ServerResult]:
-    """Answer a part of Compare Servers: the servers at some positions of the request.
+    """Return the results of some servers over a range, in their order.
 
-    Raises ServerNotFoundError, SnapshotError.
+    Raises UnknownServerError, SnapshotError.
     """
-    return _results(snapshot, request, _window(snapshot, request, None), positions)[0]
-
-
-def view_server(
-    snapshot: SnapshotFile, request: ServerReference, *, at: int | None = None
-) -> "ServerDetailView":
-    """Answer Get Server with the instants that a table shows beside it."""
-    from srvstat.documents.views import ServerDetailView  # noqa: PLC0415 - only for a table
-
-    (server,) = _resolve(snapshot, {0: request})
-    detail = snapshot.get_detail(server)
-    as_of = snapshot.as_of if at is None else at
-    return ServerDetailView(
-        detail.server,
-        as_of,
-        snapshot.as_of,
-        snapshot.find_last_observed_at(server, as_of),
-        detail.first_seen_at,
-        detail.updated_at,
-        detail.current_is_fallback,
-    )
-
-
-def view_comparison(
-    snapshot: SnapshotFile, request: CompareRequest, *, at: int | None = None
-) -> "ComparisonView":
-    """Answer Compare Servers with the names and the course of the range that a table shows."""
-    from srvstat.documents.views import ComparisonView  # noqa: PLC0415 - only for a table
-
-    window = _window(snapshot, request, at)
-    response, servers = _comparison(snapshot, request, window)
-    span = DAY_MS // 24 if request.range == "24h" else DAY_MS
-    return ComparisonView(
-        response,
-        tuple(
-            _server_view(snapshot, server, result, window, (window.end - window.start) // span)
-            for result, server in zip(response.data, servers, strict=True)
-        ),
-        window,
-        snapshot.as_of,
-        span,
-    )
-
-
-def _server_view(
-    snapshot: SnapshotFile, server: ServerRow, result: ServerResult, window: Window, spans: int
-) -> "ServerView":
-    from srvstat.documents.views import ServerView  # noqa: PLC0415 - only for a table
-
-    instants, players = snapshot.read_observations(server, window)
-    averages = _averages(instants, players, window, _CELLS[result.range])
-    observed = _averages(instants, players, window, spans)
-    last = instants[-1] if instants else snapshot.find_last_observed_at(server, window.end)
-    return ServerView(
-        result,
-        server.hostname,
-        averages,
-        sum(average is not None for average in observed),
-        players[0] if players else None,
-        last,
-    )
-
-
-def _window(snapshot: SnapshotFile, request: CompareRequest, at: int | None) -> Window:
-    return find_window(request.range, snapshot.as_of if at is None else at)
-
-
-def _comparison(
-    snapshot: SnapshotFile, request: CompareRequest, window: Window
-) -> tuple[CompareResponse, list[ServerRow]]:
-    positions = range(len(request.servers))
-    found, servers = _results(snapshot, request, window, positions)
-    return CompareResponse(range=request.range, data=tuple(found)), servers
-
-
-def _results(
-    snapshot: SnapshotFile, request: CompareRequest, window: Window, positions: Iterable[int]
-) -> tuple[list[ServerResult], list[ServerRow]]:
-    asked = {position: request.servers[position] for position in positions}
-    servers = _resolve(snapshot, asked, "servers[{}]: ")
-    figures = snapshot.compute_statistics(servers, window)
-    found = [
-        _result(server, request.range, statistics)
-        for server, statistics in zip(servers, figures, strict=True)
+    window = find_window(range, snapshot.as_of if at is None else at)
+    servers = resolve_servers(snapshot, references)
+    statistics = snapshot.compute_statistics(servers, window)
+    return [
+        _build_result(server, range, figures)
+        for server, figures in zip(servers, statistics, strict=True)
     ]
-    return found, servers
 
 
-def suggest_servers(snapshot: SnapshotFile, references: Iterable[ServerReference]) -> str | None:
-    """Return what may have been meant by the first reference to no server, for a person to read."""
-    asked = list(references)
-    missing = asked[snapshot.find_servers(asked).index(None)]
-    for namespace in NAMESPACES:
-        if namespace != missing.by and _exist(snapshot, namespace, [missing.identifier]):
-            return f"did you mean {namespace}:{missing.identifier}?"
-    # Imported here: only a failed look-up needs it.
-    from difflib import get_close_matches  # noqa: PLC0415
-
-    known = {name.lower(): name for name in _neighbours(snapshot, missing)}
-    near = [known[name] for name in get_close_matches(missing.identifier.lower(), known)]
-    near = _exist(snapshot, missing.by, near)
-    return f"the nearest: {', '.join(near)}" if near else None
-
-
-def _neighbours(snapshot: SnapshotFile, missing: ServerReference) -> list[str]:
-    """Return the few identifiers before and after a missing one, in their order.
-
-    Upper case comes before lower case, so its other spellings have other neighbours.
-    """
-    text = missing.identifier
-    spellings = {text, text.lower(), text.upper()}
-    most = _MOST_COMPARED // len(text) // (2 * len(spellings))
-    found: set[str] = set()
-    for spelling, backwards in product(spellings, (False, True)):
-        around = snapshot.iter_identifiers(missing.by, spelling, backwards=backwards)
-        found.update(islice(around, most))
-    return sorted(found)
-
-
-def _exist(snapshot: SnapshotFile, by: Namespace, identifiers: Iterable[str]) -> list[str]:
-    """Return those of some identifiers that name a server."""
-    return [name for name in identifiers if snapshot.has_identifier(by, name)]
-
-
-def _resolve(
-    snapshot: SnapshotFile, references: Mapping[int, ServerReference], place: str = ""
+def resolve_servers(
+    snapshot: SnapshotFile, references: Sequence[ServerReference]
 ) -> list[ServerRow]:
-    """Return the servers that references name; `place` tells where one stands in the request."""
+    """Return the server that each reference names.
+
+    Raises UnknownServerError for the first reference that names none, SnapshotError.
+    """
     servers = []
-    found = snapshot.find_servers(references.values())
-    for (position, reference), server in zip(references.items(), found, strict=True):
+    for reference, server in zip(references, snapshot.find_servers(references), strict=True):
         if server is None:
-            missing = f"no {reference.by} {reference.identifier}"
-            raise ServerNotFoundError(f"{place.format(position)}{missing}")
+            raise UnknownServerError(reference)
         servers.append(server)
     return servers
 
 
-def _result(server: ServerRow, range: Range, figures: Statistics) -> ServerResult:
+def _build_result(server: ServerRow, range: Range, figures: Statistics) -> ServerResult:
     return ServerResult(
         serverId=server.id,
         cfxId=server.cfx_id,
@@ -206,19 +101,4 @@ def _result(server: ServerRow, range: Range, figures: Statistics) -> ServerResul
         lowestPlayers=figures.lowest,
         growth=GrowthFields(players=figures.growth.players, percentage=figures.growth.percentage),
         sampleCount=figures.observations,
-    )
-
-
-def _averages(
-    instants: Sequence[int], players: Sequence[int], window: Window, parts: int
-) -> tuple[float | None, ...]:
-    """Return the average of each of the equal parts of a window; None where nothing was observed.
-
-    Each part is closed at its end, as the window is.
-    """
-    length = (window.end - window.start) // parts
-    ends = [bisect_right(instants, window.start + part * length) for part in range(parts + 1)]
-    return tuple(
-        sum(players[first:last]) / (last - first) if first < last else None
-        for first, last in pairwise(ends)
     )

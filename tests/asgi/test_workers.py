@@ -179,13 +179,13 @@ def test_equal_questions_that_wait_together_are_answered_once(
     service: InProcess, going_on: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     computed: list[int] = []
-    compute = operations.results
+    compute = operations.compute_results
 
     def count(*asked: Any) -> Any:
         computed.append(1)
         return compute(*asked)
 
-    monkeypatch.setattr(operations, "results", count)
+    monkeypatch.setattr(operations, "compute_results", count)
 
     async def crowd() -> None:
         for worker in (await service.snapshot.current()).files:

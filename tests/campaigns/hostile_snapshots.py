@@ -12,11 +12,15 @@ from pathlib import Path
 
 from conftest import AS_OF, DAY, csv, ndjson, server, srvstat
 from srvstat import operations
+from srvstat.analysis.comparison import describe_comparison
+from srvstat.analysis.info import describe_snapshot
+from srvstat.analysis.server_detail import describe_server
+from srvstat.analysis.suggestions import suggest_servers
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import build_compare_request, build_server_reference
-from srvstat.render.comparison import comparison
 from srvstat.render.screen import Screen
+from srvstat.render.tables import render_table
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from support.snapshots import forge
 
@@ -41,21 +45,20 @@ def _build_comparison_question(names: Sequence[str], range: Range, at: int | Non
 
 def _show_comparison_table(snapshot: SnapshotFile) -> str:
     request = build_compare_request(["a", "c"], range="7d")
-    return comparison(operations.view_comparison(snapshot, request), _SCREEN)
+    return render_table(describe_comparison(snapshot, request, 28), _SCREEN)
 
 
-def _view_comparison(snapshot: SnapshotFile) -> str:
-    return repr(
-        operations.view_comparison(snapshot, build_compare_request(["a", "b"]), at=AS_OF - DAY)
-    )
+def _describe_comparison(snapshot: SnapshotFile) -> str:
+    request = build_compare_request(["a", "b"])
+    return repr(describe_comparison(snapshot, request, 30, at=AS_OF - DAY))
 
 
-def _view_server(snapshot: SnapshotFile) -> str:
-    return repr(operations.view_server(snapshot, build_server_reference("c")))
+def _describe_server(snapshot: SnapshotFile) -> str:
+    return repr(describe_server(snapshot, build_server_reference("c")))
 
 
-def _view_snapshot(snapshot: SnapshotFile) -> str:
-    return repr(snapshot.view())
+def _describe_snapshot(snapshot: SnapshotFile) -> bytes:
+    return b"".join(describe_snapshot(snapshot, list_all=True).json_pieces())
 
 
 def _ask_unknown(snapshot: SnapshotFile) -> str:
@@ -64,7 +67,7 @@ def _ask_unknown(snapshot: SnapshotFile) -> str:
         return str(operations.get_server(snapshot, reference))
     except ServerNotFoundError:
         # Suggestions are not verified, so any are allowed.
-        operations.suggest_servers(snapshot, [reference])
+        suggest_servers(snapshot, reference)
         raise
 
 
@@ -75,9 +78,9 @@ _QUESTIONS: list[Question] = [
         for name, at in product(_RANGES, (None, AS_OF - DAY // 3, AS_OF - 5 * DAY))
     ),
     _show_comparison_table,
-    _view_comparison,
-    _view_server,
-    _view_snapshot,
+    _describe_comparison,
+    _describe_server,
+    _describe_snapshot,
     _ask_unknown,
 ]
 

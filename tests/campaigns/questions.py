@@ -8,6 +8,8 @@ from typing import Any
 from campaigns.small_snapshots import HIDDEN, HOUR, MIDNIGHT
 from conftest import DAY
 from srvstat import operations
+from srvstat.analysis.comparison import describe_comparison
+from srvstat.analysis.info import describe_snapshot
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import (
@@ -69,14 +71,18 @@ def _answer(question: _Question, snapshot: SnapshotFile) -> Any:
 
 
 def _questions() -> Iterator[tuple[str, _Question]]:
-    yield "info", SnapshotFile.view
+    yield "info", _info
     for identifier in (*_KNOWN, *_UNKNOWN):
         yield f"get {identifier}", partial(_get, build_server_reference(identifier))
-    yield "table of four over 90d", partial(operations.view_comparison, request=_TABLE)
+    yield "table of four over 90d", partial(describe_comparison, request=_TABLE, cells=30)
     for identifiers, length, at in _COMPARISONS:
         request = build_compare_request(identifiers, range=length)
         name = f"compare {' '.join(identifiers)} over {length} at {at}"
         yield name, partial(_compare, request, at)
+
+
+def _info(snapshot: SnapshotFile) -> bytes:
+    return b"".join(describe_snapshot(snapshot, list_all=True).json_pieces())
 
 
 def _get(request: ServerReference, snapshot: SnapshotFile) -> bytes:

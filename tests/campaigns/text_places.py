@@ -30,16 +30,11 @@ from srvstat.contract.responses import (
     ServerDetail,
     ServerResult,
 )
-from srvstat.documents.views import (
-    ComparisonView,
-    ListedServer,
-    ServerDetailView,
-    ServerView,
-    SnapshotView,
-)
-from srvstat.render import tables
-from srvstat.render.comparison import comparison
+from srvstat.documents.comparison import ComparedServer, Comparison
+from srvstat.documents.server_detail import DetailedServer
+from srvstat.documents.snapshot_info import ListedServer, ServerList, SnapshotInfo
 from srvstat.render.screen import Screen
+from srvstat.render.tables import render_table
 from srvstat.snapshot.read.reader import open_file
 
 Place = Callable[[Sequence[str], Screen], str | None]
@@ -68,28 +63,24 @@ _MAX_LISTED = 25
 def show_in_comparison(texts: Sequence[str], screen: Screen) -> str | None:
     """Display texts as hostnames of compared servers."""
     names = _join_evenly(texts, _SERVERS_COMPARED)
-    view = ComparisonView(
+    comparison = Comparison(
         CompareResponse(range="30d", data=(_RESULT,) * len(names)),
-        tuple(ServerView(_RESULT, name, (1.0, None, 2.0) * 10, 30, 50, _AS_OF) for name in names),
+        tuple(
+            ComparedServer(_RESULT, name, (1.0, None, 2.0) * 10, 30, 50, _AS_OF) for name in names
+        ),
         Window(_AS_OF - 30 * DAY_MS, _AS_OF),
         _AS_OF,
         DAY_MS,
     )
-    return _find_table_fault(comparison(view, screen), screen, len(names), _STATISTICS)
+    return _find_table_fault(render_table(comparison, screen), screen, len(names), _STATISTICS)
 
 
 def show_in_list(texts: Sequence[str], screen: Screen) -> str | None:
     """Display each text as a server in the list of a snapshot, and some as its sources."""
     listed = _drop_surrogates(texts)[:_MAX_LISTED]
-    view = SnapshotView(
-        as_of=_AS_OF,
-        first_observed_at=_AS_OF,
-        last_observed_at=_AS_OF,
-        observations=1,
-        root="0" * 64,
-        server_count=len(listed),
-        games={"game_a": len(listed)},
-        servers=tuple(
+    servers = ServerList(keep_json=False)
+    for text in listed:
+        servers.append(
             ListedServer(
                 id="srv-1",
                 cfx_id=text[:3],
@@ -99,15 +90,23 @@ def show_in_list(texts: Sequence[str], screen: Screen) -> str | None:
                 first_observed_at=_AS_OF,
                 last_observed_at=_AS_OF,
             )
-            for text in listed
-        ),
+        )
+    info = SnapshotInfo(
+        as_of=_AS_OF,
+        first_observed_at=_AS_OF,
+        last_observed_at=_AS_OF,
+        observations=1,
+        root="0" * 64,
+        servers=len(listed),
+        games={"game_a": len(listed)},
         fallbacks=0,
         sources=tuple(listed[:5]),
         repeated=0,
         conflicting=0,
         rejected=0,
+        identifiers=servers,
     )
-    return _find_table_fault(tables.snapshot_info(view, screen), screen, len(listed), _GAME)
+    return _find_table_fault(render_table(info, screen), screen, len(listed), _GAME)
 
 
 def show_in_detail(texts: Sequence[str], screen: Screen) -> str | None:
@@ -127,10 +126,10 @@ def show_in_detail(texts: Sequence[str], screen: Screen) -> str | None:
         updatedAt=_MOMENT,
         **dict(zip(names, values, strict=False)),
     )
-    view = ServerDetailView(
+    detailed = DetailedServer(
         detail, _AS_OF, _AS_OF, _AS_OF, _AS_OF, _AS_OF, current_is_fallback=False
     )
-    shown = tables.server_detail(view, screen)
+    shown = render_table(detailed, screen)
     # A description keeps its line breaks.
     values[4] = values[4].replace("\r", "").replace("\n", "")
     whole = [*values, ", ".join(tags), " ".join(flags)]

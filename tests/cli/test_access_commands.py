@@ -42,7 +42,7 @@ def test_a_new_key_is_printed_once_and_kept_as_its_digest(cli: Cli) -> None:
     assert ran.exit_code == 0
     assert re.fullmatch(r"srvstat_[A-Za-z0-9_-]{43}", key)
     assert ran.stderr == (
-        "a key of the plan starter, shown this once: access.toml keeps its digest alone\n"
+        "a key of the plan starter, printed only once: access.toml keeps nothing but its digest\n"
     )
     sha256 = hashlib.sha256(key.encode()).hexdigest()
     assert Path("access.toml").read_text() == PLANS + format_key_table(sha256)
@@ -84,7 +84,7 @@ def not_seen() -> str:
     (customer,) = read_access("access.toml").customers
     digest = f'sha256 = "{customer.sha256.hex()}"'
     assert digest in Path("access.toml").read_text()
-    return f"nobody has seen the key: remove the one with {digest} from access.toml"
+    return f"the key was not printed: remove the one with {digest} from access.toml"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conftest import AS_OF, Build, Cli, server
-from srvstat import operations
+from srvstat.analysis.suggestions import suggest_servers
 from srvstat.contract.requests import build_server_reference
 from srvstat.snapshot.read.connection import open_connection
 from srvstat.snapshot.read.reader import SnapshotFile
@@ -31,7 +31,7 @@ def test_a_hint_looks_at_few_identifiers_of_a_large_snapshot(build: Build) -> No
     snapshot = CountedFile(open_connection(build(map(server, names), [("srv-0000", AS_OF, 1)])))
 
     for missing, meant in (("srv-01000", "srv-0100"), ("srv-0101", "SRV-0101")):
-        hint = operations.suggest_servers(snapshot, [build_server_reference(missing)])
+        hint = suggest_servers(snapshot, build_server_reference(missing))
 
         assert hint is not None
         assert meant in hint
@@ -44,8 +44,8 @@ def test_a_hint_looks_at_every_identifier_of_a_small_snapshot(build: Build) -> N
     names = [f"{letter}-server" for letter in "abcdefghijklmnopqrstuvwxyz"]
     snapshot = CountedFile(open_connection(build(map(server, names), [("a-server", AS_OF, 1)])))
 
-    assert operations.suggest_servers(snapshot, [build_server_reference("zz-server")]) is not None
-    assert operations.suggest_servers(snapshot, [build_server_reference("aaa")]) is None
+    assert suggest_servers(snapshot, build_server_reference("zz-server")) is not None
+    assert suggest_servers(snapshot, build_server_reference("aaa")) is None
     assert snapshot.read >= 2 * len(names)
     snapshot.close()
 

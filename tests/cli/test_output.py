@@ -13,7 +13,7 @@ from threading import Timer
 import pytest
 
 from conftest import srvstat
-from srvstat.cli.output import Form, ReaderGoneError, choose_form, json_output, report, write
+from srvstat.cli.output import Form, ReaderGoneError, choose_form, prepare_json, report, write
 from srvstat.contract.errors import OutputError, UsageError
 
 COMMAND = f"{sys.executable} -m srvstat"
@@ -119,15 +119,15 @@ def test_a_file_size_limit_exits_4(environment: dict[str, str], tmp_path: Path) 
 
 
 def test_a_pipe_that_does_not_block_loses_nothing(demo_snapshot: str) -> None:
-    reading, convert_write_errors = os.pipe()
-    os.set_blocking(convert_write_errors, False)
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
     # Fuller than the pipe can hold, so that a write has to wait.
-    os.write(convert_write_errors, b"x" * 65_536)
+    os.write(writing, b"x" * 65_536)
     with subprocess.Popen(
         [sys.executable, "-m", "srvstat", "snapshot", "info", demo_snapshot],
-        stdout=convert_write_errors,
+        stdout=writing,
     ) as process:
-        os.close(convert_write_errors)
+        os.close(writing)
         # Long enough for the command to find the pipe full.
         time.sleep(1)
         with open(reading, "rb") as pipe:
@@ -151,7 +151,7 @@ def test_a_bug_is_reported_in_one_line_without_a_traceback(
     # A copy of the package with a mistake in it, so that the real way out of one is taken.
     shutil.copytree(sys.modules["srvstat"].__path__[0], tmp_path / "srvstat")
     with (tmp_path / "srvstat" / "operations.py").open("a") as operations:
-        operations.write("def _result(*_): raise KeyError('secret')\n")
+        operations.write("def _build_result(*_): raise KeyError('secret')\n")
 
     ran = srvstat(
         *("compare", "harbor-city", "old-guard", "-s", demo_snapshot),
@@ -160,7 +160,7 @@ def test_a_bug_is_reported_in_one_line_without_a_traceback(
     )
 
     assert (ran.exit_code, ran.stdout) == (1, b"")
-    assert ran.stderr.startswith("error: a bug in srvstat: KeyError in _result, ")
+    assert ran.stderr.startswith("error: a bug in srvstat: KeyError in _build_result, ")
     assert "secret" not in ran.stderr
     assert ran.stderr.count("\n") == 1
 
@@ -187,8 +187,8 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def test_what_a_pipe_does_not_take_at_once_is_written_when_it_does(pipe: tuple[int, int]) -> None:
-    reading, convert_write_errors = pipe
-    os.set_blocking(convert_write_errors, False)
+    reading, writing = pipe
+    os.set_blocking(writing, False)
     # More than any pipe holds, so that nothing more can be written until someone reads.
     body = bytes(range(256)) * 8192
     read = bytearray()
@@ -199,7 +199,7 @@ def test_what_a_pipe_does_not_take_at_once_is_written_when_it_does(pipe: tuple[i
 
     reader = Timer(0.2, read_all)
     reader.start()
-    with standard(1, convert_write_errors):
+    with standard(1, writing):
         write(body)
     reader.join()
 
@@ -207,12 +207,12 @@ def test_what_a_pipe_does_not_take_at_once_is_written_when_it_does(pipe: tuple[i
 
 
 def test_a_reader_that_is_gone_is_told_from_a_failure() -> None:
-    reading, convert_write_errors = os.pipe()
+    reading, writing = os.pipe()
     os.close(reading)
 
-    with standard(1, convert_write_errors), pytest.raises(ReaderGoneError):
+    with standard(1, writing), pytest.raises(ReaderGoneError):
         write(b"x")
-    os.close(convert_write_errors)
+    os.close(writing)
 
 
 def test_a_write_that_fails_says_why(pipe: tuple[int, int]) -> None:
@@ -262,12 +262,12 @@ def test_json_is_made_harmless_on_a_terminal_alone(terminal: int, pipe: tuple[in
     body = '"\u202e\u00e9"'.encode()
 
     with standard(1, terminal):
-        on_a_terminal = json_output(body)
+        on_a_terminal = prepare_json(body)
     with standard(1, pipe[1]):
-        in_a_pipe = json_output(body)
+        in_a_pipe = prepare_json(body)
 
-    assert on_a_terminal == b'"\\u202e\xc3\xa9"\n'
-    assert in_a_pipe == b'"\xe2\x80\xae\xc3\xa9"\n'
+    assert on_a_terminal == b'"\\u202e\xc3\xa9"'
+    assert in_a_pipe == b'"\xe2\x80\xae\xc3\xa9"'
 
 
 LOCALES = [

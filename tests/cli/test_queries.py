@@ -202,7 +202,7 @@ def test_an_empty_name_is_no_other_snapshot(cli: Cli, snapshot: str) -> None:
     for arguments in (["get", "a", "--snapshot", ""], ["snapshot", "info", ""]):
         ran = cli(*arguments)
         assert (ran.exit_code, ran.stdout) == (3, b"")
-        assert ran.stderr == "error: the name of the snapshot is empty\n"
+        assert ran.stderr == "error: the name of the snapshot is empty; name a file\n"
 
 
 def test_a_file_name_forges_no_line_on_standard_error(cli: Cli) -> None:

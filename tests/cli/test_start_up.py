@@ -81,7 +81,7 @@ def test_little_is_imported_before_the_signals_are_taken_over() -> None:
         "srvstat",
         "srvstat.__main__",
         "srvstat.cli",
-        "srvstat.cli.interruptions",
+        "srvstat.cli.signals",
     }
     assert not {"re", "typing"} & names
 
@@ -91,7 +91,7 @@ def test_an_interruption_of_an_import_is_not_lost() -> None:
 import os, signal, sys
 class Losing:
     def find_spec(self, name, *_):
-        if name == "pydantic":
+        if name == "typer":
             try:
                 os.kill(os.getpid(), signal.SIGTERM)
             except BaseException:
@@ -109,15 +109,15 @@ run()
 TAKING_BACK = """
 import sys
 from contextlib import contextmanager
-from srvstat.cli import interruptions
-allow_cleanup = interruptions.allow_cleanup
+from srvstat.cli import signals
+allow_cleanup = signals.allow_cleanup
 @contextmanager
 def watched():
     with allow_cleanup():
         before = set(sys.modules)
         yield
         print("IMPORTED", *set(sys.modules) - before, file=sys.stderr)
-interruptions.allow_cleanup = watched
+signals.allow_cleanup = watched
 from srvstat.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -163,7 +163,7 @@ print(get_plugins(), PYDANTIC_ENTRY_POINT_GROUP, _loader.__file__ is not None)
 def test_an_interruption_that_gets_lost_is_no_error_of_another_kind() -> None:
     code = """
 import os, signal
-from srvstat.cli.interruptions import take_over_signals, allow_cleanup
+from srvstat.cli.signals import take_over_signals, allow_cleanup
 from srvstat.cli.main import main
 take_over_signals()
 try:

@@ -11,9 +11,9 @@ from rich.cells import cell_len
 from conftest import AS_OF, DAY, Build, Cli, server
 from srvstat.contract.ranges import Window
 from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
-from srvstat.documents.views import ComparisonView, ServerView
-from srvstat.render.comparison import comparison
+from srvstat.documents.comparison import ComparedServer, Comparison
 from srvstat.render.screen import Screen
+from srvstat.render.tables.comparison import render_comparison
 from support.process import run_srvstat_in_terminal
 
 HOUR = DAY // 24
@@ -28,7 +28,7 @@ counts = st.one_of(st.integers(0, 9), st.integers(0, 9_999_999), st.integers(0, 
 
 
 @st.composite
-def servers(draw: st.DrawFn) -> ServerView:
+def servers(draw: st.DrawFn) -> ComparedServer:
     """Draw a server with figures of any size, or without an observation."""
     name = draw(identifiers)
     first, last, top = draw(counts), draw(counts), draw(counts)
@@ -48,7 +48,7 @@ def servers(draw: st.DrawFn) -> ServerView:
         ),
         sampleCount=draw(st.integers(1, 99_999)) if seen else 0,
     )
-    return ServerView(
+    return ComparedServer(
         result,
         draw(st.one_of(st.just(name), hostnames)),
         tuple(draw(st.lists(st.floats(0, top), min_size=30, max_size=30)))
@@ -60,10 +60,10 @@ def servers(draw: st.DrawFn) -> ServerView:
     )
 
 
-def view_of(*shown: ServerView) -> ComparisonView:
+def view_of(*shown: ComparedServer) -> Comparison:
     """Return the comparison of some servers over 30 days."""
     response = CompareResponse(range="30d", data=tuple(one.result for one in shown))
-    return ComparisonView(response, shown, Window(AS_OF - 30 * DAY, AS_OF), AS_OF, DAY)
+    return Comparison(response, shown, Window(AS_OF - 30 * DAY, AS_OF), AS_OF, DAY)
 
 
 def by_cell(line: str) -> str:
@@ -83,9 +83,9 @@ def figures(result: ServerResult) -> Iterator[tuple[str, str]]:
 
 @given(st.lists(servers(), min_size=2, max_size=5), st.one_of(st.none(), st.integers(60, 220)))
 def test_each_figure_ends_below_its_name_for_every_server(
-    shown: list[ServerView], width: int | None
+    shown: list[ComparedServer], width: int | None
 ) -> None:
-    text = comparison(view_of(*shown), Screen(width))
+    text = render_comparison(view_of(*shown), Screen(width))
     header, *lines = map(by_cell, text.split("\n\n", maxsplit=1)[0].split("\n"))
 
     assert max(map(cell_len, text.split("\n"))) <= (width or 1_000)

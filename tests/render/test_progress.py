@@ -5,7 +5,7 @@ import signal
 import pytest
 from rich.console import Console
 
-from srvstat.render.progress import progress_bar
+from srvstat.render.progress import show_build_progress
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
@@ -25,7 +25,7 @@ def test_a_bar_interrupted_while_it_appears_leaves_the_cursor_visible(
 
     monkeypatch.setattr(Console, moment, interrupted)
 
-    with pytest.raises(SystemExit) as stopped, progress_bar(None):
+    with pytest.raises(SystemExit) as stopped, show_build_progress(None):
         pytest.fail("it was interrupted before")
 
     shown = capsys.readouterr().err

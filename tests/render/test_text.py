@@ -7,20 +7,20 @@ import pytest
 
 from conftest import AS_OF
 from srvstat.render.text import (
-    ascii_text,
-    date_text,
-    duration,
-    exact_duration,
+    escape_non_ascii,
+    escape_text,
     format_count,
-    instant_text,
-    safe_text,
+    format_date,
+    format_duration,
+    format_exact_duration,
+    format_time,
 )
 
 DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def test_no_code_point_reaches_the_screen_that_could_drive_it() -> None:
-    shown = safe_text("".join(map(chr, range(sys.maxunicode + 1))))
+    shown = escape_text("".join(map(chr, range(sys.maxunicode + 1))))
 
     assert {unicodedata.category(character) for character in shown}.isdisjoint(DANGEROUS)
 
@@ -43,16 +43,16 @@ def test_no_code_point_reaches_the_screen_that_could_drive_it() -> None:
     ],
 )
 def test_text_shows_what_it_holds_on_one_line(text: str, shown: str) -> None:
-    assert safe_text(text) == shown
+    assert escape_text(text) == shown
 
 
 def test_long_text_is_cut_and_says_so() -> None:
-    assert safe_text("abcdef", longest=6) == "abcdef"
-    assert safe_text("abcdefg", longest=6) == "abcdef…"
+    assert escape_text("abcdef", longest=6) == "abcdef"
+    assert escape_text("abcdefg", longest=6) == "abcdef…"
 
 
 def test_ascii_text_says_every_character_in_ascii() -> None:
-    assert ascii_text("né… 日🎮") == r"n\u00e9... \u65e5\U0001f3ae"
+    assert escape_non_ascii("né… 日🎮") == r"n\u00e9... \u65e5\U0001f3ae"
 
 
 @pytest.mark.parametrize(
@@ -70,20 +70,20 @@ def test_ascii_text_says_every_character_in_ascii() -> None:
     ],
 )
 def test_a_duration_is_told_in_its_largest_fitting_unit(milliseconds: int, words: str) -> None:
-    assert duration(milliseconds) == words
+    assert format_duration(milliseconds) == words
 
 
 def test_an_exact_duration_leaves_nothing_over() -> None:
-    assert exact_duration(86_400_000) == "1 day"
-    assert exact_duration(365 * 86_400_000 // 30) == "12 days 4 hours"
-    assert exact_duration(90_001) == "1 minute 30 seconds 1 millisecond"
-    assert exact_duration(0) == "0 seconds"
+    assert format_exact_duration(86_400_000) == "1 day"
+    assert format_exact_duration(365 * 86_400_000 // 30) == "12 days 4 hours"
+    assert format_exact_duration(90_001) == "1 minute 30 seconds 1 millisecond"
+    assert format_exact_duration(0) == "0 seconds"
 
 
 def test_instants_and_counts_read_as_words() -> None:
-    assert instant_text(0) == "1970-01-01 00:00:00 UTC"
-    assert instant_text(1) == "1970-01-01 00:00:00.001 UTC"
-    assert instant_text(-1) == "1969-12-31 23:59:59.999 UTC"
-    assert date_text(AS_OF) == "2026-03-01"
+    assert format_time(0) == "1970-01-01 00:00:00 UTC"
+    assert format_time(1) == "1970-01-01 00:00:00.001 UTC"
+    assert format_time(-1) == "1969-12-31 23:59:59.999 UTC"
+    assert format_date(AS_OF) == "2026-03-01"
     assert format_count(1, "server") == "1 server"
     assert format_count(1234, "server") == "1,234 servers"

@@ -193,7 +193,13 @@ async def complete_results(
         known = enumerate(generation.results.look_up(request))
         found = {position: result for position, result in known if result is not None}
         missing = [position for position in range(len(results)) if position not in found]
-        answers = operations.results(file, request, missing) if missing else ()
+        if not missing:
+            return found
+        references = [request.servers[position] for position in missing]
+        try:
+            answers = operations.compute_results(file, references, request.range)
+        except operations.UnknownServerError as error:
+            raise error.place_in(request) from None
         return found | {
             position: one.encode_once() for position, one in zip(missing, answers, strict=True)
         }

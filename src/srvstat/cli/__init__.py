@@ -1,1 +1,1 @@
-"""The command line: parse, call, render. Typer lives here."""
+"""The command line. Typer is used here only."""

@@ -1,123 +1,63 @@
 """`access new-key` and `access check`: the file of plans and keys."""
 
-from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+import hashlib
+from typing import Annotated
 
 import typer
 
-from srvstat.cli.interruptions import allow_cleanup
-from srvstat.cli.options import TableOption, complete_plan
-from srvstat.cli.output import (
-    Form,
-    Outcome,
-    ReaderGoneError,
-    choose_form,
-    json_output,
-    report,
-    write,
-)
-from srvstat.cli.snapshots import JsonOption
-from srvstat.contract import wire
+from srvstat.access import add_key, generate_key, read_access
+from srvstat.analysis.access_check import summarize_access
+from srvstat.cli.options import JsonOption, TableOption, complete_plan
+from srvstat.cli.output import Outcome, ReaderGoneError, choose_form, report, write
+from srvstat.cli.show import show
+from srvstat.cli.signals import allow_cleanup
 from srvstat.contract.errors import OutputError
 
-if TYPE_CHECKING:
-    from srvstat.access import Access
-    from srvstat.documents.views import AccessView
-
-ACCESS_DEFAULT = "access.toml"
+_DEFAULT_FILE = "access.toml"
 
 AccessFileOption = Annotated[
     str, typer.Option("--access", metavar="FILE", help="The file of plans and keys.")
 ]
+PlanNameOption = Annotated[
+    str, typer.Option(metavar="NAME", help="The plan of the key.", autocompletion=complete_plan)
+]
 
 
-def new_key(
-    plan: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="The plan of the key.", autocompletion=complete_plan),
-    ],
-    access: AccessFileOption = ACCESS_DEFAULT,
-) -> Outcome:
-    """Make a key and print it, this once.
+def new_key(plan: PlanNameOption, access: AccessFileOption = _DEFAULT_FILE) -> Outcome:
+    """Create a key and print it once.
 
-    Its digest is added to the end of the file, with the plan.
+    Adds its digest and its plan to the end of the file.
 
     Example: srvstat access new-key --plan starter
     """
-    from srvstat.access import add_key, generate_key, read_access
-
     read_access(access).get_plan(plan)
     key = generate_key()
     with allow_cleanup():
         add_key(access, plan, key)
-    _show_once(key, plan, access)
+    _print_key(key, plan, access)
     return Outcome()
 
 
-def _show_once(key: str, plan: str, access: str) -> None:
-    """Print a key, or say which digest nobody has the key of.
+def _print_key(key: str, plan: str, access: str) -> None:
+    """Print a key; on failure report its digest, so that it can be removed.
 
     Raises OutputError, ReaderGoneError.
     """
     try:
         write(f"{key}\n".encode())
     except (OutputError, ReaderGoneError):
-        import hashlib
-
         sha256 = hashlib.sha256(key.encode()).hexdigest()
-        report(f'nobody has seen the key: remove the one with sha256 = "{sha256}" from {access}')
+        report(f'the key was not printed: remove the one with sha256 = "{sha256}" from {access}')
         raise
-    report(f"a key of the plan {plan}, shown this once: {access} keeps its digest alone")
+    report(f"a key of the plan {plan}, printed only once: {access} keeps nothing but its digest")
 
 
 def check(
-    access: AccessFileOption = ACCESS_DEFAULT, json: JsonOption = False, table: TableOption = False
+    access: AccessFileOption = _DEFAULT_FILE, json: JsonOption = False, table: TableOption = False
 ) -> Outcome:
-    """Show what each plan of the file may do.
+    """Show what each plan of an access file allows.
 
     Example: srvstat access check --access access.toml
     """
     form = choose_form(json=json, table=table)
-    from srvstat.access import read_access
-
-    view = _view(read_access(access))
-    if form is Form.JSON:
-        return Outcome([json_output(wire.encode(_check_body(view)))])
-    from srvstat.cli.tables import access_table
-
-    return Outcome([access_table(view)])
-
-
-def _view(access: "Access") -> "AccessView":
-    from srvstat.documents.views import AccessView, PlanView
-
-    keys = Counter(customer.plan.name for customer in access.customers)
-    plans = (
-        PlanView(
-            plan.name,
-            plan.operations,
-            plan.ranges,
-            plan.raw_history_days,
-            plan.requests_per_minute,
-            keys[plan.name],
-        )
-        for plan in access.plans.values()
-    )
-    return AccessView(tuple(plans))
-
-
-def _check_body(view: "AccessView") -> dict[str, Any]:
-    return {
-        "plans": [
-            {
-                "name": plan.name,
-                "operations": plan.operations,
-                "ranges": plan.ranges,
-                "rawHistoryDays": plan.raw_history_days,
-                "requestsPerMinute": plan.requests_per_minute,
-                "keys": plan.keys,
-            }
-            for plan in view.plans
-        ],
-        "keys": sum(plan.keys for plan in view.plans),
-    }
+    return show(summarize_access(read_access(access)), form)

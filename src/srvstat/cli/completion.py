@@ -5,6 +5,9 @@ from itertools import pairwise
 from typing import Annotated
 
 import typer
+from typer.completion import (  # type: ignore[attr-defined] # imported there without `as`
+    get_completion_script,
+)
 
 from srvstat.cli.output import Outcome
 from srvstat.contract.errors import UsageError
@@ -12,30 +15,26 @@ from srvstat.contract.errors import UsageError
 _VARIABLE = "_SRVSTAT_COMPLETE"
 _SHELLS = ("bash", "zsh", "fish")
 
+ShellArgument = Annotated[
+    str, typer.Argument(metavar="|".join(_SHELLS), help="The shell of the script.")
+]
 
-def completion(
-    shell: Annotated[
-        str, typer.Argument(metavar="|".join(_SHELLS), help="The shell to print the script for.")
-    ],
-) -> Outcome:
-    """Print a shell's completion script.
 
-    It completes commands, options, plans and the servers of the snapshot.
+def completion(shell: ShellArgument) -> Outcome:
+    """Print the completion script of a shell.
+
+    The script completes commands, options, plans and the servers of the snapshot.
 
     Example: srvstat completion bash >> ~/.bashrc
     """
-    from typer.completion import (  # type: ignore[attr-defined] # imported there without `as`
-        get_completion_script,
-    )
-
     if shell not in _SHELLS:
         raise UsageError(f"SHELL: {shell} is not one of {', '.join(_SHELLS)}")
     script: str = get_completion_script(prog_name="srvstat", complete_var=_VARIABLE, shell=shell)
     return Outcome([f"{script}\n".encode()])
 
 
-def completion_arguments(arguments: list[str]) -> list[str]:
-    """Read `--show-completion SHELL` as `completion SHELL`: Typer's own option ignores the shell.
+def replace_completion_options(arguments: list[str]) -> list[str]:
+    """Replace `--show-completion SHELL` by `completion SHELL`: Typer's option ignores the shell.
 
     Raises UsageError for `--install-completion SHELL`, which would install for another shell.
     """
@@ -44,21 +43,21 @@ def completion_arguments(arguments: list[str]) -> list[str]:
             return ["completion", *arguments[1:]]
         case ["--install-completion", shell, *_]:
             raise UsageError(
-                "--install-completion takes no shell, it installs for the one in use;"
+                "--install-completion takes no shell and installs for the current one;"
                 f" `srvstat completion {shell}` prints the script to install"
             )
     return arguments
 
 
 def join_bash_words() -> str:
-    """Join the words that bash has split at colons, as in `cfxId:abc`, in the environment.
+    """Join the words that bash splits at colons, as in `cfxId:abc`, in the environment.
 
-    Return the beginning of the current word that bash keeps, so that replies must leave it out.
+    Return the start of the current word that bash keeps and that replies must omit.
     """
-    if os.environ.get(_VARIABLE) != "complete_bash":
+    position = os.environ.get("COMP_CWORD", "")
+    if os.environ.get(_VARIABLE) != "complete_bash" or not position.isdecimal():
         return ""
-    current = int(os.environ.get("COMP_CWORD", "0"))
-    words = os.environ.get("COMP_WORDS", "").split("\n")[: current + 1]
+    words = os.environ.get("COMP_WORDS", "").split("\n")[: int(position) + 1]
     joined, is_joined = words[:1], False
     for before, word in pairwise(words):
         is_joined = bool(word) and (_is_colon(before) or _is_colon(word))

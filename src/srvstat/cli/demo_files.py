@@ -1,9 +1,9 @@
-"""The files of the demo, written where none of theirs stands yet."""
+"""Write the files of the demo without replacing any."""
 
 import os
 from contextlib import closing
 
-from srvstat import demo as fleet
+from srvstat import demo
 from srvstat.cli.output import report
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
 from srvstat.files.atomic_write import atomic_write
@@ -14,9 +14,9 @@ from srvstat.sources.source import Source
 
 
 def write_demo(directory: str) -> str:
-    """Write the demo's files unless they stand there already, and return the snapshot's path.
+    """Write the demo's files that do not exist yet, and return the path of its snapshot.
 
-    Raises UsageError where another file has one of their names; nothing is ever replaced.
+    Raises UsageError if another file has one of their names, OutputError.
     """
     with convert_write_errors(directory):
         os.makedirs(directory, exist_ok=True)
@@ -24,22 +24,17 @@ def write_demo(directory: str) -> str:
         os.path.join(directory, name)
         for name in ("servers.ndjson", "observations.csv", "access.toml", "snapshot.db")
     )
-    sources = {
-        servers: fleet.servers_ndjson(),
-        observations: fleet.observations_csv(),
-        access: fleet.access_toml(),
+    contents = {
+        servers: demo.servers_ndjson(),
+        observations: demo.observations_csv(),
+        access: demo.access_toml(),
     }
-    written = [path for path, content in sources.items() if not _stands(path, content)]
+    written = [path for path, content in contents.items() if not _is_present(path, content)]
     has_snapshot = os.path.lexists(snapshot)
     if has_snapshot:
         _check_snapshot(snapshot)
     for path in written:
-        with (
-            atomic_write(path, overwrite=False) as draft,
-            convert_write_errors(path),
-            open(draft, "wb") as file,
-        ):
-            file.write(sources[path])
+        _write_file(path, contents[path])
     if not has_snapshot:
         build(
             snapshot,
@@ -52,10 +47,21 @@ def write_demo(directory: str) -> str:
     return snapshot
 
 
-def _stands(path: str, content: bytes) -> bool:
-    """Say whether a file stands there already; one that begins otherwise is refused.
+def _write_file(path: str, content: bytes) -> None:
+    with (
+        atomic_write(path, overwrite=False) as draft,
+        convert_write_errors(path),
+        open(draft, "wb") as file,
+    ):
+        file.write(content)
 
-    The access file may have grown: the keys that were added to it are its user's.
+
+def _is_present(path: str, content: bytes) -> bool:
+    """Return whether a file of the demo exists already.
+
+    The access file may be longer: users add keys to it.
+
+    Raises UsageError if the file has other content, OutputError.
     """
     if not os.path.lexists(path):
         return False
@@ -63,7 +69,7 @@ def _stands(path: str, content: bytes) -> bool:
         found = file.read(len(content))
         has_more = bool(file.read(1)) and not path.endswith(".toml")
     if found != content or has_more:
-        raise _foreign(path)
+        raise _refuse(path)
     return True
 
 
@@ -71,15 +77,15 @@ def _check_snapshot(path: str) -> None:
     try:
         with closing(open_file(path)) as snapshot:
             is_ours = (
-                snapshot.as_of == fleet.AS_OF and list(snapshot.iter_identifiers("id")) == fleet.IDS
+                snapshot.as_of == demo.AS_OF and list(snapshot.iter_identifiers("id")) == demo.IDS
             )
     except SnapshotError:
         is_ours = False
     if not is_ours:
-        raise _foreign(path)
+        raise _refuse(path)
 
 
-def _foreign(path: str) -> UsageError:
+def _refuse(path: str) -> UsageError:
     return UsageError(
         f"{path}: exists and is not the demo's, or not this version's;"
         " remove it, or name another directory"

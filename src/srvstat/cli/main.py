@@ -1,4 +1,4 @@
-"""From arguments to an exit code: the only place where an error becomes one."""
+"""Run a command line: the only place where errors become exit codes."""
 
 import io
 import traceback
@@ -7,9 +7,9 @@ from contextlib import redirect_stdout
 import typer
 
 from srvstat.cli.app import app
-from srvstat.cli.completion import completion_arguments, join_bash_words
-from srvstat.cli.interruptions import interrupted
+from srvstat.cli.completion import join_bash_words, replace_completion_options
 from srvstat.cli.output import Outcome, ReaderGoneError, report, write
+from srvstat.cli.signals import get_interruption_code
 from srvstat.contract.errors import SrvstatError
 
 BUG = 1
@@ -25,15 +25,15 @@ def main(arguments: list[str]) -> int:
         for piece in outcome.pieces:
             write(piece)
     except SrvstatError as error:
-        # SQLite makes an error of its own of an interruption while it asks what a statement may do.
-        if exit_code := interrupted():
+        # SQLite turns an interruption of its authorizer callback into an error of its own.
+        if exit_code := get_interruption_code():
             return exit_code
         report(f"error: {error.reason}")
         return error.exit_code
     except ReaderGoneError:
         return READER_GONE
-    except Exception as error:  # noqa: BLE001 - whatever else comes here is a bug, and no user reads a traceback
-        if exit_code := interrupted():
+    except Exception as error:  # noqa: BLE001 - any other error is a bug, reported without a traceback
+        if exit_code := get_interruption_code():
             return exit_code
         place = traceback.extract_tb(error.__traceback__)[-1]
         report(
@@ -45,23 +45,23 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> Outcome:
-    """Let Typer parse and call. What Typer prints itself, such as help, is collected.
+    """Let Typer parse the arguments and call the command; collect what Typer prints, such as help.
 
-    Typer would end the process with 1 for every closed pipe, so nothing is written in here.
+    Nothing is written inside Typer: it would exit with 1 for a closed pipe.
     """
     printed = io.StringIO()
-    arguments = completion_arguments(arguments)
-    kept = join_bash_words()
+    arguments = replace_completion_options(arguments)
+    prefix = join_bash_words()
     try:
         with redirect_stdout(printed):
             result = app(arguments, prog_name="srvstat", standalone_mode=False)
     except typer.TyperException as error:
         report(f"error: {error.format_message()}", _USAGE_REMEDY)
         return Outcome(exit_code=error.exit_code)
-    except SystemExit as stop:  # the end of a shell's completion, or of a signal's
+    except SystemExit as stop:  # from completion, or from a signal
         result = stop.code
     if isinstance(result, Outcome):
         return result
     lines = printed.getvalue().splitlines(keepends=True)
-    text = "".join(line.removeprefix(kept) for line in lines)
+    text = "".join(line.removeprefix(prefix) for line in lines)
     return Outcome([text.encode("utf-8")], result or 0)

@@ -1,15 +1,14 @@
-"""`openapi`: the description of the HTTP service, for tools."""
+"""`openapi`: the description of the HTTP service for tools."""
 
 from srvstat.cli.output import Outcome
+from srvstat.contract.openapi import read_openapi
 
 
 def openapi() -> Outcome:
     """Print the OpenAPI document of the service.
 
-    Its examples are the answers of the demo's snapshot. The document is the same everywhere.
+    Its examples are answers of the demo snapshot.
 
     Example: srvstat openapi > openapi.json
     """
-    from srvstat.contract.openapi import read_openapi
-
     return Outcome([read_openapi()])

@@ -1,4 +1,4 @@
-"""The options that several commands share, and what their values mean."""
+"""Options that several commands share, and the meaning of their values."""
 
 import os
 from collections.abc import Iterable
@@ -13,16 +13,16 @@ from srvstat.cli.output import report
 from srvstat.contract.errors import SnapshotError, SrvstatError, UsageError
 from srvstat.contract.instants import YEAR_2001, InstantError, parse_instant
 from srvstat.contract.ranges import DEFAULT_RANGE, Range
-from srvstat.contract.requests import NAMESPACES, Namespace
+from srvstat.contract.requests import NAMESPACES, CompareRequest, Namespace, ServerReference
 from srvstat.files.errors import convert_errors
-from srvstat.render.text import instant_text
+from srvstat.render.text import format_time
 from srvstat.snapshot.read.reader import open_file
 
 if TYPE_CHECKING:
     from srvstat.access import Plan
 
 SNAPSHOT_VARIABLE = "SRVSTAT_SNAPSHOT"
-SNAPSHOT_DEFAULT = "snapshot.db"
+DEFAULT_SNAPSHOT = "snapshot.db"
 
 RANGES: tuple[str, ...] = get_args(Range)
 
@@ -37,20 +37,20 @@ def _complete_by(incomplete: str) -> list[str]:
 
 def _complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
     by: Namespace = "cfxId" if ctx.params.get("by") == "cfxId" else "id"
-    sought: list[tuple[str, Namespace, str]] = [("", by, incomplete)]
+    searches: list[tuple[str, Namespace, str]] = [("", by, incomplete)]
     for namespace in NAMESPACES:
         prefix = f"{namespace}:"
         if incomplete.startswith(prefix):
-            sought = [(prefix, namespace, incomplete.removeprefix(prefix))]
+            searches = [(prefix, namespace, incomplete.removeprefix(prefix))]
         elif incomplete and prefix.startswith(incomplete):
-            sought.append((prefix, namespace, ""))
+            searches.append((prefix, namespace, ""))
     try:
-        with closing(open_file(snapshot_path(ctx.params.get("snapshot")))) as snapshot:
+        with closing(open_file(find_snapshot(ctx.params.get("snapshot")))) as snapshot:
             return [
                 prefix + name
-                for prefix, namespace, begun in sought
+                for prefix, namespace, start in searches
                 for name in takewhile(
-                    methodcaller("startswith", begun), snapshot.iter_identifiers(namespace, begun)
+                    methodcaller("startswith", start), snapshot.iter_identifiers(namespace, start)
                 )
             ]
     except SrvstatError:
@@ -58,8 +58,8 @@ def _complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
 
 
 def complete_plan(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete the name of a plan of the access file that the command line names."""
-    from srvstat.access import read_access
+    """Complete the name of a plan in the access file of the command line."""
+    from srvstat.access import read_access  # noqa: PLC0415 - see find_plan
 
     try:
         access = read_access(ctx.params.get("access") or "")
@@ -74,15 +74,22 @@ SnapshotOption = Annotated[
         "--snapshot",
         "-s",
         metavar="PATH",
-        help=f"The snapshot to ask; else ${SNAPSHOT_VARIABLE}, else ./{SNAPSHOT_DEFAULT}.",
+        help=f"The snapshot [default: ${SNAPSHOT_VARIABLE}, else ./{DEFAULT_SNAPSHOT}].",
+    ),
+]
+PathArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="PATH",
+        help=f"The snapshot [default: ${SNAPSHOT_VARIABLE}, else ./{DEFAULT_SNAPSHOT}].",
     ),
 ]
 ByOption = Annotated[
     str | None,
     typer.Option(
         metavar="|".join(NAMESPACES),
-        help=f"The namespace of the identifiers [default: {NAMESPACES[0]}]."
-        " One identifier may name its own: cfxId:abc123.",
+        help=f"The namespace of identifiers without a prefix such as cfxId:"
+        f" [default: {NAMESPACES[0]}].",
         autocompletion=_complete_by,
     ),
 ]
@@ -90,53 +97,56 @@ RangeOption = Annotated[
     str | None,
     typer.Option(
         metavar="|".join(RANGES),
-        help=f"How far back to look [default: {DEFAULT_RANGE}].",
+        help=f"The length of the window before the snapshot's end [default: {DEFAULT_RANGE}].",
         autocompletion=_complete_range,
     ),
 ]
 RequestOption = Annotated[
     str | None,
-    typer.Option(metavar="FILE|-", help="One JSON request body, exactly as a customer sent it."),
+    typer.Option(metavar="FILE|-", help="Read a JSON request body, exactly as a customer sent it."),
 ]
 BatchOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|-",
-        help="One JSON request a line, and one answer a line, an error's body included;"
-        " exit code 0 once every line has its answer.",
+        help="Read one JSON request per line and print one answer or API error per line; exit with"
+        " 0 once all lines are answered.",
     ),
 ]
 AtOption = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Answer as of this instant, not the snapshot's: 2026-01-31T12:00Z or Unix"
-        " milliseconds. Later observations are ignored.",
+        help="Answer as of this instant, such as 2026-01-31T12:00Z or Unix milliseconds, and ignore"
+        " later observations [default: the snapshot's own].",
     ),
 ]
 PlanOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Answer as a customer of this plan would be, of those in --access FILE.",
+        help="Answer as for a customer of this plan in the --access file.",
         autocompletion=complete_plan,
     ),
 ]
 AccessOption = Annotated[
-    str | None, typer.Option(metavar="FILE", help="The file of plans, for --plan.")
+    str | None, typer.Option(metavar="FILE", help="The access file with the plan of --plan.")
+]
+ExactJsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print the API's exact JSON; the default unless on a terminal."),
 ]
 JsonOption = Annotated[
-    bool,
-    typer.Option("--json", help="The API's exact JSON; the default where output is no terminal."),
+    bool, typer.Option("--json", help="Print JSON; the default unless on a terminal.")
 ]
 TableOption = Annotated[
-    bool, typer.Option("--table", help="A table to read; the default on a terminal.")
+    bool, typer.Option("--table", help="Print a table; the default on a terminal.")
 ]
 IdentifierArgument = Annotated[
     str,
     typer.Argument(
         metavar="IDENTIFIER",
-        help="A server's id, or id:X, or cfxId:X.",
+        help="A server: ID, id:ID or cfxId:ID.",
         autocompletion=_complete_identifier,
     ),
 ]
@@ -144,44 +154,44 @@ IdentifiersArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="IDENTIFIER",
-        help="2 to 5 servers: id, id:X or cfxId:X.",
+        help="2 to 5 servers: ID, id:ID or cfxId:ID.",
         autocompletion=_complete_identifier,
     ),
 ]
 
 
-def snapshot_path(given: str | None) -> str:
-    """Return the snapshot to open: the one given, the environment's, or the one at hand.
+def find_snapshot(given: str | None) -> str:
+    """Return the path of the snapshot: the one given, the environment's, or the default.
 
-    Raises SnapshotError where there is none of them.
+    Raises SnapshotError if there is none.
     """
     if given is not None:
         return given
     if path := os.environ.get(SNAPSHOT_VARIABLE):
         return path
-    with convert_errors(SNAPSHOT_DEFAULT, SnapshotError):
+    with convert_errors(DEFAULT_SNAPSHOT, SnapshotError):
         try:
-            os.lstat(SNAPSHOT_DEFAULT)
+            os.lstat(DEFAULT_SNAPSHOT)
         except FileNotFoundError:
             raise SnapshotError(
                 f"no snapshot: give --snapshot PATH, set {SNAPSHOT_VARIABLE}, or have"
-                f" {SNAPSHOT_DEFAULT} in the current directory"
+                f" {DEFAULT_SNAPSHOT} in the current directory"
             ) from None
-    return SNAPSHOT_DEFAULT
+    return DEFAULT_SNAPSHOT
 
 
-def snapshot_argument(path: str | None, option: str | None) -> str:
-    """Return the snapshot that PATH or --snapshot names, else the one of `snapshot_path`.
+def choose_snapshot(path: str | None, option: str | None) -> str:
+    """Return the snapshot of PATH or --snapshot, else that of `find_snapshot`.
 
     Raises UsageError for both, SnapshotError.
     """
     if path is not None and option is not None:
         raise UsageError("PATH and --snapshot exclude each other")
-    return snapshot_path(option if path is None else path)
+    return find_snapshot(option if path is None else path)
 
 
 def find_plan(name: str | None, path: str | None) -> "Plan | None":
-    """Return the plan to ask under, or None for the operator, who may ask everything.
+    """Return the plan of --plan and --access; None without these options: all is allowed.
 
     Raises UsageError for one option without the other or an unknown plan, SourceError.
     """
@@ -189,13 +199,23 @@ def find_plan(name: str | None, path: str | None) -> "Plan | None":
         return None
     if name is None or path is None:
         raise UsageError("--plan NAME and --access FILE need each other")
-    from srvstat.access import read_access
+    # Importing the reader of TOML takes time that other answers do not pay.
+    from srvstat.access import read_access  # noqa: PLC0415
 
     return read_access(path).get_plan(name)
 
 
+def check_plan(plan: "Plan | None", request: ServerReference | CompareRequest) -> None:
+    """Check that a plan allows a request; without a plan all is allowed.
+
+    Raises FeatureNotAvailableError.
+    """
+    if plan is not None:
+        plan.check_request(request)
+
+
 def parse_instant_option(option: str, text: str | None) -> int | None:
-    """Return the instant that an option names, in Unix milliseconds, and warn of likely seconds.
+    """Return the instant of an option in Unix milliseconds; warn of what looks like seconds.
 
     Raises UsageError.
     """
@@ -207,7 +227,7 @@ def parse_instant_option(option: str, text: str | None) -> int | None:
         raise UsageError(f"{option}: {error}") from None
     if text.isdecimal() and instant < YEAR_2001:
         report(
-            f"warning: {option} {text} is {instant_text(instant)}; are these seconds?"
+            f"warning: {option} {text} is {format_time(instant)}; are these seconds?"
             " They are read as milliseconds"
         )
     return instant

@@ -1,4 +1,4 @@
-"""The one writer of standard output, the lines on standard error, and the form of an answer."""
+"""Write to standard output and standard error, and choose the form of an answer."""
 
 import os
 import select
@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, UsageError
-from srvstat.render.text import ascii_text, safe_text
+from srvstat.render.text import escape_non_ascii, escape_text
 
 STDOUT, STDERR = 1, 2
 
 
 class Outcome(NamedTuple):
-    """What a command ends with: its answer, in as many pieces as it comes in, and its exit code.
+    """The result of a command: its output, in pieces, and its exit code.
 
-    The pieces may be computed while they are written, and fail like any other work.
+    Pieces may be computed while they are written, and raise any error.
     """
 
     pieces: Iterable[bytes] = ()
@@ -25,18 +25,18 @@ class Outcome(NamedTuple):
 
 
 class ReaderGoneError(Exception):
-    """Whoever read standard output has closed it. Not an OSError: nothing failed."""
+    """The reader of standard output has closed it. Not an OSError: nothing failed."""
 
 
 class Form(Enum):
-    """How an answer is written."""
+    """The form of an answer."""
 
     JSON = "json"
     TABLE = "table"
 
 
 def choose_form(*, json: bool, table: bool) -> Form:
-    """Choose the form: the flags decide outright, else a terminal gets a table.
+    """Return the form that a flag sets, else a table for a terminal and JSON for all else.
 
     Raises UsageError for both flags.
     """
@@ -47,21 +47,16 @@ def choose_form(*, json: bool, table: bool) -> Form:
     return Form.TABLE if os.isatty(STDOUT) else Form.JSON
 
 
-def json_output(body: bytes) -> bytes:
-    """Return the bytes that show a JSON body: itself and a newline, harmless on a terminal."""
-    return json_text(body) + b"\n"
-
-
-def json_text(part: bytes) -> bytes:
-    """Return the bytes that show a part of a JSON body, harmless on a terminal."""
+def prepare_json(part: bytes) -> bytes:
+    """Return a part of a JSON text for standard output, harmless on a terminal."""
     return wire.escape_for_terminal(part) if os.isatty(STDOUT) else part
 
 
 def write(data: bytes) -> None:
-    """Write all bytes to standard output, or say that it was not possible.
+    """Write all bytes to standard output.
 
-    Python's own streams lose data in silence when they are unbuffered and the disk is full, and
-    print nothing at all to a closed standard output.
+    Python's own streams lose data silently when unbuffered on a full disk, and print nothing to a
+    closed standard output.
 
     Raises OutputError, ReaderGoneError.
     """
@@ -78,22 +73,27 @@ def write(data: bytes) -> None:
 
 
 def report(*lines: str) -> None:
-    """Write lines to standard error, each of them one line whatever it holds.
+    """Write lines to standard error, each on one line whatever it contains.
 
-    There is nobody to tell of a failure.
+    Failures are ignored.
     """
-    text = "".join(f"{safe_text(line)}\n" for line in lines)
-    if shows_ascii_only():
-        text = ascii_text(text)
-    # Not through sys.stderr, whose buffer would fail once more, and turn the exit code into 120.
+    text = "".join(f"{escape_text(line)}\n" for line in lines)
+    if is_ascii_only():
+        text = escape_non_ascii(text)
+    # Not through sys.stderr: flushing its buffer would fail again and change the exit code to 120.
     with suppress(OSError):
         os.write(STDERR, text.encode("utf-8"))
 
 
-def shows_ascii_only() -> bool:
-    """Say whether the user's locale promises no more than ASCII.
+def is_ascii_only() -> bool:
+    """Return whether the locale is limited to ASCII.
 
-    Python reads the C locale as UTF-8, so what the user asked for stands in the environment alone.
+    Python reads the C locale as UTF-8, so only the environment has the user's choice.
     """
     names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
     return next(filter(None, names), "") in ("C", "POSIX")
+
+
+def is_progress_shown(*, quiet: bool) -> bool:
+    """Return whether standard error is a terminal that can show a progress bar."""
+    return not quiet and os.isatty(STDERR) and os.environ.get("TERM") != "dumb"

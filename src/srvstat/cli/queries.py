@@ -1,28 +1,32 @@
-"""`get` and `compare`: the two questions of the contract."""
+"""`get` and `compare`: the contract's two questions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from srvstat import operations
+from srvstat.analysis.suggestions import suggest_servers
 from srvstat.cli.options import (
     AccessOption,
     AtOption,
     BatchOption,
     ByOption,
+    ExactJsonOption,
     IdentifierArgument,
     IdentifiersArgument,
-    JsonOption,
     PlanOption,
     RangeOption,
     RequestOption,
     SnapshotOption,
     TableOption,
+    check_plan,
     find_plan,
+    find_snapshot,
     parse_instant_option,
-    snapshot_path,
 )
-from srvstat.cli.output import Form, Outcome, choose_form, json_output, report
+from srvstat.cli.output import Form, Outcome, choose_form, report
+from srvstat.cli.request_files import read_body, read_lines
+from srvstat.cli.show import encode_line, show, show_error
 from srvstat.contract.errors import ApiError, ServerNotFoundError, UsageError
 from srvstat.contract.requests import (
     CompareRequest,
@@ -31,12 +35,14 @@ from srvstat.contract.requests import (
     build_server_reference,
     parse_compare_request,
 )
-from srvstat.contract.responses import ErrorResponse
-from srvstat.render.text import instant_text
+from srvstat.contract.responses import CompareResponse, ErrorResponse, Response, ServerResponse
+from srvstat.render.text import format_time
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 if TYPE_CHECKING:
     from srvstat.access import Plan
+    from srvstat.documents.comparison import Comparison
+    from srvstat.documents.server_detail import DetailedServer
 
 
 def get(
@@ -46,28 +52,23 @@ def get(
     at: AtOption = None,
     plan: PlanOption = None,
     access: AccessOption = None,
-    json: JsonOption = False,
+    json: ExactJsonOption = False,
     table: TableOption = False,
 ) -> Outcome:
-    """Show one server's public detail.
+    """Show the public detail of one server.
 
     Example: srvstat get --by cfxId abc123
     """
     form = choose_form(json=json, table=table)
     instant = parse_instant_option("--at", at)
-    asking = find_plan(plan, access)
-
-    def answer() -> bytes:
+    permissions = find_plan(plan, access)
+    try:
         request = build_server_reference(identifier, by=by)
-        _judge(asking, request)
-        with _asked(snapshot, instant, [request]) as file:
-            if form is Form.JSON:
-                return json_output(operations.get_server(file, request).to_json())
-            from srvstat.cli.tables import server_table
-
-            return server_table(file, request, at=instant)
-
-    return _outcome(form, answer)
+        check_plan(permissions, request)
+        with _open_with_hints(snapshot, instant) as file:
+            return show(_get(file, request, form, instant), form)
+    except ApiError as error:
+        return show_error(error, form)
 
 
 def compare(
@@ -80,7 +81,7 @@ def compare(
     at: AtOption = None,
     plan: PlanOption = None,
     access: AccessOption = None,
-    json: JsonOption = False,
+    json: ExactJsonOption = False,
     table: TableOption = False,
 ) -> Outcome:
     """Compare 2 to 5 servers over one range.
@@ -89,97 +90,87 @@ def compare(
     """
     form = choose_form(json=json, table=table)
     instant = parse_instant_option("--at", at)
-    for option, given in (("--request", request), ("--batch", batch)):
-        if given is not None and (identifiers or by is not None or range is not None):
-            raise UsageError(f"{option} holds all there is to ask: no identifiers, --by or --range")
+    for option, name in (("--request", request), ("--batch", batch)):
+        if name is not None and (identifiers or by is not None or range is not None):
+            raise UsageError(f"{option} can't be combined with identifiers, --by or --range")
+    if batch is not None and (request is not None or table):
+        raise UsageError("--batch can't be combined with --request or --table")
+    permissions = find_plan(plan, access)
     if batch is not None:
-        if request is not None or table:
-            raise UsageError("--batch answers in JSON, and excludes --request and --table")
-        return Outcome(_answers(batch, snapshot, instant, find_plan(plan, access)))
-    asking = find_plan(plan, access)
-    body = None
-    if request is not None:
-        from srvstat.cli.bodies import read_body
-
-        body = read_body(request)
-
-    def answer() -> bytes:
+        return Outcome(_answer_batch(batch, snapshot, instant, permissions))
+    body = None if request is None else read_body(request)
+    try:
         asked = (
             build_compare_request(identifiers or [], by=by, range=range)
             if body is None
             else parse_compare_request(body)
         )
-        _judge(asking, asked)
-        with _asked(snapshot, instant, asked.servers) as file:
-            if form is Form.JSON:
-                return json_output(operations.compare(file, asked, at=instant).to_json())
-            from srvstat.cli.tables import comparison_table
-
-            return comparison_table(file, asked, at=instant)
-
-    return _outcome(form, answer)
-
-
-def _judge(plan: "Plan | None", request: ServerReference | CompareRequest) -> None:
-    """Refuse a request that the plan does not allow. Without a plan it is the operator's."""
-    if plan is not None:
-        plan.check_request(request)
-
-
-def _outcome(form: Form, answer: Callable[[], bytes]) -> Outcome:
-    """Answer, or give the API's error in the form that was asked for."""
-    try:
-        return Outcome([answer()])
+        check_plan(permissions, asked)
+        with _open_with_hints(snapshot, instant) as file:
+            return show(_compare(file, asked, form, instant), form)
     except ApiError as error:
-        if form is Form.JSON:
-            report(error.reason)
-            return Outcome(
-                [json_output(ErrorResponse.from_error(error).to_json())], error.exit_code
-            )
-        report(f"error: {error.code}: {error.message}", error.reason)
-        return Outcome(exit_code=error.exit_code)
+        return show_error(error, form)
 
 
-def _answers(batch: str, given: str | None, at: int | None, plan: "Plan | None") -> Iterator[bytes]:
-    """Answer each line of a batch with a line, as soon as it is there."""
-    from srvstat.cli.bodies import arriving, bodies
+def _get(
+    snapshot: SnapshotFile, request: ServerReference, form: Form, at: int | None
+) -> "ServerResponse | DetailedServer":
+    if form is Form.JSON:
+        return operations.get_server(snapshot, request)
+    # What only tables need is imported with Rich (see show).
+    from srvstat.analysis.server_detail import describe_server  # noqa: PLC0415
 
-    with arriving(batch) as chunks, _opened(given, at) as snapshot:
-        for line, body in enumerate(bodies(chunks), 1):
-            yield _answer(snapshot, body, at, plan, line)
+    return describe_server(snapshot, request, at=at)
 
 
-def _answer(
+def _compare(
+    snapshot: SnapshotFile, request: CompareRequest, form: Form, at: int | None
+) -> "CompareResponse | Comparison":
+    if form is Form.JSON:
+        return operations.compare(snapshot, request, at=at)
+    from srvstat.analysis.comparison import describe_comparison  # noqa: PLC0415
+    from srvstat.render.tables.comparison import CELLS  # noqa: PLC0415
+
+    return describe_comparison(snapshot, request, CELLS[request.range], at=at)
+
+
+def _answer_batch(
+    name: str, snapshot: str | None, at: int | None, plan: "Plan | None"
+) -> Iterator[bytes]:
+    """Yield an answer for each line of a batch, as soon as it is computed."""
+    with read_lines(name) as bodies, _open_snapshot(snapshot, at) as file:
+        for line, body in enumerate(bodies, 1):
+            yield encode_line(_answer_line(file, body, at, plan, line))
+
+
+def _answer_line(
     snapshot: SnapshotFile, body: bytes, at: int | None, plan: "Plan | None", line: int
-) -> bytes:
+) -> Response:
     try:
         request = parse_compare_request(body)
-        _judge(plan, request)
-        answer = operations.compare(snapshot, request, at=at).to_json()
+        check_plan(plan, request)
+        return operations.compare(snapshot, request, at=at)
     except ApiError as error:
         report(f"line {line}: {error.reason}")
-        answer = ErrorResponse.from_error(error).to_json()
-    return json_output(answer)
+        return ErrorResponse.from_error(error)
 
 
 @contextmanager
-def _opened(given: str | None, at: int | None) -> Iterator[SnapshotFile]:
-    """Open the snapshot, and warn whoever asks it beyond what it holds."""
-    with closing(open_file(snapshot_path(given))) as snapshot:
+def _open_snapshot(name: str | None, at: int | None) -> Iterator[SnapshotFile]:
+    """Open the snapshot, and warn if `at` is later than its data."""
+    with closing(open_file(find_snapshot(name))) as snapshot:
         if at is not None and at > snapshot.as_of:
-            end = instant_text(snapshot.as_of)
+            end = format_time(snapshot.as_of)
             report(f"warning: --at is later than the snapshot, which ends {end}")
         yield snapshot
 
 
 @contextmanager
-def _asked(
-    given: str | None, at: int | None, references: Sequence[ServerReference]
-) -> Iterator[SnapshotFile]:
-    """Open the snapshot to ask, and help whoever names a server that it does not hold."""
-    with _opened(given, at) as snapshot:
+def _open_with_hints(name: str | None, at: int | None) -> Iterator[SnapshotFile]:
+    """Open the snapshot, and add a hint to the error of an unknown server."""
+    with _open_snapshot(name, at) as snapshot:
         try:
             yield snapshot
-        except ServerNotFoundError as error:
-            hint = operations.suggest_servers(snapshot, references)
+        except operations.UnknownServerError as error:
+            hint = suggest_servers(snapshot, error.reference)
             raise ServerNotFoundError(f"{error.reason}; {hint}" if hint else error.reason) from None

@@ -1,85 +1,91 @@
-"""`serve`: the answers over HTTP."""
+"""`serve`: the API over HTTP."""
 
 import re
+import socket
 from typing import Annotated
 
 import typer
 
-from srvstat.cli.options import SnapshotOption, snapshot_path
+from srvstat.access import read_access
+from srvstat.cli.options import SnapshotOption, find_snapshot
 from srvstat.cli.output import Outcome, write
 from srvstat.cli.start_up import start_serving
 from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError, UsageError
-from srvstat.render.text import safe_text
+from srvstat.render.text import escape_text
 
-_LAST_PORT = 65_535
+_MAX_PORT = 65_535
+
+AccessFileOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="The file of plans and keys. Without it any key is valid, and only this machine can"
+        " connect.",
+    ),
+]
+HostOption = Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")]
+PortOption = Annotated[
+    str, typer.Option(metavar="PORT", help="The port to listen on; 0 means any free one.")
+]
 
 
 def serve(
     snapshot: SnapshotOption = None,
-    access: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="The plans and keys that are good. Without it any key is, and only this machine"
-            " can ask.",
-        ),
-    ] = None,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen at.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[
-        str, typer.Option(metavar="PORT", help="Its port; 0 takes a free one.")
-    ] = "8000",
+    access: AccessFileOption = None,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = "8000",
 ) -> Outcome:
     """Serve the API over HTTP.
 
-    Paths, keys and errors are the API's. Standard error is the log, one JSON object a line. A file
-    that takes the snapshot's place is used from then on. Ctrl-C or SIGTERM finishes what is under
-    way.
+    Logs to standard error, one JSON object per line. Switches to a new snapshot when one replaces
+    the file. Ctrl-C or SIGTERM completes the requests in progress.
 
     Example: srvstat serve --snapshot snapshot.db --access access.toml
     """
-    number = _port_of(port)
+    number = _parse_port(port)
     try:
-        from srvstat.asgi import server
+        # These packages are optional, and the list of commands must work without them.
+        from srvstat.asgi import server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(
             f"serve needs the package {error.name}: install srvstat with its extra, srvstat[serve]"
         ) from None
     listener = server.open_listener(host, number, loopback_only=access is None)
-    path = _snapshot_path(snapshot, access)
-    address = listener.getsockname()
-    at = f"[{address[0]}]" if ":" in address[0] else address[0]
-    lines = [f"serving {safe_text(path)} at http://{at}:{address[1]}"]
-    if access is None:
-        lines.append("without --access every key is good, and only this machine can ask")
-    text = "".join(f"{line}\n" for line in lines).encode("utf-8")
+    path = _find_snapshot(snapshot, access)
+    text = _describe_service(path, access, listener)
     start_serving()
     server.serve(path, access, listener, lambda: write(text))
     return Outcome()
 
 
-def _port_of(text: str) -> int:
-    """Return the port that --port names; Python's own conversion would take `1_0` and `+10`, too.
+def _describe_service(path: str, access: str | None, listener: socket.socket) -> bytes:
+    address, port = listener.getsockname()[:2]
+    host = f"[{address}]" if ":" in address else address
+    lines = [f"serving {escape_text(path)} at http://{host}:{port}"]
+    if access is None:
+        lines.append("without --access every key is valid, and only this machine can connect")
+    return "".join(f"{line}\n" for line in lines).encode("utf-8")
+
+
+def _parse_port(text: str) -> int:
+    """Return the port of --port. Python's own conversion would also take `1_0` and `+10`.
 
     Raises UsageError.
     """
-    if not re.fullmatch("0|[1-9][0-9]{0,4}", text) or int(text) > _LAST_PORT:
-        raise UsageError(f"--port: {wire.quote_value(text)} is not a number from 0 to {_LAST_PORT}")
+    if not re.fullmatch("0|[1-9][0-9]{0,4}", text) or int(text) > _MAX_PORT:
+        raise UsageError(f"--port: {wire.quote_value(text)} is not a number from 0 to {_MAX_PORT}")
     return int(text)
 
 
-def _snapshot_path(given: str | None, access: str | None) -> str:
+def _find_snapshot(given: str | None, access: str | None) -> str:
     """Return the snapshot to serve.
 
-    Raises SourceError where the access file is refused, else SnapshotError where there is none.
+    Raises SourceError if the access file is invalid, else SnapshotError if there is no snapshot.
     """
     try:
-        return snapshot_path(given)
+        return find_snapshot(given)
     except SnapshotError:
-        from srvstat.access import read_access
-
         if access is not None:
-            read_access(access)  # what is wrong with it is told first
+            read_access(access)  # its errors take precedence
         raise

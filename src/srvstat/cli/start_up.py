@@ -1,4 +1,4 @@
-"""What a command need not pay for when it starts. Used by the command line only."""
+"""Skip slow work that no command needs at its start."""
 
 import gc
 import sys
@@ -10,32 +10,32 @@ _PLUGIN_LOADER = "pydantic.plugin._loader"
 
 
 def start_lean() -> None:
-    """Leave out, before anything large is imported, what takes time and serves no command."""
-    # Starting makes many objects and no garbage; looking for some takes a twentieth of the time.
+    """Turn off garbage collection and pydantic's plugins. Call this before any large import."""
+    # Imports create many objects and no garbage; collecting takes a twentieth of the start.
     gc.disable()
-    _leave_out_plugins()
+    _disable_plugins()
 
 
 def start_serving() -> None:
-    """Enable the garbage collector, which a process that runs for long needs."""
-    gc.freeze()  # the objects made so far stay, and need not be scanned
+    """Turn on garbage collection, which long work needs."""
+    gc.freeze()  # the objects so far stay, so no collection needs to scan them
     gc.enable()
 
 
-def _leave_out_plugins() -> None:
-    """Spare pydantic the search for plugins, which reads the metadata of every package installed.
+def _disable_plugins() -> None:
+    """Keep pydantic from searching for plugins in the metadata of all installed packages.
 
-    It takes a tenth of the time, most of it for an import that no setting leaves out. A plugin
-    could change how requests are judged, too. Whatever else is asked of pydantic's loader, now or
-    in a later version, is the real one's.
+    The search takes a tenth of the start, most of it for an import that no setting prevents. A
+    plugin could also change how requests are validated. All other attributes of pydantic's loader
+    come from the real module.
     """
     fallback = ModuleType(_PLUGIN_LOADER)
 
-    def real(name: str) -> Any:
-        if name.startswith("__"):  # what Python itself asks of any module
+    def load_attribute(name: str) -> Any:
+        if name.startswith("__"):  # Python asks any module for these
             raise AttributeError(name)
         del sys.modules[_PLUGIN_LOADER]
         return getattr(import_module(_PLUGIN_LOADER), name)
 
-    vars(fallback).update(get_plugins=tuple, __getattr__=real)
+    vars(fallback).update(get_plugins=tuple, __getattr__=load_attribute)
     sys.modules[_PLUGIN_LOADER] = fallback

@@ -1,1 +1,1 @@
-"""Answers as text for a person."""
+"""Text for people, from answers and documents."""

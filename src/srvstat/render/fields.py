@@ -1,4 +1,4 @@
-"""Names and their values, side by side or below one another."""
+"""Names and their values, side by side or one below the other."""
 
 from collections.abc import Sequence
 
@@ -7,17 +7,18 @@ from rich.text import Text
 
 from srvstat.render.screen import Screen
 
-NOTHING = "–"  # noqa: RUF001 - a dash to read, not to compute with
+NOTHING = "–"  # noqa: RUF001 - a dash is what tables show for no value
 
 Fields = Sequence[tuple[str, str | Text] | None]
+"""Names and values; None is a blank line."""
 
-_LEAST_VALUE_WIDTH = 20
+_MIN_VALUE_WIDTH = 20
 
 
-def fields_grid(fields: Fields, screen: Screen) -> Table:
-    """Lay out names and values, side by side where that fits; None leaves a line free."""
+def build_fields_grid(fields: Fields, screen: Screen) -> Table:
+    """Lay out names and values side by side where they fit, else one below the other."""
     widest = max(len(entry[0]) for entry in fields if entry is not None)
-    fits = screen.width is None or screen.width >= widest + 2 + _LEAST_VALUE_WIDTH
+    fits = screen.width is None or screen.width >= widest + 2 + _MIN_VALUE_WIDTH
     grid = Table.grid(padding=(0, 2, 0, 0) if fits else 0)
     if fits:
         grid.add_column(style="dim", no_wrap=True)

@@ -1,4 +1,4 @@
-"""Progress bars on standard error, for work that a person waits for."""
+"""Show progress bars on standard error."""
 
 import io
 import sys
@@ -19,11 +19,11 @@ from rich.progress import (
 from rich.text import Text
 
 _GONE = (OSError, ValueError)
-"""What writing raises once the terminal or, with ValueError, the stream itself is gone."""
+"""Raised by writing after the terminal or, with ValueError, the stream itself has closed."""
 
 
 class _LenientStderr(io.TextIOBase):
-    """Standard error whose failures are ignored: a terminal may go away during a build."""
+    """Standard error that ignores failures: a terminal may close during a build."""
 
     def __init__(self) -> None:
         self._stream = sys.stderr
@@ -48,8 +48,8 @@ class _LenientStderr(io.TextIOBase):
             self._stream.flush()
 
 
-class _Done(ProgressColumn):
-    """How much is done: bytes of files read, or rows stored."""
+class _Completed(ProgressColumn):
+    """The bytes read, or the rows stored."""
 
     def render(self, task: Task) -> Text:
         if task.fields["unit"] == "rows":
@@ -58,7 +58,7 @@ class _Done(ProgressColumn):
 
 
 class _RowRate(ProgressColumn):
-    """Rows a second since the start."""
+    """Rows per second since the start."""
 
     def render(self, task: Task) -> Text:
         rate = task.fields["rows"] / task.elapsed if task.elapsed else 0
@@ -66,12 +66,12 @@ class _RowRate(ProgressColumn):
 
 
 @contextmanager
-def _bars() -> Iterator[Progress]:
-    """Show bars while the block runs; an interruption may come even before the first frame."""
+def _show_bars() -> Iterator[Progress]:
+    """Show bars while the block runs, and restore the cursor after any interruption."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        _Done(),
+        _Completed(),
         _RowRate(),
         TimeRemainingColumn(),
     )
@@ -82,18 +82,15 @@ def _bars() -> Iterator[Progress]:
         yield progress
     finally:
         progress.console.show_cursor()
-        # rich takes back even what it had not yet done when it was interrupted.
+        # Interrupted while it starts, Rich fails to undo what it has not done.
         with suppress(IndexError):
             progress.stop()
 
 
 @contextmanager
-def checking_bar() -> Iterator[Callable[[int, int], None]]:
-    """Show a bar while the block runs, and hand out what moves it.
-
-    That is told how many rows were just checked, and of how many.
-    """
-    with _bars() as progress:
+def show_verify_progress() -> Iterator[Callable[[int, int], None]]:
+    """Show a bar while the block runs. Yield a callback for the rows just checked and all rows."""
+    with _show_bars() as progress:
         checking = progress.add_task("checking", total=None, rows=0, unit="rows")
 
         def advance(rows: int, total: int) -> None:
@@ -104,13 +101,13 @@ def checking_bar() -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def progress_bar(total_bytes: int | None) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar while the block runs, and hand out what moves it.
+def show_build_progress(total_bytes: int | None) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar for reading, then one for storing, while the block runs.
 
-    That is told the step under way, reading or storing, and the bytes and rows just done. Without a
-    total the bar of reading says that work goes on, and how much is done. All is gone at the end.
+    Yield a callback for the step, `reading` or `storing`, and the bytes and rows just done. Without
+    a total the bar of reading shows no end. The bars disappear at the end.
     """
-    with _bars() as progress:
+    with _show_bars() as progress:
         reading = progress.add_task("reading", total=total_bytes, rows=0, unit="bytes")
         storing = progress.add_task("storing", visible=False, total=None, rows=0, unit="rows")
 

@@ -1,4 +1,4 @@
-"""Where text goes: how wide, with colours or without, in Unicode or ASCII. Rich starts here."""
+"""Render text for a screen: its width, its colors, Unicode or ASCII."""
 
 import io
 import re
@@ -9,68 +9,68 @@ from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.text import Text
 
-from srvstat.render.text import ascii_text, safe_text
+from srvstat.render.text import escape_non_ascii, escape_text
 
-_LONGEST_CELL = 200
+_MAX_CELL_LENGTH = 200
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 NATURAL_WIDTH = 100_000
-"""The width of what nothing limits."""
-_ASCII_OF_OURS = str.maketrans("▁▂▃▄▅▆▇█│─–·", "_.:-=+*#|---")  # noqa: RUF001 - what stands for what
+"""The width of a screen without one."""
+_ASCII_OF_DRAWINGS = str.maketrans("▁▂▃▄▅▆▇█│─–·", "_.:-=+*#|---")  # noqa: RUF001 - the characters of drawings
 
 
 _PART_OF_ESCAPE = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?$")
-"""The beginning of an escape at the end of a text that was cut; it would read as another one."""
+"""The start of an escape that a cut would leave; it would read as another text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What will show a text. Without a width nothing is wrapped or cut."""
+    """The properties of an output. Without a width nothing is wrapped or cut."""
 
     width: int | None = None
     color: bool = False
     ascii_only: bool = False
 
-    def text(self, *parts: RenderableType) -> str:
-        """Lay out parts below one another, without spaces at the ends of lines."""
-        console = self._console()
+    def render(self, *parts: RenderableType) -> str:
+        """Lay out parts one below the other, without spaces at the ends of lines."""
+        console = self._create_console()
         with console.capture() as captured:
             for part in parts:
                 console.print(part)
         text = "\n".join(line.rstrip() for line in captured.get().split("\n"))
-        return text.translate(_ASCII_OF_OURS) if self.ascii_only else text
+        return text.translate(_ASCII_OF_DRAWINGS) if self.ascii_only else text
 
-    def width_of(self, part: RenderableType) -> int:
-        """Return the width at which a part need not wrap."""
-        console = self._console()
+    def measure(self, part: RenderableType) -> int:
+        """Return the least width at which a part does not wrap."""
+        console = self._create_console()
         wide = console.options.update(width=NATURAL_WIDTH)
         return Measurement.get(console, wide, part).maximum
 
-    def cell(self, text: str, style: str = "") -> Text:
-        """Return foreign text for a cell: visible, harmless, on one line unless it must wrap."""
-        return self._shown(safe_text(text, longest=_LONGEST_CELL), style)
+    def show_cell(self, text: str, style: str = "") -> Text:
+        """Return foreign text for a cell: escaped, shortened, on one line unless it must wrap."""
+        return self._show(escape_text(text, longest=_MAX_CELL_LENGTH), style)
 
-    def cut(self, text: Text, width: int) -> Text:
-        """Return text of at most `width` cells; a text that is cut ends with an ellipsis."""
+    def truncate(self, text: Text, width: int) -> Text:
+        """Cut text to `width` cells; text that is cut ends with an ellipsis."""
         if text.cell_len <= width:
             return text
         ellipsis = "..." if self.ascii_only else "…"
         kept = _PART_OF_ESCAPE.sub("", set_cell_size(text.plain, width - len(ellipsis)))
         return Text(kept.rstrip() + ellipsis, text.style)
 
-    def whole(self, text: str, style: str = "") -> Text:
-        """Return foreign text, such as an identifier, to be wrapped where it must be, never cut."""
-        return self._shown(safe_text(text), style)
+    def show(self, text: str, style: str = "") -> Text:
+        """Return foreign text, such as an identifier: escaped, never cut, wrapped if it must be."""
+        return self._show(escape_text(text), style)
 
-    def lines(self, text: str) -> Text:
-        """Return foreign text whose line breaks stay; nothing else of it moves the cursor."""
+    def show_lines(self, text: str) -> Text:
+        """Return foreign text, escaped except for its line breaks."""
         lines = _LINE_BREAK.split(text.strip("\r\n"))
-        return Text("\n", overflow="fold").join(map(self.whole, lines))
+        return Text("\n", overflow="fold").join(map(self.show, lines))
 
-    def _console(self) -> Console:
+    def _create_console(self) -> Console:
         return Console(
             file=io.StringIO(),
             width=self.width or NATURAL_WIDTH,
-            # Without a height Rich would take a dumb terminal to be 80 wide, whatever we say.
+            # Without a height Rich ignores the width on a dumb terminal and uses 80.
             height=100,
             force_terminal=self.color,
             color_system="standard" if self.color else None,
@@ -80,5 +80,5 @@ class Screen:
             highlight=False,
         )
 
-    def _shown(self, text: str, style: str) -> Text:
-        return Text(ascii_text(text) if self.ascii_only else text, style, overflow="fold")
+    def _show(self, text: str, style: str) -> Text:
+        return Text(escape_non_ascii(text) if self.ascii_only else text, style, overflow="fold")

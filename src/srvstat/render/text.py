@@ -1,7 +1,7 @@
-"""Text from outside, made safe to show; durations and numbers in words.
+"""Escape text from outside for a terminal, and format counts, times and durations.
 
-Hostnames are chosen by strangers. Shown raw they could move the cursor, recolour the screen, set
-the clipboard, reverse a line, or hide; Rich passes all of that through.
+Strangers choose hostnames. Unescaped, these could move the cursor, recolor the screen, set the
+clipboard, reverse a line or hide; Rich lets all of that through.
 """
 
 import unicodedata
@@ -10,68 +10,68 @@ from srvstat.contract.instants import format_instant
 from srvstat.contract.wire import UNSAFE_CATEGORIES
 
 _MARKS = frozenset({"Mn", "Me"})
-_MOST_MARKS = 4
-# Letters and symbols by category that show nothing at all.
+_MAX_MARKS = 4
+# Letters and symbols by category, but blank.
 _INVISIBLE = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
-def safe_text(text: str, *, longest: int | None = None) -> str:
-    r"""Return text as one line that shows what it holds and does nothing else.
+def escape_text(text: str, *, longest: int | None = None) -> str:
+    r"""Return text as one harmless, visible line.
 
-    Controls, format characters and characters nobody knows appear as `\u001b`, white space of any
-    kind as a space, invisible letters as U+FFFD; of a heap of combining marks four stay. Text
-    beyond `longest` characters is cut, and says so.
+    Controls, format characters and unassigned characters become `\u001b`, white space of any kind
+    becomes a space, invisible letters become U+FFFD, and at most four combining marks follow each
+    other. Text is cut after `longest` characters, with an ellipsis.
     """
     shown: list[str] = []
     marks = 0
     for character in text:
         category = unicodedata.category(character)
         marks = marks + 1 if category in _MARKS else 0
-        if marks > _MOST_MARKS:
+        if marks > _MAX_MARKS:
             continue
         if len(shown) == longest:
             shown.append("…")
             break
-        shown.append(_shown(character, category))
+        shown.append(_escape_character(character, category))
     return "".join(shown)
 
 
-def _shown(character: str, category: str) -> str:
+def _escape_character(character: str, category: str) -> str:
     if category in UNSAFE_CATEGORIES:
-        return _escape(character)
+        return _escape_code(character)
     if category == "Zs":
         return " "
     return "\ufffd" if character in _INVISIBLE else character
 
 
-def ascii_text(text: str) -> str:
-    """Return text for a terminal that shows ASCII only."""
+def escape_non_ascii(text: str) -> str:
+    """Return text in ASCII, with every other character escaped."""
     return "".join(
-        character if character.isascii() else _escape(character)
+        character if character.isascii() else _escape_code(character)
         for character in text.replace("…", "...")
     )
 
 
-def _escape(character: str) -> str:
+def _escape_code(character: str) -> str:
     code = ord(character)
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - the last of 4 digits
 
 
 def format_count(number: int, one: str, many: str | None = None) -> str:
-    """Write a count with its noun: `1 server`, `2 servers`."""
+    """Format a count with its noun: `1 server`, `2 servers`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def duration(milliseconds: int) -> str:
-    """Write a length of time in its largest fitting unit: `3 days`, `1 hour`, `90 minutes`."""
+def format_duration(milliseconds: int) -> str:
+    """Format a duration in its largest fitting unit: `3 days`, `1 hour`, `90 minutes`."""
     for unit, length in _UNITS:
         if milliseconds == length or milliseconds >= 2 * length:
             return format_count(milliseconds // length, unit)
     return format_count(milliseconds // 1000, "second")
 
 
-def exact_duration(milliseconds: int) -> str:
-    """Write a length of time with nothing left out: `1 day`, `12 days 4 hours`."""
+def format_exact_duration(milliseconds: int) -> str:
+    """Format a duration in full: `1 day`, `12 days 4 hours`."""
     words = []
     rest = milliseconds
     for unit, length in (*_UNITS, ("second", 1000), ("millisecond", 1)):
@@ -84,11 +84,11 @@ def exact_duration(milliseconds: int) -> str:
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
 
-def instant_text(at: int) -> str:
-    """Write an instant for reading: `2026-08-22 17:30:00 UTC`."""
+def format_time(at: int) -> str:
+    """Format an instant for people: `2026-08-22 17:30:00 UTC`."""
     return format_instant(at).replace("T", " ").replace(".000Z", "Z").replace("Z", " UTC")
 
 
-def date_text(at: int) -> str:
-    """Write the day of an instant for reading, in UTC: `2026-08-22`."""
+def format_date(at: int) -> str:
+    """Format the UTC day of an instant: `2026-08-22`."""
     return format_instant(at)[:10]

@@ -45,8 +45,7 @@ def test_a_table_says_the_same_in_words(good: str, cli: Cli) -> None:
     root = cli("snapshot", "info", "--json", good).json["root"]
 
     assert cli("snapshot", "verify", "--table", good).stdout.decode() == (
-        "sound         every row is what was built, and what is derived follows from the"
-        " observations\n"
+        "sound         every row is as built, and derived data follows from the observations\n"
         f"root          {root}\n"
         "as of         2026-03-01 12:00:00 UTC\n"
         "servers       3\n"

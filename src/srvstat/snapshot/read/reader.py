@@ -1,10 +1,9 @@
 """Ask an open snapshot named questions; every row is verified against its digest first."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
@@ -19,13 +18,19 @@ from srvstat.snapshot.read.statistics import compute_window_statistics
 from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, VerifiedRows
 from srvstat.stats import Statistics
 
-if TYPE_CHECKING:
-    from srvstat.documents.views import ListedServer, SnapshotView
-
 _COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
 
-_MOST_LISTED = 50
-"""How many servers a view lists."""
+
+class Totals(NamedTuple):
+    """What a snapshot counts of itself; without observations it has no instants."""
+
+    observations: int
+    first_observed_at: int | None
+    last_observed_at: int | None
+    sources: tuple[str, ...]
+    repeated: int
+    conflicting: int
+    rejected: int
 
 
 class StoredDetail(NamedTuple):
@@ -83,7 +88,11 @@ class SnapshotFile:
 
     def iter_servers(self) -> Iterator[ServerRow]:
         """Yield all servers in the order of their ids."""
-        return self._rows.iter_servers()
+        with self.convert_decode_errors("the servers"):
+            for server in self._rows.iter_servers():
+                _check_optional_instant(server.first_observed_at)
+                _check_optional_instant(server.last_observed_at)
+                yield server
 
     def iter_identifiers(
         self, by: Namespace, start: str = "", *, backwards: bool = False
@@ -140,38 +149,14 @@ class SnapshotFile:
         """Remove all servers from memory, so that the next question reads them again."""
         self._rows.forget_servers()
 
-    def view(self, each: "Callable[[ListedServer], object] | None" = None) -> "SnapshotView":
-        """Return what is in the file, with its first servers.
-
-        The rows of all servers are read and verified, and `each` is called with them in the order
-        of their ids, so that none of them has to stay in memory.
-        """
-        from srvstat.documents.views import SnapshotView  # noqa: PLC0415 - only for info
-
-        games: Counter[str] = Counter()
-        fallbacks = 0
-        first: list[ListedServer] = []
-        with self.convert_decode_errors("the servers"):
-            for server in self.iter_servers():
-                listed = _listed(server)
-                games[listed.game] += 1
-                fallbacks += server.current_is_fallback
-                if len(first) < _MOST_LISTED:
-                    first.append(listed)
-                if each is not None:
-                    each(listed)
+    def read_totals(self) -> Totals:
+        """Return what the file counts of itself."""
         row = self.file_row
         with self.convert_decode_errors(FILE_ROW):
-            return SnapshotView(
-                as_of=self.as_of,
+            return Totals(
+                observations=row.observation_count,
                 first_observed_at=_check_optional_instant(row.first_observed_at),
                 last_observed_at=_check_optional_instant(row.last_observed_at),
-                observations=row.observation_count,
-                root=self.root,
-                server_count=games.total(),
-                games=dict(sorted(games.items())),
-                servers=tuple(first),
-                fallbacks=fallbacks,
                 sources=read_texts(row.sources),
                 repeated=row.repeated,
                 conflicting=row.conflicting,
@@ -234,20 +219,6 @@ def _check_instant(value: int) -> int:
 
 def _check_optional_instant(value: int | None) -> int | None:
     return None if value is None else _check_instant(value)
-
-
-def _listed(row: ServerRow) -> "ListedServer":
-    from srvstat.documents.views import ListedServer  # noqa: PLC0415 - only for info
-
-    return ListedServer(
-        id=row.id,
-        cfx_id=row.cfx_id,
-        game=row.game,
-        hostname=row.hostname,
-        observations=row.observation_count,
-        first_observed_at=_check_optional_instant(row.first_observed_at),
-        last_observed_at=_check_optional_instant(row.last_observed_at),
-    )
 
 
 def read_texts(array: str) -> tuple[str, ...]:

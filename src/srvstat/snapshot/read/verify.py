@@ -9,7 +9,7 @@ from itertools import chain, islice
 from srvstat.contract.errors import OutputError, SnapshotError
 from srvstat.contract.requests import NAMESPACES, ServerReference
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.documents.views import Verification
+from srvstat.documents.verification import Verification
 from srvstat.snapshot.format.days import DAYS_PER_SERVER, is_ascending
 from srvstat.snapshot.format.derive import derive, find_observed_span
 from srvstat.snapshot.format.digest import bucket_digests, build_directory, seal
@@ -62,7 +62,13 @@ def verify(
         # The last check, as it can't name the damaged part.
         _check_structure(snapshot)
         days = counts["days"]
-        return Verification(snapshot.root, snapshot.as_of, len(servers), observations, days)
+        return Verification(
+            root=snapshot.root,
+            as_of=snapshot.as_of,
+            servers=len(servers),
+            observations=observations,
+            days=days,
+        )
 
 
 def check_draft(output: str, draft: str, observations: int) -> None:

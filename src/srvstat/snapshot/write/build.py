@@ -11,7 +11,7 @@ import sqlite_utils
 
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, SourceError, UsageError
-from srvstat.documents.views import BuildSummary
+from srvstat.documents.build_summary import BuildSummary
 from srvstat.files.atomic_write import atomic_write
 from srvstat.files.errors import convert_write_errors
 from srvstat.files.reading import STDIN

@@ -1,0 +1,48 @@
+"""Describe a snapshot: its totals and its servers."""
+
+from collections import Counter
+
+from srvstat.documents.snapshot_info import ListedServer, ServerList, SnapshotInfo
+from srvstat.snapshot.read.reader import SnapshotFile
+
+
+def describe_snapshot(snapshot: SnapshotFile, *, list_all: bool) -> SnapshotInfo:
+    """Return what is in a snapshot, after all rows of its servers are verified.
+
+    The list has the first servers for a table, and with `list_all` all of them as JSON.
+
+    Raises SnapshotError.
+    """
+    games: Counter[str] = Counter()
+    fallbacks = 0
+    listed = ServerList(keep_json=list_all)
+    for server in snapshot.iter_servers():
+        games[server.game] += 1
+        fallbacks += server.current_is_fallback
+        listed.append(
+            ListedServer(
+                id=server.id,
+                cfx_id=server.cfx_id,
+                game=server.game,
+                hostname=server.hostname,
+                observations=server.observation_count,
+                first_observed_at=server.first_observed_at,
+                last_observed_at=server.last_observed_at,
+            )
+        )
+    totals = snapshot.read_totals()
+    return SnapshotInfo(
+        as_of=snapshot.as_of,
+        first_observed_at=totals.first_observed_at,
+        last_observed_at=totals.last_observed_at,
+        servers=games.total(),
+        observations=totals.observations,
+        root=snapshot.root,
+        games=dict(sorted(games.items())),
+        fallbacks=fallbacks,
+        sources=totals.sources,
+        repeated=totals.repeated,
+        conflicting=totals.conflicting,
+        rejected=totals.rejected,
+        identifiers=listed,
+    )

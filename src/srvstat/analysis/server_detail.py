@@ -1,0 +1,27 @@
+"""Describe one server: the answer of Get Server and the instants around it."""
+
+from srvstat.contract.requests import ServerReference
+from srvstat.documents.server_detail import DetailedServer
+from srvstat.operations import resolve_servers
+from srvstat.snapshot.read.reader import SnapshotFile
+
+
+def describe_server(
+    snapshot: SnapshotFile, request: ServerReference, *, at: int | None = None
+) -> DetailedServer:
+    """Return a server's record, and when it was observed last up to `at` or the snapshot's as_of.
+
+    Raises UnknownServerError, SnapshotError.
+    """
+    (server,) = resolve_servers(snapshot, [request])
+    detail = snapshot.get_detail(server)
+    as_of = snapshot.as_of if at is None else at
+    return DetailedServer(
+        detail.server,
+        as_of,
+        snapshot.as_of,
+        snapshot.find_last_observed_at(server, as_of),
+        detail.first_seen_at,
+        detail.updated_at,
+        detail.current_is_fallback,
+    )

@@ -1,0 +1,45 @@
+"""Suggest what a reference to no server may have meant."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import islice, product
+
+from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
+from srvstat.snapshot.read.reader import SnapshotFile
+
+_MAX_COMPARED_CHARACTERS = 12_000
+"""About 20 ms of comparing."""
+
+
+def suggest_servers(snapshot: SnapshotFile, unknown: ServerReference) -> str | None:
+    """Return a hint for a person about a reference that names no server; None without any.
+
+    Raises SnapshotError.
+    """
+    for namespace in NAMESPACES:
+        if namespace != unknown.by and _find_known(snapshot, namespace, [unknown.identifier]):
+            return f"did you mean {namespace}:{unknown.identifier}?"
+    names = {name.lower(): name for name in _find_neighbors(snapshot, unknown)}
+    near = [names[name] for name in get_close_matches(unknown.identifier.lower(), names)]
+    near = _find_known(snapshot, unknown.by, near)
+    return f"the nearest: {', '.join(near)}" if near else None
+
+
+def _find_neighbors(snapshot: SnapshotFile, unknown: ServerReference) -> list[str]:
+    """Return the few identifiers before and after an unknown one, in order.
+
+    Upper case sorts before lower case, so each spelling has its own neighbors.
+    """
+    text = unknown.identifier
+    spellings = {text, text.lower(), text.upper()}
+    most = _MAX_COMPARED_CHARACTERS // len(text) // (2 * len(spellings))
+    found: set[str] = set()
+    for spelling, backwards in product(spellings, (False, True)):
+        around = snapshot.iter_identifiers(unknown.by, spelling, backwards=backwards)
+        found.update(islice(around, most))
+    return sorted(found)
+
+
+def _find_known(snapshot: SnapshotFile, by: Namespace, identifiers: Iterable[str]) -> list[str]:
+    """Return the identifiers that name a server."""
+    return [name for name in identifiers if snapshot.has_identifier(by, name)]

@@ -1,0 +1,192 @@
+"""`snapshot build` and `snapshot draft-servers`: read observations from files."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from srvstat.cli.options import parse_instant_option
+from srvstat.cli.output import Outcome, is_progress_shown, report
+from srvstat.cli.signals import allow_cleanup
+from srvstat.contract import wire
+from srvstat.contract.errors import UsageError
+from srvstat.documents.build_summary import BuildSummary
+from srvstat.render.progress import show_build_progress
+from srvstat.render.summary import format_build_summary, format_dropped_rows
+from srvstat.render.text import format_count
+from srvstat.snapshot.write.build import build as build_snapshot
+from srvstat.snapshot.write.rules import RejectLimit
+from srvstat.sources.observations import find_servers
+from srvstat.sources.registry import ENDINGS, FORMATS
+from srvstat.sources.servers import draft
+from srvstat.sources.source import Source, check_stdin_once
+
+OutputArgument = Annotated[str, typer.Argument(metavar="OUTPUT", help="The snapshot to write.")]
+ServersOption = Annotated[
+    str, typer.Option(metavar="FILE|-", help="Server records as NDJSON, one per line.")
+]
+ObservationsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--observations",
+        metavar="FILE|-",
+        help="Observations as CSV (serverId,observedAt,players) or NDJSON; repeatable.",
+    ),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="|".join(FORMATS),
+        help="The format of standard input, and of files without a known ending:"
+        f" {', '.join(ENDINGS)}, each also with .gz.",
+    ),
+]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="The instant at which the snapshot ends; later observations are skipped [default: the"
+        " latest observation].",
+    ),
+]
+RejectsOption = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Write rejected rows to this file as NDJSON.")
+]
+MaxRejectedOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|P%", help="Build nothing if more rows, or a greater share of them, are rejected."
+    ),
+]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Stop at the first rejected row.")]
+AllowEmptyOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-empty", help="Build without servers or, with --as-of, without observations."
+    ),
+]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT if it exists.")]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show no progress bar and no summary, only warnings.")
+]
+
+
+def build(
+    output: OutputArgument,
+    servers: ServersOption,
+    observations: ObservationsOption,
+    format: FormatOption = None,
+    as_of: AsOfOption = None,
+    rejects: RejectsOption = None,
+    max_rejected: MaxRejectedOption = None,
+    strict: StrictOption = False,
+    allow_empty: AllowEmptyOption = False,
+    overwrite: OverwriteOption = False,
+    quiet: QuietOption = False,
+) -> Outcome:
+    """Build a snapshot from files.
+
+    Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
+    """
+    servers_source = _parse_servers_source(servers)
+    sources = [_parse_source(name, format) for name in observations]
+    instant = parse_instant_option("--as-of", as_of)
+    limit = _parse_limit(max_rejected)
+    started = time.monotonic()
+    with _show_progress(sources, quiet=quiet) as progress:
+        summary = build_snapshot(
+            output,
+            servers_source=servers_source,
+            observation_sources=sources,
+            as_of=instant,
+            rejects=rejects,
+            strict=strict,
+            max_rejected=limit,
+            allow_empty=allow_empty,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    _report_summary(output, summary, time.monotonic() - started, quiet=quiet)
+    return Outcome()
+
+
+def draft_servers(observations: ObservationsOption, format: FormatOption = None) -> Outcome:
+    """Draft a servers file to fill in.
+
+    Prints a line for each identifier in the observations.
+
+    Example: srvstat snapshot draft-servers --observations week.csv.gz > servers.ndjson
+    """
+    check_stdin_once(observations)
+    seen, rejected = find_servers(
+        [_parse_source(name, format) for name in observations],
+        warn=lambda warning: report(f"warning: {warning}"),
+    )
+    if rejected:
+        report(f"note: {format_count(rejected, 'row')} skipped: not observations")
+    report(
+        f"{format_count(len(seen), 'server')}: replace each null, or remove it if it is optional"
+    )
+    return Outcome(draft(seen))
+
+
+def _report_summary(output: str, summary: BuildSummary, seconds: float, *, quiet: bool) -> None:
+    if quiet:
+        report(*(f"warning: {line}" for line in format_dropped_rows(summary)))
+    else:
+        report(*format_build_summary(output, summary, seconds))
+    report(*(f"warning: {warning}" for warning in summary.warnings))
+
+
+def _parse_source(name: str, format: str | None) -> Source:
+    """Return the source of observations that a name and --format mean.
+
+    Raises UsageError.
+    """
+    _check_name(name)
+    if format is not None and format not in FORMATS:
+        raise UsageError(f"--format: {wire.quote_value(format)} is not one of {', '.join(FORMATS)}")
+    return Source.from_name(name, format)
+
+
+def _parse_servers_source(name: str) -> Source:
+    """Return the source of server records: NDJSON, whatever the file's extension.
+
+    Raises UsageError.
+    """
+    _check_name(name)
+    return Source(name, "ndjson")
+
+
+def _check_name(name: str) -> None:
+    if not name:
+        raise UsageError("the name of an input file is empty; name a file, or - for standard input")
+
+
+def _parse_limit(text: str | None) -> RejectLimit | None:
+    """Return the limit of --max-rejected.
+
+    Raises UsageError.
+    """
+    try:
+        return None if text is None else RejectLimit.parse(text)
+    except ValueError as error:
+        raise UsageError(f"--max-rejected: {error}") from None
+
+
+@contextmanager
+def _show_progress(
+    sources: Sequence[Source], *, quiet: bool
+) -> Iterator[Callable[[str, int, int], None]]:
+    """Show progress on a terminal, and let the block clean up when it is interrupted."""
+    if not is_progress_shown(quiet=quiet):
+        with allow_cleanup():
+            yield lambda _step, _bytes, _rows: None
+        return
+    sizes = [source.size() for source in sources]
+    total = None if None in sizes else sum(size for size in sizes if size)
+    with allow_cleanup(), show_build_progress(total) as progress:
+        yield progress

@@ -1,0 +1,99 @@
+"""The commands by name. A command's module is imported when the command is used."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from srvstat.cli.output import report
+
+
+class Command(NamedTuple):
+    """A function in a module of this package."""
+
+    module: str
+    function: str
+
+
+class Group(NamedTuple):
+    """Commands below a name of their own."""
+
+    help: str
+    commands: Mapping[str, Command]
+
+
+COMMANDS: Mapping[str, Command | Group] = {
+    "get": Command("queries", "get"),
+    "compare": Command("queries", "compare"),
+    "snapshot": Group(
+        "Build, inspect and verify snapshots.",
+        {
+            "build": Command("build", "build"),
+            "draft-servers": Command("build", "draft_servers"),
+            "info": Command("info", "info"),
+            "verify": Command("verify", "verify"),
+        },
+    ),
+    "serve": Command("serve", "serve"),
+    "access": Group(
+        "Create keys and check an access file.",
+        {
+            "new-key": Command("access", "new_key"),
+            "check": Command("access", "check"),
+        },
+    ),
+    "openapi": Command("openapi", "openapi"),
+    "demo": Command("demo", "demo"),
+    "completion": Command("completion", "completion"),
+}
+"""All commands, in the order of the help."""
+
+
+def create_app(
+    commands: Mapping[str, Command | Group], *, name: str, help: str, **settings: Any
+) -> typer.Typer:
+    """Create a group of commands whose modules are imported when they are needed.
+
+    `settings` are those of `typer.Typer`.
+    """
+
+    class LazyGroup(TyperGroup):
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**settings)
+            # Typer lists these names, and suggests them for an unknown one.
+            self.commands = dict.fromkeys(commands)  # type: ignore[assignment] # see get_command
+
+        def get_command(self, _ctx: object, cmd_name: str) -> Any:
+            return _build_command(cmd_name, commands[cmd_name]) if cmd_name in commands else None
+
+    # Plain help needs no Rich, suits every terminal, and goes through our own writer.
+    return typer.Typer(
+        name=name,
+        cls=LazyGroup,
+        help=help,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        **settings,
+    )
+
+
+def show_help_without_command(ctx: typer.Context) -> None:
+    """Report the help of a group as invalid usage if no command was given."""
+    if ctx.invoked_subcommand is None:
+        report(*ctx.get_help().split("\n"))
+        raise typer.Exit(2)
+
+
+def _build_command(name: str, entry: Command | Group) -> Any:
+    if isinstance(entry, Group):
+        app = create_app(entry.commands, name=name, help=entry.help, add_completion=False)
+        app.callback(invoke_without_command=True)(show_help_without_command)
+    else:
+        app = typer.Typer(rich_markup_mode=None, add_completion=False)
+        module = import_module(f"srvstat.cli.{entry.module}")
+        app.command(name)(getattr(module, entry.function))
+    return get_command(app)

@@ -1,0 +1,55 @@
+"""Read request bodies from a file or standard input: one, or one a line."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from srvstat.contract.errors import SourceError
+from srvstat.contract.requests import MAX_BODY_BYTES
+from srvstat.files.reading import open_input
+
+_CHUNK_BYTES = 1 << 16
+
+
+def read_body(name: str) -> bytes:
+    """Read a body, but at most one byte more than a body may have.
+
+    Raises SourceError.
+    """
+    body = b""
+    with _read_chunks(name) as chunks:
+        for chunk in chunks:
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
+                break
+    return body[: MAX_BODY_BYTES + 1]
+
+
+@contextmanager
+def read_lines(name: str) -> Iterator[Iterator[bytes]]:
+    """Open a file of bodies and yield its lines, each as soon as it is complete.
+
+    A body that is too long may be cut, but keeps at least one byte more than a body may have.
+
+    Raises SourceError, also while lines are read.
+    """
+    with _read_chunks(name) as chunks:
+        yield split_lines(chunks)
+
+
+def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a text that comes in chunks, cut as `read_lines` says."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        rest = rest[: MAX_BODY_BYTES + 1]  # a line without an end must not fill the memory
+        yield from lines
+    if rest:
+        yield rest
+
+
+@contextmanager
+def _read_chunks(name: str) -> Iterator[Iterator[bytes]]:
+    if not name:
+        raise SourceError("the name of the request file is empty; name a file, or -")
+    with open_input(name) as file:
+        yield iter(lambda: file.read(_CHUNK_BYTES), b"")

@@ -1,0 +1,63 @@
+"""Show an answer or a document as JSON or as a table."""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from srvstat.cli.output import STDOUT, Form, Outcome, is_ascii_only, prepare_json, report
+from srvstat.contract.errors import ApiError
+from srvstat.contract.responses import ErrorResponse, Response
+
+_MIN_WIDTH = 20
+
+
+def show(document: Any, form: Form, *, exit_code: int = 0) -> Outcome:
+    """Return the outcome of a command that shows a document or an answer of the API.
+
+    For JSON the document has `to_json` or, if it is long, `json_pieces`. Tables take the documents
+    of `render_table`.
+    """
+    if form is Form.JSON:
+        if hasattr(document, "json_pieces"):
+            return Outcome(_end_line(document.json_pieces()), exit_code)
+        return Outcome([encode_line(document)], exit_code)
+    # Importing Rich takes longer than all else in a JSON answer.
+    from srvstat.render.screen import Screen  # noqa: PLC0415
+    from srvstat.render.tables import render_table  # noqa: PLC0415
+
+    is_terminal = os.isatty(STDOUT)
+    screen = Screen(
+        width=max(shutil.get_terminal_size().columns, _MIN_WIDTH) if is_terminal else None,
+        color=_is_colored(is_terminal=is_terminal),
+        ascii_only=is_ascii_only(),
+    )
+    return Outcome([render_table(document, screen).encode("utf-8")], exit_code)
+
+
+def show_error(error: ApiError, form: Form) -> Outcome:
+    """Return the outcome of a command whose answer is an error of the API."""
+    if form is Form.JSON:
+        report(error.reason)
+        return show(ErrorResponse.from_error(error), form, exit_code=error.exit_code)
+    report(f"error: {error.code}: {error.message}", error.reason)
+    return Outcome(exit_code=error.exit_code)
+
+
+def encode_line(answer: Response) -> bytes:
+    """Return an answer as a line of JSON for standard output."""
+    return prepare_json(answer.to_json()) + b"\n"
+
+
+def _end_line(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield prepare_json(piece)
+    yield b"\n"
+
+
+def _is_colored(*, is_terminal: bool) -> bool:
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return is_terminal and os.environ.get("TERM") not in (None, "", "dumb", "unknown")

@@ -1,0 +1,73 @@
+"""`snapshot verify`: check a whole snapshot."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from srvstat.cli.options import (
+    JsonOption,
+    PathArgument,
+    SnapshotOption,
+    TableOption,
+    choose_snapshot,
+)
+from srvstat.cli.output import Outcome, choose_form, is_progress_shown, report
+from srvstat.cli.show import show
+from srvstat.cli.signals import allow_cleanup
+from srvstat.contract.errors import DifferenceError, UsageError
+from srvstat.render.progress import show_verify_progress
+from srvstat.snapshot.read.verify import verify as verify_snapshot
+
+
+def verify(
+    path: PathArgument = None,
+    snapshot: SnapshotOption = None,
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROOT", help="The expected root, from the person who built the snapshot."
+        ),
+    ] = None,
+    json: JsonOption = False,
+    table: TableOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")] = False,
+) -> Outcome:
+    """Check a whole snapshot, and print its root.
+
+    Recomputes all derived data from the observations. Exits with 3 if the snapshot is damaged, and
+    with 5 if its root is not the expected one.
+
+    Example: srvstat snapshot verify snapshot.db
+    """
+    form = choose_form(json=json, table=table)
+    expected = _parse_root(expect)
+    name = choose_snapshot(path, snapshot)
+    with _show_progress(quiet=quiet) as progress:
+        verification = verify_snapshot(name, progress)
+    if expected in (None, verification.root):
+        return show(verification, form)
+    report(f"error: the root is not the one expected, {expected}")
+    return show(verification, form, exit_code=DifferenceError.exit_code)
+
+
+def _parse_root(text: str | None) -> str | None:
+    """Return the root of --expect in lower case.
+
+    Raises UsageError.
+    """
+    if text is None or re.fullmatch("[0-9A-Fa-f]{64}", text):
+        return text and text.lower()
+    raise UsageError("--expect: a root is 64 hexadecimal digits, as `snapshot info` shows it")
+
+
+@contextmanager
+def _show_progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar on a terminal while the block runs."""
+    if not is_progress_shown(quiet=quiet):
+        yield lambda _rows, _total: None
+        return
+    with allow_cleanup(), show_verify_progress() as progress:
+        yield progress

@@ -1,0 +1,31 @@
+"""What all JSON documents of our own share."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic.alias_generators import to_camel
+
+from srvstat.contract import wire
+from srvstat.contract.instants import format_instant
+
+Instant = Annotated[int, PlainSerializer(format_instant, return_type=str)]
+"""An instant in Unix milliseconds; JSON has it as the API writes it, in UTC."""
+
+
+class Document(BaseModel):
+    """A strict, frozen model. Its JSON has the fields in their order, in camel case."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        defer_build=True,
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=False,
+        serialize_by_alias=True,
+    )
+
+    def to_json(self) -> bytes:
+        """Return the document as JSON, without a newline."""
+        return wire.encode(self.model_dump())

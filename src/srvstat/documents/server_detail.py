@@ -1,0 +1,21 @@
+"""What the table of one server shows besides the API's answer. It is never JSON."""
+
+from dataclasses import dataclass
+
+from srvstat.contract.responses import ServerDetail
+
+
+@dataclass(frozen=True, slots=True)
+class DetailedServer:
+    """An answer of Get Server and the instants around it, in Unix milliseconds.
+
+    `last_observed_at` is the last observation up to and including `as_of`.
+    """
+
+    server: ServerDetail
+    as_of: int
+    snapshot_as_of: int
+    last_observed_at: int | None
+    first_seen_at: int
+    updated_at: int
+    current_is_fallback: bool

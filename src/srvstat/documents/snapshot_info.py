@@ -1,0 +1,90 @@
+"""What is in a snapshot: totals, and a list of its servers that may be long."""
+
+from collections.abc import Iterator
+from typing import Annotated
+from zlib import compress, decompress
+
+from pydantic import ConfigDict, Field
+
+from srvstat.contract import wire
+from srvstat.documents.document import Document, Instant
+
+_FIRST = 50
+_SERVERS_PER_PIECE = 100
+
+
+class ListedServer(Document):
+    """A server in the list; without observations it has no instants."""
+
+    id: str
+    cfx_id: str
+    game: str
+    hostname: str
+    observations: int
+    first_observed_at: Instant | None
+    last_observed_at: Instant | None
+
+
+class ServerList:
+    """The servers of a snapshot in the order of their ids, in little memory.
+
+    Keeps the first 50 for a table. With `keep_json` it also keeps all of them as JSON, compressed
+    in pieces.
+    """
+
+    def __init__(self, *, keep_json: bool) -> None:
+        self.first: list[ListedServer] = []
+        self._keeps_json = keep_json
+        self._pieces: list[bytes] = []
+        self._uncompressed: list[dict[str, object]] = []
+
+    def append(self, server: ListedServer) -> None:
+        """Add a server to the end of the list."""
+        if len(self.first) < _FIRST:
+            self.first.append(server)
+        if not self._keeps_json:
+            return
+        self._uncompressed.append(server.model_dump())
+        if len(self._uncompressed) == _SERVERS_PER_PIECE:
+            self._pieces.append(compress(wire.encode(self._uncompressed)[1:-1], level=1))
+            self._uncompressed.clear()
+
+    def json_pieces(self) -> Iterator[bytes]:
+        """Yield the list as JSON in pieces; it must have been kept."""
+        start = b"["
+        for piece in self._pieces:
+            yield start + decompress(piece)
+            start = b","
+        if self._uncompressed:
+            yield start + wire.encode(self._uncompressed)[1:]
+        else:
+            yield b"]" if self._pieces else b"[]"
+
+
+class SnapshotInfo(Document):
+    """Totals of a snapshot and the list of its servers.
+
+    `games` counts the servers of each game. Without observations there are no instants.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    as_of: Instant
+    first_observed_at: Instant | None
+    last_observed_at: Instant | None
+    servers: int
+    observations: int
+    root: str
+    games: dict[str, int]
+    fallbacks: int
+    sources: tuple[str, ...]
+    repeated: int
+    conflicting: int
+    rejected: int
+    identifiers: Annotated[ServerList, Field(exclude=True)]
+
+    def json_pieces(self) -> Iterator[bytes]:
+        """Yield the document as JSON in pieces, without a newline."""
+        yield self.to_json().removesuffix(b"}") + b',"identifiers":'
+        yield from self.identifiers.json_pieces()
+        yield b"}"

@@ -1,0 +1,31 @@
+"""Answers and documents as tables, one file for each. Figures are rounded; JSON is exact."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from srvstat.documents.access_check import AccessCheck
+from srvstat.documents.comparison import Comparison
+from srvstat.documents.server_detail import DetailedServer
+from srvstat.documents.snapshot_info import SnapshotInfo
+from srvstat.documents.verification import Verification
+from srvstat.render.screen import Screen
+from srvstat.render.tables.access_check import render_access
+from srvstat.render.tables.comparison import render_comparison
+from srvstat.render.tables.server_detail import render_server
+from srvstat.render.tables.snapshot_info import render_info
+from srvstat.render.tables.verification import render_verification
+
+TableDocument = AccessCheck | Comparison | DetailedServer | SnapshotInfo | Verification
+
+_RENDERERS: Mapping[type, Callable[[Any, Screen], str]] = {
+    AccessCheck: render_access,
+    Comparison: render_comparison,
+    DetailedServer: render_server,
+    SnapshotInfo: render_info,
+    Verification: render_verification,
+}
+
+
+def render_table(document: TableDocument, screen: Screen) -> str:
+    """Render a document as a table for a screen."""
+    return _RENDERERS[type(document)](document, screen)

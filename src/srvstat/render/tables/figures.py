@@ -1,0 +1,117 @@
+"""The figures of a compared server as text, rounded for reading."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from srvstat.contract.ranges import DAY_MS
+from srvstat.contract.responses import ServerResult
+from srvstat.documents.comparison import ComparedServer, Comparison
+from srvstat.render.fields import NOTHING
+from srvstat.render.text import format_count, format_date
+
+_MARKS = "▁▂▃▄▅▆▇█"
+_SMALL_BASE = 10
+"""Growth from fewer players than this is shown as two counts: a percentage would mislead."""
+
+
+def format_figures(result: ServerResult) -> dict[str, str]:
+    """Return the figures of a server without its growth, by the names of their columns."""
+    return {
+        "current": f"{result.currentPlayers:,}",
+        "average": _format_rounded(result.averagePlayers, 2),
+        "median": _format_rounded(result.medianPlayers, 1),
+        "peak": _format_whole(result.peakPlayers),
+        "lowest": _format_whole(result.lowestPlayers),
+    }
+
+
+def _format_rounded(value: float | None, digits: int) -> str:
+    if value is None:
+        return NOTHING
+    text = f"{value:,.{digits}f}"
+    return text.removesuffix(".0") if digits == 1 else text
+
+
+def _format_whole(value: int | None) -> str:
+    return NOTHING if value is None else f"{value:,}"
+
+
+def format_growths(servers: Sequence[ComparedServer], *, ascii_only: bool) -> list[Text]:
+    """Return the growth of each server; players and percent are aligned in two columns."""
+    parts = [_format_growth_parts(server, ascii_only=ascii_only) for server in servers]
+    players_width, percent_width = (
+        max((len(part[at]) for part in parts if len(part) > 1), default=0) for at in (0, 1)
+    )
+    return [
+        Text(
+            part[0].rjust(players_width) + "  " + part[1].rjust(percent_width)
+            if len(part) > 1
+            else part[0],
+            _choose_style(server.result.growth.players or 0),
+        )
+        for part, server in zip(parts, servers, strict=True)
+    ]
+
+
+def _format_growth_parts(server: ComparedServer, *, ascii_only: bool) -> tuple[str, ...]:
+    """Return players and percent, or a single text where a percentage would mislead."""
+    players, percentage = server.result.growth.players, server.result.growth.percentage
+    if players is None or server.first_players is None:
+        return (NOTHING,)
+    base = server.first_players
+    if base < _SMALL_BASE or percentage is None:
+        # The ASCII arrow is wider, so it must be in the text before columns are measured.
+        return (f"{base:,} {'->' if ascii_only else '→'} {base + players:,}",)
+    return (f"{players:+,}", f"{percentage:+,.1f}%") if players else ("0", "0.0%")
+
+
+def _choose_style(players: int) -> str:
+    if not players:
+        return ""
+    return "green" if players > 0 else "red"
+
+
+def draw_averages(averages: Sequence[float | None]) -> str:
+    """Draw averages as bars from 0 to the highest one; a blank means no observation.
+
+    Each is rounded to the nearest mark, but the lowest mark is for 0 only.
+    """
+    top = max((average for average in averages if average is not None), default=0) or 1
+    return f"│{''.join(_choose_mark(average, top) for average in averages)}│"
+
+
+def _choose_mark(average: float | None, top: float) -> str:
+    if average is None:
+        return " "
+    nearest = int(average / top * (len(_MARKS) - 1) + 0.5)
+    return _MARKS[max(nearest, 1) if average else 0]
+
+
+def format_highest_average(averages: Sequence[float | None]) -> str | None:
+    """Return the average that the highest mark of a drawing means; None without averages."""
+    top = max((average for average in averages if average is not None), default=None)
+    return None if top is None else _format_rounded(top, 2 if 0 < top < 1 else 1)
+
+
+def describe_observed(
+    server: ComparedServer, comparison: Comparison, *, is_narrow: bool
+) -> list[str]:
+    """Return lines: how much of the window was observed, and when last unless that is recent."""
+    observations = format_count(server.result.sampleCount, "observation")
+    lines = [observations]
+    if server.result.sampleCount and server.observed_spans < comparison.span_count:
+        unit = "hours" if comparison.response.range == "24h" else "days"
+        spans = f"in {server.observed_spans} of {comparison.span_count} {unit}"
+        count = f"{server.result.sampleCount:,}"
+        lines = [observations, spans] if is_narrow else [f"{count} {spans}"]
+    last = _format_last_seen(server, comparison.window.end)
+    return [*lines, last] if last else lines
+
+
+def _format_last_seen(server: ComparedServer, end: int) -> str | None:
+    if server.last_observed_at is None:
+        return "never seen"
+    if server.result.sampleCount and end - server.last_observed_at <= DAY_MS:
+        return None
+    return f"last seen {format_date(server.last_observed_at)}"

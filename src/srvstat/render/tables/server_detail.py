@@ -1,0 +1,61 @@
+"""The table of one server: all of its fields, in groups."""
+
+from srvstat.documents.server_detail import DetailedServer
+from srvstat.render.fields import Fields, build_fields_grid
+from srvstat.render.screen import Screen
+from srvstat.render.text import format_duration, format_time
+
+FALLBACK = "the last observation, or 0 without one"
+
+
+def render_server(detail: DetailedServer, screen: Screen) -> str:
+    """Render all fields of a server."""
+    server = detail.server
+    # The record is the snapshot's; --at changes nothing but the last observation.
+    is_snapshot_time = detail.as_of == detail.snapshot_as_of
+    fields: Fields = [
+        ("id", screen.show(server.id)),
+        ("cfxId", screen.show(server.cfxId)),
+        ("game", server.game),
+        None,
+        ("projectName", screen.show(server.projectName)),
+        ("projectDescription", screen.show_lines(server.projectDescription)),
+        ("region", screen.show(server.region)),
+        ("tags", screen.show(", ".join(server.tags))),
+        ("flags", screen.show(" ".join(server.flags))),
+        ("chatUrl", screen.show(server.chatUrl)),
+        ("iconUrl", screen.show(server.iconUrl or "")),
+        None,
+        ("players", _format_players(detail)),
+        ("offline", "yes" if server.offline else "no"),
+        None,
+        ("firstSeenAt", _format_moment(detail.first_seen_at, detail.snapshot_as_of)),
+        ("updatedAt", _format_moment(detail.updated_at, detail.snapshot_as_of)),
+        *([] if is_snapshot_time else [("as of", format_time(detail.as_of))]),
+        ("last seen", _format_last_seen(detail)),
+    ]
+    return screen.render(screen.show(server.hostname, "bold"), build_fields_grid(fields, screen))
+
+
+def _format_players(detail: DetailedServer) -> str:
+    players = detail.server.players
+    own = "" if detail.as_of == detail.snapshot_as_of else ", as of the snapshot"
+    fallback = f" (fallback: {FALLBACK})" if detail.current_is_fallback else ""
+    return f"{players.current:,} of {players.max:,}{own}{fallback}"
+
+
+def _format_last_seen(detail: DetailedServer) -> str:
+    at = detail.last_observed_at
+    if at is None:
+        return "never"
+    if detail.as_of == detail.snapshot_as_of:
+        return _format_moment(at, detail.snapshot_as_of)
+    before = f" ({format_duration(detail.as_of - at)} before as of)" if at != detail.as_of else ""
+    return f"{format_time(at)}{before}"
+
+
+def _format_moment(at: int, as_of: int) -> str:
+    if at == as_of:
+        return f"{format_time(at)} (the snapshot's own as_of)"
+    side = "before" if at < as_of else "after"
+    return f"{format_time(at)} ({format_duration(abs(as_of - at))} {side} the snapshot)"

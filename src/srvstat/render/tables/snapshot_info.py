@@ -1,0 +1,50 @@
+"""The table of a snapshot: its totals and the first of its servers."""
+
+from rich.text import Text
+
+from srvstat.documents.snapshot_info import SnapshotInfo
+from srvstat.render.fields import Fields, build_fields_grid
+from srvstat.render.screen import Screen
+from srvstat.render.tables.server_detail import FALLBACK
+from srvstat.render.tables.server_list import build_server_list
+from srvstat.render.text import format_count, format_time
+
+
+def render_info(info: SnapshotInfo, screen: Screen) -> str:
+    """Render the totals of a snapshot and the first of its servers."""
+    first = info.identifiers.first
+    more = info.servers - len(first)
+    rest = (
+        [Text(f"and {format_count(more, 'more server')}; --json lists them all")]
+        if more > 0
+        else []
+    )
+    return screen.render(
+        build_fields_grid(_list_fields(info, screen), screen),
+        Text(),
+        build_server_list(first, screen),
+        *rest,
+    )
+
+
+def _list_fields(info: SnapshotInfo, screen: Screen) -> Fields:
+    games = ", ".join(f"{game} {count:,}" for game, count in info.games.items())
+    dropped = (
+        f"{info.repeated:,} repeated, {info.conflicting:,} conflicting, {info.rejected:,} rejected"
+    )
+    return [
+        ("as of", format_time(info.as_of)),
+        ("root", info.root),
+        ("observed", _format_span(info)),
+        ("observations", f"{info.observations:,}"),
+        ("servers", f"{info.servers:,}" + (f" ({games})" if games else "")),
+        ("fallbacks", f"{format_count(info.fallbacks, 'current count')}: {FALLBACK}"),
+        ("sources", screen.show(", ".join(info.sources))),
+        ("not kept", dropped),
+    ]
+
+
+def _format_span(info: SnapshotInfo) -> str:
+    if info.first_observed_at is None or info.last_observed_at is None:
+        return "nothing"
+    return f"{format_time(info.first_observed_at)} to {format_time(info.last_observed_at)}"
