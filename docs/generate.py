@@ -37,7 +37,7 @@ from srvstat.asgi.server import MAX_CONNECTIONS  # noqa: E402
 from srvstat.contract.errors import ApiError, SrvstatError  # noqa: E402
 from srvstat.contract.http import MAX_HEAD_BYTES  # noqa: E402
 from srvstat.contract.requests import MAX_BODY_BYTES  # noqa: E402
-from srvstat.snapshot.format.schema import schema  # noqa: E402
+from srvstat.snapshot.format.schema import read_schema  # noqa: E402
 from support.process import run_in_terminal  # noqa: E402 - from the tests, on the path since above
 
 COLUMNS = 80
@@ -76,7 +76,7 @@ def list_generated() -> Iterator[tuple[Path, bytes]]:
 
 
 def _format_schema() -> str:
-    return f"```sql\n{schema()}```\n"
+    return f"```sql\n{read_schema()}```\n"
 
 
 def _format_commands() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, schema
+from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, read_schema
 from support.snapshots import change, forge
 
 Harm = Callable[[Path], None]
@@ -119,7 +119,7 @@ def of_utf_16(path: Path) -> None:
     path.unlink()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(f"PRAGMA encoding = 'UTF-16le'; PRAGMA page_size = {PAGE}")
-        connection.executescript(schema())
+        connection.executescript(read_schema())
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
         for name, of_table in rows.items():

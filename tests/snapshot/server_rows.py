@@ -1,4 +1,4 @@
-"""Rows of `servers` that no build made."""
+"""Create rows of `servers` for tests."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ _CALENDAR = ("days", "day_digests", "blocks", "block_digests")
 _BLOBS = (*_CALENDAR, "bands", "band_digests", "player_sum", "cumulative")
 
 
-def server_of(key: int, **columns: Any) -> ServerRow:
-    """Return a row whose columns are empty but for the ones given, and the identifiers."""
+def build_server(key: int, **columns: Any) -> ServerRow:
+    """Return a row with identifiers and the given columns; the other columns are empty."""
     empty: dict[str, Any] = dict.fromkeys(ServerRow._fields, "")
     numbers = [name for name, kind in ServerRow.__annotations__.items() if kind is int]
     unknown = dict.fromkeys(("icon_url", "first_observed_at", "last_observed_at", "last_players"))

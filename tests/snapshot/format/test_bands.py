@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY, Build, server
 from snapshot.described import described_bands, described_rows, packed, stored_rows
 from snapshot.observed import LARGEST, Observed, days_of_values
-from snapshot.server_rows import server_of
+from snapshot.server_rows import build_server
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.bands import (
@@ -195,13 +195,13 @@ def test_a_band_of_one_value_has_zeros_for_a_digest_and_none_where_all_have_one(
     assert join_digests(rows, 3) == b"".join(digests)
     assert join_digests([], 3) == b""
     bands = Bands([3, 9, 40], join_digests(rows, 3))
-    assert [bands.digest(band) for band in range(3)] == [digests[0], None, digests[2]]
-    assert [Bands([3, 9], b"").digest(band) for band in range(2)] == [None, None]
+    assert [bands.get_digest(band) for band in range(3)] == [digests[0], None, digests[2]]
+    assert [Bands([3, 9], b"").get_digest(band) for band in range(2)] == [None, None]
 
 
 @given(starts=st.sets(st.integers(0, LARGEST), max_size=40).map(sorted))
 def test_the_bands_of_a_server_read_back(starts: list[int]) -> None:
-    row = server_of(KEY, band_count=len(starts), bands=packed(starts), band_digests=b"digests")
+    row = build_server(KEY, band_count=len(starts), bands=packed(starts), band_digests=b"digests")
 
     bands = read_bands(row)
 
@@ -211,7 +211,7 @@ def test_the_bands_of_a_server_read_back(starts: list[int]) -> None:
 @pytest.mark.parametrize(("count", "bands"), [(2, b"\1\2\3"), (-1, b"\1"), (1, b""), (2**62, b"")])
 def test_bands_of_another_number_are_none(count: int, bands: bytes) -> None:
     with pytest.raises(ValueError, match="width"):
-        read_bands(server_of(KEY, band_count=count, bands=bands))
+        read_bands(build_server(KEY, band_count=count, bands=bands))
 
 
 @given(data=st.data(), above=st.lists(st.integers(0, 70_000), min_size=1, max_size=50))
@@ -219,12 +219,12 @@ def test_some_members_of_a_band_are_found(data: st.DataObject, above: list[int])
     first = data.draw(st.integers(0, len(above)))
     last = data.draw(st.integers(first, len(above)))
 
-    assert list(Members(len(above), packed(above)).between(first, last)) == above[first:last]
+    assert list(Members(len(above), packed(above)).slice(first, last)) == above[first:last]
 
 
 def test_members_of_another_number_are_an_error() -> None:
     with pytest.raises(ValueError, match="width"):
-        Members(2, b"\1\2\3").between(0, 1)
+        Members(2, b"\1\2\3").slice(0, 1)
 
 
 def test_servers_of_every_kind_of_bands_have_the_rows_described(build: Build) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import DAY, Build, server
-from snapshot.server_rows import server_of
+from snapshot.server_rows import build_server
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.calendar import (
@@ -58,21 +58,21 @@ def read_back(columns: CalendarColumns, rows: Sequence[tuple[Any, ...]]) -> list
     """Return the blocks of a calendar, as the row of its server and its own rows hold it."""
     calendar = read_calendar(server_row(columns))
     assert calendar.stored_blocks == len(rows)
-    assert [calendar.digest(number) for number in range(len(rows))] == [
+    assert [calendar.get_digest(number) for number in range(len(rows))] == [
         digest_row("calendars", row) for row in rows
     ]
     return [*(read_block(*row[1:]) for row in rows), calendar.recent]
 
 
 def server_row(columns: CalendarColumns) -> ServerRow:
-    return server_of(KEY, **columns._asdict())
+    return build_server(KEY, **columns._asdict())
 
 
 @given(days=lists_of_days())
 def test_a_calendar_reads_back(days: list[int]) -> None:
     blocks = read_back(*split(days))
 
-    entries = [block.entry(at) for block in blocks for at in range(len(block.days))]
+    entries = [block.get_entry(at) for block in blocks for at in range(len(block.days))]
     assert entries == [Entry(day, digest_of(day)) for day in days]
 
 
@@ -143,9 +143,9 @@ def test_the_block_of_the_next_day_and_of_the_one_before_are_found(
     earlier = [day for day in days if day <= asked]
     assert (first is None, last is None) == (not later, not earlier)
     if first is not None:
-        assert blocks[first].first_from(asked) == Entry(later[0], digest_of(later[0]))
+        assert blocks[first].find_first(asked) == Entry(later[0], digest_of(later[0]))
     if last is not None:
-        assert blocks[last].last_up_to(asked) == Entry(earlier[-1], digest_of(earlier[-1]))
+        assert blocks[last].find_last(asked) == Entry(earlier[-1], digest_of(earlier[-1]))
 
 
 SPREAD = [*range(10, 42), *range(50, 114, 2), *range(200, 232), *range(500, 540)]

@@ -1,4 +1,4 @@
-"""The days index: the two days at the ends of a window tell all its figures."""
+"""Derive days: the two days at the ends of a window give all its figures."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -31,8 +31,8 @@ KEY = 7
 NOTHING = Statistics(0, None, None, None, None, Growth(None, None))
 
 
-def derived(observed: Observed) -> tuple[list[Day], list[int], dict[int, Members]]:
-    """Return the days of a server, its bands, and the members of those of several values."""
+def derive_all(observed: Observed) -> tuple[list[Day], list[int], dict[int, Members]]:
+    """Return the days of a server, the starts of its bands, and the members of wide bands."""
     players = observed.players
     starts = divide_into_bands(players, len({at // DAY for at in observed.instants}))
     days: list[Day] = []
@@ -49,9 +49,9 @@ def derived(observed: Observed) -> tuple[list[Day], list[int], dict[int, Members
     return days, starts, members
 
 
-def told_by_the_ends(observed: Observed, window: Window) -> Statistics:
-    """Choose the two days as `read_state` documents it, and ask them."""
-    days, starts, members = derived(observed)
+def compute_from_ends(observed: Observed, window: Window) -> Statistics:
+    """Compute the statistics from the two days that `read_state` documents."""
+    days, starts, members = derive_all(observed)
     number = KEY * DAYS_PER_SERVER
     first = [day for day in days if day.server_day - number >= window.start // DAY]
     last = [day for day in days if day.server_day - number <= window.end // DAY]
@@ -66,7 +66,7 @@ def told_by_the_ends(observed: Observed, window: Window) -> Statistics:
         if band not in members:
             return starts[band]
         within = rank - ranking.count_below(band)
-        return starts[band] + sorted(members[band].between(*ranking.find_members(band)))[within]
+        return starts[band] + sorted(members[band].slice(*ranking.find_members(band)))[within]
 
     return compute_ranking_statistics(ranking, value_at, growth)
 
@@ -80,49 +80,49 @@ def cases(series: st.SearchStrategy[Observed]) -> st.SearchStrategy[Case]:
 
 @settings(max_examples=300)
 @given(case=cases(few_values()))
-def test_the_two_days_at_the_ends_of_a_window_tell_all_its_figures(case: Case) -> None:
+def test_the_days_at_the_ends_of_a_window_give_its_figures_for_few_values(case: Case) -> None:
     observed, window = case
     event(f"at least {min(len(observed.within(window)), 3)} observations")
 
-    assert told_by_the_ends(observed, window) == compute_statistics(observed.within(window))
+    assert compute_from_ends(observed, window) == compute_statistics(observed.within(window))
 
 
 @settings(max_examples=300)
 @given(case=cases(many_values()))
-def test_with_the_members_of_a_few_bands_they_tell_those_of_many_values(case: Case) -> None:
+def test_the_days_and_a_few_bands_give_the_figures_for_many_values(case: Case) -> None:
     observed, window = case
     event(f"at least {min(len(observed.within(window)), 3)} observations")
 
-    assert told_by_the_ends(observed, window) == compute_statistics(observed.within(window))
+    assert compute_from_ends(observed, window) == compute_statistics(observed.within(window))
 
 
 @pytest.mark.parametrize("a_day", [1, 2, 100])
-def test_a_heavy_value_between_light_ones_is_told_exactly(a_day: int) -> None:
-    # At every third place the same value; the others are all different, above it and below.
+def test_a_frequent_value_among_rare_ones_is_exact(a_day: int) -> None:
+    # Two of three values are equal; the others are all different, some lower and some higher.
     values = [500_000 if at % 3 else at * 7919 % 1_000_003 for at in range(40 * a_day)]
     observed = days_of_values(values, a_day)
 
     for start, end in ((-1, 40), (3, 9), (0, 1), (20, 40), (7, 7)):
         window = Window(start * DAY, end * DAY)
-        assert told_by_the_ends(observed, window) == compute_statistics(observed.within(window))
+        assert compute_from_ends(observed, window) == compute_statistics(observed.within(window))
 
 
 @settings(max_examples=200)
 @given(case=cases(few_values() | many_values()))
-def test_the_days_of_a_window_tell_its_observations(case: Case) -> None:
+def test_the_days_of_a_window_give_its_observations(case: Case) -> None:
     observed, window = case
-    days = derived(observed)[0]
+    days = derive_all(observed)[0]
     expected = [at for at in observed.instants if window.start < at <= window.end]
 
     assert read_day_observations(days, window) == (expected, observed.within(window))
-    assert read_day_observations(days_in(window, days), window) == (
+    assert read_day_observations(find_days(window, days), window) == (
         expected,
         observed.within(window),
     )
 
 
-def days_in(window: Window, days: Iterable[Day]) -> list[Day]:
-    """Return the days that a window touches, by their numbers alone."""
+def find_days(window: Window, days: Iterable[Day]) -> list[Day]:
+    """Return the days that a window touches."""
     numbers = range(window.start // DAY, window.end // DAY + 1)
     return [day for day in days if day.server_day - KEY * DAYS_PER_SERVER in numbers]
 
@@ -132,14 +132,25 @@ def test_a_server_without_observations_has_no_days() -> None:
     assert read_day_observations([], Window(0, DAY)) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("position", "window"), [(0, Window(0, 2 * DAY)), (2, Window(-1, 2 * DAY - 1))]
+)
+def test_a_day_without_its_neighbours_is_refused(position: int, window: Window) -> None:
+    days, starts, _ = derive_all(Observed([0, DAY, 2 * DAY], [1, 2, 3]))
+    days[position] = days[position]._replace(players_before=None, players_after=None)
+    start = read_state(days[0], window.start, starts)
+    end = read_state(days[2], window.end, starts)
+
+    with pytest.raises(ValueError, match="without the players"):
+        rank_between(start, end, starts)
+
+
 WIDTHS = {0: 1, 255: 1, 256: 2, 65_535: 2, 65_536: 4, 2**32 - 1: 4, 2**32: 8, LARGEST: 8}
 
 
 @pytest.mark.parametrize(("greatest", "width"), WIDTHS.items())
-def test_the_players_of_a_day_take_the_fewest_bytes_that_hold_its_greatest(
-    greatest: int, width: int
-) -> None:
-    days = derived(Observed([0, 1, DAY], [0, greatest, LARGEST]))[0]
+def test_the_players_of_a_day_take_the_fewest_bytes(greatest: int, width: int) -> None:
+    days = derive_all(Observed([0, 1, DAY], [0, greatest, LARGEST]))[0]
 
     assert days[0].players == bytes(width) + greatest.to_bytes(width, "little")
 
@@ -147,33 +158,31 @@ def test_the_players_of_a_day_take_the_fewest_bytes_that_hold_its_greatest(
 @pytest.mark.parametrize(
     ("observations", "width"), [(511, 1), (512, 2), (131_071, 2), (131_072, 4)]
 )
-def test_a_histogram_takes_the_fewest_bytes_that_hold_its_count(
-    observations: int, width: int
-) -> None:
-    (day,) = derived(Observed([*range(observations)], [*[8] * (observations - 1), 9]))[0]
+def test_a_histogram_takes_the_fewest_bytes(observations: int, width: int) -> None:
+    (day,) = derive_all(Observed([*range(observations)], [*[8] * (observations - 1), 9]))[0]
 
     assert day.cumulative == (observations // 2).to_bytes(width, "little") * 2
 
 
 @pytest.mark.parametrize("observations", [2, 1024, 1026, 2500, 2**18])
-def test_a_sum_may_be_more_than_sqlite_counts(observations: int) -> None:
+def test_a_sum_may_exceed_the_integers_of_sqlite(observations: int) -> None:
     players = [*[LARGEST] * (observations - 2), 1, LARGEST - 2]
     observed = Observed([*range(observations - 1), DAY], players)
-    days = derived(observed)[0]
+    days = derive_all(observed)[0]
     middle = (observations - 1) // 2
     total = sum(players[: observations - 1])
 
     assert int.from_bytes(days[0].prefix_sum, "little") == LARGEST * middle
     assert int.from_bytes(days[1].prefix_sum, "little") == total
     assert len(days[1].prefix_sum) == (total.bit_length() + 7) // 8
-    assert told_by_the_ends(observed, Window(-1, DAY)) == compute_statistics(players)
+    assert compute_from_ends(observed, Window(-1, DAY)) == compute_statistics(players)
 
 
-def test_a_sum_of_nothing_takes_no_bytes() -> None:
-    assert [day.prefix_sum for day in derived(Observed([0, 1, DAY], [0, 0, 5]))[0]] == [b"", b""]
+def test_a_sum_of_zero_takes_no_bytes() -> None:
+    assert [day.prefix_sum for day in derive_all(Observed([0, 1, DAY], [0, 0, 5]))[0]] == [b"", b""]
 
 
-def test_the_days_know_the_numbers_of_bands_and_not_their_values() -> None:
+def test_days_need_only_the_numbers_of_bands() -> None:
     bands = number_values([3, 4, 9], [3, 9])
     (day,) = derive_days(KEY, [AS_OF, AS_OF + 1, AS_OF + 2, AS_OF + 3], [9, 4, 3, 3], 2, bands)
 

@@ -1,20 +1,24 @@
-"""The chain of digests: every row has one input of its own, and every identifier one place."""
+"""Compute digests: different rows hash different bytes, and each identifier has one place."""
 
 import secrets
+import sqlite3
+from contextlib import closing
 from hashlib import sha256
+from itertools import product
+from types import NoneType
 from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from snapshot.server_rows import server_of
+from snapshot.server_rows import build_server
 from srvstat.contract.requests import NAMESPACES, Namespace
 from srvstat.snapshot.format.digest import (
     DIGEST_BYTES,
-    bucket_digests,
     build_directory,
     compute_root,
+    digest_directory,
     digest_row,
     find_bucket,
     find_entries,
@@ -23,7 +27,8 @@ from srvstat.snapshot.format.digest import (
     read_entries,
     seal,
 )
-from srvstat.snapshot.format.rows import FileRow, ServerRow
+from srvstat.snapshot.format.rows import KINDS, FileRow, ServerRow
+from srvstat.snapshot.format.schema import read_schema
 
 LEAST, MOST = -(2**63), 2**63 - 1
 TEXTS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=5)
@@ -50,11 +55,11 @@ def int8(*numbers: int) -> bytes:
         (("x", 5, "y"), b"table\0tit\0" + int8(5) + b"x\0y\0"),
     ],
 )
-def test_a_row_becomes_bytes_as_the_documentation_says(row: tuple[Any, ...], hashed: bytes) -> None:
+def test_a_row_is_hashed_as_documented(row: tuple[Any, ...], hashed: bytes) -> None:
     assert digest_row("table", row) == first_16(hashed)
 
 
-def test_a_label_that_was_never_seen_is_hashed_the_same_way() -> None:
+def test_a_new_label_is_hashed_like_a_cached_one() -> None:
     label = f"table {secrets.token_hex(8)}"
     start = label.encode()
 
@@ -70,55 +75,87 @@ def test_a_label_that_was_never_seen_is_hashed_the_same_way() -> None:
 
 
 @given(one=ROWS, other=ROWS)
-def test_no_two_rows_have_one_digest(one: list[Any], other: list[Any]) -> None:
+def test_different_rows_have_different_digests(one: list[Any], other: list[Any]) -> None:
     assume([*map(type, one)] != [*map(type, other)] or one != other)
 
     assert digest_row("table", one) != digest_row("table", other)
 
 
-@given(row=ROWS)
-def test_a_row_is_the_one_its_digest_was_made_of(row: list[Any]) -> None:
-    digest = digest_row("table", row)
+VALUES_BY_TYPE = {
+    int: st.integers(LEAST, MOST),
+    str: TEXTS,
+    bytes: st.binary(max_size=5),
+    NoneType: st.none(),
+}
+
+
+@st.composite
+def rows_of_tables(draw: st.DrawFn) -> tuple[str, tuple[Any, ...]]:
+    """Draw a table and a row with the types of its columns."""
+    table = draw(st.sampled_from(sorted(KINDS)))
+    kinds = draw(st.sampled_from(sorted(KINDS[table], key=str)))
+    return table, draw(st.tuples(*(VALUES_BY_TYPE[kind] for kind in kinds)))
+
+
+@given(case=rows_of_tables())
+def test_a_digest_matches_only_its_table_and_row(case: tuple[str, tuple[Any, ...]]) -> None:
+    table, row = case
+    digest = digest_row(table, row)
 
     assert len(digest) == DIGEST_BYTES
-    assert has_digest("table", row, digest)
-    assert not has_digest("tables", row, digest)
-    assert not has_digest("table", row, digest[:-1])
-    assert not has_digest("table", [*row, None], digest)
+    assert [name for name in KINDS if has_digest(name, row, digest)] == [table]
+    assert not has_digest(table, row, digest[:-1])
+    assert not has_digest(table, [*row, None], digest_row(table, [*row, None]))
+
+
+@pytest.mark.parametrize("table", KINDS)
+def test_rows_have_the_types_that_the_schema_declares(table: str) -> None:
+    types = {"INTEGER": int, "TEXT": str, "BLOB": bytes}
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(read_schema())
+        columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
+    declared = [
+        (types[kind],) if is_key or not_null else (types[kind], NoneType)
+        for _, _, kind, not_null, _, is_key in columns
+    ]
+    if table == "snapshot":
+        del declared[-1]
+
+    assert KINDS[table] == frozenset(product(*declared))
 
 
 @pytest.mark.parametrize("value", [1.5, True, bytearray(b"x"), "a\0b", "\ud800"])
-def test_what_no_row_of_ours_holds_has_no_digest(value: Any) -> None:
+def test_values_that_no_column_holds_have_no_digest(value: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"^a value of no type of ours$|^a text with a zero byte$|surrogates"
+        ValueError, match=r"^a value of an unexpected type$|^a text with a zero byte$|surrogates"
     ):
         digest_row("table", [value])
-    assert not has_digest("table", [value], b"")
+    assert not has_digest("directory", [value, b""], b"")
 
 
-def claims(rows: dict[int, bytes], by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
-    """Return what a directory has for an identifier."""
+def find_claims(rows: dict[int, bytes], by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
+    """Return the entries that a directory has for an identifier."""
     count = len(rows) // len(NAMESPACES)
     bucket = NAMESPACES.index(by) * count + find_bucket(hash_identifier(by, identifier), count)
     return list(find_entries(rows[bucket], hash_identifier(by, identifier)))
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 128, 129, 1000])
-def test_a_directory_knows_every_identifier_and_no_other(number: int) -> None:
-    servers = [server_of(key) for key in range(1, number + 1)]
+def test_a_directory_has_all_identifiers_and_no_others(number: int) -> None:
+    servers = [build_server(key) for key in range(1, number + 1)]
     rows = dict(build_directory(servers))
 
     for server in servers:
         claim = (server.server, digest_row("servers", server))
-        assert claims(rows, "id", server.id) == [claim]
-        assert claims(rows, "cfxId", server.cfx_id) == [claim]
-        assert claims(rows, "cfxId", server.id) == claims(rows, "id", server.cfx_id) == []
-    assert claims(rows, "id", "id-0") == []
+        assert find_claims(rows, "id", server.id) == [claim]
+        assert find_claims(rows, "cfxId", server.cfx_id) == [claim]
+        assert find_claims(rows, "cfxId", server.id) == find_claims(rows, "id", server.cfx_id) == []
+    assert find_claims(rows, "id", "id-0") == []
 
 
 @pytest.mark.parametrize(("number", "buckets"), [(0, 1), (1, 1), (128, 1), (129, 2), (1000, 8)])
-def test_a_bucket_is_for_128_servers(number: int, buckets: int) -> None:
-    rows = build_directory([server_of(key) for key in range(1, number + 1)])
+def test_there_is_a_bucket_for_every_128_servers(number: int, buckets: int) -> None:
+    rows = build_directory([build_server(key) for key in range(1, number + 1)])
 
     assert [bucket for bucket, _ in rows] == list(range(2 * buckets))
     assert sum(len(entries) for _, entries in rows) == 2 * 28 * number
@@ -127,8 +164,8 @@ def test_a_bucket_is_for_128_servers(number: int, buckets: int) -> None:
         assert {each * buckets >> 64 for each in hashes} <= {bucket % buckets}
 
 
-def test_a_bucket_is_laid_out_as_the_documentation_says() -> None:
-    one, two = server_of(258, id="a", cfx_id="b"), server_of(3, id="c", cfx_id="d")
+def test_a_bucket_has_the_documented_layout() -> None:
+    one, two = build_server(258, id="a", cfx_id="b"), build_server(3, id="c", cfx_id="d")
 
     def entry(name: bytes, key: bytes, server: ServerRow) -> bytes:
         return sha256(name).digest()[:8] + key + digest_row("servers", server)
@@ -141,59 +178,61 @@ def test_a_bucket_is_laid_out_as_the_documentation_says() -> None:
     ]
 
 
-def test_the_order_of_the_servers_changes_no_directory() -> None:
-    servers = [server_of(key) for key in range(1, 300)]
+def test_the_order_of_servers_does_not_change_the_directory() -> None:
+    servers = [build_server(key) for key in range(1, 300)]
 
     assert build_directory(servers[::-1]) == build_directory(servers)
 
 
-def test_a_hash_is_found_only_where_an_entry_begins() -> None:
-    sought = sha256(b"id\0a").digest()[:8]
-    entry = sought + bytes(20)
-    misplaced = bytes(4) + sought + bytes(16)
+def test_a_hash_is_found_only_at_the_start_of_an_entry() -> None:
+    wanted = sha256(b"id\0a").digest()[:8]
+    entry = wanted + bytes(20)
+    misplaced = bytes(4) + wanted + bytes(16)
 
-    assert list(find_entries(misplaced + entry, sought)) == [(0, bytes(16))]
-    assert list(find_entries(misplaced, sought)) == []
+    assert list(find_entries(misplaced + entry, wanted)) == [(0, bytes(16))]
+    assert list(find_entries(misplaced, wanted)) == []
 
 
-def test_identifiers_with_one_hash_are_all_candidates() -> None:
-    sought = sha256(b"id\0a").digest()[:8]
-    entries = b"".join(sought + key.to_bytes(4) + bytes([key]) * 16 for key in (1, 2, 3))
+def test_identifiers_with_equal_hashes_are_all_found() -> None:
+    wanted = sha256(b"id\0a").digest()[:8]
+    entries = b"".join(wanted + key.to_bytes(4) + bytes([key]) * 16 for key in (1, 2, 3))
     all_of_them = [(1, b"\1" * 16), (2, b"\2" * 16), (3, b"\3" * 16)]
 
-    assert list(find_entries(entries, sought)) == all_of_them
+    assert list(find_entries(entries, wanted)) == all_of_them
     assert list(read_entries(entries)) == all_of_them
 
 
-def test_the_digests_of_a_directory_stand_in_the_order_of_its_rows() -> None:
-    assert bucket_digests([]) == b""
-    assert bucket_digests([(0, b"x"), (1, b"")]) == (
+def test_the_digests_of_a_directory_are_in_the_order_of_its_rows() -> None:
+    assert digest_directory([]) == b""
+    assert digest_directory([(0, b"x"), (1, b"")]) == (
         first_16(b"directory\0ib\0" + int8(0, 1) + b"x") + first_16(b"directory\0ib\0" + int8(1, 0))
     )
 
 
-OWN = FileRow(5, 1, 2, 3, 4, '["a.csv"]', 6, 7, 8, b"buckets", b"", b"")
+FILE_ROW = FileRow(5, 1, 2, 3, 4, '["a.csv"]', 6, 7, 8, b"buckets", b"", b"")
 
 
-def test_the_root_covers_the_content_and_not_where_it_came_from() -> None:
+def test_the_root_covers_the_content_but_not_its_sources() -> None:
     root = sha256(b"root\0iiiiib\0" + int8(5, 1, 2, 3, 4, 7) + b"buckets").digest()
 
-    assert compute_root(OWN) == root
-    assert compute_root(OWN._replace(sources="[]", repeated=0, conflicting=0, rejected=0)) == root
+    assert compute_root(FILE_ROW) == root
+    assert (
+        compute_root(FILE_ROW._replace(sources="[]", repeated=0, conflicting=0, rejected=0)) == root
+    )
     for other in (
-        OWN._replace(as_of=9),
-        OWN._replace(server_count=9),
-        OWN._replace(observation_count=9),
-        OWN._replace(first_observed_at=9),
-        OWN._replace(last_observed_at=None),
-        OWN._replace(bucket_digests=b"bucket"),
+        FILE_ROW._replace(as_of=9),
+        FILE_ROW._replace(server_count=9),
+        FILE_ROW._replace(observation_count=9),
+        FILE_ROW._replace(first_observed_at=9),
+        FILE_ROW._replace(last_observed_at=None),
+        FILE_ROW._replace(bucket_digests=b"bucket"),
     ):
         assert compute_root(other) != root
 
 
-def test_a_sealed_row_holds_its_root_and_the_digest_of_all_else() -> None:
-    row = seal(OWN)
+def test_a_sealed_row_has_its_root_and_the_digest_of_the_other_columns() -> None:
+    row = seal(FILE_ROW)
 
-    assert row == OWN._replace(root=compute_root(OWN), digest=row.digest)
+    assert row == FILE_ROW._replace(root=compute_root(FILE_ROW), digest=row.digest)
     assert row.digest == digest_row("snapshot", row[:-1])
     assert seal(row) == row

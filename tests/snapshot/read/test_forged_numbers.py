@@ -9,7 +9,7 @@ import pytest
 
 from conftest import DAY, Build, Cli, server
 from srvstat.contract.instants import LATEST
-from srvstat.snapshot.format.schema import schema
+from srvstat.snapshot.format.schema import read_schema
 from support.snapshots import forge
 
 EXTREMES = (-1, -(2**63), 2**63 - 1, LATEST + 1)
@@ -27,7 +27,7 @@ def integer_columns() -> list[tuple[str, str]]:
     """Return each table that has a digest and each of its columns of integers but its key."""
     tables = ("snapshot", "servers", "bands", "days")
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(schema())
+        connection.executescript(read_schema())
         return [
             (table, name)
             for table in tables

@@ -1,1 +1,1 @@
-"""The format of the snapshot file: its tables, rows, encodings and digests."""
+"""The format of the snapshot file: tables, rows, encodings and digests."""

@@ -1,9 +1,9 @@
-"""The bands that the values of a server are divided into, so that a histogram of them is short.
+"""Divide the values of a server into bands, which keep its histograms short.
 
-A band is a range of values without a gap between it and the next one. Where a server was observed
-with few values, each of them is a band. Otherwise a band holds several values and about as many
-observations as any other, and its row of `bands` has the players of all of them, in the order of
-time. A rank is then found by the histogram of the bands and the observations of a single band.
+Bands are adjacent ranges of values. If a server has few different values, each of them is a band.
+Otherwise bands have several values and about equally many observations, and the row of a band in
+`bands` has the players of its observations in the order of time. To find the value at a rank takes
+the histogram of the bands and the observations of one band.
 """
 
 from array import array
@@ -16,37 +16,37 @@ from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import ServerRow, Value
 
 BANDS_PER_SERVER = 1_000_000
-"""More bands than a server has: `server_band` is the server times this, plus the band's number."""
+"""Exceeds the bands of a server: `server_band` is the server times this plus the band's number."""
 
 _MAX_VALUES = 4_096
 _MAX_VALUES_PER_OBSERVATION = 16
-"""Single values are bands up to so many, for each observation of an average day."""
+"""The most different values that are a band each; the second per observation of a mean day."""
 
 _MIN_BANDS, _MAX_BANDS = 16, 512
 _MAX_OBSERVATIONS_PER_BAND = 100_000
-"""So that reading a band takes milliseconds, however many observations a server has."""
+"""Reading a band takes milliseconds, even if a server has many observations."""
 
 _NO_DIGEST = bytes(DIGEST_BYTES)
-"""Stands for a band of one value, which has no row."""
+"""The digest of a band of one value, which has no row."""
 
 
 class Bands(NamedTuple):
-    """The least value of each band, ascending, and the digests of their rows.
+    """The least value of each band, ascending, and the digests of the bands' rows.
 
-    Without digests each band is a single value.
+    Without digests, each band has one value.
     """
 
     starts: Sequence[int]
     digests: bytes
 
-    def digest(self, band: int) -> bytes | None:
-        """Return the digest of a band's row; None for a band of a single value."""
+    def get_digest(self, band: int) -> bytes | None:
+        """Return the digest of a band's row; None for a band of one value."""
         found = self.digests[band * DIGEST_BYTES : (band + 1) * DIGEST_BYTES]
         return None if found in (b"", _NO_DIGEST) else found
 
 
 def divide_into_bands(players: Sequence[int], days: int) -> list[int]:
-    """Return the least value of each band, for all observations of a server on so many days."""
+    """Return the least value of each band for all observations of a server on a number of days."""
     counts = Counter(players)
     values = sorted(counts)
     a_day = len(players) // max(days, 1)
@@ -59,7 +59,7 @@ def divide_into_bands(players: Sequence[int], days: int) -> list[int]:
 
 
 def _find_starts(values: Sequence[int], counts: Mapping[int, int], full: int) -> Iterator[int]:
-    """Yield the least value of bands that are full, or have one value that is as frequent."""
+    """Yield the least value of each band; `full` is the number of observations that fills one."""
     in_band = full
     for value in values:
         if in_band >= full or counts[value] >= full:
@@ -69,7 +69,7 @@ def _find_starts(values: Sequence[int], counts: Mapping[int, int], full: int) ->
 
 
 def number_values(values: Sequence[int], starts: Sequence[int]) -> dict[int, int]:
-    """Return the number of the band of each value; both are ascending."""
+    """Return the number of the band of each value; values and starts are ascending."""
     numbers: dict[int, int] = {}
     band = -1
     for value in values:
@@ -82,12 +82,12 @@ def number_values(values: Sequence[int], starts: Sequence[int]) -> dict[int, int
 def build_band_rows(
     server: int, players: Sequence[int], starts: Sequence[int], bands: Mapping[int, int]
 ) -> Iterator[tuple[Value, ...]]:
-    """Yield the rows of `bands` of a server, ascending: one for each band of several values.
+    """Yield the rows of `bands` of a server in ascending order: one per band of several values.
 
-    `bands` has the number of each value's band.
+    `bands` maps each value to the number of its band.
     """
-    most = Counter(bands.values())
-    members = {band: array("Q") for band, values in most.items() if values > 1}
+    sizes = Counter(bands.values())
+    members = {band: array("Q") for band, size in sizes.items() if size > 1}
     if not members:
         return
     for value in players:
@@ -98,29 +98,29 @@ def build_band_rows(
 
 
 def join_digests(rows: Sequence[tuple[Value, ...]], bands: int) -> bytes:
-    """Return the digests of all bands of a server, or nothing where none of them has a row."""
+    """Return the joined digests of all bands of a server; nothing if no band has a row."""
     digests = {int(row[0] or 0) % BANDS_PER_SERVER: digest_row("bands", row) for row in rows}
     return b"".join(digests.get(band, _NO_DIGEST) for band in range(bands)) if digests else b""
 
 
 def read_bands(server: ServerRow) -> Bands:
-    """Return the bands that the row of a server holds.
+    """Return the bands in the row of a server.
 
-    Raises ValueError for columns that no build wrote.
+    Raises ValueError for columns that no build writes.
     """
     count = server.band_count
     return Bands(unpack(server.bands, count) if count else (), server.band_digests)
 
 
 class Members(NamedTuple):
-    """The observations in a band: how many, and their packed players above the band's start."""
+    """The observations in a band: their number, and their packed players above the band's start."""
 
     size: int
     packed: bytes
 
-    def between(self, first: int, last: int) -> Sequence[int]:
-        """Return the members from one position up to but not including another one.
+    def slice(self, first: int, last: int) -> Sequence[int]:
+        """Return the members from position `first` up to, but not including, `last`.
 
-        Raises ValueError for bytes that no build wrote.
+        Raises ValueError for bytes that no build writes.
         """
         return unpack(self.packed, self.size)[first:last]

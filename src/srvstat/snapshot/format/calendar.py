@@ -1,8 +1,8 @@
-"""The days that a server was observed on, each with its digest, so that none is missing unnoticed.
+"""List the days with observations of a server and their digests, so that a lost day is detected.
 
-The last days stand in the server's own row, since most windows begin and end there. Earlier ones
-stand in blocks, rows of `calendars`, of which the server's row has the first day, the last day and
-the digest. So an answer hashes little, however many days a server has.
+The last days are in the row of the server, as most windows begin and end there. Earlier days are in
+blocks: rows of `calendars`, whose first day, last day and digest are in the row of the server. So
+an answer hashes few bytes, even for a server with many days.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,53 +14,50 @@ from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import ServerRow, Value
 
 BLOCKS_PER_SERVER = 10_000
-"""More blocks than the days of a server fill: `server_block` is the server times this, plus the
-number of the block."""
+"""Exceeds the blocks of a server: `server_block` is the server times this plus the block."""
 
 _MAX_BLOCKS = BLOCKS_PER_SERVER - 1
 
 _DAYS_PER_BLOCK = 32
-"""A window of 30 days ends among 31 days, all of which stand in the server's row."""
+"""A window of 30 days touches 31 days, which are all in the row of the server."""
 
 
 class Entry(NamedTuple):
-    """A day since 1970-01-01, and the digest of its row of `days`."""
+    """A day, counted from 1970-01-01, and the digest of its row of `days`."""
 
     day: int
     digest: bytes
 
 
 class Block(NamedTuple):
-    """Successive days that a server was observed on, and their digests one after another."""
+    """Successive days with observations, and their joined digests."""
 
     days: Sequence[int]
     digests: bytes
 
-    def entry(self, position: int) -> Entry:
+    def get_entry(self, position: int) -> Entry:
         """Return the day at a position.
 
-        Raises LookupError where there is none: in a forged calendar a block may begin after the
-        edge that leads to it.
+        Raises LookupError for a missing day: a block of a forged calendar may begin after its edge.
         """
         if position < 0:
             raise IndexError(position)
         at = position * DIGEST_BYTES
         return Entry(self.days[position], self.digests[at : at + DIGEST_BYTES])
 
-    def first_from(self, day: int) -> Entry:
-        """Return the first day from one on, which is in the block."""
-        return self.entry(bisect_left(self.days, day))
+    def find_first(self, day: int) -> Entry:
+        """Return the first day on or after `day`, which must be in the block."""
+        return self.get_entry(bisect_left(self.days, day))
 
-    def last_up_to(self, day: int) -> Entry:
-        """Return the last day up to one, which is in the block."""
-        return self.entry(bisect_right(self.days, day) - 1)
+    def find_last(self, day: int) -> Entry:
+        """Return the last day on or before `day`, which must be in the block."""
+        return self.get_entry(bisect_right(self.days, day) - 1)
 
 
 class Calendar(NamedTuple):
     """All days of a server: the edges and digests of its blocks, and its recent days.
 
-    `edges` holds the first and the last day of each block, and then those of the recent days, which
-    count as one more block. Without any day it is empty.
+    `edges` has the first and the last day of each block. The recent days count as the last block.
     """
 
     edges: Sequence[int]
@@ -69,20 +66,20 @@ class Calendar(NamedTuple):
 
     @property
     def stored_blocks(self) -> int:
-        """How many blocks are rows of `calendars`; the recent days have the next number."""
+        """The number of rows of `calendars`; the recent days are the block with that number."""
         return len(self.digests) // DIGEST_BYTES
 
-    def digest(self, block: int) -> bytes:
+    def get_digest(self, block: int) -> bytes:
         """Return the digest of a row of `calendars`."""
         return self.digests[block * DIGEST_BYTES : (block + 1) * DIGEST_BYTES]
 
     def find_block(self, first_day: int) -> int | None:
-        """Return the block that has the first day from `first_day` on; None where none has."""
+        """Return the block with the first day on or after `first_day`; None without such a day."""
         block = bisect_left(self.edges, first_day) // 2
         return block if 2 * block < len(self.edges) else None
 
     def find_last_block(self, last_day: int) -> int | None:
-        """Return the block that has the last day up to `last_day`; None where none has."""
+        """Return the block with the last day on or before `last_day`; None without such a day."""
         block = (bisect_right(self.edges, last_day) - 1) // 2
         return block if block >= 0 else None
 
@@ -99,7 +96,7 @@ class CalendarColumns(NamedTuple):
 def split_calendar(
     server: int, days: Sequence[int], digests: Sequence[bytes]
 ) -> tuple[CalendarColumns, list[tuple[Value, ...]]]:
-    """Return the calendar of a server: its columns of `servers` and its rows of `calendars`."""
+    """Return the columns of `servers` and the rows of `calendars` for the days of a server."""
     recent = max(len(days) // _DAYS_PER_BLOCK - 1, 0) * _DAYS_PER_BLOCK
     rows: list[tuple[Value, ...]] = []
     edges: list[int] = []
@@ -118,9 +115,9 @@ def split_calendar(
 
 
 def read_calendar(server: ServerRow) -> Calendar:
-    """Return the calendar that the row of a server holds.
+    """Return the calendar in the row of a server.
 
-    Raises ValueError for columns that no build wrote.
+    Raises ValueError for columns that no build writes.
     """
     recent = read_block(server.days, server.day_digests, most=2 * _DAYS_PER_BLOCK - 1)
     count = 2 * len(server.block_digests) // DIGEST_BYTES
@@ -132,9 +129,9 @@ def read_calendar(server: ServerRow) -> Calendar:
 
 
 def read_block(days: bytes, digests: bytes, *, most: int = _DAYS_PER_BLOCK) -> Block:
-    """Return the days that two columns of a row hold.
+    """Return the block in two columns of a row.
 
-    Raises ValueError for bytes that no build wrote.
+    Raises ValueError for bytes that no build writes.
     """
     count = len(digests) // DIGEST_BYTES
     if not count:

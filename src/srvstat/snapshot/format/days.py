@@ -1,7 +1,7 @@
-"""The index that answers read: for each server and day, its prefix and the day itself.
+"""Derive and read the index of answers: for each server and day, its observations and a prefix.
 
-A window is what lies between two instants. A row of `days` holds what all of a server's
-observations up to it add up to, so the rows at a window's two ends answer for any length of it.
+A prefix is the cumulative count, sum and histogram of a server's observations up to the middle of
+the day. So the rows at the two ends of a window answer for any length of the window.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,7 +16,7 @@ from srvstat.snapshot.format.rows import Day, ServerRow
 from srvstat.stats import Growth, Prefix, Ranking, compute_growth
 
 DAYS_PER_SERVER = 10_000_000
-"""More days than the years up to 9999 have: `server_day` is the server times this, plus the day."""
+"""Exceeds the days up to the year 9999: `server_day` is the server times this plus the day."""
 
 
 def derive_days(
@@ -26,9 +26,9 @@ def derive_days(
     band_count: int,
     bands: Mapping[int, int],
 ) -> Iterator[Day]:
-    """Yield the days of a server, from all its observations in the order of their instants.
+    """Yield the days of a server from all its observations in ascending order.
 
-    `bands` has the number of each value's band.
+    `bands` maps each value to the number of its band.
     """
     histogram = [0] * band_count
     total = 0
@@ -51,14 +51,14 @@ def derive_days(
 
 
 def _count(players: Sequence[int], histogram: list[int], bands: Mapping[int, int]) -> int:
-    """Add observations to a histogram of bands, and return the sum of their players."""
+    """Add observations to a histogram of bands and return the sum of their players."""
     for value in players:
         histogram[bands[value]] += 1
     return sum(players)
 
 
 def find_day_starts(instants: Sequence[int]) -> Iterator[int]:
-    """Yield the position of the first observation of each day."""
+    """Yield the position of the first observation of each day with observations."""
     start = 0
     while start < len(instants):
         yield start
@@ -66,12 +66,12 @@ def find_day_starts(instants: Sequence[int]) -> Iterator[int]:
 
 
 def pack_sum(total: int) -> bytes:
-    """Return a sum, which may exceed the integers of SQLite, in the fewest little-endian bytes."""
+    """Return a sum, which may exceed SQLite's integers, in the fewest little-endian bytes."""
     return total.to_bytes((total.bit_length() + 7) // 8, "little")
 
 
 class State(NamedTuple):
-    """A server at an instant: its prefix, and the players last before it and first after it."""
+    """A server at an instant: its prefix, and the last players before and the first after it."""
 
     prefix: Prefix
     players_before: int | None
@@ -79,17 +79,17 @@ class State(NamedTuple):
 
 
 def read_state(day: Day, instant: int, starts: Sequence[int]) -> State:
-    """Return the state of a server whose bands have these starts.
+    """Return the state of a server at an instant; `starts` are the starts of its bands.
 
-    `day` is the day of the instant. Where the server was not observed on that, it is the next day
-    it was observed on, or the one before.
+    `day` is the day of the instant, or the next or previous day with observations if that day has
+    none.
 
-    Raises ValueError, TypeError and LookupError for a row that no build wrote.
+    Raises ValueError, TypeError and LookupError for a row that no build writes.
     """
     count = day.observation_count
     players = unpack(day.players, count)
-    past = bisect_right(unpack(day.times, count), instant - _midnight(day))
-    # The prefix is that of the day's middle: at most half a day is to be added or taken away.
+    past = bisect_right(unpack(day.times, count), instant - _find_midnight(day))
+    # The prefix ends in the middle of the day: at most half a day is added or removed.
     middle = count // 2
     added, removed = players[middle:past], players[past:middle]
     return State(
@@ -106,9 +106,9 @@ def read_state(day: Day, instant: int, starts: Sequence[int]) -> State:
 
 
 def read_last_state(server: ServerRow, starts: Sequence[int]) -> State:
-    """Return the state of an observed server after its last observation.
+    """Return the state of a server with observations after the last one.
 
-    Raises ValueError for a row that no build wrote.
+    Raises ValueError for a row that no build writes.
     """
     prefix = Prefix(
         observations=server.observation_count,
@@ -121,9 +121,9 @@ def read_last_state(server: ServerRow, starts: Sequence[int]) -> State:
 
 
 def rank_between(start: State, end: State, starts: Sequence[int]) -> tuple[Ranking, Growth]:
-    """Return the ranking of the observations between two states of a server, and their growth.
+    """Return the ranking and the growth of the observations between two states of a server.
 
-    Raises ValueError and LookupError for states that no build wrote.
+    Raises ValueError and LookupError for states that no build writes.
     """
     ranking = Ranking(start.prefix, end.prefix, starts)
     if ranking.count < 0:
@@ -131,21 +131,22 @@ def rank_between(start: State, end: State, starts: Sequence[int]) -> tuple[Ranki
     growth = Growth(None, None)
     if ranking.count > 1:
         if start.players_after is None or end.players_before is None:
-            raise ValueError("a day that does not know its neighbours")
+            raise ValueError("a day without the players before or after it")
         growth = compute_growth(start.players_after, end.players_before)
     return ranking, growth
 
 
 def read_day_observations(days: Iterable[Day], window: Window) -> tuple[list[int], list[int]]:
-    """Return the instants of what was observed in a window, in order, and the players of each.
+    """Return the ascending instants of the observations in a window, and the players.
 
-    `days` are the window's, in their order. Raises ValueError and TypeError for rows that no build
-    made.
+    `days` are the days of the window in ascending order.
+
+    Raises ValueError and TypeError for rows that no build writes.
     """
     instants: list[int] = []
     players: list[int] = []
     for day in days:
-        midnight = _midnight(day)
+        midnight = _find_midnight(day)
         times = unpack(day.times, day.observation_count)
         first = bisect_right(times, window.start - midnight)
         last = bisect_right(times, window.end - midnight)
@@ -154,10 +155,10 @@ def read_day_observations(days: Iterable[Day], window: Window) -> tuple[list[int
     return instants, players
 
 
-def _midnight(day: Day) -> int:
+def _find_midnight(day: Day) -> int:
     return day.server_day % DAYS_PER_SERVER * DAY_MS
 
 
 def is_ascending(instants: Sequence[int]) -> bool:
-    """Check that instants are in ascending order without repeats."""
+    """Check that instants are strictly ascending."""
     return all(map(lt, instants, islice(instants, 1, None)))

@@ -1,6 +1,6 @@
-"""The rows that a snapshot derives from the observations of a server.
+"""Derive rows from the observations of a server.
 
-A build stores them, and `snapshot verify` compares them with those stored.
+A build stores them, and `snapshot verify` compares them with the stored ones.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from srvstat.snapshot.format.rows import ServerRow, Value
 
 
 class DerivedColumns(NamedTuple):
-    """The columns of `servers` that lead to the derived rows, and prove them."""
+    """The columns of `servers` that are derived from observations."""
 
     observation_count: int
     first_observed_at: int | None
@@ -45,10 +45,10 @@ def derive(
     players: Sequence[int],
     take: Callable[[str, tuple[Value, ...]], None],
 ) -> DerivedColumns:
-    """Return what the row of a server says of its observations, given in the order of instants.
+    """Derive all rows of a server from its observations in ascending order.
 
-    `take` is called with the name of a table and a row of it, for each derived row of the server:
-    its days, then its calendars, then its bands, each in the order of the table's key.
+    Calls `take` with the table and the values of each row: the days, then the calendars, then the
+    bands, each in the order of the table's key. Returns the derived columns of `servers`.
     """
     starts = divide_into_bands(players, sum(1 for _ in find_day_starts(instants)))
     bands = number_values(sorted(set(players)), starts)
@@ -81,7 +81,7 @@ def derive(
 def find_observed_span(
     servers: Iterable[DerivedColumns | ServerRow],
 ) -> tuple[int | None, int | None]:
-    """Return the first and the last instant at which any of some servers was observed."""
+    """Return the first and the last instant of all observations of servers."""
     firsts, lasts = [], []
     for server in servers:
         if server.first_observed_at is not None and server.last_observed_at is not None:

@@ -1,4 +1,4 @@
-"""What makes a SQLite file a snapshot of ours. The tables are explained in schema.sql."""
+"""The identification of a snapshot among SQLite files; schema.sql explains its tables."""
 
 import os
 
@@ -6,11 +6,11 @@ APPLICATION_ID = 0x73727673
 FORMAT_VERSION = 5
 
 MAX_ROW_BYTES = 1 << 24
-"""The most bytes that a reader takes of one row; no build makes a longer one."""
+"""The most bytes of a row that a reader accepts; no build writes a longer row."""
 
 
-def schema() -> str:
+def read_schema() -> str:
     """Return the SQL text that creates the tables of a snapshot."""
-    # importlib.resources would take longer to import than all else here.
+    # Importing importlib.resources would take longer than the rest of this module.
     with open(os.path.join(os.path.dirname(__file__), "schema.sql"), encoding="utf-8") as file:
         return file.read()

@@ -15,7 +15,12 @@ from urllib.parse import quote
 from srvstat.contract.errors import SnapshotError
 from srvstat.files.errors import convert_errors
 from srvstat.files.identity import compute_identity
-from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, MAX_ROW_BYTES, schema
+from srvstat.snapshot.format.schema import (
+    APPLICATION_ID,
+    FORMAT_VERSION,
+    MAX_ROW_BYTES,
+    read_schema,
+)
 
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
@@ -188,7 +193,7 @@ def _authorize(
 def _read_expected_schema() -> set[Any]:
     """Return the schema entries of a file that has exactly our tables."""
     with closing(sqlite3.connect(":memory:")) as ours:
-        ours.executescript(schema())
+        ours.executescript(read_schema())
         return set(ours.execute(_SCHEMA_ENTRIES))
 
 

@@ -63,7 +63,7 @@ def _find_wide_bands(rows: VerifiedRows, server: ServerRow, ranking: Ranking) ->
     if not bands.digests or not ranking.count:
         return set()
     ranks = {0, *find_middle_ranks(ranking.count), ranking.count - 1}
-    return {band for band in map(ranking.find_band, ranks) if bands.digest(band)}
+    return {band for band in map(ranking.find_band, ranks) if bands.get_digest(band)}
 
 
 def _compute_statistics(
@@ -82,7 +82,7 @@ def _compute_statistics(
             return starts[band]
         if band not in between:
             of_band = members[server.server, band]
-            between[band] = of_band.between(*ranking.find_members(band))
+            between[band] = of_band.slice(*ranking.find_members(band))
         within = rank - ranking.count_below(band)
         if within == 0:
             return starts[band] + min(between[band])

@@ -176,8 +176,8 @@ class VerifiedRows:
         for server, calendar, numbers in wanted:
             blocks = [self._get_block(server, calendar, number) for number in numbers]
             try:
-                entries = [block.first_from(first_day) for block in blocks[:1]]
-                entries += [block.last_up_to(last_day) for block in blocks[1:]]
+                entries = [block.find_first(first_day) for block in blocks[:1]]
+                entries += [block.find_last(last_day) for block in blocks[1:]]
             except UNDECODABLE:
                 raise self._connection.build_damage_error(
                     f"the calendar of {server.title}"
@@ -192,7 +192,7 @@ class VerifiedRows:
             for block in blocks:
                 key = server.server * BLOCKS_PER_SERVER + block
                 if block < calendar.stored_blocks and key not in self._blocks:
-                    missing[key] = server, calendar.digest(block)
+                    missing[key] = server, calendar.get_digest(block)
         if not missing:
             return
         rows = self._read_by_key("calendars", "server_block", list(missing), part="the calendars")
@@ -248,7 +248,7 @@ class VerifiedRows:
             block = self._get_block(server, calendar, number)
             begin, end = bisect_left(block.days, first_day), bisect_right(block.days, last_day)
             for position in range(begin, end):
-                yield self._check_day(server, block.entry(position), next(rows, None))
+                yield self._check_day(server, block.get_entry(position), next(rows, None))
 
     def _check_day(self, server: ServerRow, entry: Entry, row: Any) -> Day:
         """Verify the row that the file has for a day."""
@@ -273,7 +273,7 @@ class VerifiedRows:
         for (key, band), server in servers.items():
             row = rows.get(key * BANDS_PER_SERVER + band)
             bands = self.get_bands(server)
-            if row is None or not has_digest("bands", row, bands.digest(band) or b""):
+            if row is None or not has_digest("bands", row, bands.get_digest(band) or b""):
                 raise self._connection.build_damage_error(f"the bands of {server.title}")
             found[key, band] = Members(*row[1:])
         return found
@@ -281,7 +281,7 @@ class VerifiedRows:
     def verify_bands(self, server: ServerRow) -> int:
         """Verify all rows of `bands` of a server, and return their number."""
         bands = self.get_bands(server)
-        wide = [band for band in range(len(bands.starts)) if bands.digest(band)]
+        wide = [band for band in range(len(bands.starts)) if bands.get_digest(band)]
         for band in wide:
             self.read_members([(server, band)])
         return len(wide)

@@ -12,7 +12,7 @@ from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents.verification import Verification
 from srvstat.snapshot.format.days import DAYS_PER_SERVER, is_ascending
 from srvstat.snapshot.format.derive import derive, find_observed_span
-from srvstat.snapshot.format.digest import bucket_digests, build_directory, seal
+from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
 from srvstat.snapshot.format.rows import Day, ServerRow, Value
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, format_day
@@ -50,7 +50,7 @@ def verify(
         _check_directory(snapshot, directory)
         first, last = find_observed_span(servers)
         expected = snapshot.file_row._replace(
-            bucket_digests=bucket_digests(directory),
+            bucket_digests=digest_directory(directory),
             server_count=len(servers),
             observation_count=observations,
             first_observed_at=first,

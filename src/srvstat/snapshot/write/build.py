@@ -16,9 +16,9 @@ from srvstat.files.atomic_write import atomic_write
 from srvstat.files.errors import convert_write_errors
 from srvstat.files.reading import STDIN
 from srvstat.snapshot.format.derive import find_observed_span
-from srvstat.snapshot.format.digest import bucket_digests, build_directory, seal
+from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
 from srvstat.snapshot.format.rows import FileRow, ServerRow
-from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, schema
+from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, read_schema
 from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
 from srvstat.snapshot.read.verify import check_draft
 from srvstat.snapshot.write.ingest import Intake, Progress
@@ -93,7 +93,7 @@ def _fill(  # noqa: PLR0913 - each is a part of the build
     """Fill a new database file from the sources."""
     connection.executescript(_SETTINGS)
     database = sqlite_utils.Database(connection, execute_plugins=False)
-    database.executescript(schema())
+    database.executescript(read_schema())
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
     with database.atomic():
@@ -187,7 +187,7 @@ def _store_servers(
         repeated=summary.repeated,
         conflicting=summary.conflicting,
         rejected=summary.rejected,
-        bucket_digests=bucket_digests(directory),
+        bucket_digests=digest_directory(directory),
         root=b"",
         digest=b"",
     )
