@@ -1,4 +1,4 @@
-"""A small client of the API: one question a method, one exception a code."""
+"""A small client of the API: one method per operation."""
 
 import time
 from collections.abc import Callable
@@ -6,12 +6,12 @@ from typing import Any, Self
 
 import httpx
 
-TOO_MANY = 429
-_MOST_ATTEMPTS = 3
+TOO_MANY_REQUESTS = 429
+_MAX_ATTEMPTS = 3
 
 
 class ApiError(Exception):
-    """An answer of the API that is an error, with its `code` and `message`."""
+    """An error of the API, with its HTTP status and its code."""
 
     def __init__(self, response: httpx.Response) -> None:
         error = response.json()["error"]
@@ -21,10 +21,9 @@ class ApiError(Exception):
 
 
 class FleetClient:
-    """Asks the API; a context manager.
+    """A client of the API; a context manager.
 
-    Where it asked too often it waits as long as the API says, and asks again. `sleep` does the
-    waiting.
+    After 429, calls `sleep` with the seconds of the Retry-After header, then repeats the request.
     """
 
     def __init__(
@@ -39,32 +38,32 @@ class FleetClient:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def server(self, identifier: str, *, by: str = "id") -> dict[str, Any]:
-        """Return one server's public detail.
+    def get_server(self, identifier: str, *, by: str = "id") -> dict[str, Any]:
+        """Return the public details of a server.
 
         Raises ApiError.
         """
-        response = self._asked("GET", f"/gateway/v1/servers/{identifier}", params={"by": by})
+        response = self._request("GET", f"/gateway/v1/servers/{identifier}", params={"by": by})
         detail: dict[str, Any] = response.json()["data"]
         return detail
 
-    def medians(self, *identifiers: str, range: str = "30d") -> dict[str, float | None]:
-        """Return the median number of players of 2 to 5 servers.
+    def compare_medians(self, *identifiers: str, range: str = "30d") -> dict[str, float | None]:
+        """Return the median player counts of 2 to 5 servers by id; None without observations.
 
         Raises ApiError.
         """
         servers = [{"identifier": one, "by": "id"} for one in identifiers]
         body = {"servers": servers, "range": range}
-        response = self._asked("POST", "/gateway/v1/compare", json=body)
+        response = self._request("POST", "/gateway/v1/compare", json=body)
         return {one["serverId"]: one["medianPlayers"] for one in response.json()["data"]}
 
-    def _asked(self, method: str, path: str, **what: Any) -> httpx.Response:
-        response = self._http.request(method, path, **what)
-        for _ in range(_MOST_ATTEMPTS - 1):
-            if response.status_code != TOO_MANY:
+    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        response = self._http.request(method, path, **options)
+        for _ in range(_MAX_ATTEMPTS - 1):
+            if response.status_code != TOO_MANY_REQUESTS:
                 break
             self._sleep(float(response.headers["Retry-After"]))
-            response = self._http.request(method, path, **what)
+            response = self._http.request(method, path, **options)
         if response.is_error:
             raise ApiError(response)
         return response

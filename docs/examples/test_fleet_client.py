@@ -1,6 +1,6 @@
-"""A client against the API's answers, its errors and its limit.
+"""Test a client against the API's answers, errors and rate limit.
 
-The API is srvstat on a free port, with the demo's snapshot and two plans.
+srvstat serves the API on a free port, with the demo's snapshot and two plans.
 """
 
 import subprocess
@@ -23,7 +23,7 @@ requests_per_minute = 3
 """
 
 
-def _srvstat(directory: Path, *arguments: str) -> str:
+def _run_srvstat(directory: Path, *arguments: str) -> str:
     return subprocess.run(
         ["srvstat", *arguments], cwd=directory, capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -31,16 +31,16 @@ def _srvstat(directory: Path, *arguments: str) -> str:
 
 @pytest.fixture(scope="session")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return where the snapshot and the access file are."""
+    """Create the snapshot and the access file; return their directory."""
     directory = tmp_path_factory.mktemp("api")
-    _srvstat(directory, "demo", ".")
+    _run_srvstat(directory, "demo", ".")
     (directory / "access.toml").write_text(PLANS, encoding="utf-8")
     return directory
 
 
 @pytest.fixture(scope="session")
 def api(directory: Path) -> Iterator[str]:
-    """Serve the snapshot and return where."""
+    """Serve the snapshot; yield the URL."""
     command = ["srvstat", "serve", "--snapshot", "snapshot.db", "--access", "access.toml"]
     with (
         open(directory / "log.ndjson", "wb") as log,
@@ -56,14 +56,14 @@ def api(directory: Path) -> Iterator[str]:
 
 @pytest.fixture
 def studio_key(directory: Path) -> str:
-    """Return a new key of a plan that may ask everything."""
-    return _srvstat(directory, "access", "new-key", "--plan", "studio")
+    """Return a new key of a plan without limits."""
+    return _run_srvstat(directory, "access", "new-key", "--plan", "studio")
 
 
 @pytest.fixture
 def tiny_key(directory: Path) -> str:
     """Return a new key of a plan with three requests a minute."""
-    return _srvstat(directory, "access", "new-key", "--plan", "tiny")
+    return _run_srvstat(directory, "access", "new-key", "--plan", "tiny")
 
 
 @pytest.fixture
@@ -72,57 +72,60 @@ def client(api: str, studio_key: str) -> Iterator[FleetClient]:
         yield client
 
 
-def test_a_server_is_found_in_either_namespace(client: FleetClient) -> None:
-    detail = client.server("night-shift")
+def test_get_server_accepts_id_and_cfx_id(client: FleetClient) -> None:
+    detail = client.get_server("night-shift")
 
     assert detail["cfxId"] == "ns6r0b"
-    assert client.server("ns6r0b", by="cfxId") == detail
+    assert client.get_server("ns6r0b", by="cfxId") == detail
 
 
-def test_medians_come_from_one_comparison(client: FleetClient) -> None:
-    assert client.medians("harbor-city", "new-frontier", range="90d") == {
+def test_compare_medians_returns_one_median_per_server(client: FleetClient) -> None:
+    assert client.compare_medians("harbor-city", "new-frontier", range="90d") == {
         "harbor-city": 113,
         "new-frontier": 35,
     }
 
 
-def test_an_unknown_server_is_an_error_with_its_code(client: FleetClient) -> None:
-    with pytest.raises(ApiError) as caught:
-        client.server("nobody")
+def test_unknown_server_raises_server_not_found(client: FleetClient) -> None:
+    with pytest.raises(ApiError) as error:
+        client.get_server("nobody")
 
-    assert (caught.value.status, caught.value.code) == (404, "SERVER_NOT_FOUND")
+    assert (error.value.status, error.value.code) == (404, "SERVER_NOT_FOUND")
 
 
-def test_one_server_is_no_comparison(client: FleetClient) -> None:
+def test_comparing_one_server_raises_invalid_request(client: FleetClient) -> None:
     with pytest.raises(ApiError, match="400 INVALID_REQUEST: Invalid request"):
-        client.medians("harbor-city")
+        client.compare_medians("harbor-city")
 
 
-def test_a_wrong_key_is_refused(api: str) -> None:
+def test_unknown_key_raises_unauthorized(api: str) -> None:
     with (
         FleetClient(api, "made-up") as client,
         pytest.raises(ApiError, match="401 GATEWAY_UNAUTHORIZED"),
     ):
-        client.server("harbor-city")
+        client.get_server("harbor-city")
 
 
-def test_a_plan_without_comparisons_has_none(api: str, tiny_key: str) -> None:
+def test_comparing_on_a_plan_without_comparisons_raises_feature_not_available(
+    api: str, tiny_key: str
+) -> None:
     with (
         FleetClient(api, tiny_key) as client,
         pytest.raises(ApiError, match="403 FEATURE_NOT_AVAILABLE"),
     ):
-        client.medians("harbor-city", "night-shift")
+        client.compare_medians("harbor-city", "night-shift")
 
 
-def test_the_client_waits_where_it_asked_too_often(api: str, tiny_key: str) -> None:
+def test_client_waits_after_a_rate_limit(api: str, tiny_key: str) -> None:
     waited: list[float] = []
-    # The fourth request within a minute is one too many. The test does not wait, so it stays so.
+    # The plan allows three requests a minute, so the fourth fails. Its repetitions fail too:
+    # the test does not really wait.
     with FleetClient(api, tiny_key, sleep=waited.append) as client:
         for _ in range(3):
-            client.server("harbor-city")
+            client.get_server("harbor-city")
 
         with pytest.raises(ApiError, match="429 RATE_LIMITED: Rate limit exceeded"):
-            client.server("harbor-city")
+            client.get_server("harbor-city")
 
     assert len(waited) == 2
     assert all(0 < seconds <= 60 for seconds in waited)

@@ -133,22 +133,22 @@ IDS = sorted(server.id for server in _FLEET if server.publishable)
 
 
 _ACCESS = """\
-# What customers may ask: plans, and keys that have one.
-# `srvstat access check` shows what this file says; `srvstat serve --access` goes by it.
+# Plans and keys: what each customer may ask.
+# `srvstat access check` shows the plans; `srvstat serve --access` enforces them.
 
-# For looking around: an answer a second, of the last day or week.
+# To try the API: one request a second, over the last day or week.
 [plans.starter]
 operations = ["get-server", "compare-servers"]
 ranges = ["24h", "7d"]
 requests_per_minute = 60
 
-# For a list of servers: many requests, each about the last day.
+# For a server list: many requests, only over the last day.
 [plans.directory]
 operations = ["get-server", "compare-servers"]
 ranges = ["24h"]
 requests_per_minute = 600
 
-# Everything, as often as you like. Raw history is a right of its own: no range implies it.
+# Everything, without a limit. Raw history is a separate right: no range includes it.
 [plans.studio]
 operations = ["get-server", "compare-servers"]
 ranges = ["24h", "7d", "30d", "90d", "1y"]
