@@ -5,10 +5,11 @@ import os
 import random
 import re
 import tempfile
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import product
+from math import ceil
 from typing import NamedTuple
 
 from campaigns.build_directory import MEMORY, NOTHING, OLD, SETTINGS, BuildDirectory, Files, Setting
@@ -27,7 +28,7 @@ KILLED = -9
 OUTPUT_ERROR = 4
 
 FEW = 300
-"""Observations of the small build. Every one of its calls fails once."""
+"""Observations of the small build. Every one of its calls fails."""
 
 MANY = 20_000
 """Observations of the large build, from whose calls further cases are drawn."""
@@ -50,9 +51,9 @@ class Case(NamedTuple):
 
 
 def run(seed: int, count: int) -> Result:
-    """Try every fault at every call of a small build, even if `count` is smaller.
+    """Try faults at every call of a small build; then draw cases from the calls of a larger build.
 
-    Further cases are drawn from the calls of a larger build.
+    If `count` is too small for every fault at every call, draw some faults of each call.
     """
     code = "import sys; from campaigns import faults; faults.report(*map(int, sys.argv[1:]))"
     result = json.loads(run_preloaded(code, str(seed), str(count)))
@@ -80,10 +81,23 @@ def _draw_cases(
         for (number, directory), setting in product(directories.items(), SETTINGS)
     }
     small = [Case(FEW, setting, fault) for setting in SETTINGS for fault in faults[FEW, setting]]
+    if count < len(small):
+        yield from _draw_of_each_call(small, rng, count)
+        return
     yield from small
     for _ in range(count - len(small)):
         setting = rng.choice(SETTINGS)
         yield Case(MANY, setting, rng.choice(faults[MANY, setting]))
+
+
+def _draw_of_each_call(cases: Sequence[Case], rng: random.Random, count: int) -> Iterator[Case]:
+    """Draw at least `count` cases, the same number from each call where it has as many."""
+    calls = defaultdict(list)
+    for case in cases:
+        calls[case.setting, case.fault.at].append(case)
+    each = ceil(count / len(calls))
+    for of_call in calls.values():
+        yield from rng.sample(of_call, min(each, len(of_call)))
 
 
 def _list_faults(directory: BuildDirectory, setting: Setting) -> list[Fault]:
@@ -156,7 +170,7 @@ CAMPAIGN = Campaign(
     promise="whichever call fails, both files are either the old or the new ones, complete; exit"
     " code 0 means the new ones; the next build removes all leftovers",
     run=run,
-    short=500,
+    short=300,
     long=2_000,
     needs=NEEDS,
 )
