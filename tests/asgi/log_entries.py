@@ -1,4 +1,4 @@
-"""Entries of a service's log, waited for."""
+"""Wait for entries of a service's log."""
 
 import time
 from typing import Any
@@ -7,8 +7,8 @@ from support.http import send_request
 from support.process import Service
 
 
-def entries(service: Service, number: int, after: int = 0) -> list[dict[str, Any]]:
-    """Return a number of entries of the log, once there are so many, and see that no more come."""
+def wait_for_entries(service: Service, number: int, after: int = 0) -> list[dict[str, Any]]:
+    """Wait for a number of entries, check that no more come, and return them."""
     deadline = time.monotonic() + 5
     while len(service.log()) < after + number and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -18,27 +18,27 @@ def entries(service: Service, number: int, after: int = 0) -> list[dict[str, Any
     return found
 
 
-def notices(service: Service, number: int, after: int = 0) -> list[dict[str, Any]]:
-    """Return what the log tells besides requests, as `entries` does."""
+def wait_for_events(service: Service, number: int, after: int = 0) -> list[dict[str, Any]]:
+    """Wait for a number of entries about something other than requests, and return them."""
     deadline = time.monotonic() + 5
-    while len(notices_so_far(service)) < after + number and time.monotonic() < deadline:
+    while len(list_events(service)) < after + number and time.monotonic() < deadline:
         time.sleep(0.02)
     time.sleep(0.07)
-    found = notices_so_far(service)[after:]
+    found = list_events(service)[after:]
     assert len(found) == number, found
     return found
 
 
-def notices_so_far(service: Service) -> list[dict[str, Any]]:
-    """Return what the log has told by now besides requests."""
+def list_events(service: Service) -> list[dict[str, Any]]:
+    """Return the entries so far about something other than requests."""
     return [entry for entry in service.log() if "event" in entry]
 
 
-def logged(service: Service, sent: bytes) -> dict[str, Any]:
-    """Send a request, and return the only entry that has its answer's id."""
+def log_request(service: Service, sent: bytes) -> dict[str, Any]:
+    """Send a request, and return its only entry."""
     answer = send_request(service, sent, to_head=sent.startswith(b"HEAD"))
     deadline = time.monotonic() + 5
-    while not (found := _of_request(service, answer.headers["x-request-id"])):
+    while not (found := _find_entries(service, answer.headers["x-request-id"])):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     (entry,) = found
@@ -47,5 +47,5 @@ def logged(service: Service, sent: bytes) -> dict[str, Any]:
     return entry
 
 
-def _of_request(service: Service, request_id: str) -> list[dict[str, Any]]:
+def _find_entries(service: Service, request_id: str) -> list[dict[str, Any]]:
     return [entry for entry in service.log() if entry.get("id") == request_id]

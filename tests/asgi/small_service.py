@@ -1,4 +1,4 @@
-"""A small snapshot, a service over it, and what it is to answer."""
+"""A small snapshot, a service that serves it, and its expected answers."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,17 +13,17 @@ from support.process import Service, serve
 
 
 def build_small(directory: Path, name: str = "small.db", *, players: int = 6) -> Path:
-    """Build a snapshot of the servers `a` and `b`; one that is `hidden` is left out.
+    """Build a snapshot of the servers `a` and `b`; the server `hidden` is not publishable.
 
-    `players` are the last ones that were observed on `a`.
+    `players` is the last observation of `a`.
     """
     path = directory / name
-    path.write_bytes(_built(players))
+    path.write_bytes(_build(players))
     return path
 
 
 @cache
-def _built(players: int) -> bytes:
+def _build(players: int) -> bytes:
     servers = [server("a"), server("b"), server("hidden", publishable=False)]
     rows = [("a", AS_OF - DAY, 5), ("a", AS_OF, players), ("b", AS_OF, 7)]
     with TemporaryDirectory() as name:
@@ -60,8 +60,8 @@ requests_per_minute = 3
 """
 
 
-def access_text(keys: Mapping[str, str]) -> str:
-    """Return an access file with these keys, each with its plan, which is one of PLANS."""
+def format_access(keys: Mapping[str, str]) -> str:
+    """Return the text of an access file with these keys; their plans are among PLANS."""
     tables = (
         f'[[keys]]\nsha256 = "{sha256(key.encode()).hexdigest()}"\nplan = "{plan}"\n'
         for key, plan in keys.items()
@@ -70,7 +70,7 @@ def access_text(keys: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def serving_small(*options: str) -> Iterator[Service]:
+def serve_small(*options: str) -> Iterator[Service]:
     """Serve the small snapshot until the block ends."""
     with (
         TemporaryDirectory() as directory,
@@ -94,18 +94,18 @@ COMPARED = (
     b'"growth":{"players":null,"percentage":null},"uptime":null,"sampleCount":1}]}'
 )
 
-SHOWN = Expected(200, SERVER_A)
-ANSWERED = Expected(200, COMPARED)
-REFUSED = Expected(400, ERRORS["INVALID_REQUEST"])
-"""Refused for what it says; the next request is welcome."""
-BROKEN = REFUSED._replace(stays=False)
-"""Refused for how it says it; nobody knows where another request would begin."""
+SERVER_FOUND = Expected(200, SERVER_A)
+COMPARISON = Expected(200, COMPARED)
+INVALID_REQUEST = Expected(400, ERRORS["INVALID_REQUEST"])
+"""An invalid request; the connection stays open."""
+MALFORMED = INVALID_REQUEST._replace(stays=False)
+"""Malformed HTTP; the connection is closed, because the next request can't be found."""
 UNAUTHORIZED = Expected(
     401,
     ERRORS["GATEWAY_UNAUTHORIZED"],
     headers={"www-authenticate": 'ApiKey header="x-gateway-key"'},
 )
 NOT_FOUND = Expected(404, ERRORS["SERVER_NOT_FOUND"])
-NO_SUCH_PATH = Expected(404, ERRORS["INVALID_REQUEST"])
-NOT_TO_GET = Expected(405, ERRORS["INVALID_REQUEST"], headers={"allow": "GET, HEAD"})
-NOT_TO_POST = Expected(405, ERRORS["INVALID_REQUEST"], headers={"allow": "POST"})
+UNKNOWN_PATH = Expected(404, ERRORS["INVALID_REQUEST"])
+GET_ONLY = Expected(405, ERRORS["INVALID_REQUEST"], headers={"allow": "GET, HEAD"})
+POST_ONLY = Expected(405, ERRORS["INVALID_REQUEST"], headers={"allow": "POST"})

@@ -1,4 +1,4 @@
-"""Another access file, or another key in it, while the service runs."""
+"""The access file changes while the service runs."""
 
 import os
 import time
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from asgi.log_entries import notices, notices_so_far
-from asgi.small_service import access_text, build_small
+from asgi.log_entries import list_events, wait_for_events
+from asgi.small_service import build_small, format_access
 from conftest import srvstat
 from support.http import COMPARE, HOST, JSON, TWO, A, Client, request, send_request
 from support.process import Service, serve
@@ -21,184 +21,182 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def access(tmp_path: Path) -> Path:
-    """Return an access file with an old key, and one that stays."""
+    """Write an access file with two keys."""
     path = tmp_path / "access.toml"
-    path.write_text(access_text({"old-key": "all", "lasting-key": "get"}), encoding="utf-8")
+    path.write_text(format_access({"old-key": "all", "lasting-key": "get"}), encoding="utf-8")
     return path
 
 
 @pytest.fixture
 def service(small: str, access: Path) -> Iterator[Service]:
-    with serve(small, "--access", str(access)) as under_way:
-        yield under_way
+    with serve(small, "--access", str(access)) as running:
+        yield running
 
 
-def replaced(path: Path, text: str) -> None:
+def replace(path: Path, text: str) -> None:
     path.with_name("next").write_text(text, encoding="utf-8")
     os.replace(path.with_name("next"), path)
 
 
-def status(service: Service, key: str) -> int:
-    """Return the status of the answer to a key that asks for a server."""
+def get_status(service: Service, key: str) -> int:
+    """Return the status of Get Server with a key."""
     return send_request(service, request(A, HOST, b"X-Gateway-Key: " + key.encode())).status
 
 
-def test_a_key_is_good_from_the_next_request_on_and_no_longer_once_it_is_gone(
-    service: Service, access: Path
-) -> None:
-    assert (status(service, "old-key"), status(service, "new-key")) == (200, 401)
+def test_a_replaced_access_file_is_used_by_the_next_request(service: Service, access: Path) -> None:
+    assert (get_status(service, "old-key"), get_status(service, "new-key")) == (200, 401)
 
-    replaced(access, access_text({"new-key": "all", "lasting-key": "get"}))
+    replace(access, format_access({"new-key": "all", "lasting-key": "get"}))
 
-    assert (status(service, "old-key"), status(service, "new-key")) == (401, 200)
-    assert status(service, "lasting-key") == 200
-    assert notices(service, 1)[0]["event"] == "new access file in use"
+    assert (get_status(service, "old-key"), get_status(service, "new-key")) == (401, 200)
+    assert get_status(service, "lasting-key") == 200
+    assert wait_for_events(service, 1)[0]["event"] == "new access file in use"
 
 
-def test_a_key_made_by_the_command_is_good_at_once(service: Service, access: Path) -> None:
+def test_a_key_added_by_the_command_is_valid_at_once(service: Service, access: Path) -> None:
     ran = srvstat("access", "new-key", "--plan", "all", "--access", str(access))
     assert ran.exit_code == 0, ran.stderr
 
-    assert status(service, ran.stdout.decode().strip()) == 200
-    assert status(service, "old-key") == 200
+    assert get_status(service, ran.stdout.decode().strip()) == 200
+    assert get_status(service, "old-key") == 200
 
 
-def test_open_connections_lose_a_key_that_is_gone(service: Service, access: Path) -> None:
+def test_a_removed_key_is_refused_on_open_connections(service: Service, access: Path) -> None:
     sent = request(A, HOST, b"X-Gateway-Key: old-key")
     with Client(service) as client:
         client.send(sent)
         assert client.read_answer().status == 200
-        replaced(access, access_text({}))
+        replace(access, format_access({}))
         client.send(sent)
         assert client.read_answer().status == 401
 
 
-def test_a_plan_may_change(service: Service, access: Path) -> None:
+def test_a_changed_plan_is_used(service: Service, access: Path) -> None:
     sent = request(COMPARE, HOST, b"X-Gateway-Key: lasting-key", JSON, body=TWO)
     assert send_request(service, sent).status == 403
 
-    replaced(access, access_text({"lasting-key": "compare"}))
+    replace(access, format_access({"lasting-key": "compare"}))
 
     assert send_request(service, sent).status == 200
-    assert status(service, "lasting-key") == 403
+    assert get_status(service, "lasting-key") == 403
 
 
-def test_a_limit_that_is_new_counts_from_then_on(service: Service, access: Path) -> None:
-    assert [status(service, "old-key") for _ in range(5)] == [200] * 5
+def test_a_new_limit_counts_from_then_on(service: Service, access: Path) -> None:
+    assert [get_status(service, "old-key") for _ in range(5)] == [200] * 5
 
-    replaced(access, access_text({"old-key": "three"}))
+    replace(access, format_access({"old-key": "three"}))
 
-    assert [status(service, "old-key") for _ in range(5)] == [200] * 3 + [429] * 2
-
-
-def test_a_limit_that_is_raised_keeps_what_was_counted(service: Service, access: Path) -> None:
-    replaced(access, access_text({"old-key": "three"}))
-    assert [status(service, "old-key") for _ in range(4)] == [200] * 3 + [429]
-
-    text = access_text({"old-key": "three"})
-    replaced(access, text.replace("requests_per_minute = 3", "requests_per_minute = 5"))
-
-    assert [status(service, "old-key") for _ in range(4)] == [200] * 2 + [429] * 2
+    assert [get_status(service, "old-key") for _ in range(5)] == [200] * 3 + [429] * 2
 
 
-def to_nothing(access: Path) -> None:
+def test_a_raised_limit_keeps_the_count(service: Service, access: Path) -> None:
+    replace(access, format_access({"old-key": "three"}))
+    assert [get_status(service, "old-key") for _ in range(4)] == [200] * 3 + [429]
+
+    text = format_access({"old-key": "three"})
+    replace(access, text.replace("requests_per_minute = 3", "requests_per_minute = 5"))
+
+    assert [get_status(service, "old-key") for _ in range(4)] == [200] * 2 + [429] * 2
+
+
+def remove(access: Path) -> None:
     access.unlink()
 
 
-def to_a_directory(access: Path) -> None:
+def make_directory(access: Path) -> None:
     access.unlink()
     access.mkdir()
 
 
-def to_a_pipe(access: Path) -> None:
+def make_pipe(access: Path) -> None:
     access.unlink()
     os.mkfifo(access)
 
 
-def to_no_toml(access: Path) -> None:
-    replaced(access, "[plans.all\n")
+def write_malformed_toml(access: Path) -> None:
+    replace(access, "[plans.all\n")
 
 
-def to_an_unknown_property(access: Path) -> None:
-    replaced(access, access_text({}) + "more = 1\n")
+def write_unknown_property(access: Path) -> None:
+    replace(access, format_access({}) + "more = 1\n")
 
 
-def to_a_key_in_clear(access: Path) -> None:
-    replaced(access, access_text({}) + '[[keys]]\nsha256 = "old-key"\nplan = "all"\n')
+def write_plain_key(access: Path) -> None:
+    replace(access, format_access({}) + '[[keys]]\nsha256 = "old-key"\nplan = "all"\n')
 
 
-def to_an_empty_file(access: Path) -> None:
-    replaced(access, "")
+def write_nothing(access: Path) -> None:
+    replace(access, "")
 
 
-def to_no_utf_8(access: Path) -> None:
+def write_invalid_utf_8(access: Path) -> None:
     access.write_bytes(b"\xff\xfe")
 
 
 CHANGES = [
-    to_nothing,
-    to_a_directory,
-    to_a_pipe,
-    to_no_toml,
-    to_an_unknown_property,
-    to_a_key_in_clear,
-    to_an_empty_file,
-    to_no_utf_8,
+    remove,
+    make_directory,
+    make_pipe,
+    write_malformed_toml,
+    write_unknown_property,
+    write_plain_key,
+    write_nothing,
+    write_invalid_utf_8,
 ]
 
 
 @pytest.fixture(scope="module")
-def lasting(small: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, Path]]:
-    """Serve with an access file that takes all the turns, one after the other."""
-    path = tmp_path_factory.mktemp("lasting") / "access.toml"
-    path.write_text(access_text({"old-key": "all"}), encoding="utf-8")
-    with serve(small, "--access", str(path)) as under_way:
-        yield under_way, path
+def long_service(
+    small: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Service, Path]]:
+    """Serve with an access file that goes through all changes."""
+    path = tmp_path_factory.mktemp("served") / "access.toml"
+    path.write_text(format_access({"old-key": "all"}), encoding="utf-8")
+    with serve(small, "--access", str(path)) as running:
+        yield running, path
 
 
-@pytest.mark.parametrize("turn", CHANGES, ids=lambda turn: turn.__name__)
-def test_a_bad_access_file_is_refused_once_and_the_old_one_holds(
-    turn: Callable[[Path], None], lasting: tuple[Service, Path]
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_bad_access_file_is_rejected_once_and_the_previous_one_stays(
+    change: Callable[[Path], None], long_service: tuple[Service, Path]
 ) -> None:
-    service, access = lasting
-    replaced(access, access_text({"old-key": "all"}))
-    assert status(service, "old-key") == 200
+    service, access = long_service
+    replace(access, format_access({"old-key": "all"}))
+    assert get_status(service, "old-key") == 200
     time.sleep(0.07)
-    before = len(notices_so_far(service))
+    before = len(list_events(service))
 
-    turn(access)
+    change(access)
     for _ in range(3):
-        assert (status(service, "old-key"), status(service, "new-key")) == (200, 401)
+        assert (get_status(service, "old-key"), get_status(service, "new-key")) == (200, 401)
 
-    (notice,) = notices(service, 1, before)
-    assert notice["event"] == "new access file rejected; the previous one stays in use"
-    assert notice["reason"].startswith(str(access))
-    assert "old-key" not in notice["reason"]
+    (event,) = wait_for_events(service, 1, before)
+    assert event["event"] == "new access file rejected; the previous one stays in use"
+    assert event["reason"].startswith(str(access))
+    assert "old-key" not in event["reason"]
 
     if access.is_dir():
         access.rmdir()
-    replaced(access, access_text({"new-key": "all"}))
-    assert (status(service, "old-key"), status(service, "new-key")) == (401, 200)
-    assert notices(service, 2, before)[1]["event"] == "new access file in use"
+    replace(access, format_access({"new-key": "all"}))
+    assert (get_status(service, "old-key"), get_status(service, "new-key")) == (401, 200)
+    assert wait_for_events(service, 2, before)[1]["event"] == "new access file in use"
 
 
-def test_a_file_whose_permissions_are_mended_is_taken_without_another_change(
-    service: Service, access: Path
-) -> None:
-    (access.parent / "next").write_text(access_text({"new-key": "all"}), encoding="utf-8")
+def test_a_file_is_used_once_its_permissions_are_corrected(service: Service, access: Path) -> None:
+    (access.parent / "next").write_text(format_access({"new-key": "all"}), encoding="utf-8")
     (access.parent / "next").chmod(0)
     if os.access(access.parent / "next", os.R_OK):
-        pytest.skip("whoever runs this may read everything")
+        pytest.skip("this user may read every file")
     os.replace(access.parent / "next", access)
-    assert status(service, "new-key") == 401
+    assert get_status(service, "new-key") == 401
 
     access.chmod(0o600)
 
     waited = time.monotonic() + 30
-    while status(service, "new-key") == 401:
+    while get_status(service, "new-key") == 401:
         assert time.monotonic() < waited
         time.sleep(0.2)
-    events = [notice["event"] for notice in notices(service, 2)]
+    events = [event["event"] for event in wait_for_events(service, 2)]
     assert events == [
         "new access file rejected; the previous one stays in use",
         "new access file in use",

@@ -1,4 +1,4 @@
-"""A clock of the machine that is set while the service runs."""
+"""The machine's clock is set while the service runs."""
 
 import asyncio
 import logging
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from asgi.log_entries import entries
-from asgi.small_service import access_text, build_small
+from asgi.log_entries import wait_for_entries
+from asgi.small_service import build_small, format_access
 from srvstat.asgi.log import Log, WarningHandler
 from support.http import HOST, A, request, send_request
 from support.process import Service, serve
@@ -25,33 +25,31 @@ def set_clock():
 time.time = set_clock
 time.time_ns = lambda: int(set_clock() * 1e9)
 """
-"""Python imports a module of the name `sitecustomize` before anything else."""
+"""Runs as `sitecustomize`, which Python imports before anything else."""
 
 
-def asked(service: Service) -> int:
+def ask(service: Service) -> int:
     return send_request(service, request(A, HOST, b"X-Gateway-Key: a-key")).status
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-def test_a_clock_that_is_set_neither_lifts_a_limit_nor_adds_to_it(
-    hours: int, tmp_path: Path
-) -> None:
+def test_setting_the_clock_does_not_change_a_limit(hours: int, tmp_path: Path) -> None:
     clock, access = tmp_path / "clock", tmp_path / "access.toml"
     (tmp_path / "sitecustomize.py").write_text(_CLOCK, encoding="ascii")
     clock.write_text("0", encoding="ascii")
-    access.write_text(access_text({"a-key": "three"}), encoding="utf-8")
+    access.write_text(format_access({"a-key": "three"}), encoding="utf-8")
     env = {"PYTHONPATH": str(tmp_path), "CLOCK": str(clock)}
     with serve(build_small(tmp_path), "--access", str(access), env=env) as service:
-        first = [asked(service) for _ in range(2)]
+        first = [ask(service) for _ in range(2)]
         clock.write_text(str(hours * 3600), encoding="ascii")
-        then = [asked(service) for _ in range(2)]
-        days_and_hours = {entry["time"][:13] for entry in entries(service, 4)}
+        then = [ask(service) for _ in range(2)]
+        days_and_hours = {entry["time"][:13] for entry in wait_for_entries(service, 4)}
 
     assert first + then == [200, 200, 200, 429]
     assert len(days_and_hours) > 1, "the clock was not set"
 
 
-def test_a_clock_that_is_set_back_does_not_silence_a_warning(
+def test_setting_the_clock_back_does_not_hide_a_warning(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     log = Log()

@@ -1,4 +1,4 @@
-"""More connections than there is room for: good clients are answered, and nothing is exhausted."""
+"""More connections than the limit: others are answered, and no descriptors run out."""
 
 import os
 import resource
@@ -19,7 +19,7 @@ from support.http import TWO, Client, compare, get, send_request
 from support.process import Service, serve
 
 DESCRIPTORS = 256
-"""How many the service may have; its room is for some fewer connections."""
+"""Descriptors of the service; it allows 64 fewer connections."""
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +28,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @contextmanager
-def few_descriptors() -> Iterator[None]:
-    """Let what is started in the block have few; whoever starts it may have many."""
+def limit_descriptors() -> Iterator[None]:
+    """Limit the descriptors of processes started in the block."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, before[1]))
     try:
@@ -41,13 +41,13 @@ def few_descriptors() -> Iterator[None]:
 @pytest.fixture
 def service(small: str) -> Iterator[Service]:
     with ExitStack() as stack:
-        with few_descriptors():
-            under_way = stack.enter_context(serve(small))
-        yield under_way
+        with limit_descriptors():
+            running = stack.enter_context(serve(small))
+        yield running
 
 
-def silent(service: Service, number: int) -> list[socket.socket]:
-    """Connect many times at once, and say nothing."""
+def open_silent_connections(service: Service, number: int) -> list[socket.socket]:
+    """Open many connections at once, and send nothing."""
     connections = []
     for _ in range(number):
         connection = socket.socket()
@@ -58,57 +58,57 @@ def silent(service: Service, number: int) -> list[socket.socket]:
     return connections
 
 
-def descriptors(service: Service) -> int:
-    """Return how many files and sockets the service has open."""
+def count_descriptors(service: Service) -> int:
+    """Return the number of open files and sockets of the service."""
     if not sys.platform.startswith("linux"):
-        pytest.skip("only Linux tells how many descriptors another process has")
+        pytest.skip("only Linux shows how many descriptors another process has")
     return len(os.listdir(f"/proc/{service.process.pid}/fd"))
 
 
-def test_a_burst_of_silent_connections_keeps_nobody_out(service: Service) -> None:
-    crowd = silent(service, 2 * DESCRIPTORS)
+def test_silent_connections_do_not_keep_others_out(service: Service) -> None:
+    silent = open_silent_connections(service, 2 * DESCRIPTORS)
     began = time.monotonic()
 
     assert [send_request(service, get(b"a")).status for _ in range(20)] == [200] * 20
 
-    assert time.monotonic() - began < 3, "they were waited for"
-    assert descriptors(service) < DESCRIPTORS
-    for connection in crowd:
+    assert time.monotonic() - began < 3, "the service waited for silent connections"
+    assert count_descriptors(service) < DESCRIPTORS
+    for connection in silent:
         connection.close()
     service.stop()
     assert [entry for entry in service.log() if entry.get("event") == "warning"] == []
 
 
-def test_an_idle_connection_makes_room_and_one_that_is_asked_does_not(service: Service) -> None:
-    with Client(service) as idle, Client(service) as asked:
+def test_an_idle_connection_is_closed_to_make_room(service: Service) -> None:
+    with Client(service) as idle, Client(service) as busy:
         idle.send(get(b"a"))
         assert idle.read_answer().status == 200
-        asked.send(compare(TWO)[:-1])
-        crowd = silent(service, DESCRIPTORS)
+        busy.send(compare(TWO)[:-1])
+        silent = open_silent_connections(service, DESCRIPTORS)
         deadline = time.monotonic() + 10
         while idle.socket.recv(1) and time.monotonic() < deadline:
             pass
 
         assert send_request(service, get(b"a")).status == 200
-    for connection in crowd:
+    for connection in silent:
         connection.close()
 
 
-def test_whoever_asks_and_leaves_at_once_is_not_worked_for_without_end(service: Service) -> None:
+def test_clients_that_leave_at_once_leave_no_descriptors_open(service: Service) -> None:
     for _ in range(3 * DESCRIPTORS):
         with service.open_connection() as connection:
             connection.sendall(compare(TWO))
 
     assert send_request(service, get(b"a")).status == 200
-    assert descriptors(service) < DESCRIPTORS
+    assert count_descriptors(service) < DESCRIPTORS
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_it_ends_soon_while_others_go_on_connecting(service: Service, number: int) -> None:
-    going_on = threading.Event()
+def test_the_service_stops_while_clients_keep_connecting(service: Service, number: int) -> None:
+    is_over = threading.Event()
 
     def ask() -> None:
-        while not going_on.is_set():
+        while not is_over.is_set():
             with suppress(OSError), service.open_connection() as connection:
                 connection.sendall(get(b"a"))
                 connection.recv(4096)
@@ -122,13 +122,13 @@ def test_it_ends_soon_while_others_go_on_connecting(service: Service, number: in
         assert service.stop(number) == 128 + number
         assert time.monotonic() - began < 8
     finally:
-        going_on.set()
+        is_over.set()
         for other in others:
             other.join()
     assert service.log()[-1]["event"] == "stopped"
 
 
-def test_a_signal_that_is_ignored_from_the_start_stays_so(small: str, tmp_path: Path) -> None:
+def test_a_signal_ignored_at_the_start_stays_ignored(small: str, tmp_path: Path) -> None:
     command = 'trap "" INT; exec "$0" -m srvstat serve -s "$1" --port 0'
     with (
         (tmp_path / "log").open("wb") as log,
@@ -145,6 +145,6 @@ def test_a_signal_that_is_ignored_from_the_start_stays_so(small: str, tmp_path: 
         assert process.wait(10) == 143
 
 
-def test_workers_are_not_what_the_environment_says(small: str) -> None:
+def test_web_concurrency_is_ignored(small: str) -> None:
     with serve(small, env={"WEB_CONCURRENCY": ""}) as service:
         assert send_request(service, get(b"a")).status == 200

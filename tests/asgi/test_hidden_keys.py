@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from asgi.log_entries import entries, logged
-from asgi.small_service import serving_small
+from asgi.log_entries import log_request, wait_for_entries
+from asgi.small_service import serve_small
 from support.http import COMPARE, HOST, JSON, TWO, A, get, request, send_request
 from support.process import Service
 
@@ -19,7 +19,7 @@ GENERATED = "srvstat_" + "Ab3_-cD4" * 5 + "xyz"
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
-    with serving_small() as running:
+    with serve_small() as running:
         yield running
 
 
@@ -84,7 +84,7 @@ def test_a_percent_encoded_key_is_hidden(service: Service) -> None:
 def test_a_key_within_a_valid_identifier_is_hidden(service: Service) -> None:
     header = b"X-Gateway-Key: plain-secret"
 
-    entry = logged(
+    entry = log_request(
         service, request(b"GET /gateway/v1/servers/x-plain-secret-y HTTP/1.1", HOST, header)
     )
 
@@ -112,11 +112,11 @@ def test_a_key_with_quotes_and_letters_beyond_ascii_is_hidden(service: Service) 
     send_request(service, request(COMPARE, HOST, header, JSON, body=body))
     send_request(service, request(line, HOST, header))
 
-    assert "eheim" not in str(entries(service, 2, before))
+    assert "eheim" not in str(wait_for_entries(service, 2, before))
 
 
 def test_a_short_key_is_not_hidden(service: Service) -> None:
-    entry = logged(service, request(A, HOST, b"X-Gateway-Key: a"))
+    entry = log_request(service, request(A, HOST, b"X-Gateway-Key: a"))
 
     assert entry["servers"] == ["id:a"]
 
@@ -129,7 +129,7 @@ def test_a_key_as_the_content_type_is_hidden(service: Service) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="needs Linux's /proc")
 def test_a_key_is_not_in_the_status_of_the_process(service: Service) -> None:
-    logged(service, request(A, HOST, b"X-Gateway-Key: " + GENERATED.encode()))
+    log_request(service, request(A, HOST, b"X-Gateway-Key: " + GENERATED.encode()))
 
     for name in ("cmdline", "environ", "comm"):
         shown = Path(f"/proc/{service.process.pid}/{name}").read_bytes()

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from asgi.log_entries import logged
-from asgi.small_service import access_text, serving_small
+from asgi.log_entries import log_request
+from asgi.small_service import format_access, serve_small
 from support.http import COMPARE, HOST, JSON, TWO, A, request, send_request
 from support.process import Service
 
@@ -21,8 +21,8 @@ OTHER = b"X-Gateway-Key: another-key-of-the-file"
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     access = tmp_path_factory.mktemp("access") / "access.toml"
     keys = {REGISTERED: "all", QUOTED: "all", "another-key-of-the-file": "all", "servers": "all"}
-    access.write_text(access_text(keys), encoding="utf-8")
-    with serving_small("--access", str(access)) as running:
+    access.write_text(format_access(keys), encoding="utf-8")
+    with serve_small("--access", str(access)) as running:
         yield running
 
 
@@ -43,7 +43,7 @@ def test_a_registered_key_in_the_request_line_is_hidden(
 ) -> None:
     sent = line.replace(b"%b", REGISTERED.encode())
 
-    entry = logged(service, request(sent, HOST, *headers))
+    entry = log_request(service, request(sent, HOST, *headers))
 
     assert REGISTERED not in str(entry)
     assert entry.get("operation") == operation
@@ -54,7 +54,7 @@ def test_a_percent_encoded_registered_key_is_hidden(key: str, service: Service) 
     encoded = "".join(f"%{byte:02x}" for byte in key.encode())
     line = f"GET /gateway/v1/servers/{encoded} HTTP/1.1".encode()
 
-    entry = logged(service, request(line, HOST, OTHER))
+    entry = log_request(service, request(line, HOST, OTHER))
 
     assert encoded not in str(entry)
     assert "horse" not in str(entry)
@@ -81,7 +81,7 @@ def test_a_registered_key_as_the_request_id_is_replaced(service: Service) -> Non
 def test_a_registered_key_in_a_body_is_hidden(key: str, body: bytes, service: Service) -> None:
     sent = body % json.dumps(key).encode()
 
-    entry = logged(service, request(COMPARE, HOST, OTHER, JSON, body=sent))
+    entry = log_request(service, request(COMPARE, HOST, OTHER, JSON, body=sent))
 
     assert "[key]" in entry["reason"] or '"…"' in entry["reason"]
     assert "horse" not in str(entry)
@@ -91,7 +91,7 @@ def test_a_registered_key_in_a_body_is_hidden(key: str, body: bytes, service: Se
 def test_a_registered_key_as_a_valid_identifier_is_hidden(service: Service) -> None:
     body = TWO.replace(b'"a"', json.dumps(REGISTERED).encode())
 
-    entry = logged(service, request(COMPARE, HOST, OTHER, JSON, body=body))
+    entry = log_request(service, request(COMPARE, HOST, OTHER, JSON, body=body))
 
     assert entry["servers"] == ["id:[key]", "id:b"]
     assert entry["reason"] == "servers[0]: no id [key]"
@@ -100,13 +100,13 @@ def test_a_registered_key_as_a_valid_identifier_is_hidden(service: Service) -> N
 def test_a_short_registered_key_is_not_hidden(service: Service) -> None:
     line = b"GET /gateway/v1/servers/servers HTTP/1.1"
 
-    assert logged(service, request(line, HOST, OTHER))["servers"] == ["id:servers"]
+    assert log_request(service, request(line, HOST, OTHER))["servers"] == ["id:servers"]
 
 
 def test_other_identifiers_and_request_ids_are_logged(service: Service) -> None:
     line = b"GET /gateway/v1/servers/%63orrect-horse HTTP/1.1"
 
-    entry = logged(service, request(line, HOST, OTHER, b"X-Request-Id: correct-horse-battery"))
+    entry = log_request(service, request(line, HOST, OTHER, b"X-Request-Id: correct-horse-battery"))
 
     assert entry["servers"] == ["id:correct-horse"]
     assert entry["reason"] == "no id correct-horse"

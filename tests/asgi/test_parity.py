@@ -1,4 +1,4 @@
-"""One answer through two doors: the service's bytes are those of the command line."""
+"""The service and the command line give the same bytes."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from asgi.small_service import access_text
+from asgi.small_service import format_access
 from campaigns.request_bodies import draw_body
 from conftest import AS_OF, DAY, Cli, csv, ndjson, server, srvstat
 from support.http import COMPARE, HOST, JSON, Answer, Client, request
@@ -20,8 +20,7 @@ BODIES = 1_000
 IDENTIFIERS = 300
 EXIT_CODES = {200: 0, 400: 40, 403: 43, 404: 44}
 
-# All but two of the identifiers that are drawn name a server in one namespace or in both, and
-# some of them two different ones.
+# Almost all drawn identifiers name a server, some of them two servers.
 SERVERS = [
     server("a", cfxId="A"),
     server("A", cfxId="x-1"),
@@ -40,14 +39,14 @@ PLANS = [None, None, None, "all", "short", "compare", "get"]
 
 
 class Question(NamedTuple):
-    """A question for both doors: the arguments of one and the bytes for the other."""
+    """A question for both: the arguments of the command and the bytes of the request."""
 
     arguments: list[str]
     sent: bytes
 
 
-class Doors(NamedTuple):
-    """What both doors lead to."""
+class Both(NamedTuple):
+    """The command line's files and the service that uses them."""
 
     snapshot: str
     access: str
@@ -55,8 +54,8 @@ class Doors(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
-    """Serve a snapshot of about a year, in which no number of players is a round one."""
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    """Serve a snapshot of about a year with random numbers of players."""
     directory = tmp_path_factory.mktemp("parity")
     random = Random(SEED)  # noqa: S311 - drawn again with each run
     rows = [
@@ -71,25 +70,25 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     assert ran.exit_code == 0, ran.stderr
     access = directory / "access.toml"
     keys = {f"key-of-{plan}": plan for plan in PLANS if plan}
-    access.write_text(access_text(keys), encoding="utf-8")
+    access.write_text(format_access(keys), encoding="utf-8")
     with serve(directory / "year.db", "--access", str(access)) as service:
-        yield Doors(str(directory / "year.db"), str(access), service)
+        yield Both(str(directory / "year.db"), str(access), service)
 
 
-def key_of(plan: str | None) -> bytes:
+def key_header(plan: str | None) -> bytes:
     return b"X-Gateway-Key: key-of-" + (plan or "all").encode()
 
 
-def options(doors: Doors, plan: str | None) -> list[str]:
-    with_plan = ["--plan", plan, "--access", doors.access] if plan else []
-    return ["--json", "--snapshot", doors.snapshot, *with_plan]
+def list_options(both: Both, plan: str | None) -> list[str]:
+    with_plan = ["--plan", plan, "--access", both.access] if plan else []
+    return ["--json", "--snapshot", both.snapshot, *with_plan]
 
 
-def answers(
-    questions: Iterator[Question], doors: Doors, cli: Cli
+def compare_both(
+    questions: Iterator[Question], both: Both, cli: Cli
 ) -> Iterator[tuple[Question, Answer]]:
-    """Ask both doors, see that they agree, and yield what was answered."""
-    with Client(doors.service) as client:
+    """Ask both, check that they agree, and yield the answers."""
+    with Client(both.service) as client:
         for question in questions:
             client.send(question.sent)
             answer = client.read_answer()
@@ -101,20 +100,20 @@ def answers(
             yield question, answer
 
 
-def comparisons(doors: Doors, directory: Path) -> Iterator[Question]:
+def draw_comparisons(both: Both, directory: Path) -> Iterator[Question]:
     random = Random(SEED)  # noqa: S311 - drawn again with each run
     path = directory / "body.json"
     for _ in range(BODIES):
         body, plan = draw_body(random), random.choice(PLANS)
         path.write_bytes(body)
         yield Question(
-            ["compare", "--request", str(path), *options(doors, plan)],
-            request(COMPARE, HOST, key_of(plan), JSON, body=body),
+            ["compare", "--request", str(path), *list_options(both, plan)],
+            request(COMPARE, HOST, key_header(plan), JSON, body=body),
         )
 
 
-def identifiers() -> Iterator[str]:
-    """Draw identifiers: known ones, changed ones, and texts of any characters."""
+def draw_identifiers() -> Iterator[str]:
+    """Draw identifiers: known ones, changed ones, and odd texts."""
     random = Random(SEED)  # noqa: S311 - drawn again with each run
     known = [of[name] for of in SERVERS for name in ("id", "cfxId")]
     yield from known
@@ -127,40 +126,38 @@ def identifiers() -> Iterator[str]:
         yield text if random.random() < 0.4 else text[:at] + new + text[at + 1 :]
 
 
-def servers_asked_for(doors: Doors) -> Iterator[Question]:
+def draw_get_requests(both: Both) -> Iterator[Question]:
     random = Random(SEED)  # noqa: S311 - drawn again with each run
-    for number, identifier in enumerate(identifiers()):
+    for number, identifier in enumerate(draw_identifiers()):
         for by in ("id", "cfxId", *((None, "ID", "") if number % 10 == 0 else ())):
             plan = random.choice(PLANS)
             path = "/gateway/v1/servers/" + quote(identifier, safe="")
             query = "" if by is None else f"?by={by}"
-            # The command line reads a namespace in front of an identifier, and once.
+            # The command line takes one namespace in front of an identifier.
             namespace = by if by in {"id", "cfxId"} else "id"
             of_by = [] if by in {"id", "cfxId", None} else ["--by", str(by)]
             yield Question(
-                ["get", *of_by, *options(doors, plan), "--", f"{namespace}:{identifier}"],
-                request(f"GET {path}{query} HTTP/1.1".encode(), HOST, key_of(plan)),
+                ["get", *of_by, *list_options(both, plan), "--", f"{namespace}:{identifier}"],
+                request(f"GET {path}{query} HTTP/1.1".encode(), HOST, key_header(plan)),
             )
 
 
-def test_a_body_is_answered_as_the_command_line_answers_it(
-    doors: Doors, cli: Cli, tmp_path: Path
-) -> None:
-    answered = list(answers(comparisons(doors, tmp_path), doors, cli))
+def test_compare_answers_as_the_command_line_does(both: Both, cli: Cli, tmp_path: Path) -> None:
+    answered = list(compare_both(draw_comparisons(both, tmp_path), both, cli))
 
     statuses = Counter(answer.status for _, answer in answered)
     assert statuses.keys() == EXIT_CODES.keys()
     assert min(statuses.values()) >= 50, statuses
 
-    # What was answered before is the same answer, from memory.
-    with Client(doors.service) as client:
+    # Remembered answers are the same.
+    with Client(both.service) as client:
         for question, answer in answered:
             client.send(question.sent)
             assert client.read_answer().told == answer.told
 
 
-def test_a_server_is_shown_as_the_command_line_shows_it(doors: Doors, cli: Cli) -> None:
-    answered = answers(servers_asked_for(doors), doors, cli)
+def test_get_server_answers_as_the_command_line_does(both: Both, cli: Cli) -> None:
+    answered = compare_both(draw_get_requests(both), both, cli)
 
     statuses = Counter(answer.status for _, answer in answered)
     assert statuses.keys() == EXIT_CODES.keys()

@@ -1,4 +1,4 @@
-"""How often a caller may ask, and what counting it costs."""
+"""The rate limit of each caller, and what counting costs."""
 
 import time
 
@@ -7,7 +7,7 @@ import pytest
 from srvstat.asgi.auth import RateLimiter, TooManyRequestsError
 
 
-def test_one_request_too_many_is_refused_with_the_time_to_wait() -> None:
+def test_a_request_over_the_limit_is_refused_with_the_time_to_wait() -> None:
     limiter = RateLimiter()
     for _ in range(3):
         limiter.count("a", 3)
@@ -18,7 +18,7 @@ def test_one_request_too_many_is_refused_with_the_time_to_wait() -> None:
     assert 50 <= refused.value.retry_after <= 60
 
 
-def test_callers_do_not_take_from_each_other() -> None:
+def test_each_caller_has_its_own_limit() -> None:
     limiter = RateLimiter()
     limiter.count("a", 1)
     limiter.count("b", 1)
@@ -28,20 +28,20 @@ def test_callers_do_not_take_from_each_other() -> None:
             limiter.count(caller, 1)
 
 
-def test_a_raised_limit_keeps_what_was_counted_and_so_does_a_lowered_one() -> None:
+def test_earlier_requests_count_after_a_change_of_the_limit() -> None:
     now = 0.0
     limiter = RateLimiter(lambda: now)
     for now in (0.0, 10.0, 20.0):  # noqa: B007 - the clock
         limiter.count("a", 3)
     limiter.count("a", 4)
 
-    for most, seconds in ((4, 40), (3, 50), (2, 60), (1, 60)):
+    for limit, seconds in ((4, 40), (3, 50), (2, 60), (1, 60)):
         with pytest.raises(TooManyRequestsError) as refused:
-            limiter.count("a", most)
+            limiter.count("a", limit)
         assert refused.value.retry_after == seconds
 
 
-def test_room_is_there_when_it_was_said_to_be_and_not_before() -> None:
+def test_a_request_is_allowed_exactly_after_the_time_to_wait() -> None:
     now = 0.0
     limiter = RateLimiter(lambda: now)
     for now in (0.0, 30.0):  # noqa: B007 - the clock
@@ -59,21 +59,21 @@ def test_room_is_there_when_it_was_said_to_be_and_not_before() -> None:
     assert refused.value.retry_after == 30
 
 
-def test_callers_who_ask_no_more_are_forgotten_and_not_the_one_who_goes_on() -> None:
+def test_idle_callers_are_forgotten() -> None:
     now = 0.0
     limiter = RateLimiter(lambda: now)
     for number in range(100):
         limiter.count(str(number), 9)
-    limiter.count("lasting", 10_000)
+    limiter.count("active", 10_000)
     assert len(limiter) == 101
 
     for now in (59.0, 61.0, *(62.0 + number for number in range(200))):  # noqa: B007 - the clock
-        limiter.count("lasting", 10_000)
+        limiter.count("active", 10_000)
 
     assert len(limiter) == 1
 
 
-def test_a_request_costs_the_same_however_many_have_asked() -> None:
+def test_counting_does_not_scan_all_callers() -> None:
     limiter = RateLimiter()
     for number in range(5_000):
         limiter.count(str(number), 60)
@@ -82,4 +82,4 @@ def test_a_request_costs_the_same_however_many_have_asked() -> None:
     for _ in range(300):
         limiter.count("0", 1_000_000)
 
-    assert time.process_time() - began < 1, "all of them were looked through"
+    assert time.process_time() - began < 1, "all callers were scanned"

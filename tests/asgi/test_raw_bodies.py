@@ -1,4 +1,4 @@
-"""Bodies and what is said of them, keys, and which of two faults is told, as bytes on a socket."""
+"""Bodies, content types, keys and the order of checks, as bytes on a socket."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -6,15 +6,15 @@ from itertools import combinations
 import pytest
 
 from asgi.small_service import (
-    ANSWERED,
-    BROKEN,
-    NO_SUCH_PATH,
+    COMPARISON,
+    INVALID_REQUEST,
+    MALFORMED,
     NOT_FOUND,
-    NOT_TO_POST,
-    REFUSED,
-    SHOWN,
+    POST_ONLY,
+    SERVER_FOUND,
     UNAUTHORIZED,
-    serving_small,
+    UNKNOWN_PATH,
+    serve_small,
 )
 from support.http import COMPARE, HOST, JSON, KEY, TWO, A, Expected, check_answer, compare, request
 from support.process import Service
@@ -22,138 +22,141 @@ from support.process import Service
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
-    with serving_small() as under_way:
-        yield under_way
+    with serve_small() as running:
+        yield running
 
 
-def typed(*headers: bytes) -> bytes:
-    """Return a comparison with headers of its own about what its body is."""
+def compare_as(*headers: bytes) -> bytes:
+    """Return a comparison with the given headers about its body."""
     return request(COMPARE, HOST, KEY, *headers, body=TWO)
 
 
 TYPES = {
-    "JSON": (typed(JSON), ANSWERED),
-    "JSON of UTF-8": (typed(JSON + b"; charset=utf-8"), ANSWERED),
-    "JSON of UTF-16, as it says": (typed(JSON + b";charset=utf-16"), ANSWERED),
-    "JSON in capitals": (typed(JSON.upper()), ANSWERED),
-    "JSON with an empty parameter": (typed(JSON + b" ;"), ANSWERED),
-    "nothing": (typed(), REFUSED),
-    "an empty type": (typed(b"Content-Type:"), REFUSED),
-    "JSON twice": (typed(JSON, JSON), REFUSED),
-    "two types in one": (typed(JSON + b", application/json"), REFUSED),
-    "text/json": (typed(b"Content-Type: text/json"), REFUSED),
-    "application/jsonp": (typed(JSON + b"p"), REFUSED),
-    "application/problem+json": (typed(b"Content-Type: application/problem+json"), REFUSED),
-    "a form": (typed(b"Content-Type: application/x-www-form-urlencoded"), REFUSED),
-    "anything": (typed(b"Content-Type: */*"), REFUSED),
-    "gzip": (typed(JSON, b"Content-Encoding: gzip"), REFUSED),
-    "identity": (typed(JSON, b"Content-Encoding: identity"), REFUSED),
-    "an answer that may be gzip": (typed(JSON, b"Accept-Encoding: gzip, br"), ANSWERED),
-    "an answer that must be HTML": (typed(JSON, b"Accept: text/html"), ANSWERED),
-    "only if it changed": (typed(JSON, b"If-None-Match: *", b"Range: bytes=0-5"), ANSWERED),
+    "JSON": (compare_as(JSON), COMPARISON),
+    "JSON of UTF-8": (compare_as(JSON + b"; charset=utf-8"), COMPARISON),
+    "JSON declared as UTF-16": (compare_as(JSON + b";charset=utf-16"), COMPARISON),
+    "JSON in capitals": (compare_as(JSON.upper()), COMPARISON),
+    "JSON with an empty parameter": (compare_as(JSON + b" ;"), COMPARISON),
+    "nothing": (compare_as(), INVALID_REQUEST),
+    "an empty type": (compare_as(b"Content-Type:"), INVALID_REQUEST),
+    "JSON twice": (compare_as(JSON, JSON), INVALID_REQUEST),
+    "two types in one": (compare_as(JSON + b", application/json"), INVALID_REQUEST),
+    "text/json": (compare_as(b"Content-Type: text/json"), INVALID_REQUEST),
+    "application/jsonp": (compare_as(JSON + b"p"), INVALID_REQUEST),
+    "application/problem+json": (
+        compare_as(b"Content-Type: application/problem+json"),
+        INVALID_REQUEST,
+    ),
+    "a form": (compare_as(b"Content-Type: application/x-www-form-urlencoded"), INVALID_REQUEST),
+    "anything": (compare_as(b"Content-Type: */*"), INVALID_REQUEST),
+    "gzip": (compare_as(JSON, b"Content-Encoding: gzip"), INVALID_REQUEST),
+    "identity": (compare_as(JSON, b"Content-Encoding: identity"), INVALID_REQUEST),
+    "accepts gzip": (compare_as(JSON, b"Accept-Encoding: gzip, br"), COMPARISON),
+    "accepts only HTML": (compare_as(JSON, b"Accept: text/html"), COMPARISON),
+    "conditional": (compare_as(JSON, b"If-None-Match: *", b"Range: bytes=0-5"), COMPARISON),
 }
 
 DEEP = b'{"servers":' + b"[" * 8_000 + b"]" * 8_000 + b"}"
 BODIES = {
-    "16,384 bytes": (TWO.ljust(16_384), ANSWERED),
-    "16,385 bytes": (TWO.ljust(16_385), REFUSED),
-    "100,000 bytes": (TWO.ljust(100_000), REFUSED),
-    "nothing": (b"", REFUSED),
-    "white space": (b" \r\n\t", REFUSED),
-    "white space around it": (b" \r\n\t" + TWO + b"\n", ANSWERED),
-    "an array": (b"[%b]" % TWO, REFUSED),
-    "null": (b"null", REFUSED),
-    "cut off": (TWO[:-1], REFUSED),
-    "a byte order mark": (b"\xef\xbb\xbf" + TWO, REFUSED),
-    "UTF-16": (TWO.decode().encode("utf-16"), REFUSED),
-    "no UTF-8": (TWO.replace(b'"a"', b'"\xff"'), REFUSED),
-    "something after it": (TWO + b"{}", REFUSED),
-    "NUL after it": (TWO + b"\x00", REFUSED),
-    "a repeated key": (TWO[:-1] + b',"range":"7d","range":"7d"}', REFUSED),
-    "NaN": (TWO[:-1] + b',"range":NaN}', REFUSED),
-    "a range of null": (TWO[:-1] + b',"range":null}', REFUSED),
-    "a range that is none": (TWO[:-1] + b',"range":"8d"}', REFUSED),
-    "an unknown property": (TWO[:-1] + b',"more":1}', REFUSED),
-    "a number for a string": (TWO.replace(b'"a"', b"1"), REFUSED),
-    "a namespace in capitals": (TWO.replace(b'"id"', b'"ID"'), REFUSED),
-    "no namespace": (TWO.replace(b',"by":"id"', b""), REFUSED),
-    "a lone surrogate": (TWO.replace(b'"a"', rb'"\ud800"'), REFUSED),
-    "a newline after an identifier": (TWO.replace(b'"a"', rb'"a\n"'), REFUSED),
-    "the same reference twice": (TWO.replace(b'"b"', b'"a"'), REFUSED),
-    "one server": (b'{"servers":[{"identifier":"a","by":"id"}]}', REFUSED),
-    "nested too deeply": (DEEP, REFUSED),
-    "an integer of 9,000 digits": (b'{"servers":%b}' % (b"9" * 9_000), REFUSED),
+    "16,384 bytes": (TWO.ljust(16_384), COMPARISON),
+    "16,385 bytes": (TWO.ljust(16_385), INVALID_REQUEST),
+    "100,000 bytes": (TWO.ljust(100_000), INVALID_REQUEST),
+    "nothing": (b"", INVALID_REQUEST),
+    "white space": (b" \r\n\t", INVALID_REQUEST),
+    "white space around it": (b" \r\n\t" + TWO + b"\n", COMPARISON),
+    "an array": (b"[%b]" % TWO, INVALID_REQUEST),
+    "null": (b"null", INVALID_REQUEST),
+    "cut off": (TWO[:-1], INVALID_REQUEST),
+    "a byte order mark": (b"\xef\xbb\xbf" + TWO, INVALID_REQUEST),
+    "UTF-16": (TWO.decode().encode("utf-16"), INVALID_REQUEST),
+    "invalid UTF-8": (TWO.replace(b'"a"', b'"\xff"'), INVALID_REQUEST),
+    "something after it": (TWO + b"{}", INVALID_REQUEST),
+    "NUL after it": (TWO + b"\x00", INVALID_REQUEST),
+    "a repeated key": (TWO[:-1] + b',"range":"7d","range":"7d"}', INVALID_REQUEST),
+    "NaN": (TWO[:-1] + b',"range":NaN}', INVALID_REQUEST),
+    "a range of null": (TWO[:-1] + b',"range":null}', INVALID_REQUEST),
+    "an unknown range": (TWO[:-1] + b',"range":"8d"}', INVALID_REQUEST),
+    "an unknown property": (TWO[:-1] + b',"more":1}', INVALID_REQUEST),
+    "a number for a string": (TWO.replace(b'"a"', b"1"), INVALID_REQUEST),
+    "a namespace in capitals": (TWO.replace(b'"id"', b'"ID"'), INVALID_REQUEST),
+    "no namespace": (TWO.replace(b',"by":"id"', b""), INVALID_REQUEST),
+    "a lone surrogate": (TWO.replace(b'"a"', rb'"\ud800"'), INVALID_REQUEST),
+    "a newline after an identifier": (TWO.replace(b'"a"', rb'"a\n"'), INVALID_REQUEST),
+    "the same reference twice": (TWO.replace(b'"b"', b'"a"'), INVALID_REQUEST),
+    "one server": (b'{"servers":[{"identifier":"a","by":"id"}]}', INVALID_REQUEST),
+    "nested too deeply": (DEEP, INVALID_REQUEST),
+    "an integer of 9,000 digits": (b'{"servers":%b}' % (b"9" * 9_000), INVALID_REQUEST),
     "an unknown server": (TWO.replace(b'"b"', b'"zz"'), NOT_FOUND),
-    "a server that is not published": (TWO.replace(b'"b"', b'"hidden"'), NOT_FOUND),
-    "escapes": (TWO.replace(b'"a"', rb'"\u0061"'), ANSWERED),
+    "a hidden server": (TWO.replace(b'"b"', b'"hidden"'), NOT_FOUND),
+    "escapes": (TWO.replace(b'"a"', rb'"\u0061"'), COMPARISON),
 }
 
-UNASKED = {
-    "a body": (request(A, HOST, KEY, body=b"{}"), REFUSED),
-    "an empty body": (request(A, HOST, KEY, body=b""), SHOWN),
-    "an empty body of type JSON": (request(A, HOST, KEY, JSON, body=b""), SHOWN),
+GET_BODIES = {
+    "a body": (request(A, HOST, KEY, body=b"{}"), INVALID_REQUEST),
+    "an empty body": (request(A, HOST, KEY, body=b""), SERVER_FOUND),
+    "an empty body of type JSON": (request(A, HOST, KEY, JSON, body=b""), SERVER_FOUND),
     "a chunked body": (
         request(A, HOST, KEY, b"Transfer-Encoding: chunked") + b"0\r\n\r\n",
-        REFUSED,
+        INVALID_REQUEST,
     ),
     "a body of two million bytes": (
         request(A, HOST, KEY, body=bytes(2_000_000)),
-        REFUSED._replace(stays=False),
+        INVALID_REQUEST._replace(stays=False),
     ),
-    "something to continue": (request(A, HOST, KEY, b"Expect: 100-continue"), SHOWN),
+    "an expectation": (request(A, HOST, KEY, b"Expect: 100-continue"), SERVER_FOUND),
 }
 
 
-def keyed(*headers: bytes) -> bytes:
+def get_with(*headers: bytes) -> bytes:
     return request(A, HOST, *headers)
 
 
 KEYS = {
-    "no key": (keyed(), UNAUTHORIZED),
-    "an empty key": (keyed(b"X-Gateway-Key:"), UNAUTHORIZED),
-    "nothing but spaces": (keyed(b"X-Gateway-Key:  \t "), UNAUTHORIZED),
-    "a key twice": (keyed(KEY, KEY), UNAUTHORIZED),
-    "two keys": (keyed(KEY, b"x-gateway-KEY: other"), UNAUTHORIZED),
-    "a key and an empty one": (keyed(KEY, b"X-Gateway-Key:"), UNAUTHORIZED),
-    "a key beside spaces and tabs": (keyed(b"X-Gateway-Key: \t k \t "), SHOWN),
-    "a key in capitals": (keyed(KEY.upper()), SHOWN),
-    "a key beyond ASCII": (keyed("X-Gateway-Key: schlüssel".encode()), SHOWN),
-    "a key of no UTF-8": (keyed(b"X-Gateway-Key: \xff\xfe"), SHOWN),
-    "a key of 15,000 bytes": (keyed(b"X-Gateway-Key: " + b"k" * 15_000), SHOWN),
-    "a key of 40,000 bytes": (keyed(b"X-Gateway-Key: " + b"k" * 40_000), BROKEN),
-    "a key as others spell it": (keyed(b"X_Gateway_Key: k"), UNAUTHORIZED),
-    "a bearer": (keyed(b"Authorization: Bearer k"), UNAUTHORIZED),
-    "a cookie": (keyed(b"Cookie: X-Gateway-Key=k"), UNAUTHORIZED),
+    "no key": (get_with(), UNAUTHORIZED),
+    "an empty key": (get_with(b"X-Gateway-Key:"), UNAUTHORIZED),
+    "nothing but spaces": (get_with(b"X-Gateway-Key:  \t "), UNAUTHORIZED),
+    "a key twice": (get_with(KEY, KEY), UNAUTHORIZED),
+    "two keys": (get_with(KEY, b"x-gateway-KEY: other"), UNAUTHORIZED),
+    "a key and an empty one": (get_with(KEY, b"X-Gateway-Key:"), UNAUTHORIZED),
+    "a key between spaces and tabs": (get_with(b"X-Gateway-Key: \t k \t "), SERVER_FOUND),
+    "a key in capitals": (get_with(KEY.upper()), SERVER_FOUND),
+    "a key beyond ASCII": (get_with("X-Gateway-Key: schlüssel".encode()), SERVER_FOUND),
+    "a key that is not UTF-8": (get_with(b"X-Gateway-Key: \xff\xfe"), SERVER_FOUND),
+    "a key of 15,000 bytes": (get_with(b"X-Gateway-Key: " + b"k" * 15_000), SERVER_FOUND),
+    "a key of 40,000 bytes": (get_with(b"X-Gateway-Key: " + b"k" * 40_000), MALFORMED),
+    "a header with underscores": (get_with(b"X_Gateway_Key: k"), UNAUTHORIZED),
+    "a bearer": (get_with(b"Authorization: Bearer k"), UNAUTHORIZED),
+    "a cookie": (get_with(b"Cookie: X-Gateway-Key=k"), UNAUTHORIZED),
 }
 
 TABLE = {
-    **{f"said to be: {name}": row for name, row in TYPES.items()},
-    **{f"posted: {name}": (compare(body), expected) for name, (body, expected) in BODIES.items()},
-    **{f"unasked: {name}": row for name, row in UNASKED.items()},
-    **{f"keys: {name}": row for name, row in KEYS.items()},
+    **{f"content type: {name}": row for name, row in TYPES.items()},
+    **{f"body: {name}": (compare(body), expected) for name, (body, expected) in BODIES.items()},
+    **{f"body of Get Server: {name}": row for name, row in GET_BODIES.items()},
+    **{f"key: {name}": row for name, row in KEYS.items()},
 }
 
 
 @pytest.mark.parametrize(("sent", "expected"), TABLE.values(), ids=TABLE)
-def test_each_request_has_its_answer(sent: bytes, expected: Expected, service: Service) -> None:
+def test_request_has_the_expected_answer(sent: bytes, expected: Expected, service: Service) -> None:
     check_answer(service, sent, expected)
 
 
-# In the order of the checks (D11): each fault, and what is told of it.
+# Each fault and its answer, in the order of the checks (D11).
 FAULTS = {
     "key": UNAUTHORIZED,
-    "path": NO_SUCH_PATH,
-    "method": NOT_TO_POST,
-    "query": REFUSED,
-    "type": REFUSED,
-    "encoding": REFUSED,
-    "body": REFUSED,
+    "path": UNKNOWN_PATH,
+    "method": POST_ONLY,
+    "query": INVALID_REQUEST,
+    "type": INVALID_REQUEST,
+    "encoding": INVALID_REQUEST,
+    "body": INVALID_REQUEST,
     "server": NOT_FOUND,
 }
 
 
-def faulty(*faults: str) -> bytes:
-    """Return a comparison with some faults."""
+def build_faulty_comparison(*faults: str) -> bytes:
+    """Return a comparison with faults."""
     parts = {
         "path": b"/gateway/v1/compare",
         "method": b"POST",
@@ -184,14 +187,14 @@ PAIRS = list(combinations(FAULTS, 2))
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_of_two_faults_the_one_that_is_judged_first_is_told(
+def test_the_first_check_that_fails_decides_the_answer(
     first: str, second: str, service: Service
 ) -> None:
-    check_answer(service, faulty(first), FAULTS[first])
-    check_answer(service, faulty(second), FAULTS[second])
-    check_answer(service, faulty(first, second), FAULTS[first])
+    check_answer(service, build_faulty_comparison(first), FAULTS[first])
+    check_answer(service, build_faulty_comparison(second), FAULTS[second])
+    check_answer(service, build_faulty_comparison(first, second), FAULTS[first])
 
 
-def test_of_all_faults_the_key_is_told(service: Service) -> None:
-    check_answer(service, faulty(*FAULTS), UNAUTHORIZED)
-    check_answer(service, faulty(*list(FAULTS)[1:]), NO_SUCH_PATH)
+def test_the_key_is_checked_first(service: Service) -> None:
+    check_answer(service, build_faulty_comparison(*FAULTS), UNAUTHORIZED)
+    check_answer(service, build_faulty_comparison(*list(FAULTS)[1:]), UNKNOWN_PATH)

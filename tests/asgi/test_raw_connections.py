@@ -1,11 +1,11 @@
-"""What happens on one connection: bodies that wait to be asked for, many requests, half an end."""
+"""One connection: expected bodies, pipelined requests, half-closed sockets."""
 
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from asgi.small_service import COMPARED, SERVER_A, serving_small
+from asgi.small_service import COMPARED, SERVER_A, serve_small
 from support.http import (
     COMPARE,
     ERRORS,
@@ -24,13 +24,13 @@ from support.http import (
 from support.process import Service
 
 INVALID = ERRORS["INVALID_REQUEST"]
-WAITING = [HOST, JSON, b"Expect: 100-continue", b"Content-Length: %d" % len(TWO)]
+EXPECTING = [HOST, JSON, b"Expect: 100-continue", b"Content-Length: %d" % len(TWO)]
 
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
-    with serving_small() as under_way:
-        yield under_way
+    with serve_small() as running:
+        yield running
 
 
 @pytest.fixture
@@ -39,16 +39,16 @@ def client(service: Service) -> Iterator[Client]:
         yield open_connection
 
 
-def outcome(answer: Answer) -> tuple[int, bytes]:
+def status_and_body(answer: Answer) -> tuple[int, bytes]:
     return answer.status, answer.body
 
 
-def test_a_body_that_waits_is_asked_for(client: Client) -> None:
-    client.send(request(COMPARE, KEY, *WAITING))
+def test_a_body_that_expects_100_continue_is_requested(client: Client) -> None:
+    client.send(request(COMPARE, KEY, *EXPECTING))
     client.wait_for_continue()
     client.send(TWO)
 
-    assert outcome(client.read_answer()) == (200, COMPARED)
+    assert status_and_body(client.read_answer()) == (200, COMPARED)
 
 
 @pytest.mark.parametrize(
@@ -60,38 +60,41 @@ def test_a_body_that_waits_is_asked_for(client: Client) -> None:
         (b"POST /gateway/v1/compare?x HTTP/1.1", KEY, 400),
     ],
 )
-def test_a_body_is_not_asked_for_in_vain(
+def test_no_body_is_requested_after_a_failed_check(
     line: bytes, key: bytes, status: int, client: Client
 ) -> None:
-    client.send(request(line, key, *WAITING))
+    client.send(request(line, key, *EXPECTING))
 
     assert client.read_answer().status == status
 
-    # Whoever sends it all the same has not spoiled the connection.
+    # A client that sends it anyway can go on using the connection.
     client.send(TWO + HEALTH)
     assert client.read_answer().status == 200
 
 
-def test_a_body_that_is_announced_as_too_long_is_not_asked_for(client: Client) -> None:
-    client.send(request(COMPARE, KEY, *WAITING[:-1], b"Content-Length: 16385"))
+def test_a_body_announced_as_too_long_is_not_requested(client: Client) -> None:
+    client.send(request(COMPARE, KEY, *EXPECTING[:-1], b"Content-Length: 16385"))
 
-    assert outcome(client.read_answer()) == (400, INVALID)
+    assert status_and_body(client.read_answer()) == (400, INVALID)
 
 
 @pytest.mark.parametrize("length", [b"16385", b"99999999999999", b"9" * 20])
-def test_a_length_beyond_the_limit_is_refused_at_once(length: bytes, client: Client) -> None:
+def test_a_length_over_the_limit_is_refused_at_once(length: bytes, client: Client) -> None:
     client.send(request(COMPARE, HOST, KEY, JSON, b"Content-Length: " + length))
 
-    assert outcome(client.read_answer()) == (400, INVALID)
+    assert status_and_body(client.read_answer()) == (400, INVALID)
 
 
-def test_two_requests_at_once_are_answered_in_turn(client: Client) -> None:
+def test_two_pipelined_requests_are_answered_in_order(client: Client) -> None:
     client.send(compare(TWO) + get(b"a"))
 
-    assert [outcome(client.read_answer()) for _ in range(2)] == [(200, COMPARED), (200, SERVER_A)]
+    assert [status_and_body(client.read_answer()) for _ in range(2)] == [
+        (200, COMPARED),
+        (200, SERVER_A),
+    ]
 
 
-def test_fifty_requests_at_once_are_answered_in_turn(client: Client) -> None:
+def test_fifty_pipelined_requests_are_answered_in_order(client: Client) -> None:
     kinds = {
         get(b"a"): (200, SERVER_A),
         compare(TWO): (200, COMPARED),
@@ -101,23 +104,23 @@ def test_fifty_requests_at_once_are_answered_in_turn(client: Client) -> None:
     }
     client.send(b"".join(list(kinds) * 10))
 
-    assert [outcome(client.read_answer()) for _ in range(50)] == list(kinds.values()) * 10
+    assert [status_and_body(client.read_answer()) for _ in range(50)] == list(kinds.values()) * 10
 
 
-def test_a_request_that_is_no_http_ends_those_after_it(client: Client) -> None:
+def test_a_malformed_request_closes_the_connection(client: Client) -> None:
     client.send(get(b"a") + b"GET / / HTTP/1.1\r\n\r\n" + get(b"a"))
 
-    assert outcome(client.read_answer()) == (200, SERVER_A)
-    assert outcome(client.read_answer()) == (400, INVALID)
+    assert status_and_body(client.read_answer()) == (200, SERVER_A)
+    assert status_and_body(client.read_answer()) == (400, INVALID)
     assert client.read_rest() == b""
 
 
-def test_a_body_of_no_http_ends_the_requests_after_it(client: Client) -> None:
+def test_a_malformed_body_closes_the_connection(client: Client) -> None:
     chunked = request(COMPARE, HOST, KEY, JSON, b"Transfer-Encoding: chunked")
     client.send(get(b"a") + chunked + b"zz\r\n" + get(b"a"))
 
-    assert outcome(client.read_answer()) == (200, SERVER_A)
-    assert outcome(client.read_answer()) == (400, INVALID)
+    assert status_and_body(client.read_answer()) == (200, SERVER_A)
+    assert status_and_body(client.read_answer()) == (400, INVALID)
     assert client.read_rest() == b""
 
 
@@ -125,34 +128,34 @@ def test_a_body_of_no_http_ends_the_requests_after_it(client: Client) -> None:
 def test_another_major_version_of_http_is_refused(line: bytes, client: Client) -> None:
     client.send(get(b"a") + line + b"\r\n\r\n" + get(b"a"))
 
-    assert outcome(client.read_answer()) == (200, SERVER_A)
-    assert outcome(client.read_answer()) == (400, INVALID)
+    assert status_and_body(client.read_answer()) == (200, SERVER_A)
+    assert status_and_body(client.read_answer()) == (400, INVALID)
     assert client.read_rest() == b""
 
 
-def test_each_request_may_have_an_empty_line_before_it(client: Client) -> None:
+def test_an_empty_line_before_each_request_is_skipped(client: Client) -> None:
     asked = [get(b"a"), compare(TWO), request(COMPARE, HOST, JSON, b"Content-Length: 2") + b"{}"]
     expected = [(200, SERVER_A), (200, COMPARED), (401, ERRORS["GATEWAY_UNAUTHORIZED"])]
     client.send(b"".join(b"\r\n" + one for one in asked * 2))
 
-    assert [outcome(client.read_answer()) for _ in range(6)] == expected * 2
+    assert [status_and_body(client.read_answer()) for _ in range(6)] == expected * 2
 
     for part in (b"\r", b"\n", get(b"a")):
         client.send(part)
         time.sleep(0.02)
-    assert outcome(client.read_answer()) == (200, SERVER_A)
+    assert status_and_body(client.read_answer()) == (200, SERVER_A)
 
 
-def test_empty_lines_alone_are_no_way_to_keep_a_connection(client: Client) -> None:
+def test_two_empty_lines_close_the_connection(client: Client) -> None:
     client.send(b"\r\n")
     time.sleep(0.02)
     client.send(b"\r\n")
 
-    assert outcome(client.read_answer()) == (400, INVALID)
+    assert status_and_body(client.read_answer()) == (400, INVALID)
     assert client.read_rest() == b""
 
 
-def test_whoever_says_no_more_is_answered(client: Client) -> None:
+def test_a_client_that_finished_sending_is_answered(client: Client) -> None:
     client.send(get(b"a") + compare(TWO) + get(b"b"))
     client.finish_sending()
 
@@ -161,56 +164,56 @@ def test_whoever_says_no_more_is_answered(client: Client) -> None:
 
 
 @pytest.mark.parametrize("sent", [compare(TWO)[:-1], compare(TWO + b"\n")[:-1]])
-def test_a_body_without_its_end_is_refused(sent: bytes, client: Client) -> None:
+def test_an_incomplete_body_is_refused(sent: bytes, client: Client) -> None:
     client.send(get(b"a") + sent)
     client.finish_sending()
 
-    assert outcome(client.read_answer()) == (200, SERVER_A)
-    assert outcome(client.read_answer()) == (400, INVALID)
+    assert status_and_body(client.read_answer()) == (200, SERVER_A)
+    assert status_and_body(client.read_answer()) == (400, INVALID)
     assert client.read_rest() == b""
 
 
 @pytest.mark.parametrize("part", [b"", b"GET", get(b"a")[:-1], get(b"a") + b"GET /"])
-def test_half_a_head_and_no_more_is_no_request(part: bytes, client: Client) -> None:
+def test_an_incomplete_head_gets_no_answer(part: bytes, client: Client) -> None:
     client.send(part)
     client.finish_sending()
 
     if get(b"a") in part:
-        assert outcome(client.read_answer()) == (200, SERVER_A)
+        assert status_and_body(client.read_answer()) == (200, SERVER_A)
     assert client.read_rest() == b""
 
 
-def test_a_byte_at_a_time_is_fast_enough(client: Client) -> None:
+def test_a_request_may_arrive_byte_by_byte(client: Client) -> None:
     for byte in compare(TWO):
         client.send(bytes([byte]))
         time.sleep(0.001)
 
-    assert outcome(client.read_answer()) == (200, COMPARED)
+    assert status_and_body(client.read_answer()) == (200, COMPARED)
 
 
 @pytest.mark.parametrize("at", [1, 20, 60, 137, 160])
-def test_a_request_may_come_in_two_parts(at: int, client: Client) -> None:
+def test_a_request_may_arrive_in_two_parts(at: int, client: Client) -> None:
     sent = compare(TWO)
     client.send(sent[:at])
     time.sleep(0.02)
     client.send(sent[at:] + get(b"a"))
 
-    assert outcome(client.read_answer()) == (200, COMPARED)
-    assert outcome(client.read_answer()) == (200, SERVER_A)
+    assert status_and_body(client.read_answer()) == (200, COMPARED)
+    assert status_and_body(client.read_answer()) == (200, SERVER_A)
 
 
-def test_a_connection_takes_a_thousand_requests(client: Client) -> None:
+def test_a_connection_serves_a_thousand_requests(client: Client) -> None:
     for _ in range(500):
         client.send(get(b"a"))
-        assert outcome(client.read_answer()) == (200, SERVER_A)
+        assert status_and_body(client.read_answer()) == (200, SERVER_A)
         client.send(compare(TWO))
-        assert outcome(client.read_answer()) == (200, COMPARED)
+        assert status_and_body(client.read_answer()) == (200, COMPARED)
 
 
-def test_a_client_that_leaves_early_harms_nobody(service: Service, client: Client) -> None:
+def test_a_client_that_leaves_early_affects_no_other(service: Service, client: Client) -> None:
     for part in (get(b"a"), compare(TWO), compare(TWO)[:-5], get(b"a")[:9], get(b"a") * 50):
         with Client(service) as impatient:
             impatient.send(part)
 
     client.send(get(b"a"))
-    assert outcome(client.read_answer()) == (200, SERVER_A)
+    assert status_and_body(client.read_answer()) == (200, SERVER_A)

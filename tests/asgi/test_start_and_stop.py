@@ -1,4 +1,4 @@
-"""How the service starts, or says why it does not, and how it ends."""
+"""The service starts or says why it can't, and stops."""
 
 import os
 import signal
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from asgi.small_service import COMPARED, SERVER_A, access_text, build_small
+from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
 from conftest import Ran, srvstat
 from support.http import COMPARE, HEALTH, HOST, JSON, KEY, TWO, Client, compare, get, request
 from support.process import Service, serve
 
-ENDS = {signal.SIGTERM: 143, signal.SIGINT: 130}
+EXIT_CODES = {signal.SIGTERM: 143, signal.SIGINT: 130}
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +25,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def service(small: str) -> Iterator[Service]:
-    with serve(small) as under_way:
-        yield under_way
+    with serve(small) as running:
+        yield running
 
 
-def refused(*options: str, snapshot: str) -> Ran:
-    """Serve in vain, and see that one line says why."""
+def fail_to_serve(*options: str, snapshot: str) -> Ran:
+    """Try to serve, and check that one line says why it failed."""
     ran = srvstat("serve", "--port", "0", "--snapshot", snapshot, *options)
     assert ran.stdout == b""
     assert ran.stderr.startswith("error: ")
@@ -38,11 +38,11 @@ def refused(*options: str, snapshot: str) -> Ran:
     return ran
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104 - that this is refused is the point
-def test_other_machines_may_not_ask_without_an_access_file(host: str, small: str) -> None:
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104 - it is refused
+def test_a_public_address_needs_an_access_file(host: str, small: str) -> None:
     if host == "::" and not socket.has_ipv6:
         pytest.skip("there is no IPv6 here")
-    ran = refused("--host", host, snapshot=small)
+    ran = fail_to_serve("--host", host, snapshot=small)
 
     assert ran.exit_code == 2
     assert ran.stderr == (
@@ -52,23 +52,23 @@ def test_other_machines_may_not_ask_without_an_access_file(host: str, small: str
 
 
 @pytest.mark.parametrize("port", ["1_0", "+10", " 10", "010", "-1", "65536", "１０", "", "http"])  # noqa: RUF001 - other digits
-def test_a_port_is_written_in_plain_digits(port: str, small: str) -> None:
-    ran = refused(f"--port={port}", snapshot=small)
+def test_a_port_consists_of_plain_digits(port: str, small: str) -> None:
+    ran = fail_to_serve(f"--port={port}", snapshot=small)
 
     assert ran.exit_code == 2
     assert ran.stderr.endswith(" is not a number from 0 to 65535\n")
 
 
-def test_an_empty_host_is_said_to_be_that(small: str) -> None:
-    ran = refused("--host", "", snapshot=small)
+def test_an_empty_host_is_refused(small: str) -> None:
+    ran = fail_to_serve("--host", "", snapshot=small)
 
     assert ran.exit_code == 2
     assert ran.stderr == "error: --host: empty; use 127.0.0.1 for this machine\n"
 
 
-def test_any_host_will_do_with_an_access_file(small: str, tmp_path: Path) -> None:
+def test_an_access_file_allows_any_host(small: str, tmp_path: Path) -> None:
     access = tmp_path / "access.toml"
-    access.write_text(access_text({"the-key": "all"}), encoding="utf-8")
+    access.write_text(format_access({"the-key": "all"}), encoding="utf-8")
 
     options = ("--access", str(access), "--host", "0.0.0.0")  # noqa: S104 - keys are asked for
     with serve(small, *options) as service, Client(service) as client:
@@ -76,21 +76,21 @@ def test_any_host_will_do_with_an_access_file(small: str, tmp_path: Path) -> Non
         assert client.read_answer().status == 401
 
 
-def test_every_key_is_good_without_an_access_file_and_that_is_said(service: Service) -> None:
+def test_standard_output_says_that_every_key_is_accepted(service: Service) -> None:
     assert service.process.stdout
     assert service.process.stdout.readline() == (
         b"without --access every key is good, and only this machine can ask\n"
     )
 
 
-def test_a_port_that_is_taken_is_named(service: Service, small: str) -> None:
-    ran = refused("--port", str(service.port), snapshot=small)
+def test_a_port_in_use_is_refused(service: Service, small: str) -> None:
+    ran = fail_to_serve("--port", str(service.port), snapshot=small)
 
     assert ran.exit_code == 2
     assert f"--port {service.port}: " in ran.stderr
 
 
-def test_a_port_that_was_just_used_is_free_again(service: Service, small: str) -> None:
+def test_a_port_can_be_reused_at_once(service: Service, small: str) -> None:
     with Client(service) as client:
         client.send(get(b"a"))
         client.read_answer()
@@ -101,81 +101,77 @@ def test_a_port_that_was_just_used_is_free_again(service: Service, small: str) -
         assert client.read_answer().body == SERVER_A
 
 
-def test_no_service_without_a_snapshot(tmp_path: Path) -> None:
+def test_a_missing_snapshot_is_refused(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing.db")
     other = tmp_path / "other.db"
     other.write_bytes(b"SQLite format 3\x00".ljust(4_096, b"\x01"))
 
-    assert refused(snapshot=missing).exit_code == 3
-    assert refused(snapshot=str(tmp_path)).exit_code == 3
-    assert refused(snapshot=str(other)).exit_code == 3
+    assert fail_to_serve(snapshot=missing).exit_code == 3
+    assert fail_to_serve(snapshot=str(tmp_path)).exit_code == 3
+    assert fail_to_serve(snapshot=str(other)).exit_code == 3
 
 
-def test_no_service_with_a_damaged_snapshot(small: str, tmp_path: Path) -> None:
+def test_a_damaged_snapshot_is_refused(small: str, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.db"
     content = bytearray(Path(small).read_bytes())
     content[-16_384:] = bytes(16_384)
     damaged.write_bytes(content[: 16_384 * 2])
 
-    assert refused(snapshot=str(damaged)).exit_code == 3
+    assert fail_to_serve(snapshot=str(damaged)).exit_code == 3
 
 
-def test_no_service_with_a_bad_access_file(small: str, tmp_path: Path) -> None:
+def test_a_bad_access_file_is_refused(small: str, tmp_path: Path) -> None:
     access = tmp_path / "access.toml"
     access.write_text("[plans.all]\noperations = []\nranges = 7\n", encoding="utf-8")
 
-    ran = refused("--access", str(access), snapshot=small)
+    ran = fail_to_serve("--access", str(access), snapshot=small)
     assert ran.exit_code == 6
     assert f"{access}, line 3: plans.all.ranges: " in ran.stderr
-    assert refused("--access", str(tmp_path / "none"), snapshot=small).exit_code == 6
-    assert refused("--access", str(tmp_path), snapshot=small).exit_code == 6
+    assert fail_to_serve("--access", str(tmp_path / "none"), snapshot=small).exit_code == 6
+    assert fail_to_serve("--access", str(tmp_path), snapshot=small).exit_code == 6
 
 
-def test_usage_is_judged_before_the_access_file_and_that_before_the_snapshot(
+def test_usage_is_checked_before_the_access_file_and_that_before_the_snapshot(
     service: Service, tmp_path: Path
 ) -> None:
     no_access, no_snapshot = ("--access", str(tmp_path / "none")), str(tmp_path / "none.db")
 
     taken = ("--port", str(service.port))
-    assert refused(*taken, *no_access, snapshot=no_snapshot).exit_code == 2
-    assert refused(*no_access, snapshot=no_snapshot).exit_code == 6
+    assert fail_to_serve(*taken, *no_access, snapshot=no_snapshot).exit_code == 2
+    assert fail_to_serve(*no_access, snapshot=no_snapshot).exit_code == 6
 
 
-def test_usage_and_the_access_file_are_judged_first_where_no_snapshot_is_named_either(
+def test_usage_and_the_access_file_are_checked_before_a_snapshot_is_looked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SRVSTAT_SNAPSHOT", raising=False)
-    (tmp_path / "good.toml").write_text(access_text({}), encoding="utf-8")
+    (tmp_path / "good.toml").write_text(format_access({}), encoding="utf-8")
 
     assert srvstat("serve", "--port", "0", "--host", "").exit_code == 2
-    assert srvstat("serve", "--port", "0", "--host", "0.0.0.0").exit_code == 2  # noqa: S104 - refused
+    assert srvstat("serve", "--port", "0", "--host", "0.0.0.0").exit_code == 2  # noqa: S104 - it is refused
     assert srvstat("serve", "--port", "0", "--access", "none.toml").exit_code == 6
     assert srvstat("serve", "--port", "0", "--access", "good.toml").exit_code == 3
     assert srvstat("serve", "--port", "0").exit_code == 3
 
 
-@pytest.mark.parametrize("number", ENDS)
-def test_a_signal_ends_the_service_at_once_where_nobody_asks(
-    number: signal.Signals, service: Service
-) -> None:
+@pytest.mark.parametrize("number", EXIT_CODES)
+def test_a_signal_stops_an_idle_service_at_once(number: signal.Signals, service: Service) -> None:
     with Client(service) as silent, Client(service) as idle, Client(service) as late:
         idle.send(get(b"a"))
         idle.read_answer()
         late.send(get(b"a")[:-2])
         began = time.monotonic()
 
-        assert service.stop(number) == ENDS[number]
+        assert service.stop(number) == EXIT_CODES[number]
         assert time.monotonic() - began < 3
         for client in (silent, idle, late):
             assert client.read_rest() == b""
     assert service.log()[-1]["event"] == "stopped"
 
 
-@pytest.mark.parametrize("number", ENDS)
-def test_a_signal_leaves_what_is_under_way_its_time(
-    number: signal.Signals, service: Service
-) -> None:
+@pytest.mark.parametrize("number", EXIT_CODES)
+def test_a_signal_lets_a_request_finish(number: signal.Signals, service: Service) -> None:
     with Client(service) as client:
         client.send(compare(TWO)[:-1])
         time.sleep(0.1)
@@ -186,12 +182,12 @@ def test_a_signal_leaves_what_is_under_way_its_time(
         answer = client.read_answer()
         assert (answer.status, answer.body) == (200, COMPARED)
         assert client.read_rest() == b""
-        assert service.process.wait(timeout=5) == ENDS[number]
+        assert service.process.wait(timeout=5) == EXIT_CODES[number]
     assert [entry.get("status") for entry in service.log()] == [200, None]
 
 
 def _wait_until_refused(service: Service) -> None:
-    deadline = time.monotonic() + 3  # what is under way has five seconds
+    deadline = time.monotonic() + 3  # a request in progress has five seconds
     with suppress(ConnectionRefusedError):
         while True:
             service.open_connection().close()
@@ -199,7 +195,7 @@ def _wait_until_refused(service: Service) -> None:
             time.sleep(0.02)
 
 
-def test_requests_that_wait_their_turn_are_not_cut_in_the_middle(service: Service) -> None:
+def test_pipelined_requests_are_answered_completely_or_not_at_all(service: Service) -> None:
     with Client(service) as client:
         client.send(compare(TWO) * 200)
         client.read_answer()
@@ -214,7 +210,7 @@ def test_requests_that_wait_their_turn_are_not_cut_in_the_middle(service: Servic
     assert [entry.get("status") for entry in service.log()] == [200] * answered + [None]
 
 
-def test_half_a_request_holds_up_the_end_no_longer_than_its_deadline(service: Service) -> None:
+def test_a_partial_request_delays_the_stop_until_its_deadline(service: Service) -> None:
     with Client(service) as client:
         client.send(request(COMPARE, HOST, KEY, JSON, b"Content-Length: 71"))
         time.sleep(0.1)
@@ -227,7 +223,7 @@ def test_half_a_request_holds_up_the_end_no_longer_than_its_deadline(service: Se
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_second_signal_ends_it_at_once(service: Service, number: int) -> None:
+def test_a_second_signal_stops_at_once(service: Service, number: int) -> None:
     with Client(service) as client:
         client.send(compare(TWO)[:-1])
         time.sleep(0.1)
@@ -239,8 +235,8 @@ def test_a_second_signal_ends_it_at_once(service: Service, number: int) -> None:
         assert time.monotonic() - began < 3
 
 
-def test_a_service_that_nobody_listens_to_goes_on(small: str) -> None:
-    """Standard output holds a line or two, and whoever started the service may have gone."""
+def test_closing_standard_output_does_not_stop_the_service(small: str) -> None:
+    """The process that started the service may have ended."""
     with serve(small) as service:
         assert service.process.stdout
         service.process.stdout.close()

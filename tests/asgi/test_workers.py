@@ -1,4 +1,4 @@
-"""How questions share the threads that answer them."""
+"""Questions share the threads that read the snapshot."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ from support.http import TWO
 
 
 class InProcess:
-    """A service in this process, and the workers under it."""
+    """A service in this process, and its workers."""
 
     def __init__(self, path: Path) -> None:
         self._log = Log()
@@ -34,7 +34,7 @@ class InProcess:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[httpx.AsyncClient]:
-        """Ask without sockets."""
+        """Return a client that uses no sockets."""
         headers = {"X-Gateway-Key": "k", "Content-Type": "application/json"}
         transport = httpx.ASGITransport(self.app)
         async with httpx.AsyncClient(
@@ -53,7 +53,7 @@ class InProcess:
         )
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a test, but not without end."""
+        """Run a test for at most a minute."""
 
         async def run() -> None:
             async with asyncio.timeout(60):
@@ -72,22 +72,22 @@ def service(tmp_path: Path) -> InProcess:
 
 
 @pytest.fixture
-def going_on() -> Iterator[threading.Event]:
-    """Return what slow questions wait for; none is left waiting."""
+def release() -> Iterator[threading.Event]:
+    """Return the event that slow questions wait for; set it in the end."""
     event = threading.Event()
     yield event
     event.set()
 
 
-def test_questions_get_a_worker_in_the_order_in_which_they_were_asked(service: InProcess) -> None:
+def test_questions_get_a_worker_in_order(service: InProcess) -> None:
     asked = 0
     served: list[int] = []
 
-    def is_wanted(number: int) -> bool:  # asked once there is a worker
+    def is_wanted(number: int) -> bool:  # called once there is a worker
         served.append(number)
         return True
 
-    async def ask_again_and_again() -> None:
+    async def ask_repeatedly() -> None:
         nonlocal asked
         generation = await service.snapshot.current()
         for _ in range(20):
@@ -97,16 +97,18 @@ def test_questions_get_a_worker_in_the_order_in_which_they_were_asked(service: I
             )
 
     async def crowd() -> None:
-        await asyncio.gather(*[ask_again_and_again() for _ in range(50)])
+        await asyncio.gather(*[ask_repeatedly() for _ in range(50)])
 
     service.run(crowd())
 
     assert served == list(range(1_000))
 
 
-def test_get_server_passes_by_comparisons(service: InProcess, going_on: threading.Event) -> None:
+def test_get_server_does_not_wait_for_comparisons(
+    service: InProcess, release: threading.Event
+) -> None:
     def wait(_: Any) -> bool:
-        return going_on.wait()
+        return release.wait()
 
     async def crowd() -> None:
         slow = [service.ask(wait, is_comparison=True) for _ in range(2 * WORKERS)]
@@ -115,33 +117,33 @@ def test_get_server_passes_by_comparisons(service: InProcess, going_on: threadin
             assert (await client.get("/servers/a")).content == SERVER_A
         assert [await service.ask(lambda _: "soon") for _ in range(100)] == ["soon"] * 100
         assert not waiting.done()
-        going_on.set()
+        release.set()
         assert await waiting == [True] * (2 * WORKERS)
 
     service.run(crowd())
 
 
-def test_what_was_finished_too_late_is_there_for_the_next_attempt(
-    service: InProcess, going_on: threading.Event, monkeypatch: pytest.MonkeyPatch
+def test_an_answer_finished_too_late_is_remembered(
+    service: InProcess, release: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ask_twice() -> None:
         files = (await service.snapshot.current()).files
         for worker in files:
-            worker.submit(going_on.wait)
+            worker.submit(release.wait)
         async with service.client() as client:
             with monkeypatch.context() as patched:
                 patched.setattr(asgi_app, "WORK_SECONDS", 0.1)
                 assert (await client.post("/compare", content=TWO)).status_code == 500
-            going_on.set()
-            for worker, file in files.items():  # the last thing that a worker can do
+            release.set()
+            for worker, file in files.items():  # runs after everything else
                 await asyncio.wrap_future(worker.submit(file.close))
             assert (await client.post("/compare", content=TWO)).content == COMPARED
 
     service.run(ask_twice())
 
 
-def test_what_was_answered_once_needs_no_worker(
-    service: InProcess, going_on: threading.Event, monkeypatch: pytest.MonkeyPatch
+def test_a_remembered_answer_needs_no_worker(
+    service: InProcess, release: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ask_twice() -> None:
         async with service.client() as client:
@@ -152,16 +154,16 @@ def test_what_was_answered_once_needs_no_worker(
 
             assert await ask() == [SERVER_A, COMPARED]
             for worker in (await service.snapshot.current()).files:
-                worker.submit(going_on.wait)
+                worker.submit(release.wait)
             monkeypatch.setattr(asgi_app, "WORK_SECONDS", 0.1)
             assert await ask() == [SERVER_A, COMPARED]
             assert (await client.get("/servers/b")).status_code == 500
-            going_on.set()
+            release.set()
 
     service.run(ask_twice())
 
 
-def test_details_have_room_by_their_bytes_and_the_oldest_make_way() -> None:
+def test_details_are_limited_by_bytes_and_drop_the_oldest() -> None:
     details = Details(max_bytes=10_000)
     references = [ServerReference(identifier=f"s{number}", by="id") for number in range(30)]
     for reference in references:
@@ -175,8 +177,8 @@ def test_details_have_room_by_their_bytes_and_the_oldest_make_way() -> None:
     assert [details.look_up(reference) for reference in references] == [None] * 30
 
 
-def test_equal_questions_that_wait_together_are_answered_once(
-    service: InProcess, going_on: threading.Event, monkeypatch: pytest.MonkeyPatch
+def test_equal_waiting_questions_are_computed_once(
+    service: InProcess, release: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     computed: list[int] = []
     compute = operations.compute_results
@@ -189,13 +191,13 @@ def test_equal_questions_that_wait_together_are_answered_once(
 
     async def crowd() -> None:
         for worker in (await service.snapshot.current()).files:
-            worker.submit(going_on.wait)
+            worker.submit(release.wait)
         async with service.client() as client:
             waiting = [
                 asyncio.ensure_future(client.post("/compare", content=TWO)) for _ in range(99)
             ]
             await asyncio.sleep(0.1)
-            going_on.set()
+            release.set()
             assert {(await one).content for one in waiting} == {COMPARED}
 
     service.run(crowd())
