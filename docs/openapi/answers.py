@@ -1,4 +1,4 @@
-"""Build the responses of the operations: headers, bodies and examples."""
+"""Build the responses of the operations, with their headers, bodies and examples."""
 
 import json
 from collections.abc import Mapping
@@ -42,37 +42,37 @@ _WRONG_METHOD_STATUS = str(WrongMethodError.http_status)
 
 HEADERS: Json = {
     REQUEST_ID_HEADER: {
-        "description": "Names the request in the service's log.",
+        "description": "The ID of the request in the service's log.",
         "required": True,
         "schema": {"type": "string", "minLength": 1},
     },
     "Cache-Control": {
-        "description": "No cache may keep an answer.",
+        "description": "Caches must not store the response.",
         "required": True,
         "schema": {"type": "string", "const": CACHE_CONTROL},
     },
     "Allow": {
-        "description": "The methods of this path.",
+        "description": "The methods that the path supports.",
         "required": True,
         "schema": {"type": "string", "minLength": 1},
         "example": GET_METHODS,
     },
     "WWW-Authenticate": {
-        "description": "Names the header that the key belongs in.",
+        "description": "The authentication scheme and the name of the key's header.",
         "required": True,
         "schema": {"type": "string", "minLength": 1},
         "example": KEY_CHALLENGE,
     },
     "Retry-After": {
-        "description": "In how many seconds to ask again.",
+        "description": "The number of seconds to wait before the next request.",
         "required": True,
         "schema": {"type": "integer", "format": "int64", "minimum": 1},
         "example": 30,
     },
 }
 
-_EVERY_HEADER = (REQUEST_ID_HEADER, "Cache-Control")
-_MORE_HEADERS: Mapping[str, str] = {
+_COMMON_HEADERS = (REQUEST_ID_HEADER, "Cache-Control")
+_EXTRA_HEADERS: Mapping[str, str] = {
     GatewayUnauthorizedError.__name__: "WWW-Authenticate",
     RateLimitedError.__name__: "Retry-After",
     _METHOD_NOT_ALLOWED: "Allow",
@@ -93,25 +93,25 @@ def build_example(summary: str, body: str) -> Json:
 def build_invalid_request_response(examples: Mapping[str, tuple[str, str]]) -> Json:
     """Return the response to invalid requests.
 
-    `examples` maps the name of an example to its summary and the request.
+    `examples` maps the name of each example to its summary and its description.
     """
     body = _get_error_body(InvalidRequestError)
     shown = {
-        name: {"summary": summary, "description": request, "value": body}
-        for name, (summary, request) in examples.items()
+        name: {"summary": summary, "description": description, "value": body}
+        for name, (summary, description) in examples.items()
     }
     return _build_error_response(InvalidRequestError, examples=shown)
 
 
 def refer_to_errors() -> Json:
-    """Return the responses that all operations of the contract share, in the order of status."""
+    """Return references to the errors that all operations of the contract share, by status."""
     names = {str(kind.http_status): kind.__name__ for kind in ERRORS[1:]}
     names[_WRONG_METHOD_STATUS] = _METHOD_NOT_ALLOWED
     return {status: _refer_to_response(names[status]) for status in sorted(names)}
 
 
 def refer_to_health_errors() -> Json:
-    """Return the error responses of the health check, by status."""
+    """Return references to the errors of the health check, by status."""
     return {
         _WRONG_METHOD_STATUS: _refer_to_response(_METHOD_NOT_ALLOWED),
         str(InternalError.http_status): _refer_to_response(InternalError.__name__),
@@ -122,23 +122,23 @@ def build_shared_responses() -> Json:
     """Return the responses that operations refer to, by name."""
     responses = {kind.__name__: _build_error_response(kind) for kind in ERRORS[1:]}
     wrong_method = _build_error_response(InvalidRequestError, name=_METHOD_NOT_ALLOWED)
-    wrong_method["description"] = "INVALID_REQUEST: the path has no such method"
+    wrong_method["description"] = "INVALID_REQUEST: the path does not support the method"
     return {**responses, _METHOD_NOT_ALLOWED: wrong_method}
 
 
 def remove_bodies(responses: Json) -> Json:
-    """Return responses without their bodies, as HEAD gives them."""
+    """Return the responses to HEAD: those to GET, without bodies."""
     shared = {
         _refer_to_response(name)["$ref"]: response
         for name, response in build_shared_responses().items()
     }
-    whole = {
+    resolved = {
         status: shared[response["$ref"]] if "$ref" in response else response
         for status, response in responses.items()
     }
     return {
         status: {key: part for key, part in response.items() if key != "content"}
-        for status, response in whole.items()
+        for status, response in resolved.items()
     }
 
 
@@ -152,7 +152,7 @@ def _build_error_response(
     shown = {"examples": examples} if examples else {"example": _get_error_body(kind)}
     return {
         "description": f"{kind.code}: {texts.CONDITIONS[kind.code]}",
-        "headers": _refer_to_headers(_MORE_HEADERS.get(name or kind.__name__)),
+        "headers": _refer_to_headers(_EXTRA_HEADERS.get(name or kind.__name__)),
         "content": {JSON_TYPE: {"schema": refer_to_model(ErrorResponse), **shown}},
     }
 
@@ -161,6 +161,6 @@ def _get_error_body(kind: type[ApiError]) -> Any:
     return wire.decode(ErrorResponse.from_error(kind).to_json())
 
 
-def _refer_to_headers(more: str | None = None) -> Json:
-    names = (*_EVERY_HEADER, more) if more else _EVERY_HEADER
+def _refer_to_headers(extra: str | None = None) -> Json:
+    names = (*_COMMON_HEADERS, extra) if extra else _COMMON_HEADERS
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}

@@ -1,4 +1,4 @@
-"""Build the whole document."""
+"""Build the OpenAPI document and encode it as JSON."""
 
 import json
 
@@ -30,15 +30,18 @@ def build_openapi_document() -> Json:
             "contact": {"name": "The maintainers of srvstat"},
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [  # generated clients call the first
-            {"url": "http://127.0.0.1:8000", "description": "`srvstat serve` with its defaults."},
-            {"url": "/", "description": "The service that this document was read from."},
+        "servers": [  # generated clients call the first one
+            {
+                "url": "http://127.0.0.1:8000",
+                "description": "`srvstat serve` with default options.",
+            },
+            {"url": "/", "description": "The host that this document was loaded from."},
         ],
         "security": [{"GatewayKey": []}],
         "tags": [
             {"name": "Servers", "description": "Public discovery and current state."},
-            {"name": "Comparison", "description": "Two to five public servers side by side."},
-            {"name": "Health", "description": "Outside the contract."},
+            {"name": "Comparison", "description": "Comparison of two to five public servers."},
+            {"name": "Health", "description": "Not part of the contract."},
         ],
         "paths": build_paths(schemas),
         "components": {

@@ -1,4 +1,4 @@
-"""Example requests and their answers from the demo snapshot, as exact bytes."""
+"""Define example requests and the exact bytes of their answers from the demo snapshot."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from srvstat.contract.http import SERVERS_PATH
 
 
 class Exchange(NamedTuple):
-    """The bodies of a request and of its answer, with a summary."""
+    """The body of a request and of its answer, with a summary."""
 
     summary: str
     request: str
@@ -46,7 +46,7 @@ COMPARISONS: Mapping[str, Exchange] = {
         '"uptime":null,"sampleCount":721}]}',
     ),
     "mixedNamespaces": Exchange(
-        "One server by id and one by cfxId, which began with 0 players: no percentage",
+        "One server by id and one by cfxId; growth from 0 players has no percentage",
         '{"servers":[{"identifier":"harbor-city","by":"id"},'
         '{"identifier":"og3m7p","by":"cfxId"}],"range":"7d"}',
         '{"range":"7d","data":[{"serverId":"harbor-city","cfxId":"hc4x2k","range":"7d",'
@@ -59,7 +59,7 @@ COMPARISONS: Mapping[str, Exchange] = {
         '"sampleCount":169}]}',
     ),
     "nothingObserved": Exchange(
-        "A server that was never observed: its statistics are null",
+        "A server without observations has null statistics",
         '{"servers":[{"identifier":"empty-plains","by":"id"},'
         '{"identifier":"night-shift","by":"id"}],"range":"24h"}',
         '{"range":"24h","data":[{"serverId":"empty-plains","cfxId":"ep1v8d","range":"24h",'
@@ -76,52 +76,52 @@ COMPARISONS: Mapping[str, Exchange] = {
 INVALID_COMPARISONS: Mapping[str, tuple[str, str]] = {
     "oneServer": ("Fewer than 2 servers", '{"servers":[{"identifier":"harbor-city","by":"id"}]}'),
     "duplicate": (
-        "The same reference twice",
+        "A duplicate reference",
         (
             '{"servers":[{"identifier":"harbor-city","by":"id"},'
             '{"identifier":"harbor-city","by":"id"}]}'
         ),
     ),
     "noNamespace": (
-        "A reference without its namespace",
+        "A reference without a namespace",
         '{"servers":[{"identifier":"harbor-city"},{"identifier":"old-guard","by":"id"}]}',
     ),
     "unknownRange": (
-        "A range that does not exist",
+        "An unknown range",
         (
             '{"servers":[{"identifier":"harbor-city","by":"id"},'
             '{"identifier":"old-guard","by":"id"}],"range":"8d"}'
         ),
     ),
     "nullRange": (
-        "Null is no range; leave it out for the default",
+        "Null is not a range; omit the property to use the default",
         (
             '{"servers":[{"identifier":"harbor-city","by":"id"},'
             '{"identifier":"old-guard","by":"id"}],"range":null}'
         ),
     ),
     "unknownProperty": (
-        "A property that does not exist",
+        "An unknown property",
         (
             '{"servers":[{"identifier":"harbor-city","by":"id"},'
             '{"identifier":"old-guard","by":"id"}],"limit":5}'
         ),
     ),
 }
-"""Name to (problem, body)."""
+"""Name of the example to its problem and the body."""
 
 INVALID_SERVER_TARGETS: Mapping[str, tuple[str, str]] = {
     "wrongCharacter": (
-        "An identifier has letters, digits and hyphens",
+        "An identifier with an invalid character",
         f"{SERVERS_PATH}harbor_city",
     ),
     "unknownNamespace": (
-        "A namespace that does not exist",
+        "An unknown namespace",
         f"{SERVERS_PATH}harbor-city?by=name",
     ),
     "unknownParameter": (
-        "A query parameter that does not exist",
+        "An unknown query parameter",
         f"{SERVERS_PATH}harbor-city?range=7d",
     ),
 }
-"""Name to (problem, request target)."""
+"""Name of the example to its problem and the request target."""

@@ -1,4 +1,4 @@
-"""Build the paths: each operation with its parameters, body and responses."""
+"""Build the operations of each path: parameters, request bodies and responses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -63,17 +63,19 @@ def _build_server_parameters(properties: Mapping[str, Json]) -> list[Json]:
 
 def _build_get_server() -> Json:
     invalid = {
-        name: (summary, f"Asked: `GET {target}`")
+        name: (summary, f"Request: `GET {target}`")
         for name, (summary, target) in examples.INVALID_SERVER_TARGETS.items()
     }
-    found = {"demo": build_example("A server of the demo", examples.SERVER)}
+    found = {"demo": build_example("A server in the demo snapshot", examples.SERVER)}
     return {
         "tags": ["Servers"],
         "summary": "Get Server",
         "description": texts.GET_SERVER,
         "operationId": "getServer",
         "responses": {
-            "200": build_response("The server's detail.", refer_to_model(ServerResponse), found),
+            "200": build_response(
+                "The details of the server.", refer_to_model(ServerResponse), found
+            ),
             "400": build_invalid_request_response(invalid),
             **refer_to_errors(),
         },
@@ -85,7 +87,7 @@ def _build_compare_servers() -> Json:
     requests = {name: build_example(shown.summary, shown.request) for name, shown in comparisons}
     answers = {name: build_example(shown.summary, shown.answer) for name, shown in comparisons}
     invalid = {
-        name: (summary, f"Sent: `{body}`")
+        name: (summary, f"Request body: `{body}`")
         for name, (summary, body) in examples.INVALID_COMPARISONS.items()
     }
     return {
@@ -121,20 +123,20 @@ def _build_server_link(position: int) -> Json:
     return {
         "operationId": "getServer",
         "parameters": {"identifier": f"$response.body#/data/{position}/serverId", "by": "id"},
-        "description": f"The detail of the server of `data[{position}]`.",
+        "description": f"The details of the server in `data[{position}]`.",
     }
 
 
 def _build_get_health() -> Json:
-    shown = {"demo": build_example("The demo's snapshot", examples.HEALTH)}
+    shown = {"demo": build_example("The demo snapshot", examples.HEALTH)}
     return {
         "tags": ["Health"],
-        "summary": "Health",
+        "summary": "Health check",
         "description": texts.HEALTH,
         "operationId": "getHealth",
         "security": [],
         "responses": {
-            "200": build_response("The service answers.", refer_to_model(HealthResponse), shown),
+            "200": build_response("The service is running.", refer_to_model(HealthResponse), shown),
             **refer_to_health_errors(),
         },
     }
@@ -144,8 +146,8 @@ def _build_head(get: Json, operation_id: str) -> Json:
     """Return the HEAD operation of a GET operation."""
     return {
         **get,
-        "summary": f"{get['summary']}, without a body",
-        "description": "The status and the headers that GET has.",
+        "summary": f"{get['summary']}, headers only",
+        "description": "Returns the status and headers of the GET response, without a body.",
         "operationId": operation_id,
         "responses": remove_bodies(get["responses"]),
     }

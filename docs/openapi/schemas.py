@@ -1,4 +1,4 @@
-"""Build the JSON Schemas of the models, independently of the version of pydantic."""
+"""Build the JSON Schemas of the models, identical for all versions of pydantic."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -27,10 +27,10 @@ _BODIES: list[tuple[type[ContractModel], JsonSchemaMode]] = [
 ]
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {"Namespace": NAMESPACES, "Range": get_args(Range)}
-"""Enumerations with a named schema, so that a generated client has one type for each."""
+"""Enumerations that get a named schema, so that a generated client has one type for each."""
 
 _FORMATS = {"integer": "int64", "number": "double"}
-"""Formats of numbers. Without them some generators choose 32 bits."""
+"""The formats of number types. Without them, some generators use 32 bits."""
 
 _KEYWORDS = (
     "$ref",
@@ -66,7 +66,7 @@ def _refer_to_schema(name: str) -> dict[str, str]:
 def build_component_schemas() -> dict[str, Any]:
     """Return the schemas of bodies and parameters, by name.
 
-    All properties of a response are required: answers omit none.
+    All properties of a response are required, because answers always have all of them.
     """
     _, generated = models_json_schema(_BODIES, ref_template=f"{_SCHEMAS}{{model}}")
     schemas = {name: _describe_model(name, schema) for name, schema in generated["$defs"].items()}
@@ -88,10 +88,10 @@ def _describe_model(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _simplify(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without pydantic's titles, with nullable types as a list of types.
+    """Remove titles and defaults from a schema of pydantic, and write nullable types as lists.
 
-    Removes defaults: openapi-typescript makes a property with a default required, even in a
-    request. Descriptions name them instead.
+    Defaults are in the descriptions instead: openapi-typescript requires a property that has a
+    default, even in a request.
     """
     for name, choices in _CHOICES.items():
         if schema.get("enum") == list(choices):

@@ -1,4 +1,4 @@
-"""The descriptions of the document: the service, its models and its errors."""
+"""Define the descriptions of the service, its operations, models and errors."""
 
 from collections.abc import Mapping
 
@@ -10,63 +10,70 @@ CONDITIONS: Mapping[ErrorCode, str] = {
     "INVALID_REQUEST": "query, path, body, range or duplicate-reference validation failed",
     "GATEWAY_UNAUTHORIZED": "gateway authentication failed",
     "FEATURE_NOT_AVAILABLE": "the subscription lacks the feature or the range",
-    "SERVER_NOT_FOUND": "a server is unknown or not publishable; the two cannot be told apart",
+    "SERVER_NOT_FOUND": "a server is unknown or not publishable; the two are indistinguishable",
     "RATE_LIMITED": "a request limit was exceeded",
-    "INTERNAL_ERROR": "an unexpected error of the service",
+    "INTERNAL_ERROR": "unexpected service error",
 }
 """The condition of each error code."""
 
-GET_SERVER = "The public detail of one server, whose identifier is in the path."
+GET_SERVER = "Returns the public details of one server."
 
 COMPARE_SERVERS = """\
-Statistics of the servers over one range, in the order of the request. The namespace of each
-reference is its own `by`; one request may mix them. All servers must exist.
+Returns the statistics of the servers over one range, in the order of the request. Each reference
+has its own namespace, `by`; a request may mix namespaces. If any server is not found, the response
+is 404.
 """
 
 HEALTH = """\
-Says that the service answers, and from which snapshot. It needs no key and lies outside the
-contract's base path.
+Reports that the service is running, and which snapshot it uses. Requires no key. The path is
+outside the contract's base path.
 """
 
-KEY = "A customer key that the gateway has issued. A service without access file takes any."
+KEY = "A customer key issued by the gateway. Without an access file, the service accepts any key."
 
 MODELS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "CompareRequest": (
-        "Two to five different references and the range to compare them over.",
-        {"servers": "No two of them are equal.", "range": f"`{DEFAULT_RANGE}` if absent."},
-    ),
-    "ServerReference": (
-        "One server, named in its own namespace.",
+        "Two to five different references, and the range to compare them over.",
         {
-            "identifier": "The canonical service ID, or the network ID with `cfxId`.",
-            "by": "The namespace of the identifier. It is never guessed.",
+            "servers": "The references must be unique.",
+            "range": f"The default is `{DEFAULT_RANGE}`.",
         },
     ),
-    "Namespace": ("The kind of an identifier.", {}),
-    "Range": ("A number of whole days of 24 hours that ends at the snapshot's instant.", {}),
+    "ServerReference": (
+        "An identifier with its namespace.",
+        {
+            "identifier": "The canonical service ID, or the network ID if `by` is `cfxId`.",
+            "by": "The namespace of the identifier. The service never guesses it.",
+        },
+    ),
+    "Namespace": ("`id` for the canonical service ID, `cfxId` for the network ID.", {}),
+    "Range": ("A number of 24-hour days, ending at the snapshot's `asOf`. `1y` is 365 days.", {}),
     "CompareResponse": (
         "One result for each requested server, in the order of the request.",
-        {"range": "The range used."},
+        {"range": "The requested range, or the default."},
     ),
     "ServerResult": (
         "The statistics of one server over one range.",
         {
             "serverId": "The canonical service ID.",
             "cfxId": "The network ID.",
-            "currentPlayers": "The current player count. It is not the last observation.",
-            "averagePlayers": "Null without observations in the range, like the next three.",
-            "uptime": "Always null in v1: a missing observation is never taken for downtime.",
-            "sampleCount": "How many observations the range has.",
+            "currentPlayers": "The current player count, which is not the last observation.",
+            "averagePlayers": "Null if there are no observations in the range.",
+            "medianPlayers": "Null if there are no observations in the range.",
+            "peakPlayers": "Null if there are no observations in the range.",
+            "lowestPlayers": "Null if there are no observations in the range.",
+            "uptime": "Always null in v1: missing observations are never treated as downtime.",
+            "sampleCount": "The number of observations in the range.",
         },
     ),
     "GrowthFields": (
-        "From the first to the last observation in the range; null for fewer than two.",
+        "The change from the first to the last observation in the range; null for fewer than two.",
         {
-            "players": "The last minus the first.",
-            "percentage": "Of the first; null where the first is 0.",
+            "players": "The last observation minus the first.",
+            "percentage": "`players` as a percentage of the first observation; null if that is 0.",
         },
     ),
-    "ServerResponse": ("The public detail of one server.", {}),
+    "ServerResponse": ("The public details of one server.", {}),
     "ServerDetail": (
         "The public record of one server.",
         {
@@ -74,22 +81,22 @@ MODELS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "cfxId": "The network ID.",
             "region": "A short region code.",
             "flags": "Short upper-case labels.",
-            "chatUrl": "A URL.",
-            "iconUrl": "A URL, or null.",
-            "firstSeenAt": "UTC with milliseconds.",
-            "updatedAt": "UTC with milliseconds.",
+            "chatUrl": "The URL of the community chat.",
+            "iconUrl": "The URL of the icon, or null.",
+            "firstSeenAt": "A UTC timestamp with milliseconds.",
+            "updatedAt": "A UTC timestamp with milliseconds.",
         },
     ),
-    "Players": ("The current and the greatest possible number of players.", {}),
+    "Players": ("The current and the maximum number of players.", {}),
     "HealthResponse": (
-        "The snapshot that answers come from.",
+        "The snapshot in use.",
         {
-            "asOf": "The instant that the snapshot speaks for.",
-            "root": "The digest of all that the snapshot says.",
+            "asOf": "The instant at which every range ends.",
+            "root": "The SHA-256 digest of the snapshot's content.",
         },
     ),
     "ErrorResponse": ("The body of every error.", {}),
-    "ErrorFields": ("What went wrong; the message belongs to the code.", {}),
+    "ErrorFields": ("The error code and its fixed message.", {}),
 }
 """Model name to its description and the descriptions of its properties."""
 
@@ -97,38 +104,46 @@ MODELS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 def describe_service(error_table: str) -> str:
     """Return the description of the service, in Markdown."""
     return f"""\
-Statistics of public game servers, read-only: the public detail of one server (Get Server), and
-statistics of {MIN_SERVERS} to {MAX_SERVERS} servers over one range (Compare Servers).
+A read-only API for statistics of public game servers. Get Server returns the public details of one
+server. Compare Servers returns the statistics of {MIN_SERVERS} to {MAX_SERVERS} servers over one
+range.
 
-The examples are the answers of `srvstat serve` over the snapshot that `srvstat demo` writes.
+The examples are responses of `srvstat serve` with the snapshot that `srvstat demo` writes.
 
 ## Errors
 
-Every error has a body of the same shape, `{{"error":{{"code":…,"message":…}}}}`.
+All errors have a body of the form `{{"error":{{"code":…,"message":…}}}}`.
 
 {error_table}
-These six codes are all there are. So a path that is not in the contract answers 404, and a known
-path with another method answers 405 with `Allow`, both with the body of INVALID_REQUEST. Another
-content type than `application/json`, a content encoding, and a body of more than {MAX_BODY_BYTES:,}
-bytes answer 400.
+There are no other codes. Two cases have the body of INVALID_REQUEST but another status: an unknown
+path returns 404, and an unsupported method of a known path returns 405 with `Allow`. A content type
+other than `application/json`, a content encoding, or a body of more than {MAX_BODY_BYTES:,} bytes
+returns 400.
 
 ## Order of checks
 
-The first check that fails decides the answer: the key (401) and its request limit (429), the path
-and the method (404, 405), the request (400), the plan (403), the servers (404). Only then is
-anything worked out.
+The first check that fails determines the response:
 
-## What is exact
+1. the key (401)
+2. the key's request limit (429)
+3. the path (404) and the method (405)
+4. the identifier, query, headers and body (400)
+5. the plan (403)
+6. the servers (404)
 
-- A body is JSON without white space, in UTF-8, with its keys in the order of the schemas. Its
-  bytes are those that ECMAScript's `JSON.stringify` writes: `12`, never `12.0`.
-- Statistics are exact. The average is the IEEE double nearest to sum / count, the median is the
-  middle value or the average of the two middle values, and nothing is rounded further.
-- A range is a number of whole days of 24 hours (24h is 1 day, 1y is 365) that ends at the instant
-  the snapshot speaks for. Its start is left out, its end is in. Without an observation in it, the
-  statistics are null and `sampleCount` is 0.
-- Identifiers are compared as they are: case matters. Two references are duplicates when both
-  `by` and `identifier` are equal. One server named by id and by cfxId is two references.
-- Nothing in a request is converted or forgiven: no `"range": null`, no number for a string, no
-  property or query parameter that is not described here, and none of them twice.
+Statistics are computed only if all checks pass.
+
+## Formats and rules
+
+- A response body is compact JSON in UTF-8, with its keys in the order of the schemas. Its
+  bytes are those that ECMAScript's `JSON.stringify` produces: `12`, never `12.0`.
+- Statistics are exact. The average is the IEEE 754 double nearest to sum / count. The median is the
+  middle value, or the average of the two middle values. Nothing is rounded further.
+- A range is a number of 24-hour days: `24h` is 1 day, `1y` is 365 days. It ends at the snapshot's
+  `asOf`, which the health check returns. The start is exclusive, the end inclusive. If there are no
+  observations in the range, the statistics are null and `sampleCount` is 0.
+- Identifiers are case-sensitive. Two references are duplicates if both `by` and `identifier` are
+  equal. The `id` and the `cfxId` of the same server are two different references.
+- Requests are validated strictly, and no value is converted. `"range": null`, a number in place of
+  a string, and unknown or repeated properties and query parameters are invalid.
 """

@@ -38,10 +38,11 @@ IDENTIFIER = {
 
 
 def test_the_document_is_openapi_3_1() -> None:
-    # Imported here because it is slow and the other tests don't need it.
-    import schemathesis  # noqa: PLC0415
+    # Imported here because it is slow and the other tests don't need it. `schemathesis.openapi`
+    # makes the same check, but takes three times as long to import.
+    from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR  # noqa: PLC0415
 
-    schemathesis.openapi.from_dict(DOCUMENT).validate()
+    OPENAPI_31_VALIDATOR.validate(DOCUMENT)
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -248,7 +249,9 @@ def test_the_schemas_of_compare_servers_match_the_specification() -> None:
         "uniqueItems": True,
     }
     assert range_name == {"$ref": "#/components/schemas/Range"}
-    assert SCHEMAS["CompareRequest"]["properties"]["range"]["description"] == "`30d` if absent."
+    assert (
+        SCHEMAS["CompareRequest"]["properties"]["range"]["description"] == "The default is `30d`."
+    )
     assert SCHEMAS["CompareRequest"]["required"] == ["servers"]
     assert SCHEMAS["CompareRequest"]["additionalProperties"] is False
     assert reference["required"] == ["identifier", "by"]
@@ -296,7 +299,8 @@ def test_the_invalid_examples_are_invalid() -> None:
     schema = build_validator({"$ref": "#/components/schemas/CompareRequest"})
 
     bodies = [
-        re.fullmatch("Sent: `(.*)`", part["description"]) for part in shown["examples"].values()
+        re.fullmatch("Request body: `(.*)`", part["description"])
+        for part in shown["examples"].values()
     ]
 
     assert len(bodies) > 4
