@@ -68,7 +68,7 @@ _MIN_UNCACHED = 60
 """Minimum number of comparisons of uncached servers in a round."""
 _CHECKED = 10
 _DRAWN = 200
-_SERVED_EVENT = b'"a new snapshot is served"'
+_SERVED_EVENT = b'"new snapshot in use"'
 _MAX_OPEN_SECONDS = 120.0
 
 _Part = Callable[[], Rates]

@@ -26,8 +26,8 @@ _CLIENTS = 16
 _MIN_DIFFERENT = 3
 """More than one in three requests has a different answer in each snapshot."""
 
-_SERVED = ("a new snapshot is served",)
-_REFUSED = ("a new snapshot is refused; the old one goes on",)
+_SERVED = ("new snapshot in use",)
+_REFUSED = ("new snapshot rejected; the previous one stays in use",)
 
 
 def run(seed: int, count: int) -> Result:
