@@ -1,4 +1,4 @@
-"""Publishing: a file gets its name when it is complete, and what killed builds left is removed."""
+"""Write files atomically, and remove the drafts that killed builds left."""
 
 import errno
 import fcntl
@@ -18,11 +18,11 @@ from support.snapshots import COMMAND, WEEK, read_directory
 pytestmark = pytest.mark.usefixtures("here")
 
 LEFT = "0123456789abcdef.tmp"
-"""How the name of a draft ends that was left by a build long gone."""
+"""The end of the name of a draft that a killed build left."""
 
 
-def publish(target: str, text: str = "new", *, overwrite: bool = True) -> None:
-    # "r+" writes the draft handed out, and makes no other.
+def write_atomically(target: str, text: str = "new", *, overwrite: bool = True) -> None:
+    # "r+" writes to the existing draft and never creates a file.
     with (
         atomic_write(target, overwrite=overwrite) as draft,
         open(draft, "r+", encoding="utf-8") as to,
@@ -30,7 +30,7 @@ def publish(target: str, text: str = "new", *, overwrite: bool = True) -> None:
         to.write(text)
 
 
-def test_what_dead_builds_of_a_target_left_is_removed_before_the_next_begins(here: Path) -> None:
+def test_drafts_of_dead_builds_are_removed_before_the_next_build(here: Path) -> None:
     before = read_directory(here)
     for number in range(3):
         Path(f".out.db.srvstat-{number}{LEFT[1:]}").write_bytes(b"left")
@@ -39,12 +39,12 @@ def test_what_dead_builds_of_a_target_left_is_removed_before_the_next_begins(her
         assert read_directory(here).keys() - before.keys() == {os.path.basename(draft)}
 
 
-def test_the_draft_of_a_living_build_stays(here: Path) -> None:
+def test_the_draft_of_a_running_build_stays(here: Path) -> None:
     before = read_directory(here)
 
     with atomic_write("out.db", overwrite=True) as draft:
         Path(draft).write_bytes(b"first")
-        publish("out.db", "second")
+        write_atomically("out.db", "second")
         assert read_directory(here) == {
             **before,
             "out.db": b"second",
@@ -54,8 +54,8 @@ def test_the_draft_of_a_living_build_stays(here: Path) -> None:
     assert read_directory(here) == {**before, "out.db": b"first"}
 
 
-def test_a_killed_build_that_had_given_its_file_the_name_leaves_it_whole(here: Path) -> None:
-    # Without --overwrite the draft is linked: for a moment the file has two names.
+def test_a_build_killed_after_linking_leaves_a_whole_file(here: Path) -> None:
+    # Without --overwrite the draft is linked, so the file briefly has two names.
     before = read_directory(here)
     Path("out.db").write_bytes(b"new")
     os.link("out.db", f".out.db.srvstat-{LEFT}")
@@ -65,7 +65,7 @@ def test_a_killed_build_that_had_given_its_file_the_name_leaves_it_whole(here: P
     assert read_directory(here) == {**before, "out.db": b"new"}
 
 
-def test_whatever_has_not_the_name_of_a_draft_of_this_target_stays(here: Path) -> None:
+def test_files_with_other_names_than_drafts_stay(here: Path) -> None:
     names = [
         f".other.db.srvstat-{LEFT}",
         f".out-db.srvstat-{LEFT}",
@@ -82,38 +82,36 @@ def test_whatever_has_not_the_name_of_a_draft_of_this_target_stays(here: Path) -
         Path(name).write_bytes(b"left")
     before = read_directory(here)
 
-    publish("out.db")
+    write_atomically("out.db")
 
     assert read_directory(here) == {**before, "out.db": b"new"}
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("week.csv", path)])
-def test_what_is_no_regular_file_stays_whatever_its_name(
-    make: Callable[[str], None], here: Path
-) -> None:
+def test_only_regular_files_are_removed(make: Callable[[str], None], here: Path) -> None:
     make(f".out.db.srvstat-{LEFT}")
     before = read_directory(here)
 
-    publish("out.db")
+    write_atomically("out.db")
 
     assert read_directory(here) == {**before, "out.db": b"new"}
 
 
-def test_a_draft_is_looked_for_where_a_symbolic_link_leads(here: Path) -> None:
+def test_drafts_are_in_the_directory_of_a_links_target(here: Path) -> None:
     os.mkdir("elsewhere")
     os.symlink("elsewhere/target.db", "out.db")
     left = [f"elsewhere/.target.db.srvstat-{LEFT}", f".out.db.srvstat-{LEFT}"]
     for name in left:
         Path(name).write_bytes(b"left")
 
-    publish("out.db", overwrite=False)
+    write_atomically("out.db", overwrite=False)
 
     assert read_directory(here / "elsewhere") == {"target.db": b"new"}
     assert Path("out.db").is_symlink()
     assert left[1] in read_directory(here)
 
 
-def test_the_drafts_of_the_rejects_are_removed_too(here: Path, cli: Cli) -> None:
+def test_drafts_of_rejects_are_removed(here: Path, cli: Cli) -> None:
     before = read_directory(here)
     Path(f".rejects.ndjson.srvstat-{LEFT}").write_bytes(b"left")
 
@@ -122,7 +120,7 @@ def test_the_drafts_of_the_rejects_are_removed_too(here: Path, cli: Cli) -> None
     assert read_directory(here).keys() - before.keys() == {"out.db", "rejects.ndjson"}
 
 
-def test_who_only_reads_or_is_refused_removes_nothing(here: Path, cli: Cli) -> None:
+def test_readers_and_refused_builds_remove_no_drafts(here: Path, cli: Cli) -> None:
     assert cli(*WEEK).exit_code == 0
     Path(f".out.db.srvstat-{LEFT}").write_bytes(b"left")
     before = read_directory(here)
@@ -136,19 +134,19 @@ def test_who_only_reads_or_is_refused_removes_nothing(here: Path, cli: Cli) -> N
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "ä" * 127, "夜" * 85, "\U0001f319" * 63])
-def test_a_name_may_be_as_long_as_the_file_system_allows(name: str, here: Path) -> None:
+def test_a_name_may_have_the_greatest_length_of_the_file_system(name: str, here: Path) -> None:
     before = read_directory(here)
     with atomic_write("out.db", overwrite=True) as draft:
         beginning, ending = os.path.basename(draft).split("out.db")
     Path(f"{beginning}{name[:50]}{ending}").write_bytes(b"left")
 
-    publish(name)
+    write_atomically(name)
 
     assert read_directory(here) == {**before, name: b"new", "out.db": b""}
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL])
-def test_a_file_system_without_locks_is_built_on_and_never_swept(
+def test_drafts_are_not_removed_on_a_file_system_without_locks(
     number: int, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(_descriptor: int, _operation: int) -> None:
@@ -158,13 +156,13 @@ def test_a_file_system_without_locks_is_built_on_and_never_swept(
     Path(f".out.db.srvstat-{LEFT}").write_bytes(b"left")
     before = read_directory(here)
 
-    publish("out.db")
+    write_atomically("out.db")
 
     assert read_directory(here) == {**before, "out.db": b"new"}
 
 
 @pytest.mark.parametrize("holds_it", [True, False])
-def test_a_draft_that_another_build_sweeps_before_it_is_locked_is_made_anew(
+def test_a_draft_removed_before_it_is_locked_is_created_again(
     holds_it: bool, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = read_directory(here)
@@ -172,7 +170,7 @@ def test_a_draft_that_another_build_sweeps_before_it_is_locked_is_made_anew(
     swept: list[str] = []
 
     def late(descriptor: int, operation: int) -> None:
-        """Lock, but the first draft only while the other build removes it, or just after."""
+        """Lock, but let the other build remove the first draft before or just after."""
         if swept:
             return lock(descriptor, operation)
         swept.extend(read_directory(here).keys() - before.keys())
@@ -188,22 +186,22 @@ def test_a_draft_that_another_build_sweeps_before_it_is_locked_is_made_anew(
 
     monkeypatch.setattr(fcntl, "flock", late)
 
-    publish("out.db")
+    write_atomically("out.db")
 
     assert len(swept) == 1
     assert read_directory(here) == {**before, "out.db": b"new"}
 
 
-def publish_often(target: str, writer: str, rounds: int) -> None:
+def write_often(target: str, writer: str, rounds: int) -> None:
     for number in range(rounds):
-        publish(target, f"{writer}{number} " * 1000)
+        write_atomically(target, f"{writer}{number} " * 1000)
 
 
-def test_builds_that_sweep_all_the_time_remove_no_living_draft(here: Path) -> None:
+def test_simultaneous_builds_keep_each_others_drafts(here: Path) -> None:
     before = read_directory(here)
     context = multiprocessing.get_context("fork")
     writers = [
-        context.Process(target=publish_often, args=("out.db", writer, 150)) for writer in "abcd"
+        context.Process(target=write_often, args=("out.db", writer, 150)) for writer in "abcd"
     ]
     for process in writers:
         process.start()
@@ -216,7 +214,7 @@ def test_builds_that_sweep_all_the_time_remove_no_living_draft(here: Path) -> No
     assert (len(words), len(set(words))) == (1000, 1)
 
 
-def refusing(number: int) -> Callable[[str, str], None]:
+def fail_with(number: int) -> Callable[[str, str], None]:
     def link(_draft: str, _target: str) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -227,11 +225,11 @@ def refusing(number: int) -> Callable[[str, str], None]:
 def test_a_file_system_without_hard_links_needs_overwrite(
     number: int, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "link", refusing(number))
+    monkeypatch.setattr(os, "link", fail_with(number))
     before = read_directory(here)
 
     with pytest.raises(OutputError) as refused:
-        publish("out.db", overwrite=False)
+        write_atomically("out.db", overwrite=False)
 
     assert refused.value.reason == (
         "out.db: this file system has no hard links, which protect an existing file;"
@@ -239,22 +237,22 @@ def test_a_file_system_without_hard_links_needs_overwrite(
     )
     assert read_directory(here) == before
 
-    publish("out.db")
+    write_atomically("out.db")
     assert read_directory(here) == {**before, "out.db": b"new"}
 
 
-def test_a_link_that_fails_says_why(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "link", refusing(errno.ENOSPC))
+def test_a_failed_link_reports_the_reason(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "link", fail_with(errno.ENOSPC))
     before = read_directory(here)
 
     with pytest.raises(OutputError) as refused:
-        publish("out.db", overwrite=False)
+        write_atomically("out.db", overwrite=False)
 
     assert refused.value.reason == "out.db: No space left on device"
     assert read_directory(here) == before
 
 
-def test_a_file_that_appears_while_another_is_written_stays(here: Path) -> None:
+def test_a_file_that_appears_during_a_build_stays(here: Path) -> None:
     before = read_directory(here)
 
     with pytest.raises(UsageError), atomic_write("out.db", overwrite=False):
@@ -263,16 +261,16 @@ def test_a_file_that_appears_while_another_is_written_stays(here: Path) -> None:
     assert read_directory(here) == {**before, "out.db": b"other"}
 
 
-def test_what_no_file_can_be_called_is_refused() -> None:
+def test_an_invalid_file_name_is_refused() -> None:
     with pytest.raises(UsageError) as refused:
-        publish("out\0.db")
+        write_atomically("out\0.db")
 
     assert refused.value.reason == "out\0.db: not a file name"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write in any directory")
 @pytest.mark.parametrize("mode", [0o500, 0o300, 0o000])
-def test_a_directory_that_may_not_be_written_and_read_is_refused_at_the_start(
+def test_a_directory_without_permissions_is_refused_at_the_start(
     mode: int, here: Path, cli: Cli
 ) -> None:
     os.mkdir("closed")

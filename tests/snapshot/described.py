@@ -1,4 +1,4 @@
-"""The derived rows of a snapshot as schema.sql describes them, from the observations alone."""
+"""Derive the rows of a snapshot as schema.sql describes them, independently of our code."""
 
 import sqlite3
 from bisect import bisect_right
@@ -15,7 +15,7 @@ _Rows = list[tuple[Any, ...]]
 
 
 def stored_rows(path: str) -> dict[str, _Rows]:
-    """Return the derived rows of a snapshot by their tables, and what leads to them."""
+    """Return the stored derived rows by table, with the derived columns of `servers`."""
     queries = {
         "days": "SELECT * FROM days ORDER BY server_day",
         "calendars": "SELECT * FROM calendars ORDER BY server_block",
@@ -32,7 +32,7 @@ def stored_rows(path: str) -> dict[str, _Rows]:
 
 
 def described_rows(path: str) -> dict[str, _Rows]:
-    """Return the same rows from the observations of a snapshot."""
+    """Derive the same rows from the observations of a snapshot."""
     with closing(sqlite3.connect(path)) as connection:
         servers = connection.execute("SELECT server FROM servers ORDER BY server").fetchall()
         rows = connection.execute("SELECT * FROM observations ORDER BY 1, 2").fetchall()
@@ -81,7 +81,7 @@ def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows
 
 
 def described_bands(players: Sequence[int], days: int) -> list[list[int]]:
-    """Return the values of each band of a server, observed on so many days."""
+    """Return the values of each band of a server with observations on a number of days."""
     counts = Counter(players)
     if not counts:
         return []
@@ -91,7 +91,7 @@ def described_bands(players: Sequence[int], days: int) -> list[list[int]]:
     wanted = max(sorted([16, a_day, 512])[1], len(players) // 100_000)
     groups: list[list[int]] = []
     for value in sorted(counts):
-        # A full band takes no more values, and one value that fills a band shares none.
+        # A full band gets no more values, and a value that fills a band shares it with none.
         last = sum(counts[other] for other in groups[-1]) if groups else len(players)
         if last * wanted >= len(players) or counts[value] * wanted >= len(players):
             groups.append([])
@@ -134,14 +134,14 @@ def sum_described(players: Sequence[int]) -> bytes:
 
 
 def cumulative_described(players: Sequence[int], starts: Sequence[int]) -> bytes:
-    """Return how many of some players lie in each band or before it."""
+    """Return the number of players in each band or a lower one, packed."""
     ranked = sorted(players)
     below = [bisect_right(ranked, start - 1) for start in starts[1:]]
     return packed([*below, len(ranked)], len(ranked)) if starts else b""
 
 
 def packed(numbers: Sequence[int], greatest: int | None = None) -> bytes:
-    """Return numbers as bytes, all of the fewest bytes that hold the greatest."""
+    """Return packed numbers in the fewest bytes that hold the greatest."""
     if not numbers:
         return b""
     most = max(numbers) if greatest is None else greatest

@@ -1,4 +1,4 @@
-"""Ways to turn a real snapshot into one that does harm."""
+"""Change a valid snapshot into a hostile one."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def by_sql(*statements: str) -> Harm:
-    """Run statements, which may change `sqlite_schema` too."""
+    """Run statements, which may also change `sqlite_schema`."""
 
     def harm(path: Path) -> None:
         for statement in statements:
@@ -37,18 +37,18 @@ def by_sql(*statements: str) -> Harm:
 
 
 def in_place_of(table: str, sql: str) -> Harm:
-    """Drop a table and put an entry in the schema that bears its name, without asking SQLite."""
+    """Replace a table by an entry of the schema with its name, without checks by SQLite."""
     entry = f"INSERT INTO sqlite_schema VALUES ('table', '{table}', '{table}', 0, '{sql}')"
     return by_sql(f"DROP TABLE {table}", entry)
 
 
 def changed(sql: str) -> Harm:
-    """Change rows past the checks of their tables."""
+    """Change rows without the checks of their tables."""
     return lambda path: change(str(path), sql)
 
 
 def without_indexes(statement: str) -> Harm:
-    """Run a statement while the tables have no indexes, which come back as they were."""
+    """Run a statement without indexes, and restore the old indexes."""
 
     def harm(path: Path) -> None:
         with _opened(path) as connection:
@@ -80,7 +80,7 @@ def _overwrite(path: Path, at: int, data: bytes) -> None:
 
 
 def _place_of(path: Path, table: str) -> int:
-    """Return where a table's first page begins."""
+    """Return the offset of a table's first page."""
     with closing(sqlite3.connect(path)) as connection:
         query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
         (page,) = connection.execute(query, (table,)).fetchone()
@@ -88,7 +88,7 @@ def _place_of(path: Path, table: str) -> int:
 
 
 def own_child(table: str) -> Harm:
-    """Make a table's first page an interior one, whose only child is the page itself."""
+    """Make a table's first page an interior page that is its own only child."""
 
     def harm(path: Path) -> None:
         place = _place_of(path, table)
@@ -100,7 +100,7 @@ def own_child(table: str) -> Harm:
 
 
 def last_child(table: str, of: str) -> Harm:
-    """Let the last child of a table's first page, which has some, be a page of another table."""
+    """Set the last child of a table's first page to a page of another table."""
 
     def harm(path: Path) -> None:
         place, child = _place_of(path, table), _place_of(path, of)
@@ -113,7 +113,7 @@ def last_child(table: str, of: str) -> Harm:
 
 
 def of_utf_16(path: Path) -> None:
-    """Write the same rows to a file of another encoding."""
+    """Write the same rows to a file with another text encoding."""
     with closing(sqlite3.connect(path)) as connection:
         rows = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in _TABLES}
     path.unlink()
@@ -128,7 +128,7 @@ def of_utf_16(path: Path) -> None:
 
 
 def interrupted(path: Path) -> None:
-    """Leave what a writer leaves that is killed: half of what it wrote, and its journal."""
+    """Leave the file and the journal of a writer that was killed midway."""
     work = path.with_name("work.db")
     shutil.copy(path, work)
     with closing(sqlite3.connect(work, isolation_level=None)) as connection:
@@ -142,12 +142,12 @@ def interrupted(path: Path) -> None:
 
 
 def grown_by_nothing(path: Path) -> None:
-    """Add 200 MB of empty pages, as the header says."""
+    """Add 200 MB of empty pages, and count them in the header."""
     pages = path.stat().st_size // PAGE + 12_800
     os.truncate(path, pages * PAGE)
     _overwrite(path, 28, pages.to_bytes(4))
 
 
 def forged(sql: str) -> Harm:
-    """Change rows, and make every digest anew."""
+    """Change rows, and recompute all digests."""
     return lambda path: forge(str(path), sql)

@@ -1,4 +1,4 @@
-"""Snapshots made to do harm: what is done to a real one, and under which name."""
+"""Named changes that make a valid snapshot hostile."""
 
 from collections.abc import Mapping
 
@@ -97,7 +97,7 @@ STRUCTURES: Mapping[str, Harm] = {
     "a header with other fractions of pages": header(21, b"\x20"),
     "a header of pages half as large": header(16, (PAGE // 2).to_bytes(2)),
 }
-"""What no command may answer."""
+"""Changes that every command must refuse."""
 
 CONTENTS: Mapping[str, Harm] = {
     "a text of 100 MB": _uneven("hostname = printf('%.*c', 100000000, 'x')"),
@@ -169,7 +169,7 @@ CONTENTS: Mapping[str, Harm] = {
     "a header without an encoding": header(56, bytes(4)),
     "200 MB of empty pages": grown_by_nothing,
 }
-"""What a command may answer rightly where it need not read the harm; `verify` reads it all."""
+"""Changes that a command may miss if its answer is right; `verify` must refuse them."""
 
 
 FORGERIES: Mapping[str, Harm] = {
@@ -227,4 +227,4 @@ FORGERIES: Mapping[str, Harm] = {
     ),
     "sources of 400,000 lists": forged("UPDATE snapshot SET sources = printf('%.*c', 400000, '[')"),
 }
-"""What whoever makes the digests anew can have answered; the answer ends well all the same."""
+"""Changes with recomputed digests: answers may be wrong, but must end without harm."""

@@ -1,4 +1,4 @@
-"""Servers of every kind by what was observed of them, and windows to ask them for."""
+"""Draw the observations of servers, and windows for them."""
 
 import random
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ LAST_DAY = LATEST // DAY
 
 
 class Observed(NamedTuple):
-    """The observations of one server, in the order of their instants."""
+    """The observations of one server in ascending order."""
 
     instants: list[int]
     players: list[int]
 
     def within(self, window: Window) -> list[int]:
-        """Return the players of a window, in the order of their instants."""
+        """Return the players of a window in ascending order of instants."""
         start, end = window
         pairs = zip(self.instants, self.players, strict=True)
         return [players for at, players in pairs if start < at <= end]
@@ -34,7 +34,7 @@ class Observed(NamedTuple):
 
 @st.composite
 def _instants(draw: st.DrawFn) -> list[int]:
-    """Draw instants of dense and of sparse days, and gaps between them."""
+    """Draw instants on dense and sparse days with gaps."""
     first = draw(st.sampled_from([0, 1, AS_OF // DAY, LAST_DAY - 9]))
     days = draw(st.sets(st.integers(0, 9), min_size=1, max_size=5))
     times = st.sampled_from([0, 1, DAY // 2, DAY - 1]) | st.integers(0, DAY - 1)
@@ -51,7 +51,7 @@ def _instants(draw: st.DrawFn) -> list[int]:
 
 @st.composite
 def few_values(draw: st.DrawFn) -> Observed:
-    """Draw a server of few values, each of which is a band."""
+    """Draw a server of few values, which are a band each."""
     instants = draw(_instants())
     a_day = len(instants) // len({at // DAY for at in instants})
     most = min(20, 16 * a_day)
@@ -63,11 +63,11 @@ def few_values(draw: st.DrawFn) -> Observed:
 
 @st.composite
 def many_values(draw: st.DrawFn) -> Observed:
-    """Draw a server of many values, on more days than its own row holds or on fewer.
+    """Draw a server of many values with days in its own row and often in blocks.
 
-    Often a few values are far more frequent than those around them.
+    Often a few values are much more frequent than the others.
     """
-    drawn = random.Random(draw(st.integers(0, 2**32)))  # noqa: S311 - it is no secret
+    drawn = random.Random(draw(st.integers(0, 2**32)))  # noqa: S311 - not for secrets
     count = draw(st.sampled_from([18, 40, 63, 64, 65, 96, 97, 130]))
     first = draw(st.sampled_from([0, AS_OF // DAY - 200, LAST_DAY - 2 * count]))
     days = sorted(drawn.sample(range(first, first + 2 * count), count))
@@ -88,7 +88,7 @@ def many_values(draw: st.DrawFn) -> Observed:
 
 
 def windows(*observed: Observed) -> st.SearchStrategy[Window]:
-    """Draw windows with edges on and beside observations and midnights, and far from them."""
+    """Draw windows with edges at, next to, and far from observations and midnights."""
     seen = {at for one in observed for at in one.instants}
     midnights = {at // DAY * DAY for at in seen}
     far = [-366 * DAY, 0, AS_OF, LATEST]
@@ -99,6 +99,6 @@ def windows(*observed: Observed) -> st.SearchStrategy[Window]:
 
 
 def days_of_values(values: Sequence[int], a_day: int) -> Observed:
-    """Return a server with the values given, so many on each of successive days."""
+    """Return a server with the given values, `a_day` on each of successive days."""
     instants = [at // a_day * DAY + at % a_day for at in range(len(values))]
     return Observed(instants, list(values))

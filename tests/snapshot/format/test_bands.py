@@ -1,4 +1,4 @@
-"""The bands that the values of a server are divided into, and the rows of those of several."""
+"""Divide values into bands, and build the rows of bands of several values."""
 
 import random
 from bisect import bisect_right
@@ -36,8 +36,8 @@ KEY = 7
 
 @st.composite
 def players_of_days(draw: st.DrawFn) -> tuple[list[int], int]:
-    """Draw the players of a server, some of them frequent, and on how many days."""
-    drawn = random.Random(draw(st.integers(0, 2**32)))  # noqa: S311 - it is no secret
+    """Draw the players of a server, some of them frequent, and the number of days."""
+    drawn = random.Random(draw(st.integers(0, 2**32)))  # noqa: S311 - not for secrets
     count = draw(st.integers(1, 30) | st.integers(1, 3_000))
     highest = draw(st.sampled_from([0, 5, 60, 1_000, 10**6, LARGEST]))
     heavy = [drawn.randint(0, highest) for _ in range(3)]
@@ -49,8 +49,8 @@ def players_of_days(draw: st.DrawFn) -> tuple[list[int], int]:
     return players, draw(st.integers(1, count))
 
 
-def values_of(starts: Sequence[int], players: Sequence[int]) -> list[Counter[int]]:
-    """Return how often each value of each band was observed."""
+def count_values(starts: Sequence[int], players: Sequence[int]) -> list[Counter[int]]:
+    """Return the frequencies of the values of each band."""
     bands: list[Counter[int]] = [Counter() for _ in starts]
     for value in players:
         bands[bisect_right(starts, value) - 1][value] += 1
@@ -59,13 +59,13 @@ def values_of(starts: Sequence[int], players: Sequence[int]) -> list[Counter[int
 
 @settings(max_examples=300)
 @given(case=players_of_days())
-def test_bands_are_full_or_single_values_and_none_is_too_full(case: tuple[list[int], int]) -> None:
+def test_bands_are_full_or_have_one_value(case: tuple[list[int], int]) -> None:
     players, days = case
     count, a_day = len(players), len(players) // days
 
     starts = divide_into_bands(players, days)
 
-    bands = values_of(starts, players)
+    bands = count_values(starts, players)
     assert [min(band) for band in bands] == list(starts)
     if len({*players}) <= min(4096, 16 * a_day):
         event("a band for each value")
@@ -81,7 +81,7 @@ def test_bands_are_full_or_single_values_and_none_is_too_full(case: tuple[list[i
 
 @settings(max_examples=300)
 @given(case=players_of_days())
-def test_the_bands_are_those_that_their_description_gives(case: tuple[list[int], int]) -> None:
+def test_bands_match_their_description(case: tuple[list[int], int]) -> None:
     players, days = case
     groups = described_bands(players, days)
 
@@ -110,7 +110,7 @@ BORDERS = [
 
 
 @pytest.mark.parametrize(("observations", "days", "values", "is_single"), BORDERS)
-def test_up_to_4096_values_and_16_an_observation_of_a_day_are_bands(
+def test_few_values_are_a_band_each(
     observations: int, days: int, values: int, is_single: bool
 ) -> None:
     players = [LARGEST - at % values for at in range(observations)]
@@ -131,17 +131,17 @@ def test_up_to_4096_values_and_16_an_observation_of_a_day_are_bands(
         (1_000_000, 1_900, 512),
     ],
 )
-def test_there_are_as_many_bands_as_observations_of_a_day_from_16_to_512(
+def test_there_are_16_to_512_bands_by_the_observations_per_day(
     observations: int, days: int, bands: int
 ) -> None:
-    # Each value is observed once, so that all bands are equally full.
+    # Each value is observed once, so all bands are equally full.
     starts = divide_into_bands(range(observations), days)
 
     full = -(-observations // bands)
     assert list(starts) == list(range(0, observations, full))
 
 
-def test_many_observations_have_a_band_for_each_100_000(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_observations_have_a_band_per_100_000(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("srvstat.snapshot.format.bands._MAX_OBSERVATIONS_PER_BAND", 10)
 
     starts = divide_into_bands(range(5_000), 5_000)
@@ -149,7 +149,7 @@ def test_many_observations_have_a_band_for_each_100_000(monkeypatch: pytest.Monk
     assert list(starts) == list(range(0, 5_000, 10))
 
 
-def test_a_value_as_frequent_as_a_full_band_has_its_own() -> None:
+def test_a_value_that_fills_a_band_has_its_own() -> None:
     # Of 200 observations on 50 days, 13 are a full band.
     light = [*range(100, 180), *range(300, 380)]
     players = [*light, *[200] * 13, *[201] * 12, *[202] * 14, 203]
@@ -158,38 +158,38 @@ def test_a_value_as_frequent_as_a_full_band_has_its_own() -> None:
 
     assert 200 in starts
     assert 201 in starts
-    bands = dict(zip(starts, values_of(starts, players), strict=True))
+    bands = dict(zip(starts, count_values(starts, players), strict=True))
     assert bands[200] == {200: 13}
     assert bands[202] == {202: 14}
 
 
-def rows_of(players: Sequence[int], starts: Sequence[int]) -> list[tuple[Any, ...]]:
+def build_rows(players: Sequence[int], starts: Sequence[int]) -> list[tuple[Any, ...]]:
     numbers = number_values(sorted({*players}), starts)
     return list(build_band_rows(KEY, players, starts, numbers))
 
 
-def test_the_row_of_a_band_has_its_players_above_the_least_in_the_order_of_time() -> None:
-    rows = rows_of([9, 300, 5, 7, 5, 40, 3, 812, 9], [3, 9, 40, 300])
+def test_a_row_of_bands_has_the_players_above_the_least_in_the_order_of_time() -> None:
+    rows = build_rows([9, 300, 5, 7, 5, 40, 3, 812, 9], [3, 9, 40, 300])
 
     assert rows == [
         (7_000_000, 4, bytes([2, 4, 2, 0])),
         (7_000_003, 2, b"\0\0\0\2"),
     ]
-    assert rows_of([5, 9, 5], [5, 9]) == []
-    assert rows_of([], []) == []
+    assert build_rows([5, 9, 5], [5, 9]) == []
+    assert build_rows([], []) == []
 
 
 @pytest.mark.parametrize(
     ("above", "width"), [(255, 1), (256, 2), (65_536, 4), (2**32, 8), (LARGEST - 3, 8)]
 )
 def test_the_players_of_a_band_take_the_fewest_bytes(above: int, width: int) -> None:
-    assert rows_of([3, 3 + above], [3]) == [
+    assert build_rows([3, 3 + above], [3]) == [
         (7_000_000, 2, bytes(width) + above.to_bytes(width, "little"))
     ]
 
 
-def test_a_band_of_one_value_has_zeros_for_a_digest_and_none_where_all_have_one() -> None:
-    rows = rows_of([3, 5, 9, 40, 41], [3, 9, 40])
+def test_a_band_of_one_value_has_zeros_as_its_digest() -> None:
+    rows = build_rows([3, 5, 9, 40, 41], [3, 9, 40])
     digests = [digest_row("bands", rows[0]), bytes(16), digest_row("bands", rows[1])]
 
     assert join_digests(rows, 3) == b"".join(digests)
@@ -200,7 +200,7 @@ def test_a_band_of_one_value_has_zeros_for_a_digest_and_none_where_all_have_one(
 
 
 @given(starts=st.sets(st.integers(0, LARGEST), max_size=40).map(sorted))
-def test_the_bands_of_a_server_read_back(starts: list[int]) -> None:
+def test_the_bands_of_a_server_are_read_back(starts: list[int]) -> None:
     row = build_server(KEY, band_count=len(starts), bands=packed(starts), band_digests=b"digests")
 
     bands = read_bands(row)
@@ -209,26 +209,26 @@ def test_the_bands_of_a_server_read_back(starts: list[int]) -> None:
 
 
 @pytest.mark.parametrize(("count", "bands"), [(2, b"\1\2\3"), (-1, b"\1"), (1, b""), (2**62, b"")])
-def test_bands_of_another_number_are_none(count: int, bands: bytes) -> None:
+def test_bands_of_another_count_are_refused(count: int, bands: bytes) -> None:
     with pytest.raises(ValueError, match="width"):
         read_bands(build_server(KEY, band_count=count, bands=bands))
 
 
 @given(data=st.data(), above=st.lists(st.integers(0, 70_000), min_size=1, max_size=50))
-def test_some_members_of_a_band_are_found(data: st.DataObject, above: list[int]) -> None:
+def test_a_slice_of_members_is_read(data: st.DataObject, above: list[int]) -> None:
     first = data.draw(st.integers(0, len(above)))
     last = data.draw(st.integers(first, len(above)))
 
     assert list(Members(len(above), packed(above)).slice(first, last)) == above[first:last]
 
 
-def test_members_of_another_number_are_an_error() -> None:
+def test_members_of_another_count_are_refused() -> None:
     with pytest.raises(ValueError, match="width"):
         Members(2, b"\1\2\3").slice(0, 1)
 
 
-def test_servers_of_every_kind_of_bands_have_the_rows_described(build: Build) -> None:
-    drawn = random.Random(5)  # noqa: S311 - it is no secret
+def test_stored_rows_match_their_description_for_all_kinds_of_bands(build: Build) -> None:
+    drawn = random.Random(5)  # noqa: S311 - not for secrets
     of = {
         "few": days_of_values([at % 7 for at in range(90)], 1),
         "heavy": days_of_values([500 if at % 3 else drawn.randrange(999) for at in range(300)], 2),

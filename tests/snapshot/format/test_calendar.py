@@ -1,4 +1,4 @@
-"""The calendar of a server: its days in two levels, and which of them lie in a window."""
+"""Build calendars of two levels, and find the days of a window in them."""
 
 import random
 from bisect import bisect_left, bisect_right
@@ -34,29 +34,29 @@ from srvstat.snapshot.read.verified_rows import VerifiedRows
 KEY = 7
 MAX_DAYS = 2_932_896
 COUNTS = st.sampled_from([0, 1, 31, 32, 33, 63, 64, 65, 95, 96, 97, 127, 128, 200])
-"""How many days: blocks of 32, and a row of 32 to 63 where there are as many."""
+"""Numbers of days that fill blocks of 32, and the 32 to 63 days in the row of the server."""
 
 
 @st.composite
-def lists_of_days(draw: st.DrawFn) -> list[int]:
-    """Draw days with gaps among them, some of them long."""
-    drawn = random.Random(draw(st.integers(0, 2**32)))  # noqa: S311 - it is no secret
+def draw_days(draw: st.DrawFn) -> list[int]:
+    """Draw days with short and long gaps."""
+    drawn = random.Random(draw(st.integers(0, 2**32)))  # noqa: S311 - not for secrets
     first = draw(st.sampled_from([-1, 20_000]))
     gaps = drawn.choices([1, 2, 40], [8, 2, 1], k=draw(COUNTS))
     return [first + gone for gone in accumulate(gaps)]
 
 
-def digest_of(day: int) -> bytes:
+def build_digest(day: int) -> bytes:
     return day.to_bytes(16)
 
 
 def split(days: Sequence[int]) -> tuple[CalendarColumns, list[tuple[Any, ...]]]:
-    return split_calendar(KEY, days, [digest_of(day) for day in days])
+    return split_calendar(KEY, days, [build_digest(day) for day in days])
 
 
 def read_back(columns: CalendarColumns, rows: Sequence[tuple[Any, ...]]) -> list[Block]:
-    """Return the blocks of a calendar, as the row of its server and its own rows hold it."""
-    calendar = read_calendar(server_row(columns))
+    """Read the blocks of a calendar from the row of its server and from its own rows."""
+    calendar = read_calendar(build_server_row(columns))
     assert calendar.stored_blocks == len(rows)
     assert [calendar.get_digest(number) for number in range(len(rows))] == [
         digest_row("calendars", row) for row in rows
@@ -64,16 +64,16 @@ def read_back(columns: CalendarColumns, rows: Sequence[tuple[Any, ...]]) -> list
     return [*(read_block(*row[1:]) for row in rows), calendar.recent]
 
 
-def server_row(columns: CalendarColumns) -> ServerRow:
+def build_server_row(columns: CalendarColumns) -> ServerRow:
     return build_server(KEY, **columns._asdict())
 
 
-@given(days=lists_of_days())
-def test_a_calendar_reads_back(days: list[int]) -> None:
+@given(days=draw_days())
+def test_a_calendar_is_read_back(days: list[int]) -> None:
     blocks = read_back(*split(days))
 
     entries = [block.get_entry(at) for block in blocks for at in range(len(block.days))]
-    assert entries == [Entry(day, digest_of(day)) for day in days]
+    assert entries == [Entry(day, build_digest(day)) for day in days]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_calendar_reads_back(days: list[int]) -> None:
         (128, [32, 32, 32, 32]),
     ],
 )
-def test_the_last_days_stand_in_the_servers_row_and_blocks_of_32_before(
+def test_the_last_days_are_in_the_row_of_the_server_and_earlier_ones_in_blocks(
     days: int, sizes: list[int]
 ) -> None:
     columns, rows = split(range(days))
@@ -99,43 +99,43 @@ def test_the_last_days_stand_in_the_servers_row_and_blocks_of_32_before(
     ]
 
 
-def test_the_edges_are_of_the_blocks_and_then_of_the_last_days() -> None:
+def test_the_edges_are_those_of_the_blocks_then_of_the_last_days() -> None:
     columns, _ = split([*range(0, 64, 2), *range(100, 132), *range(300, 340)])
 
     assert columns.blocks == bytes([0, 62, 100, 131])
-    assert list(read_calendar(server_row(columns)).edges) == [0, 62, 100, 131, 300, 339]
+    assert list(read_calendar(build_server_row(columns)).edges) == [0, 62, 100, 131, 300, 339]
 
 
 def test_a_server_without_days_has_an_empty_calendar() -> None:
     columns, rows = split([])
 
     assert (columns, rows) == (CalendarColumns(b"", b"", b"", b""), [])
-    calendar = read_calendar(server_row(columns))
+    calendar = read_calendar(build_server_row(columns))
     assert calendar == Calendar([], b"", Block((), b""))
     assert calendar.find_block(0) is None
     assert calendar.find_last_block(MAX_DAYS) is None
 
 
 @pytest.mark.parametrize(("days", "digests"), [(b"\1\2\3", bytes(32)), (b"", bytes(16))])
-def test_days_that_fit_no_digests_are_no_calendar(days: bytes, digests: bytes) -> None:
+def test_days_of_another_count_than_digests_are_refused(days: bytes, digests: bytes) -> None:
     with pytest.raises(ValueError, match="width"):
         read_block(days, digests)
     with pytest.raises(ValueError, match="width"):
-        read_calendar(server_row(CalendarColumns(days, digests, b"", b"")))
+        read_calendar(build_server_row(CalendarColumns(days, digests, b"", b"")))
     with pytest.raises(ValueError, match="width"):
-        read_calendar(server_row(CalendarColumns(b"", b"", days, digests)))
+        read_calendar(build_server_row(CalendarColumns(b"", b"", days, digests)))
 
 
 @settings(max_examples=500)
-@given(data=st.data(), days=lists_of_days())
-def test_the_block_of_the_next_day_and_of_the_one_before_are_found(
+@given(data=st.data(), days=draw_days())
+def test_the_blocks_of_the_next_and_the_previous_day_are_found(
     data: st.DataObject, days: list[int]
 ) -> None:
     mark = data.draw(st.sampled_from([0, 20_500, MAX_DAYS, *days]))
     asked = max(mark + data.draw(st.integers(-2, 2)), 0)
     columns, rows = split(days)
     blocks = read_back(columns, rows)
-    calendar = read_calendar(server_row(columns))
+    calendar = read_calendar(build_server_row(columns))
 
     first, last = calendar.find_block(asked), calendar.find_last_block(asked)
 
@@ -143,16 +143,16 @@ def test_the_block_of_the_next_day_and_of_the_one_before_are_found(
     earlier = [day for day in days if day <= asked]
     assert (first is None, last is None) == (not later, not earlier)
     if first is not None:
-        assert blocks[first].find_first(asked) == Entry(later[0], digest_of(later[0]))
+        assert blocks[first].find_first(asked) == Entry(later[0], build_digest(later[0]))
     if last is not None:
-        assert blocks[last].find_last(asked) == Entry(earlier[-1], digest_of(earlier[-1]))
+        assert blocks[last].find_last(asked) == Entry(earlier[-1], build_digest(earlier[-1]))
 
 
 SPREAD = [*range(10, 42), *range(50, 114, 2), *range(200, 232), *range(500, 540)]
-"""Three blocks, the second with a gap between any two days, and the days of the server's row."""
+"""Days of three blocks, the second with gaps between all days, and of the server's row."""
 
 
-def test_the_days_at_the_ends_of_every_span_are_found(build: Build) -> None:
+def test_the_days_at_the_ends_of_each_span_are_found(build: Build) -> None:
     path = build([server("a"), server("b")], [("a", day * DAY, day) for day in SPREAD])
     marks = sorted(
         {day + step for day in (0, 9, *SPREAD[::9], 41, 112, 231, 539) for step in (0, 1)}
@@ -175,7 +175,7 @@ def test_the_days_at_the_ends_of_every_span_are_found(build: Build) -> None:
                 assert days == within
 
 
-def test_a_window_in_a_gap_of_an_earlier_block_has_no_observations(build: Build) -> None:
+def test_a_window_in_a_gap_between_days_has_no_observations(build: Build) -> None:
     path = build([server("a")], [("a", day * DAY, day) for day in SPREAD])
     gaps = [(51, 51), (42, 49), (113, 199), (232, 499), (0, 9), (540, 9_999)]
 

@@ -1,4 +1,4 @@
-"""Whole numbers as bytes: the fewest of 1, 2, 4 or 8 each, the least significant one first."""
+"""Pack whole numbers into the fewest of 1, 2, 4 or 8 little-endian bytes each."""
 
 import sys
 from collections.abc import Sequence
@@ -26,25 +26,25 @@ BYTES = [
 
 
 @pytest.mark.parametrize(("numbers", "greatest", "packed"), BYTES)
-def test_numbers_are_little_endian_in_the_width_of_the_greatest(
+def test_numbers_are_packed_in_the_width_of_the_greatest(
     numbers: list[int], greatest: int, packed: str
 ) -> None:
     assert pack(numbers, greatest).hex() == packed
     assert list(unpack(bytes.fromhex(packed), len(numbers))) == numbers
 
 
-def test_a_machine_of_the_other_byte_order_turns_the_bytes_round(
+def test_big_endian_machines_swap_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # This machine is taken for one of the other order. So what it turns round, or not, comes out
-    # wrong here, and in the same way on machines of both.
+    # The other byte order is patched in. The swapped bytes, or the missing swap, are wrong on this
+    # machine, and equally so on machines of both orders.
     monkeypatch.setattr(sys, "byteorder", {"little": "big", "big": "little"}[sys.byteorder])
 
     assert pack([258, 1], 65_535) == b"\1\2\0\1"
     assert list(unpack(b"\1\2\0\1", 2)) == [258, 1]
 
 
-def test_no_numbers_are_no_bytes() -> None:
+def test_an_empty_list_takes_no_bytes() -> None:
     assert pack([], 0) == pack([], 2**53) == b""
 
 
@@ -57,7 +57,7 @@ def numbers_with_a_bound(draw: st.DrawFn) -> tuple[list[int], int]:
 
 
 @given(case=numbers_with_a_bound())
-def test_what_is_packed_is_unpacked_and_takes_the_fewest_bytes(case: tuple[list[int], int]) -> None:
+def test_packed_numbers_take_the_fewest_bytes_and_are_unpacked(case: tuple[list[int], int]) -> None:
     numbers, greatest = case
 
     packed = pack(numbers, greatest)
@@ -70,7 +70,7 @@ def test_what_is_packed_is_unpacked_and_takes_the_fewest_bytes(case: tuple[list[
 @pytest.mark.parametrize(
     ("numbers", "greatest"), [([256], 255), ([0, 65_536], 65_535), ([2**32], 2**32 - 1), ([-1], 9)]
 )
-def test_a_number_beyond_the_width_is_never_cut(numbers: Sequence[int], greatest: int) -> None:
+def test_a_number_above_the_bound_is_never_truncated(numbers: Sequence[int], greatest: int) -> None:
     with pytest.raises(OverflowError):
         pack(numbers, greatest)
 
@@ -96,15 +96,13 @@ NO_NUMBERS = [
 
 
 @pytest.mark.parametrize(("packed", "count"), NO_NUMBERS)
-def test_bytes_that_are_not_as_many_numbers_of_one_width_are_refused(
-    packed: bytes, count: int
-) -> None:
+def test_bytes_of_another_count_are_refused(packed: bytes, count: int) -> None:
     with pytest.raises(ValueError, match=r"^not numbers of one width$"):
         unpack(packed, count)
 
 
 @given(packed=st.binary(max_size=40), count=st.integers(-3, 45))
-def test_bytes_are_as_many_numbers_as_asked_for_or_refused(packed: bytes, count: int) -> None:
+def test_unpacking_returns_the_requested_count_or_fails(packed: bytes, count: int) -> None:
     fits = [width for width in (1, 2, 4, 8) if count > 0 and width * count == len(packed)]
 
     if fits:

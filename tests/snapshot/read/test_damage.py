@@ -1,4 +1,4 @@
-"""Snapshots that were changed after they were built, where SQLite alone would go on."""
+"""Detect changes to a built snapshot that SQLite alone does not notice."""
 
 import shutil
 import sqlite3
@@ -59,7 +59,7 @@ def copy(tmp_path: Path, demo_snapshot: str) -> str:
     return path
 
 
-def refuses(cli: Cli, path: str, part: str) -> None:
+def check_refused(cli: Cli, path: str, part: str) -> None:
     for form in ("--json", "--table"):
         ran = cli(*COMPARE, "-s", path, form)
         assert (ran.exit_code, ran.stdout) == (3, b"")
@@ -67,27 +67,27 @@ def refuses(cli: Cli, path: str, part: str) -> None:
 
 
 @pytest.mark.parametrize("sql", TABLES.values(), ids=TABLES)
-def test_tables_that_are_not_to_the_letter_ours_are_refused(sql: str, copy: str, cli: Cli) -> None:
+def test_tables_with_another_definition_are_refused(sql: str, copy: str, cli: Cli) -> None:
     with closing(sqlite3.connect(copy)) as connection:
         connection.executescript(sql)
 
-    refuses(cli, copy, "its tables")
+    check_refused(cli, copy, "its tables")
 
 
 @pytest.mark.parametrize("sql", DAYS.values(), ids=DAYS)
-def test_days_that_no_build_makes_are_refused_even_with_all_their_digests(
+def test_days_that_no_build_writes_are_refused_even_with_matching_digests(
     sql: str, copy: str, cli: Cli
 ) -> None:
     forge(copy, sql)
 
     is_of_other_kind = sql in (DAYS["a day without a sum"], DAYS["a day whose sum is a number"])
-    refuses(cli, copy, "day 2026-01-30 of server harbor-city" if is_of_other_kind else "the days")
+    check_refused(
+        cli, copy, "day 2026-01-30 of server harbor-city" if is_of_other_kind else "the days"
+    )
     assert cli("snapshot", "verify", copy).exit_code == 3
 
 
-def test_a_forged_count_goes_unnoticed_until_the_root_is_asked_for(
-    copy: str, demo_snapshot: str, cli: Cli
-) -> None:
+def test_a_forged_count_changes_the_root(copy: str, demo_snapshot: str, cli: Cli) -> None:
     forge(copy, "UPDATE servers SET players_current = 7 WHERE id = 'harbor-city'")
 
     root = cli("snapshot", "info", "--json", demo_snapshot).json["root"]
@@ -96,8 +96,8 @@ def test_a_forged_count_goes_unnoticed_until_the_root_is_asked_for(
     assert cli("snapshot", "verify", copy, "--expect", root).exit_code == 5
 
 
-def resealed_directory(path: str, entries: Mapping[int, bytes]) -> None:
-    """Give a snapshot other entries in its directory, and fitting digests above them."""
+def replace_directory(path: str, entries: Mapping[int, bytes]) -> None:
+    """Replace entries of the directory, and update the digests that cover it."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executemany(
             "UPDATE directory SET entries = ? WHERE bucket = ?",
@@ -112,36 +112,36 @@ def resealed_directory(path: str, entries: Mapping[int, bytes]) -> None:
         connection.execute(query, (own.bucket_digests, own.root, own.digest))
 
 
-def entries_in(path: str, bucket: int) -> bytes:
+def read_bucket(path: str, bucket: int) -> bytes:
     with closing(sqlite3.connect(path)) as connection:
         query = "SELECT entries FROM directory WHERE bucket = ?"
         found: bytes = connection.execute(query, (bucket,)).fetchone()[0]
         return found
 
 
-def test_of_two_identifiers_with_one_hash_the_row_tells_which_is_meant(copy: str, cli: Cli) -> None:
-    entries = entries_in(copy, 0)
+def test_the_row_decides_between_identifiers_with_equal_hashes(copy: str, cli: Cli) -> None:
+    entries = read_bucket(copy, 0)
     asked, nobody = (sha256(b"id\0" + name).digest()[:8] for name in (b"harbor-city", b"nobody"))
     others = [entries[at : at + 28] for at in range(0, len(entries), 28)]
     other = next(entry for entry in others if not entry.startswith(asked))
-    resealed_directory(copy, {0: asked + other[8:] + nobody + other[8:] + entries})
+    replace_directory(copy, {0: asked + other[8:] + nobody + other[8:] + entries})
 
     assert cli("get", "harbor-city", "-s", copy).json["data"]["id"] == "harbor-city"
     assert cli("get", "nobody", "-s", copy).exit_code == 44
 
 
-def test_a_root_that_is_not_that_of_the_content_is_damage(copy: str, cli: Cli) -> None:
+def test_a_root_of_other_content_is_damage(copy: str, cli: Cli) -> None:
     with closing(sqlite3.connect(copy)) as connection, connection:
         own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
         own = own._replace(root=bytes(32))
         digest = digest_row("snapshot", own[:-1])
         connection.execute("UPDATE snapshot SET root = ?, digest = ?", (own.root, digest))
 
-    refuses(cli, copy, "the table snapshot")
+    check_refused(cli, copy, "the table snapshot")
 
 
 @pytest.mark.parametrize("change", [slice(0, -16), slice(0, 16)])
-def test_digests_of_other_buckets_are_damage_to_verify(change: slice, copy: str, cli: Cli) -> None:
+def test_digests_of_other_buckets_are_damage(change: slice, copy: str, cli: Cli) -> None:
     with closing(sqlite3.connect(copy)) as connection, connection:
         own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
         own = seal(own._replace(bucket_digests=own.bucket_digests[change] + bytes(16)))
@@ -152,7 +152,7 @@ def test_digests_of_other_buckets_are_damage_to_verify(change: slice, copy: str,
     assert (ran.exit_code, ran.stdout) == (3, b"")
 
 
-def test_a_draft_is_complete_or_not_published(copy: str) -> None:
+def test_an_incomplete_draft_is_refused(copy: str) -> None:
     check_draft("out.db", copy, 10_439)
 
     with pytest.raises(OutputError, match=r"^out\.db: the written file does not read back"):
@@ -161,14 +161,14 @@ def test_a_draft_is_complete_or_not_published(copy: str) -> None:
         check_draft("out.db", f"{copy}.gone", 10_439)
 
 
-def test_a_draft_whose_other_identifiers_name_nobody_is_not_published(copy: str) -> None:
-    resealed_directory(copy, {1: b""})
+def test_a_draft_with_a_directory_that_lacks_identifiers_is_refused(copy: str) -> None:
+    replace_directory(copy, {1: b""})
 
     with pytest.raises(OutputError, match="does not read back"):
         check_draft("out.db", copy, 10_439)
 
 
-def test_a_draft_is_checked_where_no_answer_looks(copy: str, cli: Cli) -> None:
+def test_a_draft_is_checked_beyond_what_answers_read(copy: str, cli: Cli) -> None:
     with closing(sqlite3.connect(copy)) as connection:
         query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_servers_1'"
         (page,) = connection.execute(query).fetchone()
@@ -181,7 +181,7 @@ def test_a_draft_is_checked_where_no_answer_looks(copy: str, cli: Cli) -> None:
         check_draft("out.db", copy, 10_439)
 
 
-def test_the_last_observation_is_looked_for_before_the_window(copy: str, cli: Cli) -> None:
+def test_damage_before_the_window_is_found_by_the_last_observation(copy: str, cli: Cli) -> None:
     moments = ("2025-12-16T12:00:01Z", "2025-12-17T00:00Z", "2030-01-01T00:00Z")
     shown = [
         cli(*COMPARE, "-s", copy, "--range", "24h", "--at", at, "--table").stdout.decode()

@@ -1,4 +1,4 @@
-"""Bands and calendars that were changed after they were built, with their digests or without."""
+"""Detect changes to bands and calendars, with and without matching digests."""
 
 import random
 import shutil
@@ -23,9 +23,9 @@ YEAR = QUESTIONS[16]
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a snapshot of 130 days: a server of bands of several values, and one of single ones."""
+    """Build a snapshot of 130 days: a server with wide bands, and one with bands of one value."""
     directory = tmp_path_factory.mktemp("sound")
-    drawn = random.Random(3)  # noqa: S311 - it is no secret
+    drawn = random.Random(3)  # noqa: S311 - not for secrets
     days = [AS_OF - day * DAY for day in range(130)]
     rows = [("wide", at, drawn.randrange(900)) for at in days]
     rows += [("even", at, drawn.randrange(7)) for at in days]
@@ -39,7 +39,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def path(sound: Path, tmp_path: Path) -> str:
-    """Copy the snapshot."""
+    """Return a copy of the snapshot."""
     return str(shutil.copy(sound, tmp_path / "x.db"))
 
 
@@ -51,7 +51,7 @@ def test_the_snapshot_has_rows_of_every_table(sound: Path) -> None:
 
 
 def check_answers(cli: Cli, path: str, sound: Path, part: str) -> None:
-    """Ask a damaged snapshot everything: each answer is right or names a part, and one does."""
+    """Check that each answer of a damaged snapshot is right or names the part, and one names it."""
     refused = 0
     for question in QUESTIONS:
         ran = cli(*question, path)
@@ -86,7 +86,7 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("sql", CHANGED)
-def test_a_changed_row_is_refused_by_what_reads_it_and_has_its_name(
+def test_a_changed_row_is_refused_by_its_readers_and_named(
     sql: str, path: str, sound: Path, cli: Cli
 ) -> None:
     change(path, sql)
@@ -125,7 +125,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("sql", FORGED)
-def test_what_no_build_makes_is_refused_even_with_all_its_digests(
+def test_bands_that_no_build_writes_are_refused_even_with_matching_digests(
     sql: str, path: str, sound: Path, cli: Cli
 ) -> None:
     forge(path, sql)
@@ -156,7 +156,7 @@ CONSISTENT = {
 
 
 @pytest.mark.parametrize("sql", CONSISTENT)
-def test_verify_finds_what_answers_cannot_tell(sql: str, path: str, cli: Cli) -> None:
+def test_verify_finds_forgeries_that_answers_cannot_detect(sql: str, path: str, cli: Cli) -> None:
     forge(path, sql)
 
     for question in QUESTIONS:
@@ -166,7 +166,7 @@ def test_verify_finds_what_answers_cannot_tell(sql: str, path: str, cli: Cli) ->
     assert ran.stderr.startswith(f"error: {path}: damaged ({CONSISTENT[sql]}")
 
 
-def test_days_that_are_gone_with_their_calendars_are_found_by_verify(path: str, cli: Cli) -> None:
+def test_verify_finds_days_deleted_with_their_calendars(path: str, cli: Cli) -> None:
     forge(path, "DELETE FROM days WHERE server_day / 10000000 = 2 AND server_day % 4 = 0")
 
     for question in QUESTIONS:
@@ -174,13 +174,13 @@ def test_days_that_are_gone_with_their_calendars_are_found_by_verify(path: str, 
     assert "damaged (day 20" in cli("snapshot", "verify", path).stderr
 
 
-def test_blocks_that_begin_after_their_edges_are_not_searched_for_ever(
+def test_blocks_that_begin_after_their_edges_end_the_search(
     build: Build,
 ) -> None:
     days = [first + day for first in (0, 100, 200, 300) for day in range(32)]
     path = build([server("a"), server("b")], [("a", day * DAY, 5) for day in days])
     forge(path, "UPDATE days SET times = x'ffffffff'")
-    # The second block, which begins with day 100, seems to begin with day 50.
+    # The edge of the second block, which begins with day 100, is set to day 50.
     forge(path, "UPDATE servers SET blocks = x'00001f0032008300c800e700' WHERE id = 'a'")
 
     ran = srvstat(

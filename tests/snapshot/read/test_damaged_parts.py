@@ -57,7 +57,7 @@ def test_another_text_encoding_is_damage(two_servers: bytes, refused: Refused) -
         "ALTER TABLE snapshot RENAME COLUMN as_of TO secret",
         "ALTER TABLE servers RENAME COLUMN hostname TO secret",
         "ALTER TABLE observations RENAME COLUMN players TO secret",
-        # A view can hide work without end behind a name we trust.
+        # A view under a trusted name could compute endlessly.
         "DROP TABLE observations; CREATE VIEW observations AS SELECT 1 AS server, 5 AS players",
     ],
 )

@@ -1,4 +1,4 @@
-"""Any integer of a snapshot made extreme, with fitting digests: no crash, no endless search."""
+"""Set each integer to extreme values with matching digests: no crash and no endless search."""
 
 import shutil
 import sqlite3
@@ -23,8 +23,8 @@ QUESTIONS = (
 )
 
 
-def integer_columns() -> list[tuple[str, str]]:
-    """Return each table that has a digest and each of its columns of integers but its key."""
+def list_integer_columns() -> list[tuple[str, str]]:
+    """Return the tables with digests and their integer columns other than the key."""
     tables = ("snapshot", "servers", "bands", "days")
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(read_schema())
@@ -38,12 +38,12 @@ def integer_columns() -> list[tuple[str, str]]:
 
 @pytest.fixture
 def good(build: Build) -> str:
-    """Build a server with blocks of days and bands of several values, and one with neither."""
+    """Build a server with blocks of days and wide bands, and one with neither."""
     rows = [("a", day * DAY + at, day * at % 9_001) for day in range(99) for at in range(1, 40, 2)]
     return build([server("a"), server("b")], [*rows, ("b", 5, 5)])
 
 
-@pytest.mark.parametrize(("table", "column"), integer_columns())
+@pytest.mark.parametrize(("table", "column"), list_integer_columns())
 def test_an_extreme_number_is_answered_or_refused(
     table: str, column: str, good: str, tmp_path: Path, cli: Cli
 ) -> None:

@@ -1,4 +1,4 @@
-"""What a statement may do in a snapshot: read its tables, soon, and nothing else."""
+"""Allow statements to read the tables of a snapshot in limited time, and nothing else."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,7 +19,7 @@ def connection(build: Build) -> Iterator[SnapshotConnection]:
         yield opened
 
 
-def test_a_statement_that_takes_too_long_is_ended(connection: SnapshotConnection) -> None:
+def test_a_slow_statement_is_interrupted(connection: SnapshotConnection) -> None:
     endless = "SELECT count(*) FROM observations a, observations b, observations c, observations d"
 
     with pytest.raises(SnapshotError, match=r"damaged \(a part\)"):
@@ -51,7 +51,7 @@ def test_a_statement_that_takes_too_long_is_ended(connection: SnapshotConnection
         "REINDEX",
     ],
 )
-def test_a_statement_may_read_our_tables_and_nothing_else(
+def test_statements_other_than_reads_of_our_tables_are_denied(
     sql: str, connection: SnapshotConnection
 ) -> None:
     before = Path(connection.path).read_bytes()

@@ -1,4 +1,4 @@
-"""Hostile snapshots: refused or rightly answered, soon, in little memory, and never changed."""
+"""Refuse hostile snapshots, or answer correctly: fast, in little memory, without changing them."""
 
 import re
 import shutil
@@ -45,7 +45,7 @@ REASON = re.compile(
     " writing; close the programs that use it, remove (?P=journal) if it still exists, and try"
     " again"
 )
-"""All that may be said of a snapshot: fixed texts, and servers that the request could name."""
+"""All reasons to refuse a snapshot: fixed texts, and servers that the request could name."""
 
 
 class Healthy(NamedTuple):
@@ -72,7 +72,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Healthy]:
 
 @pytest.fixture
 def path(healthy: Healthy, tmp_path: Path) -> Iterator[Path]:
-    """Return a copy of the healthy snapshot, alone in a directory."""
+    """Return a copy of the healthy snapshot in a directory of its own."""
     directory = tmp_path / "here"
     directory.mkdir()
     path = directory / "snapshot.db"
@@ -86,7 +86,7 @@ def content(directory: Path) -> dict[str, str]:
 
 
 def is_refused(asked: Measured, path: Path) -> bool:
-    """Say whether the command refused the snapshot, with one line that holds nothing of it."""
+    """Check that a command refused the snapshot with one line that shows nothing of its content."""
     if asked.exit_code != 3 or asked.stdout:
         return False
     before, _, reason = asked.stderr.partition(f"error: {path}: ")
@@ -97,7 +97,7 @@ def is_right(asked: Measured, of_healthy: Measured) -> bool:
     return asked[:3] == of_healthy[:3]
 
 
-def test_a_healthy_snapshot_is_answered_and_not_changed(healthy: Healthy, path: Path) -> None:
+def test_a_healthy_snapshot_is_answered_and_unchanged(healthy: Healthy, path: Path) -> None:
     before = content(path.parent)
 
     asked = ask_all(path, path.parent.parent, healthy.forks)
@@ -108,8 +108,8 @@ def test_a_healthy_snapshot_is_answered_and_not_changed(healthy: Healthy, path: 
         assert is_right(found, healthy.asked[command])
 
 
-def ask_and_look(path: Path, healthy: Healthy) -> dict[str, Measured]:
-    """Ask everything and check what holds of every snapshot, whatever the answers."""
+def ask_within_limits(path: Path, healthy: Healthy) -> dict[str, Measured]:
+    """Run all commands, and check their limits and that they change nothing."""
     before = content(path.parent)
     asked = ask_all(path, path.parent.parent, healthy.forks)
     assert content(path.parent) == before
@@ -121,10 +121,10 @@ def ask_and_look(path: Path, healthy: Healthy) -> dict[str, Measured]:
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_another_structure_than_ours_is_refused(name: str, path: Path, healthy: Healthy) -> None:
+def test_another_structure_is_refused(name: str, path: Path, healthy: Healthy) -> None:
     STRUCTURES[name](path)
 
-    asked = ask_and_look(path, healthy)
+    asked = ask_within_limits(path, healthy)
 
     assert not {
         command: found[:3] for command, found in asked.items() if not is_refused(found, path)
@@ -132,12 +132,12 @@ def test_another_structure_than_ours_is_refused(name: str, path: Path, healthy: 
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_content_that_no_build_writes_gives_a_right_answer_or_an_error(
+def test_content_that_no_build_writes_is_refused_unless_the_answer_is_right(
     name: str, path: Path, healthy: Healthy
 ) -> None:
     CONTENTS[name](path)
 
-    asked = ask_and_look(path, healthy)
+    asked = ask_within_limits(path, healthy)
 
     assert not {
         command: found[:3]
@@ -148,10 +148,10 @@ def test_content_that_no_build_writes_gives_a_right_answer_or_an_error(
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_forgery_ends_well_whatever_it_says(name: str, path: Path, healthy: Healthy) -> None:
+def test_a_forgery_is_answered_or_refused(name: str, path: Path, healthy: Healthy) -> None:
     FORGERIES[name](path)
 
-    asked = ask_and_look(path, healthy)
+    asked = ask_within_limits(path, healthy)
 
     assert not {
         command: found[:3]

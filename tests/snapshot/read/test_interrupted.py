@@ -1,4 +1,4 @@
-"""A snapshot that is interrupted while SQLite works on it is not taken for a damaged one."""
+"""Do not report an interrupted statement as damage."""
 
 import signal
 from collections.abc import Iterator
@@ -11,20 +11,20 @@ from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 
 class StoppedError(Exception):
-    """What the signal raises, as the command line's handler raises SystemExit."""
+    """The exception of the signal handler, like SystemExit of the command line's handler."""
 
 
 def stop(_number: int, _frame: FrameType | None) -> None:
     raise StoppedError
 
 
-def check_for_ever(snapshot: SnapshotFile) -> None:
+def check_forever(snapshot: SnapshotFile) -> None:
     while True:
         assert snapshot.is_sound()
 
 
 @pytest.fixture
-def _stopped_soon() -> Iterator[None]:
+def _stop_soon() -> Iterator[None]:
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, 0.03)
     yield
@@ -32,7 +32,7 @@ def _stopped_soon() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.usefixtures("_stopped_soon")
-def test_what_a_signal_raises_while_sqlite_works_gets_out(demo_snapshot: str) -> None:
+@pytest.mark.usefixtures("_stop_soon")
+def test_an_exception_of_a_signal_handler_passes_through_sqlite(demo_snapshot: str) -> None:
     with closing(open_file(demo_snapshot)) as snapshot, pytest.raises(StoppedError):
-        check_for_ever(snapshot)
+        check_forever(snapshot)

@@ -1,4 +1,4 @@
-"""Pages in each other's place, or pointing to each other: an error, soon, in little memory."""
+"""Refuse files with swapped or circular pages, fast and in little memory."""
 
 import re
 import sqlite3
@@ -20,7 +20,7 @@ if sys.platform == "linux":
     os.write(2, open("/proc/self/status", "rb").read())
 os._exit(exit_code)
 """
-"""Runs srvstat, and tells the most memory that it ever took."""
+"""Run srvstat, and print its peak of memory."""
 
 LEAF_OF_AN_INDEX, INTERIOR_OF_A_TABLE = 10, 5
 
@@ -50,18 +50,18 @@ def test_observations_in_another_order_are_damage(good: Path, cli: Cli) -> None:
         assert "damaged (" in ran.stderr
 
 
-def endless(content: bytes, root: int) -> bytes:
-    """Return a file whose table is five levels of pages, each of which points 200 times to one."""
+def link_pages(content: bytes, root: int) -> bytes:
+    """Return a file whose table has five levels of pages; each page has one child 200 times."""
     leaf = content[(root - 1) * PAGE : root * PAGE]
     pages = len(content) // PAGE
-    levels = [_pointing_to(pages + level) for level in range(1, 6)]
+    levels = [_build_interior_page(pages + level) for level in range(1, 6)]
     grown = content[: (root - 1) * PAGE] + levels[0] + content[root * PAGE :]
     grown += b"".join(levels[1:]) + leaf
     return grown[:28] + (len(grown) // PAGE).to_bytes(4) + grown[32:]
 
 
-def _pointing_to(child: int) -> bytes:
-    cell = child.to_bytes(4) + b"\xa0\x80\x80\x80\x80\x00"  # with a key above all others
+def _build_interior_page(child: int) -> bytes:
+    cell = child.to_bytes(4) + b"\xa0\x80\x80\x80\x80\x00"  # with the highest key
     places = [PAGE - len(cell) * number for number in range(1, 201)]
     head = bytes([INTERIOR_OF_A_TABLE, 0, 0]) + (200).to_bytes(2) + places[-1].to_bytes(2)
     head += b"\0" + child.to_bytes(4) + b"".join(place.to_bytes(2) for place in places)
@@ -71,11 +71,11 @@ def _pointing_to(child: int) -> bytes:
 @pytest.mark.parametrize(
     "table", ["snapshot", "servers", "calendars", "bands", "days", "directory"]
 )
-def test_pages_that_point_to_each_other_are_read_to_no_end(table: str, good: Path) -> None:
+def test_pages_that_point_to_each_other_end_in_an_error(table: str, good: Path) -> None:
     with closing(sqlite3.connect(good)) as connection:
         query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
         ((root,),) = connection.execute(query, (table,)).fetchall()
-    good.write_bytes(endless(good.read_bytes(), root))
+    good.write_bytes(link_pages(good.read_bytes(), root))
 
     for command in (("get", "nobody", "-s"), ("snapshot", "info"), ("snapshot", "verify")):
         done = subprocess.run(

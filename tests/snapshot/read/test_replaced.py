@@ -1,4 +1,4 @@
-"""A snapshot that a new build replaces just while it is opened."""
+"""Open a snapshot that a new build replaces at that moment."""
 
 import os
 import shutil
@@ -15,8 +15,10 @@ Replacing = Callable[[int], None]
 
 
 @pytest.fixture
-def replacing(demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Replacing:
-    """Replace the snapshot, as many times as asked for, just before SQLite opens it."""
+def replace_before_opening(
+    demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Replacing:
+    """Replace the snapshot a number of times just before SQLite opens it."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(demo_snapshot, "snapshot.db")
     connect = sqlite3.connect
@@ -39,15 +41,17 @@ def replacing(demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return replace
 
 
-def test_a_snapshot_replaced_while_it_is_opened_is_opened_anew(replacing: Replacing) -> None:
-    replacing(3)
+def test_a_snapshot_replaced_while_opening_is_opened_again(
+    replace_before_opening: Replacing,
+) -> None:
+    replace_before_opening(3)
 
     with srvstat.open_snapshot("snapshot.db") as snapshot:
         assert snapshot.get("harbor-city").data.id == "harbor-city"
 
 
-def test_a_snapshot_replaced_all_the_time_is_given_up(replacing: Replacing) -> None:
-    replacing(1000)
+def test_a_snapshot_replaced_at_every_attempt_is_refused(replace_before_opening: Replacing) -> None:
+    replace_before_opening(1000)
 
     with pytest.raises(srvstat.SnapshotError) as given_up:
         srvstat.open_snapshot("snapshot.db")

@@ -53,7 +53,7 @@ def test_a_read_only_snapshot_is_not_changed(
 
 @pytest.fixture
 def three(build: Build, empty_directory: Path) -> Path:
-    """Put down three snapshots, of one to three servers."""
+    """Build three snapshots of one, two and three servers."""
     for count, name in enumerate(("snapshot.db", "environment.db", "option.db"), 1):
         names = "abc"[:count]
         path = build([server(name) for name in names], [(name, AS_OF, 1) for name in names])

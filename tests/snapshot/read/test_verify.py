@@ -1,4 +1,4 @@
-"""`snapshot verify`: all that is derived is made anew, and whatever differs has its name."""
+"""Verify a snapshot by recomputing its derived data, and name the part that differs."""
 
 import re
 import shutil
@@ -19,11 +19,11 @@ ROWS = [
 
 @pytest.fixture
 def good(build: Build) -> str:
-    """Build a snapshot of three servers, one of them never observed."""
+    """Build a snapshot of three servers, one without observations."""
     return build(RECORDS, ROWS)
 
 
-def test_a_sound_snapshot_prints_its_root_and_how_much_was_checked(good: str, cli: Cli) -> None:
+def test_verify_prints_the_root_and_the_counts_of_a_sound_snapshot(good: str, cli: Cli) -> None:
     ran = cli("snapshot", "verify", good)
 
     assert ran.exit_code == 0
@@ -41,7 +41,7 @@ def test_a_sound_snapshot_prints_its_root_and_how_much_was_checked(good: str, cl
     assert cli("snapshot", "info", "--json", good).json["root"] == root
 
 
-def test_a_table_says_the_same_in_words(good: str, cli: Cli) -> None:
+def test_verify_prints_the_same_as_a_table(good: str, cli: Cli) -> None:
     root = cli("snapshot", "info", "--json", good).json["root"]
 
     assert cli("snapshot", "verify", "--table", good).stdout.decode() == (
@@ -55,14 +55,14 @@ def test_a_table_says_the_same_in_words(good: str, cli: Cli) -> None:
     assert root.encode() in cli("snapshot", "info", "--table", good).stdout
 
 
-def test_the_root_that_is_expected_is_compared_in_either_case(good: str, cli: Cli) -> None:
+def test_an_expected_root_may_be_upper_or_lower_case(good: str, cli: Cli) -> None:
     root = cli("snapshot", "info", "--json", good).json["root"]
 
     for expected in (root, root.upper()):
         assert cli("snapshot", "verify", good, "--expect", expected).exit_code == 0
 
 
-def test_another_root_is_a_difference(good: str, cli: Cli) -> None:
+def test_another_root_exits_5(good: str, cli: Cli) -> None:
     found = cli("snapshot", "verify", good)
     ran = cli("snapshot", "verify", good, "--expect", "0" * 64)
 
@@ -72,14 +72,14 @@ def test_another_root_is_a_difference(good: str, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "12", "g" * 64, "0" * 63, "0" * 65, "0" * 64 + "\n"])
-def test_what_is_no_root_is_wrong_usage(text: str, good: str, cli: Cli) -> None:
+def test_an_invalid_root_is_invalid_usage(text: str, good: str, cli: Cli) -> None:
     ran = cli("snapshot", "verify", good, "--expect", text)
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
     assert ran.stderr.startswith("error: --expect: a root is 64 hexadecimal digits")
 
 
-def test_the_same_content_has_the_same_root_whatever_the_files_and_the_rejects(
+def test_equal_content_of_different_files_has_an_equal_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -131,7 +131,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("sql", DAMAGE)
-def test_damage_anywhere_is_found_and_has_its_name(sql: str, good: str, cli: Cli) -> None:
+def test_verify_finds_and_names_any_damage(sql: str, good: str, cli: Cli) -> None:
     change(good, sql)
 
     ran = cli("snapshot", "verify", good)
@@ -163,9 +163,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("sql", FORGED)
-def test_what_does_not_follow_from_the_observations_is_found_behind_fitting_digests(
-    sql: str, good: str, cli: Cli
-) -> None:
+def test_verify_finds_forgeries_with_matching_digests(sql: str, good: str, cli: Cli) -> None:
     forge(good, sql)
 
     ran = cli("snapshot", "verify", good)
@@ -174,9 +172,9 @@ def test_what_does_not_follow_from_the_observations_is_found_behind_fitting_dige
     assert ran.stderr.startswith(f"error: {good}: damaged ({FORGED[sql]}); ")
 
 
-def test_an_index_that_no_answer_reads_is_checked_too(good: str, cli: Cli) -> None:
+def test_verify_checks_indexes_that_answers_do_not_read(good: str, cli: Cli) -> None:
     content = Path(good).read_bytes()
-    # The entry of the index on cfx_id; the row itself has its id before it.
+    # Find the entry in the index on cfx_id: in the row itself, the id precedes it.
     at = content.rindex(b"x-b")
     while content[at - 1 : at] == b"b":
         at = content.rindex(b"x-b", 0, at)
@@ -188,11 +186,11 @@ def test_an_index_that_no_answer_reads_is_checked_too(good: str, cli: Cli) -> No
     assert "damaged (the structure of the SQLite file)" in ran.stderr
 
 
-def test_a_missing_snapshot_is_told_as_everywhere(cli: Cli, tmp_path: Path) -> None:
+def test_verify_refuses_a_missing_snapshot(cli: Cli, tmp_path: Path) -> None:
     assert cli("snapshot", "verify", str(tmp_path / "gone.db")).exit_code == 3
 
 
-def test_checking_changes_nothing_and_creates_nothing(good: str, tmp_path: Path, cli: Cli) -> None:
+def test_verify_changes_and_creates_no_files(good: str, tmp_path: Path, cli: Cli) -> None:
     alone = tmp_path / "alone"
     alone.mkdir()
     shutil.copy(good, alone / "x.db")
@@ -203,7 +201,7 @@ def test_checking_changes_nothing_and_creates_nothing(good: str, tmp_path: Path,
     assert (alone / "x.db").read_bytes() == before
 
 
-def test_whoever_waits_at_a_terminal_sees_a_bar_that_is_gone_at_the_end(good: str) -> None:
+def test_a_terminal_shows_a_progress_bar_and_clears_it(good: str) -> None:
     exit_code, shown = run_srvstat_in_terminal("snapshot", "verify", good)
 
     assert exit_code == 0

@@ -1,4 +1,4 @@
-"""Windows of a snapshot: whatever the window, its figures are those of the observations in it."""
+"""Answer any window with the figures of the observations in it."""
 
 import json
 import random
@@ -22,19 +22,19 @@ from srvstat.stats import Statistics, compute_statistics
 
 
 def find_servers(snapshot: SnapshotFile, *identifiers: str) -> list[ServerRow]:
-    """Return servers of a snapshot that has them all."""
+    """Return servers that the snapshot has."""
     references = [ServerReference(identifier=name, by="id") for name in identifiers]
     return [row for row in snapshot.find_servers(references) if row]
 
 
 def steps(peak: int) -> Observed:
-    """Return three days with observations and gaps, the peak in the middle of one."""
+    """Return three days with observations, gaps, and a peak in the middle of a day."""
     players = {DAY: 0, DAY + 5: 3, 2 * DAY - 1: peak, 2 * DAY: 4, 6 * DAY + 7: 2, 7 * DAY - 1: 8}
     return Observed([*players], [*players.values()])
 
 
 def years(peak: int) -> Observed:
-    """Return the three days, and later ones until there are blocks and bands of several values."""
+    """Return these three days and so many later ones that blocks and wide bands are needed."""
     more = {DAY * day: 1_000 + day * 37 % 101 for day in range(500, 601)}
     few = steps(peak)
     return Observed([*few.instants, *more], [*few.players, *more.values()])
@@ -44,7 +44,7 @@ KINDS = {"few values": steps(9), "large values": steps(LARGEST), "many values": 
 PEAKS = {"few values": 9, "large values": LARGEST, "many values": LARGEST}
 
 P = -1
-"""Stands for the peak among the players of a window."""
+"""A placeholder for the peak."""
 
 NAMED: dict[str, tuple[int, int, list[int]]] = {
     "before 1970, up to the first": (-365 * DAY, DAY, [0]),
@@ -72,9 +72,7 @@ NAMED: dict[str, tuple[int, int, list[int]]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_window_is_open_at_its_start_and_closed_at_its_end_in_every_case(
-    kind: str, build: Build
-) -> None:
+def test_a_window_excludes_its_start_and_includes_its_end(kind: str, build: Build) -> None:
     observed = KINDS[kind]
     path = build([server("a")], observed.rows("a"))
 
@@ -92,7 +90,7 @@ def test_a_window_is_open_at_its_start_and_closed_at_its_end_in_every_case(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_growth_takes_two_observations_and_its_percentage_a_first_one_above_zero(
+def test_growth_needs_two_observations_and_its_percentage_a_first_count_above_zero(
     kind: str, build: Build, cli: Cli
 ) -> None:
     peak = PEAKS[kind]
@@ -112,7 +110,7 @@ def test_growth_takes_two_observations_and_its_percentage_a_first_one_above_zero
     assert growth(7 * DAY) == [2, {"players": 6, "percentage": 300}]
 
 
-def test_the_last_observation_up_to_an_instant_is_found_across_all_gaps(build: Build) -> None:
+def test_the_last_observation_up_to_an_instant_is_found_across_gaps(build: Build) -> None:
     observed = KINDS["many values"]
     path = build([server("a")], observed.rows("a"))
     asked = {at + step for at in observed.instants for step in (-1, 0, 1, DAY // 2)}
@@ -125,8 +123,8 @@ def test_the_last_observation_up_to_an_instant_is_found_across_all_gaps(build: B
 
 
 @st.composite
-def fleets(draw: st.DrawFn) -> dict[str, Observed]:
-    """Draw a server of each kind, one without observations, and one without any neighbour."""
+def draw_fleets(draw: st.DrawFn) -> dict[str, Observed]:
+    """Draw a server of each kind, one without observations, and one with a single observation."""
     lonely = draw(st.sampled_from([0, DAY - 1, DAY, AS_OF]))
     return {
         "few-values": draw(few_values()),
@@ -136,8 +134,8 @@ def fleets(draw: st.DrawFn) -> dict[str, Observed]:
     }
 
 
-def seen_in(path: str, name: str, window: Window) -> Statistics:
-    """Return the statistics of what any reader of SQLite finds in a window."""
+def compute_from_rows(path: str, name: str, window: Window) -> Statistics:
+    """Compute the statistics of a window from the rows of `observations`."""
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute(
             "SELECT players FROM observations JOIN servers USING (server)"
@@ -167,18 +165,18 @@ def result(name: str, range: Range, figures: Statistics, current: int) -> dict[s
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(fleet=fleets(), data=st.data())
-def test_a_snapshot_answers_what_its_observations_say(
+@given(fleet=draw_fleets(), data=st.data())
+def test_answers_follow_from_the_observations(
     fleet: dict[str, Observed], data: st.DataObject, build: Build, cli: Cli
 ) -> None:
     rows = [row for name, one in fleet.items() for row in one.rows(name)]
-    random.Random(data.draw(st.integers(0, 99))).shuffle(rows)  # noqa: S311 - it is no secret
+    random.Random(data.draw(st.integers(0, 99))).shuffle(rows)  # noqa: S311 - not for secrets
     path = build(map(server, fleet), rows, "--allow-empty", "--as-of", str(LATEST))
 
     with closing(open_file(path)) as snapshot:
         for window in data.draw(st.lists(windows(*fleet.values()), min_size=3, max_size=3)):
             names = data.draw(st.permutations([*fleet, min(fleet)]))
-            expected = [seen_in(path, name, window) for name in names]
+            expected = [compute_from_rows(path, name, window) for name in names]
             assert snapshot.compute_statistics(find_servers(snapshot, *names), window) == expected
 
     names = data.draw(st.permutations(list(fleet)))
@@ -188,12 +186,14 @@ def test_a_snapshot_answers_what_its_observations_say(
     window = Window(at - DAYS[asked_range] * DAY, at)
     ran = cli("compare", *asked, "--range", asked_range, "--at", str(at), "-s", path, "--json")
     expected_of = {
-        name: result(name, asked_range, seen_in(path, name, window), [0, *one.players][-1])
+        name: result(
+            name, asked_range, compute_from_rows(path, name, window), [0, *one.players][-1]
+        )
         for name, one in fleet.items()
     }
     assert ran.exit_code == 0
     assert ran.stderr == "" or ran.stderr.startswith("warning: --at ")
-    # The JSON of a double may be a whole number that is not the double, but the nearest to write.
+    # The shortest JSON of a double may be another whole number that rounds to this double.
     answer = json.loads(ran.stdout, parse_int=float)["data"]
     assert answer == [expected_of[name] for name in [*names, names[0]]]
 

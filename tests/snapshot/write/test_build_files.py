@@ -1,4 +1,4 @@
-"""Building: what is written to, what is replaced, and with which rights."""
+"""Build to files with modes and groups, to streams and to descriptors."""
 
 import json
 import multiprocessing
@@ -24,12 +24,12 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change gro
 ODD = csv([("a", AS_OF, 5), *[("a", AS_OF, "x" * 99)] * 2_000])
 
 
-def mode_of(path: str) -> int:
+def get_mode(path: str) -> int:
     return stat.S_IMODE(os.stat(path).st_mode)
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444, 0o666])
-def test_a_file_that_is_replaced_keeps_its_mode(mode: int, cli: Cli) -> None:
+def test_a_replaced_file_keeps_its_mode(mode: int, cli: Cli) -> None:
     names = ["out.db", "rejects.ndjson"]
     for name in names:
         Path(name).touch()
@@ -37,10 +37,10 @@ def test_a_file_that_is_replaced_keeps_its_mode(mode: int, cli: Cli) -> None:
 
     assert cli(*WEEK, "--overwrite", "--rejects", "rejects.ndjson").exit_code == 0
 
-    assert [mode_of(name) for name in names] == [mode, mode]
+    assert [get_mode(name) for name in names] == [mode, mode]
 
 
-def test_no_draft_is_open_to_more_users_than_the_file_it_replaces(here: Path) -> None:
+def test_a_draft_has_no_more_permissions_than_the_replaced_file(here: Path) -> None:
     os.mkfifo("fifo.csv")
     Path("out.db").touch()
     Path("out.db").chmod(0o400)
@@ -50,23 +50,23 @@ def test_no_draft_is_open_to_more_users_than_the_file_it_replaces(here: Path) ->
         while not (drafts := read_directory(here).keys() - before.keys()):
             assert process.poll() is None
             time.sleep(0.01)
-        (mode,) = map(mode_of, drafts)
+        (mode,) = map(get_mode, drafts)
         with open("fifo.csv", "wb") as pipe:
             pipe.write(csv([("a", AS_OF, 5)]))
         assert (process.wait(timeout=60), mode) == (0, 0o600)
 
-    assert mode_of("out.db") == 0o400
+    assert get_mode("out.db") == 0o400
 
 
 @AS_ROOT
-def test_a_file_that_is_replaced_keeps_its_group(cli: Cli) -> None:
+def test_a_replaced_file_keeps_its_group(cli: Cli) -> None:
     Path("out.db").touch()
     os.chown("out.db", -1, 12_345)
     Path("out.db").chmod(0o640)
 
     assert cli(*WEEK, "--overwrite").exit_code == 0
 
-    assert (os.stat("out.db").st_gid, mode_of("out.db")) == (12_345, 0o640)
+    assert (os.stat("out.db").st_gid, get_mode("out.db")) == (12_345, 0o640)
 
 
 def replace_as_nobody(directory: str) -> None:
@@ -80,7 +80,7 @@ def replace_as_nobody(directory: str) -> None:
 
 @AS_ROOT
 @pytest.mark.parametrize(("mode", "kept"), [(0o664, 0o644), (0o640, 0o600), (0o606, 0o606)])
-def test_another_group_gets_no_more_rights_than_everybody(mode: int, kept: int) -> None:
+def test_another_group_gets_no_more_rights_than_other_users(mode: int, kept: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         os.chown(directory, 65_534, 65_534)
         path = os.path.join(directory, "out.db")
@@ -94,14 +94,14 @@ def test_another_group_gets_no_more_rights_than_everybody(mode: int, kept: int) 
         other.join(60)
 
         assert other.exitcode == 0
-        assert (os.stat(path).st_gid, mode_of(path)) == (65_534, kept)
+        assert (os.stat(path).st_gid, get_mode(path)) == (65_534, kept)
 
 
 STREAMS = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2", "link", "log.txt"]
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_rejects_are_added_to_a_log_that_standard_error_goes_to(name: str) -> None:
+def test_rejects_are_appended_to_the_log_of_standard_error(name: str) -> None:
     if name.startswith("/proc") and not os.path.isdir("/proc/self/fd"):
         pytest.skip("a name of Linux")
     os.symlink("/dev/stderr", "link")
@@ -119,14 +119,14 @@ def test_rejects_are_added_to_a_log_that_standard_error_goes_to(name: str) -> No
     assert lines[2_000] == "built out.db"
 
 
-def test_rejects_may_go_to_standard_output_or_nowhere(here: Path) -> None:
+def test_rejects_may_go_to_standard_output_or_dev_null(here: Path) -> None:
     Path("week.csv").write_bytes(ODD)
     before = read_directory(here)
 
-    told = srvstat(*WEEK, "--rejects", "/dev/stdout")
+    ran = srvstat(*WEEK, "--rejects", "/dev/stdout")
     silent = srvstat(*WEEK, "--rejects", "/dev/null", "--overwrite")
 
-    assert (told.exit_code, told.stdout.count(b'"file":"week.csv"')) == (0, 2_000)
+    assert (ran.exit_code, ran.stdout.count(b'"file":"week.csv"')) == (0, 2_000)
     assert (silent.exit_code, silent.stdout) == (0, b"")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
     assert read_directory(here).keys() - before.keys() == {"out.db"}
@@ -149,7 +149,7 @@ def test_rejects_may_go_through_a_fifo(cli: Cli) -> None:
     assert len(read_rejects()) == 2_000
 
 
-def test_rejects_in_a_pipe_whose_reader_is_slow_are_complete() -> None:
+def test_rejects_for_a_slow_reader_of_a_pipe_are_complete() -> None:
     Path("week.csv").write_bytes(ODD)
     reading, convert_write_errors = os.pipe()
     os.set_blocking(convert_write_errors, False)
@@ -163,7 +163,7 @@ def test_rejects_in_a_pipe_whose_reader_is_slow_are_complete() -> None:
         assert process.wait(timeout=60) == 0
 
 
-def test_rejects_cannot_drive_a_terminal(here: Path) -> None:
+def test_rejects_on_a_terminal_have_no_control_characters(here: Path) -> None:
     Path("week.csv").write_bytes(csv([("a", AS_OF, 5), ("a", AS_OF + 1, "\x9b2J")]))
 
     _, shown = run_srvstat_in_terminal(*WEEK, "--quiet", "--rejects", "/dev/stderr", cwd=here)
@@ -173,7 +173,7 @@ def test_rejects_cannot_drive_a_terminal(here: Path) -> None:
 
 
 @pytest.mark.parametrize("output", ["/dev/stdout", "/dev/fd/1", "link"])
-def test_a_snapshot_replaces_no_file_that_a_descriptor_is_open_on(output: str) -> None:
+def test_a_snapshot_cannot_be_built_to_a_descriptor(output: str) -> None:
     os.symlink("/dev/stdout", "link")
     with open("log.txt", "w+b") as log:
         command = [sys.executable, "-m", "srvstat", *WEEK[:2], output, *WEEK[3:], "--overwrite"]
@@ -182,7 +182,7 @@ def test_a_snapshot_replaces_no_file_that_a_descriptor_is_open_on(output: str) -
     assert Path("log.txt").read_bytes() == b""
 
 
-def test_a_descriptor_that_is_not_open_takes_no_rejects(here: Path) -> None:
+def test_a_closed_descriptor_is_refused_for_rejects(here: Path) -> None:
     before = read_directory(here)
 
     ran = srvstat(*WEEK, "--rejects", "/dev/fd/99")

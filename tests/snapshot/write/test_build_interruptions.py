@@ -34,7 +34,7 @@ def finish(process: subprocess.Popen[bytes]) -> Ran:
 
 
 def pipe_to(process: subprocess.Popen[bytes], path: str) -> BinaryIO:
-    """Open a FIFO for writing, which succeeds once a build has opened it for reading."""
+    """Open a FIFO for writing once a build has opened it for reading."""
     while process.poll() is None:
         with suppress(OSError):
             pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
@@ -49,7 +49,7 @@ SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
 @pytest.fixture
 def heard() -> Iterator[None]:
-    """Let children hear signals."""
+    """Let child processes receive signals."""
     with restore_signals():
         yield
 

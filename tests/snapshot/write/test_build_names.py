@@ -1,4 +1,4 @@
-"""Building: files by any name and of any kind."""
+"""Read sources with any name: files, gzip, FIFOs and standard input."""
 
 import gzip
 import os
@@ -22,14 +22,14 @@ from support.snapshots import (
 pytestmark = pytest.mark.usefixtures("here")
 
 
-def test_quiet_says_nothing(cli: Cli) -> None:
+def test_quiet_prints_nothing(cli: Cli) -> None:
     assert cli(*WEEK, "--quiet") == Ran(0, b"", "")
     assert cli(*WEEK, "--quiet").stderr == EXISTS
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.ndjson", "x.jsonl", "x.ndjson.gz"])
-def test_files_are_read_by_their_names_and_unpacked_by_their_content(
+def test_the_extension_sets_the_format_and_the_content_shows_gzip(
     name: str, pack: Any, cli: Cli
 ) -> None:
     record = {"serverId": "a", "observedAt": AS_OF, "players": 5}
@@ -42,7 +42,7 @@ def test_files_are_read_by_their_names_and_unpacked_by_their_content(
 
 
 @pytest.mark.parametrize("name", ["week.txt", "week"])
-def test_another_name_needs_its_format(name: str, cli: Cli) -> None:
+def test_another_extension_needs_the_option_format(name: str, cli: Cli) -> None:
     Path("week.csv").rename(name)
     command = [*COMMAND, "--observations", name]
 
@@ -52,7 +52,7 @@ def test_another_name_needs_its_format(name: str, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("name", ["servers", "x.nd", "x.csv", "x.csv.gz", "x.gz", "x.ndjson"])
-def test_server_records_are_ndjson_whatever_their_file_is_called(name: str, cli: Cli) -> None:
+def test_server_records_are_ndjson_with_any_file_name(name: str, cli: Cli) -> None:
     Path("servers.ndjson").rename(name)
     command = ["snapshot", "build", "out.db", "--servers", name, "--observations", "week.csv"]
 
@@ -107,7 +107,7 @@ def test_servers_may_come_from_standard_input() -> None:
         ["--servers", "servers.ndjson", "--observations", "-", "--observations", "-"],
     ],
 )
-def test_standard_input_is_read_once_only(sources: list[str], cli: Cli) -> None:
+def test_standard_input_is_read_only_once(sources: list[str], cli: Cli) -> None:
     ran = cli("snapshot", "build", "out.db", *sources, "--format", "csv")
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
@@ -116,7 +116,7 @@ def test_standard_input_is_read_once_only(sources: list[str], cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
-def test_a_fifo_is_as_good_as_a_file(pack: Any, cli: Cli) -> None:
+def test_fifos_are_read_like_files(pack: Any, cli: Cli) -> None:
     rows = [("a", AS_OF + at, 5) for at in range(50_000)]
     os.mkfifo("fifo.csv")
     os.mkfifo("fifo.ndjson")

@@ -180,7 +180,7 @@ def test_a_symbolic_link_stays_and_its_target_is_replaced(
 
 @pytest.fixture(params=[0o022, 0o077, 0o002])
 def umask(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Set the mask of this process for a while."""
+    """Set the umask of this process during a test."""
     before = os.umask(request.param)
     yield request.param
     os.umask(before)

@@ -1,4 +1,4 @@
-"""Building: a good snapshot is not replaced by nonsense, and nothing is lost in silence."""
+"""Refuse builds that would replace a good snapshot by a useless one; report all lost rows."""
 
 import os
 import sqlite3
@@ -17,7 +17,7 @@ Row = tuple[str, int | str, int | str]
 
 
 @pytest.mark.parametrize("records", [[], [server("a", publishable=False)]])
-def test_a_servers_file_without_a_publishable_server_replaces_nothing(
+def test_a_servers_file_without_publishable_servers_is_refused(
     records: list[object], here: Path, cli: Cli
 ) -> None:
     assert cli(*WEEK).exit_code == 0
@@ -33,7 +33,7 @@ def test_a_servers_file_without_a_publishable_server_replaces_nothing(
     assert cli("get", "a", "-s", "out.db").exit_code == 44
 
 
-def test_without_any_observation_the_error_says_why(cli: Cli) -> None:
+def test_the_error_without_observations_gives_the_reason(cli: Cli) -> None:
     empty = "; --allow-empty with --as-of TIME builds an empty snapshot"
     cases: list[tuple[list[Row], str]] = [
         ([], f"there are no rows{empty}"),
@@ -72,10 +72,10 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("limit", "builds"), LIMITS)
-def test_more_rejects_than_allowed_build_nothing_and_are_kept_all_the_same(
+def test_too_many_rejects_build_nothing_but_are_written(
     limit: str, *, builds: bool, here: Path, cli: Cli
 ) -> None:
-    # Ten rows: two rejected, one in conflict with another, one left out.
+    # Ten rows: two malformed, one conflicting, one skipped.
     good = [("a", AS_OF - at, 5) for at in range(6)]
     others = [("a", AS_OF, 6), ("unknown", AS_OF, 5)]
     Path("week.csv").write_bytes(csv([("a", AS_OF, "x"), *good, *others, ("a", "soon", 5)]))
@@ -99,16 +99,14 @@ def test_more_rejects_than_allowed_build_nothing_and_are_kept_all_the_same(
     "limit",
     ["", "-1", "+1", "1_0", "01", "1.5", "5 %", " 5%", "%", ".5%", "5.%", "100.1%", "101%", "٣"],
 )
-def test_a_limit_that_is_no_number_of_rows_or_percentage_is_wrong_usage(
-    limit: str, cli: Cli
-) -> None:
+def test_an_invalid_limit_of_rejects_is_invalid_usage(limit: str, cli: Cli) -> None:
     ran = cli(*WEEK, f"--max-rejected={limit}")
 
     assert (ran.exit_code, ran.stderr.count("\n")) == (2, 1)
     assert ran.stderr.startswith("error: --max-rejected: ")
 
 
-def test_quiet_leaves_one_line_about_rows_that_were_not_kept(cli: Cli) -> None:
+def test_quiet_prints_one_line_about_rows_not_kept(cli: Cli) -> None:
     seconds: list[Row] = [("a", 5, 5), ("a", 5, 6), ("a", 5, "x")]
     Path("week.csv").write_bytes(csv([*seconds, ("unknown", 5, 5), ("hidden", 5, 5)]))
 
@@ -128,9 +126,7 @@ def test_quiet_leaves_one_line_about_rows_that_were_not_kept(cli: Cli) -> None:
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])
 @pytest.mark.parametrize("name", ["out.db", "link.db"])
-def test_no_snapshot_is_built_beside_a_journal_that_would_make_it_unreadable(
-    name: str, ending: str, here: Path, cli: Cli
-) -> None:
+def test_an_output_with_a_journal_is_refused(name: str, ending: str, here: Path, cli: Cli) -> None:
     os.symlink("out.db", "link.db")
     Path(f"out.db{ending}").write_bytes(b"left")
     before = read_directory(here)
@@ -146,7 +142,7 @@ def test_no_snapshot_is_built_beside_a_journal_that_would_make_it_unreadable(
     assert cli("get", "a", "-s", name).exit_code == 0
 
 
-def test_a_snapshot_that_another_program_still_writes_to_is_not_replaced(cli: Cli) -> None:
+def test_a_snapshot_that_another_program_writes_to_is_not_replaced(cli: Cli) -> None:
     assert cli(*WEEK).exit_code == 0
     with closing(sqlite3.connect("out.db", isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -161,7 +157,7 @@ def test_a_snapshot_that_another_program_still_writes_to_is_not_replaced(cli: Cl
     assert cli("get", "a", "-s", "out.db").exit_code == 0
 
 
-def test_values_in_another_form_than_the_specifications_are_counted_and_served(cli: Cli) -> None:
+def test_values_of_another_form_are_counted_and_served_unchanged(cli: Cli) -> None:
     fine = {
         "chatUrl": "HTTPS://chat.example:8443/x?y#z",
         "iconUrl": "http://[::1]/",
@@ -212,7 +208,7 @@ def test_values_in_another_form_than_the_specifications_are_counted_and_served(c
         ["snapshot", "draft-servers", "--observations", ""],
     ],
 )
-def test_an_empty_file_name_is_wrong_usage(options: list[str], here: Path, cli: Cli) -> None:
+def test_an_empty_file_name_is_invalid_usage(options: list[str], here: Path, cli: Cli) -> None:
     before = read_directory(here)
 
     ran = cli(*options)

@@ -112,8 +112,8 @@ ROW = st.tuples(
 def test_the_first_row_of_an_instant_is_kept(
     files: list[list[tuple[str, int, int | str]]],
 ) -> None:
-    stands: dict[tuple[str, int], int | str] = {}
-    turned_away: list[tuple[str, int]] = []
+    kept_players: dict[tuple[str, int], int | str] = {}
+    rejected: list[tuple[str, int]] = []
     counts = {"kept": 0, "repeated": 0, "conflicting": 0, "rejected": 0, "skipped": 0}
     for number, rows in enumerate(files):
         Path(f"{number}.csv").write_bytes(csv(rows))
@@ -122,14 +122,14 @@ def test_the_first_row_of_an_instant_is_kept(
                 kind = "rejected"
             elif server_id not in ("a", "b") or at > 3:
                 kind = "skipped"
-            elif (server_id, at) not in stands:
+            elif (server_id, at) not in kept_players:
                 kind = "kept"
-                stands[server_id, at] = players
+                kept_players[server_id, at] = players
             else:
-                kind = "repeated" if stands[server_id, at] == players else "conflicting"
+                kind = "repeated" if kept_players[server_id, at] == players else "conflicting"
             counts[kind] += 1
             if kind in ("rejected", "conflicting"):
-                turned_away.append((f"{number}.csv", line))
+                rejected.append((f"{number}.csv", line))
 
     summary = build_snapshot(
         "out.db",
@@ -149,8 +149,10 @@ def test_the_first_row_of_an_instant_is_kept(
         "skipped": sum(summary.skipped.values()),
     }
     assert summary.read == sum(counts.values())
-    assert read_observations("out.db") == sorted((*key, players) for key, players in stands.items())
-    assert [(reject["file"], reject["line"]) for reject in read_rejects()] == turned_away
+    assert read_observations("out.db") == sorted(
+        (*key, players) for key, players in kept_players.items()
+    )
+    assert [(reject["file"], reject["line"]) for reject in read_rejects()] == rejected
 
 
 @pytest.mark.parametrize(("first", "second"), [("x.csv", "y.ndjson"), ("y.ndjson", "x.csv")])
@@ -165,10 +167,10 @@ def test_files_are_read_in_the_order_of_the_command_line(first: str, second: str
 
     assert cli(*COMMAND, *sources, "--rejects", "rejects.ndjson").exit_code == 0
 
-    stands = {"x.csv": 1, "y.ndjson": 2}[first]
+    kept_players = {"x.csv": 1, "y.ndjson": 2}[first]
     line = {"x.csv": 2, "y.ndjson": 4}[second]
-    assert read_observations("out.db") == [("a", AS_OF, stands)]
-    assert read_rejects() == [expect_conflict(second, line, stands, texts[second])]
+    assert read_observations("out.db") == [("a", AS_OF, kept_players)]
+    assert read_rejects() == [expect_conflict(second, line, kept_players, texts[second])]
     assert cli("snapshot", "info", "out.db").json["sources"] == [first, second]
 
 

@@ -1,4 +1,4 @@
-"""Drafting a servers file from observations."""
+"""Draft a servers file from observations."""
 
 import gzip
 import json
@@ -31,7 +31,7 @@ DETAIL = [
 ]
 
 
-def test_a_draft_of_the_servers_file_has_a_record_for_each_identifier(cli: Cli) -> None:
+def test_a_draft_of_servers_has_a_record_per_identifier(cli: Cli) -> None:
     Path("week.csv").write_bytes(csv([("b", 5, 5), ("a", 5, 5), ("b", 6, 5), ("c_d", 5, 5)]))
     row = {"serverId": "z", "observedAt": 5, "players": 5}
     Path("more.ndjson.gz").write_bytes(gzip.compress(ndjson([row])))
@@ -47,7 +47,7 @@ def test_a_draft_of_the_servers_file_has_a_record_for_each_identifier(cli: Cli) 
     assert "1 row skipped: not observations" in ran.stderr
 
 
-def test_a_draft_filled_in_builds(cli: Cli) -> None:
+def test_a_completed_draft_of_servers_can_be_built(cli: Cli) -> None:
     create_draft = cli("snapshot", "draft-servers", "--observations", "week.csv").stdout
     records = [json.loads(line) for line in create_draft.splitlines()]
     filled = [server(record["id"]) for record in records]
@@ -60,7 +60,7 @@ def test_a_draft_filled_in_builds(cli: Cli) -> None:
     assert parse_summary(cli(*WEEK))["kept"] == "3"
 
 
-def test_a_draft_of_nothing_is_empty(cli: Cli) -> None:
+def test_a_draft_of_no_rows_is_empty(cli: Cli) -> None:
     Path("week.csv").write_bytes(csv([]))
 
     ran = cli("snapshot", "draft-servers", "--observations", "week.csv")
@@ -79,7 +79,7 @@ def test_a_draft_of_nothing_is_empty(cli: Cli) -> None:
         (["--observations", "header.csv"], 6),
     ],
 )
-def test_a_draft_from_what_cannot_be_read_is_refused(
+def test_draft_servers_refuses_unreadable_sources(
     options: list[str], exit_code: int, cli: Cli
 ) -> None:
     Path("header.csv").write_bytes(b"a,5,7\n")

@@ -1,4 +1,4 @@
-"""The intake of a build: what it tells while it reads, and lines on the two sides of a block."""
+"""Read sources during a build: progress, and lines at the ends of blocks."""
 
 import gzip
 import sqlite3
@@ -17,7 +17,7 @@ from support.snapshots import COMMAND, expect_conflict, read_rejects
 pytestmark = pytest.mark.usefixtures("here")
 
 
-def test_every_byte_of_a_file_as_it_is_stored_and_every_row_is_told() -> None:
+def test_progress_counts_stored_bytes_and_rows() -> None:
     packed = gzip.compress(csv([("a", AS_OF + at, "x" if at % 9 else 5) for at in range(30_000)]))
     Path("rows.csv.gz").write_bytes(packed)
     sources = [Source("week.csv", "csv"), Source("rows.csv.gz", "csv")]
@@ -38,7 +38,7 @@ def test_every_byte_of_a_file_as_it_is_stored_and_every_row_is_told() -> None:
     assert intake.rows == 3 + 30_000
 
 
-def test_a_conflict_is_told_as_it_was_written_wherever_a_block_ends(
+def test_conflicts_quote_their_line_for_any_size_of_blocks(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Lines of the second kind can be written again, so a block of them alone is not kept.

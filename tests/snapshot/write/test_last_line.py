@@ -1,4 +1,4 @@
-"""A last line without a newline may be cut off: `14` may have been `147`."""
+"""Warn of a last line without a newline: `14` may have been `147`."""
 
 import gzip
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_strict_names_an_earlier_row_first(cli: Cli) -> None:
     assert ran.stderr.startswith("error: week.csv, line 3: conflicts with 5 players")
 
 
-def test_a_draft_warns_of_a_last_row_without_a_newline(cli: Cli) -> None:
+def test_draft_servers_warns_of_a_last_row_without_a_newline(cli: Cli) -> None:
     Path("week.csv").write_bytes(ROWS[:-1])
 
     ran = cli(*DRAFT)

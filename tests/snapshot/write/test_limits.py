@@ -1,4 +1,4 @@
-"""What a build takes, a reader takes too; what it does not take, it says."""
+"""Limit what a build stores, so that readers accept it, and report what exceeds the limits."""
 
 import resource
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from srvstat.snapshot.read.reader import open_file
 BUILD = ["snapshot", "build", "out.db", "--servers", "servers.ndjson", "--observations", "many.csv"]
 
 
-def test_a_day_takes_a_million_observations_of_a_server_and_no_more(here: Path, cli: Cli) -> None:
+def test_a_day_holds_up_to_a_million_observations_of_a_server(here: Path, cli: Cli) -> None:
     midnight = AS_OF // DAY * DAY
     rows = b"".join(b"a,%d,%d\n" % (midnight + at, at % 9) for at in range(1_000_001))
     Path("many.csv").write_bytes(b"serverId,observedAt,players\n" + rows)
@@ -36,7 +36,7 @@ def test_a_day_takes_a_million_observations_of_a_server_and_no_more(here: Path, 
     assert cli(*asked, "--at", str(midnight + 8)).json["data"][0]["sampleCount"] == 9
 
 
-def test_what_stays_in_memory_makes_room_for_more(build: Build) -> None:
+def test_memory_for_servers_is_limited(build: Build) -> None:
     long = "x" * 1_000_000
     names = [f"s{number}" for number in range(40)]
     path = build(
@@ -57,7 +57,7 @@ def test_what_stays_in_memory_makes_room_for_more(build: Build) -> None:
                 ]
 
 
-def test_what_is_forgotten_midway_is_read_again(
+def test_servers_removed_from_memory_are_read_again(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verified_rows, "_MAX_BYTES_KEPT", 2_000)
@@ -76,7 +76,7 @@ def test_what_is_forgotten_midway_is_read_again(
                 assert [one.mean for one in figures] == [5.0] * len(asked)
 
 
-def test_a_server_may_be_observed_on_a_hundred_thousand_days(here: Path, cli: Cli) -> None:
+def test_a_server_may_have_up_to_a_hundred_thousand_days(here: Path, cli: Cli) -> None:
     rows = b"".join(b"a,%d,5\n" % (day * DAY) for day in range(100_001))
     Path("many.csv").write_bytes(b"serverId,observedAt,players\n" + rows)
 
@@ -90,7 +90,7 @@ def test_a_server_may_be_observed_on_a_hundred_thousand_days(here: Path, cli: Cl
     assert not (here / "out.db").exists()
 
 
-def test_rejects_that_find_no_room_at_their_end_publish_no_snapshot(here: Path, cli: Cli) -> None:
+def test_a_full_disk_at_the_end_of_the_rejects_builds_nothing(here: Path, cli: Cli) -> None:
     rows: list[tuple[str, int | str, int | str]] = [("a", "never" * 20, at) for at in range(2_000)]
     Path("many.csv").write_bytes(csv([("a", AS_OF, 5), *rows]))
     command = [*BUILD, "--rejects", "rejects.ndjson"]
@@ -101,7 +101,7 @@ def test_rejects_that_find_no_room_at_their_end_publish_no_snapshot(here: Path, 
         Path(name).unlink()
     before = sorted(path.name for path in here.iterdir())
 
-    with files_of_at_most(room):
+    with limit_file_size(room):
         ran = cli(*command)
 
     assert ran.exit_code == 4
@@ -110,8 +110,8 @@ def test_rejects_that_find_no_room_at_their_end_publish_no_snapshot(here: Path, 
 
 
 @contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """Let this process write no file beyond a size, as a full disk would."""
+def limit_file_size(size: int) -> Iterator[None]:
+    """Limit the size of files that this process writes, like a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -120,11 +120,11 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_disk_that_is_full_midway_leaves_nothing(here: Path, cli: Cli) -> None:
+def test_a_full_disk_leaves_nothing(here: Path, cli: Cli) -> None:
     Path("many.csv").write_bytes(csv([("a", AS_OF - at, at % 9) for at in range(20_000)]))
     before = sorted(path.name for path in here.iterdir())
 
-    with files_of_at_most(100_000):
+    with limit_file_size(100_000):
         ran = cli(*BUILD)
 
     assert ran.exit_code == 4
@@ -133,7 +133,7 @@ def test_a_disk_that_is_full_midway_leaves_nothing(here: Path, cli: Cli) -> None
 
 
 @pytest.mark.usefixtures("here")
-def test_strict_tells_the_first_row_before_a_later_file_that_can_not_be_read(cli: Cli) -> None:
+def test_strict_reports_a_row_before_a_later_unreadable_file(cli: Cli) -> None:
     Path("many.csv").write_bytes(csv([("a", AS_OF, 5)]))
     Path("wrong.csv").write_bytes(b"when,who\n")
     Path("twice.csv").write_bytes(csv([("a", AS_OF, 6)]))
@@ -147,7 +147,7 @@ def test_strict_tells_the_first_row_before_a_later_file_that_can_not_be_read(cli
 
 
 @pytest.mark.parametrize("name", ["a\0b.db", "\0"])
-def test_a_name_that_no_file_can_have_is_wrong_usage(name: str, here: Path, cli: Cli) -> None:
+def test_an_output_with_an_invalid_name_is_invalid_usage(name: str, here: Path, cli: Cli) -> None:
     Path("many.csv").write_bytes(csv([("a", AS_OF, 5)]))
 
     ran = cli("snapshot", "build", name, *BUILD[3:])

@@ -1,4 +1,4 @@
-"""Files that a build writes to in other ways than by replacing them, and files that it refuses."""
+"""Build to open files and pipes, and refuse names that no new file can have."""
 
 import os
 import sqlite3
@@ -24,20 +24,20 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("week.csv").write_bytes(csv([("a", AS_OF, 5)]) + b"odd\n" * REJECTED)
 
 
-def rejects_to(cli: Cli, name: str) -> None:
+def write_rejects_to(cli: Cli, name: str) -> None:
     ran = cli(*WEEK, "--overwrite", "--quiet", "--rejects", name)
     assert ran.exit_code == 0, ran.stderr
 
 
-def test_rejects_are_added_to_an_open_file_however_it_is_named(cli: Cli) -> None:
+def test_rejects_are_appended_to_an_open_file_by_any_name(cli: Cli) -> None:
     log = os.open("log.txt", os.O_RDWR | os.O_CREAT | os.O_APPEND)
     before = os.dup(2)
     os.symlink(f"/dev/fd/{log}", "link")
     try:
-        rejects_to(cli, f"/dev/fd/{log}")
-        rejects_to(cli, "link")
+        write_rejects_to(cli, f"/dev/fd/{log}")
+        write_rejects_to(cli, "link")
         os.dup2(log, 2)
-        rejects_to(cli, "log.txt")
+        write_rejects_to(cli, "log.txt")
     finally:
         os.dup2(before, 2)
         os.close(before)
@@ -46,7 +46,7 @@ def test_rejects_are_added_to_an_open_file_however_it_is_named(cli: Cli) -> None
     assert Path("log.txt").read_bytes().count(b'"file":"week.csv"') == 3 * REJECTED
 
 
-def test_rejects_wait_for_the_reader_of_a_pipe_that_does_not_block(cli: Cli) -> None:
+def test_rejects_wait_for_the_reader_of_a_nonblocking_pipe(cli: Cli) -> None:
     reading, convert_write_errors = os.pipe()
     os.set_blocking(convert_write_errors, False)
     found = bytearray()
@@ -58,7 +58,7 @@ def test_rejects_wait_for_the_reader_of_a_pipe_that_does_not_block(cli: Cli) -> 
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        rejects_to(cli, f"/dev/fd/{convert_write_errors}")
+        write_rejects_to(cli, f"/dev/fd/{convert_write_errors}")
     finally:
         os.close(convert_write_errors)
         reader.join()
@@ -68,21 +68,21 @@ def test_rejects_wait_for_the_reader_of_a_pipe_that_does_not_block(cli: Cli) -> 
 
 
 @pytest.mark.parametrize("output", ["new/", "/dev/fd/1"])
-def test_what_is_no_name_of_a_new_file_is_refused(output: str, cli: Cli) -> None:
+def test_an_output_that_names_no_file_is_refused(output: str, cli: Cli) -> None:
     ran = cli(*(output if word == "out.db" else word for word in WEEK))
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
     assert not os.path.lexists("new")
 
 
-def test_a_source_whose_name_no_file_can_have_is_refused(cli: Cli) -> None:
+def test_a_source_with_an_invalid_name_is_refused(cli: Cli) -> None:
     ran = cli(*("a\0b.csv" if word == "week.csv" else word for word in WEEK))
 
     assert ran.exit_code == 6
     assert "not a file name" in ran.stderr
 
 
-def test_a_snapshot_without_a_name_or_closed_is_not_read(build: Build) -> None:
+def test_an_empty_name_and_a_closed_snapshot_are_refused(build: Build) -> None:
     with pytest.raises(srvstat.SnapshotError, match="empty"):
         srvstat.open_snapshot("")
 
@@ -93,7 +93,7 @@ def test_a_snapshot_without_a_name_or_closed_is_not_read(build: Build) -> None:
 
 
 @pytest.mark.parametrize(("days", "digests"), [(b"\1", b""), (b"\1" * 33, bytes(16 * 33))])
-def test_days_that_no_block_has_are_refused(days: bytes, digests: bytes) -> None:
+def test_too_many_days_or_days_without_digests_are_refused(days: bytes, digests: bytes) -> None:
     with pytest.raises(ValueError, match="days"):
         read_block(days, digests)
 
@@ -109,7 +109,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("sql", FORGED)
-def test_a_search_for_the_last_observation_ends(sql: str, build: Build, cli: Cli) -> None:
+def test_a_forged_search_for_the_last_observation_ends(sql: str, build: Build, cli: Cli) -> None:
     days = [first + day for first in (0, 100, 200, 300) for day in range(32)]
     path = build([server("a"), server("b")], [("a", day * DAY, 5) for day in days])
     forge(path, sql)

@@ -1,4 +1,4 @@
-"""The names of its sources that a snapshot keeps."""
+"""Store the names of the sources in the snapshot."""
 
 import shutil
 import subprocess
@@ -14,14 +14,14 @@ pytestmark = pytest.mark.usefixtures("here")
 
 
 def build_in_shell(shell: str, redirection: str, name: str) -> bytes:
-    """Build through a descriptor that a shell opens, and return the file."""
+    """Build from a descriptor that a shell opens, and return the bytes of the snapshot."""
     build = [sys.executable, "-m", "srvstat", *COMMAND, "--overwrite", "--format", "csv"]
     script = f'exec "$@" --observations {name} {redirection}'
     subprocess.run([shell, "-c", script, shell, *build], check=True, timeout=60)
     return Path("out.db").read_bytes()
 
 
-def test_a_descriptor_has_one_name_whatever_its_number(cli: Cli) -> None:
+def test_all_descriptors_have_one_name(cli: Cli) -> None:
     built = {
         build_in_shell("sh", "7< week.csv", "/dev/fd/7"),
         build_in_shell("sh", "8< week.csv", "/dev/fd/8"),
@@ -43,7 +43,7 @@ def test_standard_input_has_one_name() -> None:
     assert build_in_shell("sh", "< week.csv", "-") == by_path
 
 
-def test_a_file_keeps_its_name_without_its_folder(cli: Cli) -> None:
+def test_a_file_is_stored_by_its_name_without_directories(cli: Cli) -> None:
     Path("fd").mkdir()
     Path("fd/63").write_bytes(csv([("a", 5, 5)]))
 

@@ -1,4 +1,4 @@
-"""Staging: the first one read stands, whatever the order, and memory and blocks are no matter."""
+"""Keep the first observation of an instant, for any order, size of memory and of blocks."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -36,21 +36,21 @@ OBSERVATIONS = st.tuples(
 )
 
 
-def first_come(read: Sequence[tuple[int, Observation]], server: int) -> Series:
-    """Return what is staged of a server, as a dict would have it; repeats in reading order."""
-    stands: dict[int, int] = {}
+def stage_with_dict(read: Sequence[tuple[int, Observation]], server: int) -> Series:
+    """Return the series of a server by means of a dict, with repeats in reading order."""
+    kept_players: dict[int, int] = {}
     repeats = []
     for place, (of, instant, players) in read:
-        if of == server and instant in stands:
-            repeats.append(Repeat(place, instant, players, stands[instant]))
+        if of == server and instant in kept_players:
+            repeats.append(Repeat(place, instant, players, kept_players[instant]))
         elif of == server:
-            stands[instant] = players
-    ordered = sorted(stands)
-    return Series(ordered, [stands[instant] for instant in ordered], repeats)
+            kept_players[instant] = players
+    ordered = sorted(kept_players)
+    return Series(ordered, [kept_players[instant] for instant in ordered], repeats)
 
 
-def as_lists(series: Series) -> Series:
-    """Return a series that can be compared, with its repeats in reading order."""
+def convert_to_lists(series: Series) -> Series:
+    """Return a comparable series with its repeats in reading order."""
     return Series(list(series.instants), list(series.players), sorted(series.repeats))
 
 
@@ -66,7 +66,7 @@ def as_lists(series: Series) -> Series:
 @example(batches=[[(1, 5, 0)], [(1, 5, 1)], [(1, 5, 0)], [(2, 5, 1)]], most=1, start=0, step=1)
 @example(batches=[[(1, 5, 0)], [(1, 5, 1)], [(1, 5, 0)], [(2, 5, 1)]], most=2, start=0, step=1)
 @example(batches=[[(1, at, at) for at in range(9)]], most=4, start=0, step=1)
-def test_the_first_of_an_instant_stands_and_the_others_are_told_whatever_was_moved(
+def test_the_first_observation_of_an_instant_is_kept_and_the_others_are_repeats(
     batches: list[list[Observation]], most: int, start: int, step: int
 ) -> None:
     read: list[tuple[int, Observation]] = []
@@ -81,10 +81,10 @@ def test_the_first_of_an_instant_stands_and_the_others_are_told_whatever_was_mov
         found = {server: staged.take_series(server) for server in (3, 1, 2, 4)}
 
     for server, series in found.items():
-        assert as_lists(series) == first_come(read, server)
+        assert convert_to_lists(series) == stage_with_dict(read, server)
 
 
-def test_the_repeats_of_an_instant_come_in_the_order_they_were_read() -> None:
+def test_repeats_of_an_instant_are_in_reading_order() -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         staged = Staging(connection)
         staged.add([1, 1, 1], [9, 5, 9], [1, 2, 3], [10, 11, 12])
@@ -94,11 +94,11 @@ def test_the_repeats_of_an_instant_come_in_the_order_they_were_read() -> None:
 
     repeats = [Repeat(12, 9, 3, 1), Repeat(21, 9, 5, 1), Repeat(22, 9, 1, 1)]
     assert list(series.repeats) == repeats
-    assert as_lists(series) == Series([5, 9], [2, 1], repeats)
+    assert convert_to_lists(series) == Series([5, 9], [2, 1], repeats)
 
 
 class Line(NamedTuple):
-    """A record of a source: the observation it holds, or why it holds none."""
+    """A record of a source: its observation, or the reason why it is malformed."""
 
     text: str
     observation: tuple[str, int, int] | None
@@ -141,7 +141,7 @@ END = {name: "\r\n" if name in ("quoted.csv", "iso.ndjson") else "\n" for name i
 
 
 def lines(name: str) -> st.SearchStrategy[list[Line]]:
-    """Draw the records of a source: observations, often of one instant, and what is none."""
+    """Draw the records of a source: observations, often of equal instants, and malformed lines."""
 
     def line(server_id: str, at: int, players: int) -> Line:
         text = FORMS[name].format(id=server_id, at=at, iso=ISO[at], players=players)
@@ -161,41 +161,43 @@ FILES = st.permutations(list(FORMS)).flatmap(
 
 
 def write(files: Sequence[File], unended: str = "iso.csv") -> list[str]:
-    """Write sources, and return the command that builds from them."""
+    """Write the sources, and return the command that builds from them."""
     command = [*COMMAND, "--allow-empty", "--as-of", str(AS_OF + 1000), "--overwrite"]
     for name, records in files:
         header = ["serverId,observedAt,players"] if name.endswith(".csv") else []
         texts = [*header, *(record.text.replace("\n", END[name]) for record in records)]
-        # One file lacks its last line end, and so has a block of its last line alone.
+        # One file lacks the last line end, so its last line is a block of its own.
         last = [] if name == unended else [""]
         Path(name).write_bytes(END[name].join([*texts, *last]).encode())
         command += ["--observations", name]
     return command
 
 
-def judged(files: Sequence[File]) -> tuple[list[tuple[str, int, int]], list[dict[str, Any]]]:
-    """Return what is kept of sources, and the rejects, reading line by line with a dict."""
-    stands: dict[tuple[str, int], int] = {}
-    turned_away: list[dict[str, Any]] = []
+def read_line_by_line(
+    files: Sequence[File],
+) -> tuple[list[tuple[str, int, int]], list[dict[str, Any]]]:
+    """Return the observations kept and the rejects, computed line by line with a dict."""
+    kept_players: dict[tuple[str, int], int] = {}
+    rejected: list[dict[str, Any]] = []
     for name, records in files:
         number = 2 if name.endswith(".csv") else 1
         for record in records:
             text = record.text.replace("\n", END[name])
             if record.reason:
-                turned_away.append(
+                rejected.append(
                     {"file": name, "line": number, "reason": record.reason, "text": text}
                 )
             elif record.observation and record.observation[0] in ("a", "b"):
                 server_id, at, players = record.observation
-                first = stands.setdefault((server_id, at), players)
+                first = kept_players.setdefault((server_id, at), players)
                 if first != players:
-                    turned_away.append(expect_conflict(name, number, first, text))
+                    rejected.append(expect_conflict(name, number, first, text))
             number += 1 + record.text.count("\n")
-    return sorted((*key, players) for key, players in stands.items()), turned_away
+    return sorted((*key, players) for key, players in kept_players.items()), rejected
 
 
-def small_steps(patch: pytest.MonkeyPatch) -> None:
-    """Have a build read a line or two at a time, and move what it read again and again."""
+def use_small_steps(patch: pytest.MonkeyPatch) -> None:
+    """Read one or two lines at a time, and move staged observations often."""
     patch.setattr(source, "_BLOCK_BYTES", 50)
     patch.setattr(staging, "_MOST_IN_MEMORY", 3)
 
@@ -203,19 +205,19 @@ def small_steps(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("here")
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=FILES)
-def test_the_rejects_are_exact_and_in_the_order_of_reading_in_any_steps(
+def test_rejects_are_exact_and_in_reading_order_for_any_size_of_steps(
     cli: Cli, files: Sequence[File]
 ) -> None:
     command = write(files)
-    kept, turned_away = judged(files)
+    kept, rejected = read_line_by_line(files)
 
     assert cli(*command, "--rejects", "rejects.ndjson").exit_code == 0
     assert read_observations("out.db") == kept
-    assert read_rejects() == turned_away
+    assert read_rejects() == rejected
     written = Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()
 
     with pytest.MonkeyPatch.context() as patch:
-        small_steps(patch)
+        use_small_steps(patch)
         assert cli(*command, "--rejects", "rejects.ndjson").exit_code == 0
     assert (Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()) == written
 
@@ -223,20 +225,18 @@ def test_the_rejects_are_exact_and_in_the_order_of_reading_in_any_steps(
 @pytest.mark.usefixtures("here")
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=FILES)
-def test_strict_names_the_first_reject_in_the_order_of_reading_in_any_steps(
+def test_strict_names_the_first_reject_in_reading_order_for_any_size_of_steps(
     cli: Cli, files: Sequence[File]
 ) -> None:
-    # --strict refuses a CSV file without the last line end.
+    # --strict refuses a CSV file without a newline at its end.
     command = write(files, unended="iso.ndjson")
-    _, turned_away = judged(files)
-    event(turned_away[0]["reason"].partition(" ")[0] if turned_away else "no reject")
-    first = (
-        "error: {file}, line {line}: {reason}\n".format_map(turned_away[0]) if turned_away else ""
-    )
+    _, rejected = read_line_by_line(files)
+    event(rejected[0]["reason"].partition(" ")[0] if rejected else "no reject")
+    first = "error: {file}, line {line}: {reason}\n".format_map(rejected[0]) if rejected else ""
 
     strict = cli(*command, "--strict")
     with pytest.MonkeyPatch.context() as patch:
-        small_steps(patch)
+        use_small_steps(patch)
         in_small_steps = cli(*command, "--strict")
 
     for ran in (strict, in_small_steps):
@@ -262,7 +262,7 @@ SHAPE = "3 fields are needed, not 1"
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_strict_tells_a_conflict_and_a_malformed_row_in_their_order(
+def test_strict_reports_the_earlier_of_a_conflict_and_a_malformed_row(
     rows: list[list[str]], first: str, cli: Cli
 ) -> None:
     command = COMMAND
@@ -278,7 +278,7 @@ def test_strict_tells_a_conflict_and_a_malformed_row_in_their_order(
 
 @pytest.mark.parametrize("later", ["missing.csv", "wrong.csv"])
 @pytest.mark.usefixtures("here")
-def test_strict_stops_at_a_malformed_row_and_opens_no_later_file(later: str, cli: Cli) -> None:
+def test_strict_stops_at_a_malformed_row_before_opening_later_files(later: str, cli: Cli) -> None:
     Path("odd.csv").write_text("serverId,observedAt,players\nnonsense\n")
     Path("wrong.csv").write_text("server,time,players\n")
 
@@ -289,9 +289,7 @@ def test_strict_stops_at_a_malformed_row_and_opens_no_later_file(later: str, cli
 
 @pytest.mark.parametrize("later", ["missing.csv", "wrong.csv"])
 @pytest.mark.usefixtures("here")
-def test_strict_names_a_conflict_rather_than_a_later_file_that_is_refused(
-    later: str, cli: Cli
-) -> None:
+def test_strict_reports_a_conflict_before_a_later_refused_file(later: str, cli: Cli) -> None:
     Path("odd.csv").write_text(f"serverId,observedAt,players\na,{AS_OF},1\na,{AS_OF},2\n")
     Path("wrong.csv").write_text("server,time,players\n")
     command = [*COMMAND, "--observations", "odd.csv", "--observations", later]
@@ -303,15 +301,15 @@ def test_strict_names_a_conflict_rather_than_a_later_file_that_is_refused(
 
 @pytest.mark.parametrize("most", [1000, 7000, 20_000])
 @pytest.mark.usefixtures("here")
-def test_a_shuffled_build_is_byte_for_byte_the_same_whatever_memory_it_takes(
+def test_memory_does_not_change_the_bytes_of_a_shuffled_build(
     most: int, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = Random(7)  # noqa: S311 - it is no secret
-    files = [(name, shuffled(name, 10_000, order)) for name in FORMS]
+    order = Random(7)  # noqa: S311 - not for secrets
+    files = [(name, shuffle_records(name, 10_000, order)) for name in FORMS]
     command = [*write(files), "--rejects", "rejects.ndjson"]
     ran = cli(*command)
     written = Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()
-    kept, turned_away = judged(files)
+    kept, rejected = read_line_by_line(files)
 
     monkeypatch.setattr(staging, "_MOST_IN_MEMORY", most)
     again = cli(*command)
@@ -320,12 +318,12 @@ def test_a_shuffled_build_is_byte_for_byte_the_same_whatever_memory_it_takes(
     assert (Path("out.db").read_bytes(), Path("rejects.ndjson").read_bytes()) == written
     assert parse_summary(again) | {"read": ""} == parse_summary(ran) | {"read": ""}
     assert read_observations("out.db") == kept
-    assert read_rejects() == turned_away
-    assert min(len(kept), len(turned_away)) > 5000
+    assert read_rejects() == rejected
+    assert min(len(kept), len(rejected)) > 5000
 
 
-def shuffled(name: str, count: int, order: Random) -> list[Line]:
-    """Return many records in no order: observations, some twice, and lines that are none."""
+def shuffle_records(name: str, count: int, order: Random) -> list[Line]:
+    """Return many records in random order: observations, some repeated, and malformed lines."""
     records = []
     for number in range(count):
         at = AS_OF - order.randrange(12_000) * 1000

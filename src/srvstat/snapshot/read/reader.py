@@ -157,7 +157,7 @@ class SnapshotFile:
                 observations=row.observation_count,
                 first_observed_at=_check_optional_instant(row.first_observed_at),
                 last_observed_at=_check_optional_instant(row.last_observed_at),
-                sources=read_texts(row.sources),
+                sources=_read_texts(row.sources),
                 repeated=row.repeated,
                 conflicting=row.conflicting,
                 rejected=row.rejected,
@@ -221,7 +221,7 @@ def _check_optional_instant(value: int | None) -> int | None:
     return None if value is None else _check_instant(value)
 
 
-def read_texts(array: str) -> tuple[str, ...]:
+def _read_texts(array: str) -> tuple[str, ...]:
     """Return the texts of a JSON array.
 
     Raises ValueError for other JSON and for texts that UTF-8 can't encode.
@@ -241,8 +241,8 @@ def _read_detail(row: ServerRow) -> StoredDetail:
         projectDescription=row.project_description,
         region=row.region,
         players=Players(current=row.players_current, max=row.players_max),
-        tags=read_texts(row.tags),
-        flags=read_texts(row.flags),
+        tags=_read_texts(row.tags),
+        flags=_read_texts(row.flags),
         chatUrl=row.chat_url,
         iconUrl=row.icon_url,
         offline=bool(row.offline),
