@@ -21,7 +21,7 @@ class Reading(NamedTuple):
 
 
 def read_file(path: Path, data: bytes) -> Reading:
-    """Write a file, read it, and check that each observation's original is its line."""
+    """Write a file, read it, and check the originals of its observations."""
     path.write_bytes(data)
     lines = data.decode().removeprefix("\ufeff").split("\n")
     kept: dict[int, tuple[str, int, int]] = {}
@@ -29,11 +29,11 @@ def read_file(path: Path, data: bytes) -> Reading:
     latest = None
     for batch in read_batches(Source.from_name(str(path), None)):
         columns = zip(batch.server_ids, batch.instants, batch.players, strict=True)
-        for place, row in zip(batch.places, columns, strict=True):
-            assert place > max(kept, default=0)
-            kept[place] = row
-            original = batch.original(place) if batch.original else "{},{},{}".format(*row)
-            assert original == lines[place - 1].removesuffix("\r")
+        kept.update(zip(batch.places, columns, strict=True))
+        for place in batch.places[:: len(batch.places) // 20 + 1]:
+            original = batch.original or (lambda place: "{},{},{}".format(*kept[place]))
+            assert original(place) == lines[place - 1].removesuffix("\r")
         rejects.update({place: (reason, text) for place, reason, text in batch.rejects})
         latest = max(latest or 0, batch.latest_integer or 0) or None
+    assert list(kept) == sorted(kept)
     return Reading(kept, rejects, latest)
