@@ -70,9 +70,9 @@ def list_generated() -> Iterator[tuple[Path, bytes]]:
         text = _BLOCK.sub(lambda block: block[1] + block[2] + CONTENT[block[1]](), text)
         yield path, text.encode("utf-8")
     yield ROOT / "src" / "srvstat" / "contract" / "openapi.json", encode_openapi_document()
-    yield ROOT / "fixtures" / "servers.ndjson", demo.servers_ndjson()
-    yield ROOT / "fixtures" / "observations.csv", demo.observations_csv()
-    yield ROOT / "fixtures" / "access.toml", demo.access_toml()
+    yield ROOT / "fixtures" / "servers.ndjson", demo.build_servers_file()
+    yield ROOT / "fixtures" / "observations.csv", demo.build_observations_file()
+    yield ROOT / "fixtures" / "access.toml", demo.build_access_file()
 
 
 def _format_schema() -> str:

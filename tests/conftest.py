@@ -137,8 +137,8 @@ def build(tmp_path: Path, cli: Cli) -> Build:
 def demo_snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the snapshot of the demo's fleet."""
     directory = tmp_path_factory.mktemp("demo")
-    (directory / "servers.ndjson").write_bytes(demo.servers_ndjson())
-    (directory / "observations.csv").write_bytes(demo.observations_csv())
+    (directory / "servers.ndjson").write_bytes(demo.build_servers_file())
+    (directory / "observations.csv").write_bytes(demo.build_observations_file())
     ran = srvstat(
         "snapshot",
         "build",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, ROOT, Build, Cli, server
-from srvstat.demo import access_toml
+from srvstat.demo import build_access_file
 
 PAIR = ["srv-1", "srv-2"]
 PLAN = ["--plan", "starter", "--access", "access.toml"]
@@ -37,11 +37,11 @@ def _files(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.chdir(tmp_path)
     with closing(sqlite3.connect("bad.db")) as connection, connection:
         connection.execute("UPDATE days SET players = x'06'")
-    Path("access.toml").write_bytes(access_toml())
+    Path("access.toml").write_bytes(build_access_file())
     Path("range").mkdir()
     Path("range/access.toml").write_text(BAD_RANGE)
     Path("keys").mkdir()
-    Path("keys/access.toml").write_bytes(b"keys = []\n" + access_toml())
+    Path("keys/access.toml").write_bytes(b"keys = []\n" + build_access_file())
 
 
 @pytest.mark.usefixtures("_files")

@@ -1,6 +1,6 @@
-"""A small fleet with character, the same on every machine: for the demo and the fixtures.
+"""Generate the small fleet of the demo and the fixtures, with the same bytes on every machine.
 
-All arithmetic is on integers, because the last bit of a float may differ between machines.
+All arithmetic uses integers, because the last bit of a float may differ between machines.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,10 +11,10 @@ from srvstat.contract.instants import format_instant, parse_instant
 
 AS_OF = parse_instant("2026-03-01T12:00Z")
 HOURS = 75 * 24
-"""How many hours before AS_OF the first observation lies."""
+"""The hours from the first observation to AS_OF."""
 
 _HOUR_MS = 3_600_000
-# Percent of the busiest hour (UTC) and day (from Thursday, as 1970 began).
+# Percent of the busiest hour (UTC), and of the busiest day from Thursday, the first day of 1970.
 _DAILY = (
     38,
     27,
@@ -50,12 +50,12 @@ _HOSTILE = (
 
 
 class _Noise:
-    """Numbers that look random: the generator of Knuth's MMIX, with the seed of a server."""
+    """Pseudorandom numbers from the linear congruential generator of Knuth's MMIX."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed
 
-    def below(self, bound: int) -> int:
+    def draw(self, bound: int) -> int:
         """Return the next number from 0 to bound - 1."""
         self._state = (self._state * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407) % 2**64
         return (self._state >> 33) % bound
@@ -63,7 +63,11 @@ class _Noise:
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """A server and its course: the players at an hour, counted from the first; None for a gap."""
+    """A server and its players by hour.
+
+    `players_at` takes the hour, counted from the first, and the players of the busiest hour, and
+    returns the players or None for a gap.
+    """
 
     id: str
     cfx_id: str
@@ -76,36 +80,36 @@ class _Server:
     publishable: bool = True
 
 
-def _cycle(hour: int, busiest: int, noise: _Noise) -> int:
-    """Return the players of a day and a week that have their rhythm."""
+def _vary(hour: int, busiest: int, noise: _Noise) -> int:
+    """Return the players at an hour, from a daily and a weekly cycle with noise."""
     at = AS_OF // _HOUR_MS - HOURS + hour
     usual = busiest * _DAILY[at % 24] * _WEEKLY[at // 24 % 7] // 10_000
-    return usual + noise.below(usual // 8 + 3)
+    return usual + noise.draw(usual // 8 + 3)
 
 
 def _steady(hour: int, busiest: int, noise: _Noise) -> int:
-    return _cycle(hour, busiest, noise)
+    return _vary(hour, busiest, noise)
 
 
 def _growing(hour: int, busiest: int, noise: _Noise) -> int:
-    return _cycle(hour, busiest * (HOURS + 5 * hour) // (6 * HOURS), noise)
+    return _vary(hour, busiest * (HOURS + 5 * hour) // (6 * HOURS), noise)
 
 
 def _dying(hour: int, busiest: int, noise: _Noise) -> int:
-    left = max(HOURS - hour - 200, 0)
-    return _cycle(hour, busiest * left // HOURS, noise) if left else 0
+    remaining = max(HOURS - hour - 200, 0)
+    return _vary(hour, busiest * remaining // HOURS, noise) if remaining else 0
 
 
 def _restarting(hour: int, busiest: int, noise: _Noise) -> int:
-    restarts = noise.below(19) == 0 or hour % 24 == 6  # noqa: PLR2004 - a nightly restart at hour 6
-    usual = _cycle(hour, busiest, noise)
+    restarts = noise.draw(19) == 0 or hour % 24 == 6  # noqa: PLR2004 - a nightly restart at hour 6
+    usual = _vary(hour, busiest, noise)
     return 0 if restarts else usual
 
 
 def _gappy(hour: int, busiest: int, noise: _Noise) -> int | None:
     days_before_end = (HOURS - hour) // 24
-    usual = _cycle(hour, busiest, noise)
-    missing = days_before_end in {3, 4, 11, 12, 13, 14, 15, 40} or noise.below(9) == 0
+    usual = _vary(hour, busiest, noise)
+    missing = days_before_end in {3, 4, 11, 12, 13, 14, 15, 40} or noise.draw(9) == 0
     return None if missing else usual
 
 
@@ -129,7 +133,7 @@ _FLEET = (
 )  # fmt: skip
 
 IDS = sorted(server.id for server in _FLEET if server.publishable)
-"""The servers that a snapshot of the fleet has."""
+"""The ids of the publishable servers, sorted."""
 
 
 _ACCESS = """\
@@ -158,22 +162,22 @@ raw_history_days = 365
 """
 
 
-def servers_ndjson() -> bytes:
-    """Return the servers file of the fleet."""
-    return b"".join(_server_line(server) for server in _FLEET)
+def build_servers_file() -> bytes:
+    """Return the servers file of the fleet, as NDJSON."""
+    return b"".join(_format_server(server) for server in _FLEET)
 
 
-def observations_csv() -> bytes:
-    """Return the observations file of the fleet, hour by hour as a collector writes it."""
-    return b"serverId,observedAt,players\n" + b"".join(_observation_lines())
+def build_observations_file() -> bytes:
+    """Return the observations of the fleet as CSV, in the order of a collector: hour by hour."""
+    return b"serverId,observedAt,players\n" + b"".join(_format_observations())
 
 
-def access_toml() -> bytes:
-    """Return the access file of the demo: three plans, and no key yet."""
+def build_access_file() -> bytes:
+    """Return the access file of the demo: three plans without keys."""
     return _ACCESS.encode("ascii")
 
 
-def _server_line(server: _Server) -> bytes:
+def _format_server(server: _Server) -> bytes:
     slug = server.id.replace("-", "")
     record = {
         "id": server.id,
@@ -194,14 +198,14 @@ def _server_line(server: _Server) -> bytes:
     return wire.encode(record) + b"\n"
 
 
-def _observation_lines() -> Iterator[bytes]:
+def _format_observations() -> Iterator[bytes]:
     noises = [_Noise(seed) for seed in range(len(_FLEET))]
     for hour in range(HOURS + 1):
         for server, noise in zip(_FLEET, noises, strict=True):
             players = server.players_at(hour, server.max_players * 4 // 5, noise)
             if players is not None:
-                # The last round falls exactly on as_of, every other one up to a minute late.
-                late = noise.below(60) * 1000 if hour < HOURS else 0
-                at = AS_OF - (HOURS - hour) * _HOUR_MS + late
+                # Observations are up to a minute late, but the last ones are exactly at as of.
+                delay = noise.draw(60) * 1000 if hour < HOURS else 0
+                at = AS_OF - (HOURS - hour) * _HOUR_MS + delay
                 line = f"{server.id},{format_instant(at)},{min(players, server.max_players)}\n"
                 yield line.encode("ascii")

@@ -40,8 +40,8 @@ def place() -> Iterator[Path]:
     """Return a directory with the demo's sources, in which the user of `run` may write."""
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
-        (place / "servers.ndjson").write_bytes(demo.servers_ndjson())
-        (place / "observations.csv").write_bytes(demo.observations_csv())
+        (place / "servers.ndjson").write_bytes(demo.build_servers_file())
+        (place / "observations.csv").write_bytes(demo.build_observations_file())
         (place / "inner").mkdir()
         if os.geteuid() == 0:
             for path in (place, place / "inner"):

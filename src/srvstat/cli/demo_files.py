@@ -25,9 +25,9 @@ def write_demo(directory: str) -> str:
         for name in ("servers.ndjson", "observations.csv", "access.toml", "snapshot.db")
     )
     contents = {
-        servers: demo.servers_ndjson(),
-        observations: demo.observations_csv(),
-        access: demo.access_toml(),
+        servers: demo.build_servers_file(),
+        observations: demo.build_observations_file(),
+        access: demo.build_access_file(),
     }
     written = [path for path, content in contents.items() if not _is_present(path, content)]
     has_snapshot = os.path.lexists(snapshot)
