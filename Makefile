@@ -1,15 +1,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test check coverage external fix docs bench soak clean
+.PHONY: help demo quick lint test check external fix docs bench soak clean
 
-help:  ## Show what there is to make
+help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/'
 
-# The stamp is newer than pyproject.toml once everything it names is installed.
+# The stamp file is newer than pyproject.toml once its dependencies are installed.
 $(BIN)/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo 'srvstat needs Python 3.11 or newer; name one: make PYTHON=python3.12' >&2; exit 1; }
+		{ echo 'srvstat needs Python 3.11 or newer; choose one: make PYTHON=python3.12' >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
@@ -18,20 +18,29 @@ demo: $(BIN)/installed  ## Build a small snapshot and print a comparison
 	@$(BIN)/srvstat demo
 	@echo 'For srvstat on your path: . .venv/bin/activate'
 
-test: $(BIN)/installed  ## Run all tests but the external ones, in two processes
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+quick: $(BIN)/installed  ## Check format, lint and types, and run the fast tests, in a minute
+	@$(MAKE) --no-print-directory lint
+	$(BIN)/python -m pytest --quiet $(PARALLEL) -m 'not slow and not external'
 
-check: $(BIN)/installed  ## Format, lint, types, all tests, and what of the code they run
+lint: $(BIN)/installed  ## Check format, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	@$(MAKE) --no-print-directory test coverage external
 
-coverage: $(BIN)/installed  ## Run the tests once more, and see that they run every branch of what answers
-	$(BIN)/python -m coverage run -m pytest -q --deselect tests/test_campaigns.py
+PARALLEL := --numprocesses 2 --dist worksteal
+
+test: $(BIN)/installed  ## Run all tests except the external ones, in two processes
+	$(BIN)/python -m pytest $(PARALLEL)
+
+check: $(BIN)/installed  ## Check everything: lint, all tests, and that they run every branch
+	@$(MAKE) --no-print-directory lint
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest $(PARALLEL)
+	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
+	@$(MAKE) --no-print-directory external
 
-# Generators and compilers, in an environment of their own. Tests skip what is missing there.
+# Generators and compilers, in a separate environment. Tests of missing ones are skipped.
 EXTERNAL := .venv/external
 $(EXTERNAL)/installed: tests/external/requirements.txt tests/external/package.json | $(BIN)/installed
 	$(PYTHON) -m venv $(EXTERNAL)
@@ -40,19 +49,19 @@ $(EXTERNAL)/installed: tests/external/requirements.txt tests/external/package.js
 		--requirement tests/external/requirements.txt && \
 		npm install --prefix $(EXTERNAL) --silent --no-audit --no-fund --no-package-lock \
 			--fetch-timeout=30000 --fetch-retries=4 && \
-		touch $@ || echo 'not all generators could be installed; the tests of the others run' >&2
+		touch $@ || echo 'some generators could not be installed; their tests are skipped' >&2
 
-external: $(EXTERNAL)/installed  ## Generate clients in other languages, and have them call the service
+external: $(EXTERNAL)/installed  ## Generate clients in other languages and call the service with them
 	$(BIN)/python -m pytest -m external
 
-fix: $(BIN)/installed  ## Format and mend what can be mended
+fix: $(BIN)/installed  ## Format, and fix lint errors where possible
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(BIN)/installed  ## Write the generated docs, the README's examples and the fixtures anew
+docs: $(BIN)/installed  ## Regenerate docs, the examples in them, and fixtures
 	$(BIN)/python docs/generate.py
 
-# The peers come on top of what is installed. SIZE=20 takes three minutes, the full size up to 40.
+# SIZE=20 takes three minutes, the full size up to 40.
 SIZE ?= 200
 $(BIN)/installed-bench: $(BIN)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
@@ -65,11 +74,11 @@ $(BIN)/installed-soak: $(BIN)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,soak]'
 	@touch $@
 
-# SEED=2 draws other cases. CAMPAIGNS=flips runs one of them.
+# SEED=2 draws other cases. CAMPAIGNS=flips runs one campaign.
 SEED ?= 1
-soak: $(BIN)/installed-soak  ## Run the campaigns in full, for hours, and keep what they found
+soak: $(BIN)/installed-soak  ## Run the long campaigns, for hours, and record the results
 	cd tests && ../$(BIN)/python -m campaigns --long --seed $(SEED) $(CAMPAIGNS)
 	$(BIN)/python docs/generate.py
 
-clean:  ## Remove what was set up and made
-	rm -rf .venv srvstat-demo benchmarks/data .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean:  ## Remove everything that make created
+	rm -rf .venv srvstat-demo benchmarks/data .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
