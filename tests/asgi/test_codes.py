@@ -238,6 +238,9 @@ def test_a_late_answer_is_an_internal_error(
     snapshot = ServedSnapshot(os.fspath(build_small(tmp_path)), log)
     app = asgi_app.Service(snapshot, Authenticator(None, log), log)
 
+    def wait(_: object) -> None:
+        time.sleep(0.4)
+
     async def ask(client: httpx.AsyncClient) -> tuple[int, bytes]:
         response = await client.get("/gateway/v1/servers/a", headers={"X-Gateway-Key": "k"})
         return response.status_code, response.content
@@ -245,12 +248,7 @@ def test_a_late_answer_is_an_internal_error(
     async def ask_while_workers_are_busy() -> list[tuple[int, bytes]]:
         generation = await snapshot.current()
         slow = [
-            snapshot.ask(
-                generation,
-                lambda _: time.sleep(0.4),
-                remember=lambda _: None,
-                is_wanted=lambda: True,
-            )
+            snapshot.ask(generation, wait, remember=lambda _: None, is_wanted=lambda: True)
             for _ in range(WORKERS)
         ]
         waiting = asyncio.gather(*slow)
