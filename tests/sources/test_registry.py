@@ -1,4 +1,4 @@
-"""The registry names a reader and endings for each format, and loads no reader early."""
+"""The registry names a reader and extensions for each format, and loads no reader early."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from srvstat.sources.registry import ENDINGS, FORMATS, Format
+from srvstat.sources.registry import EXTENSIONS, FORMATS, Format
 
 
 @pytest.mark.parametrize("format", FORMATS.values(), ids=FORMATS)
@@ -14,11 +14,11 @@ def test_a_format_names_a_module_that_reads(format: Format) -> None:
     assert callable(import_module(format.reader).read)
 
 
-def test_an_ending_belongs_to_one_format() -> None:
-    endings = [ending for endings, _ in FORMATS.values() for ending in endings]
+def test_an_extension_belongs_to_one_format() -> None:
+    extensions = [each for extensions, _ in FORMATS.values() for each in extensions]
 
-    assert len(endings) == len(ENDINGS)
-    assert all(ending.startswith(".") and ending == ending.lower() for ending in endings)
+    assert len(extensions) == len(EXTENSIONS)
+    assert all(each.startswith(".") and each == each.lower() for each in extensions)
 
 
 def test_a_reader_is_loaded_with_the_first_source_of_its_format() -> None:

@@ -68,21 +68,21 @@ def refusal(tmp_path: Path) -> Callable[[bytes], str]:
         ("old.ndjson/week.csv", "csv"),
     ],
 )
-def test_an_ending_sets_the_format(name: str, form: str) -> None:
+def test_the_extension_sets_the_format(name: str, form: str) -> None:
     assert Source.from_name(name, None).format == form
 
 
-NO_ENDING = ["week", "week.txt", "week.gz", "week.csv.zst", "csv", "old.csv/week", "-"]
+NO_EXTENSION = ["week", "week.txt", "week.gz", "week.csv.zst", "csv", "old.csv/week", "-"]
 
 
-@pytest.mark.parametrize("name", NO_ENDING)
+@pytest.mark.parametrize("name", NO_EXTENSION)
 def test_any_other_name_needs_a_format(name: str) -> None:
     with pytest.raises(UsageError):
         Source.from_name(name, None)
 
 
-@pytest.mark.parametrize("name", NO_ENDING)
-def test_the_default_format_is_used_without_a_known_ending(name: str) -> None:
+@pytest.mark.parametrize("name", NO_EXTENSION)
+def test_the_default_format_is_used_without_a_known_extension(name: str) -> None:
     assert Source.from_name(name, "csv").format == "csv"
     assert Source.from_name(name, "ndjson").format == "ndjson"
 

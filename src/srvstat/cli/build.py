@@ -19,7 +19,7 @@ from srvstat.render.text import format_count
 from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.sources.observations import find_servers
-from srvstat.sources.registry import ENDINGS, FORMATS
+from srvstat.sources.registry import EXTENSIONS, FORMATS
 from srvstat.sources.servers import draft
 from srvstat.sources.source import Source, check_stdin_once
 
@@ -32,7 +32,8 @@ ObservationsOption = Annotated[
     typer.Option(
         "--observations",
         metavar="FILE|-",
-        help="Observations as CSV (serverId,observedAt,players) or NDJSON; repeatable.",
+        help="Rows of serverId, observedAt and players, as"
+        f" {' or '.join(map(str.upper, FORMATS))}; repeatable.",
     ),
 ]
 FormatOption = Annotated[
@@ -40,8 +41,8 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="|".join(FORMATS),
-        help="The format of standard input, and of files without a known ending:"
-        f" {', '.join(ENDINGS)}, each also with .gz.",
+        help="Format of standard input and of files with another extension than"
+        f" {', '.join(EXTENSIONS)} (with or without .gz).",
     ),
 ]
 AsOfOption = Annotated[

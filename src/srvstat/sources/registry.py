@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class Format(NamedTuple):
-    """The file name endings of a format, and the module whose `read(source)` yields its batches."""
+    """The file extensions of a format, and the module whose `read(source)` yields its batches."""
 
-    endings: tuple[str, ...]
+    extensions: tuple[str, ...]
     reader: str
 
 
@@ -19,10 +19,10 @@ FORMATS: Mapping[str, Format] = {
 }
 """The formats by the names that `--format` takes. A reader is imported for its first source."""
 
-ENDINGS: Mapping[str, str] = {
-    ending: name for name, (endings, _) in FORMATS.items() for ending in endings
+EXTENSIONS: Mapping[str, str] = {
+    extension: name for name, (extensions, _) in FORMATS.items() for extension in extensions
 }
-"""The format of each file name ending."""
+"""The format of each file extension."""
 
 
 def load_reader(format: str) -> ModuleType:

@@ -13,7 +13,7 @@ from typing import Self
 
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.reading import STDIN, Input, format_title, open_input
-from srvstat.sources.registry import ENDINGS, FORMATS, load_reader
+from srvstat.sources.registry import EXTENSIONS, FORMATS, load_reader
 
 # A process substitution such as <(zcat week.gz), or another descriptor that a shell opened.
 _DESCRIPTOR_NAME = re.compile("/dev/fd/[0-9]+|/proc/(self|[0-9]+)/fd/[0-9]+")
@@ -66,12 +66,12 @@ class Source:
 
     @classmethod
     def from_name(cls, name: str, default: str | None) -> Self:
-        """Return the source with a name, in the format of its ending or in the default format.
+        """Return the source with a name, in the format of its extension or in the default format.
 
         Raises UsageError if there is neither.
         """
         stem = name.lower().removesuffix(".gz")
-        found = default if name == STDIN else ENDINGS.get(os.path.splitext(stem)[1], default)
+        found = default if name == STDIN else EXTENSIONS.get(os.path.splitext(stem)[1], default)
         if found is None:
             what = "standard input" if name == STDIN else name
             raise UsageError(f"{what}: unknown format; add --format {' or '.join(FORMATS)}")
