@@ -194,3 +194,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("servers.ndjson").write_bytes(ndjson(SERVERS))
     Path("week.csv").write_bytes(csv([("a", AS_OF - DAY, 5), ("a", AS_OF, 6), ("b", AS_OF, 7)]))
     return directory
+
+
+@pytest.fixture
+def crossed_snapshot(build: Build, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Build a snapshot of two servers, a and b, where b's cfxId is a's id; it is the default."""
+    path = build(
+        [server("a", cfxId="x-a"), server("b", cfxId="a"), server("hidden", publishable=False)],
+        [("a", AS_OF - 1, 10), ("a", AS_OF, 15), ("b", AS_OF, 0), ("hidden", AS_OF, 99)],
+    )
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", path)
+    return path

@@ -1,4 +1,4 @@
-"""`access new-key` and `access check`, and `get` and `compare` under a plan."""
+"""`access new-key` and `access check`, and `get` and `compare` with a plan."""
 
 import fcntl
 import hashlib
@@ -29,13 +29,13 @@ STARTER = ["--plan", "starter", "--access", "access.toml"]
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, demo_snapshot: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work beside an access file, with the demo's snapshot to ask."""
+    """Work in a directory with an access file; the demo snapshot is the default."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
     Path("access.toml").write_text(PLANS)
 
 
-def test_a_new_key_is_printed_once_and_kept_as_its_digest(cli: Cli) -> None:
+def test_a_new_key_is_printed_and_its_digest_stored(cli: Cli) -> None:
     ran = cli("access", "new-key", "--plan", "starter")
 
     key = ran.stdout.decode().removesuffix("\n")
@@ -48,7 +48,7 @@ def test_a_new_key_is_printed_once_and_kept_as_its_digest(cli: Cli) -> None:
     assert Path("access.toml").read_text() == PLANS + format_key_table(sha256)
 
 
-def test_the_file_of_a_new_key_may_be_named(cli: Cli) -> None:
+def test_new_key_takes_another_access_file(cli: Cli) -> None:
     Path("access.toml").rename("other.toml")
 
     ran = cli("access", "new-key", "--plan", "details", "--access", "other.toml")
@@ -58,29 +58,29 @@ def test_the_file_of_a_new_key_may_be_named(cli: Cli) -> None:
     assert customer.plan.name == "details"
 
 
-def test_a_key_that_cannot_be_shown_is_said_to_be_seen_by_nobody() -> None:
+def test_a_key_that_cannot_be_printed_is_reported_by_its_digest() -> None:
     command = [sys.executable, "-m", "srvstat", "access", "new-key", "--plan", "starter"]
     with open("/dev/full", "wb") as full:
         ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
 
     assert ran.returncode == 4
     assert ran.stderr.decode() == (
-        f"{not_seen()}\nerror: standard output: No space left on device\n"
+        f"{format_unprinted_key_message()}\nerror: standard output: No space left on device\n"
     )
 
 
-def test_a_key_whose_reader_has_gone_is_said_to_be_seen_by_nobody() -> None:
+def test_a_key_without_a_reader_is_reported_by_its_digest() -> None:
     command = [sys.executable, "-m", "srvstat", "access", "new-key", "--plan", "starter"]
     read, write = os.pipe()
     os.close(read)
     ran = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
 
-    assert (ran.returncode, ran.stderr.decode()) == (141, f"{not_seen()}\n")
+    assert (ran.returncode, ran.stderr.decode()) == (141, f"{format_unprinted_key_message()}\n")
 
 
-def not_seen() -> str:
-    """Return what is told of the only key in the file where nobody has seen it."""
+def format_unprinted_key_message() -> str:
+    """Return the message about the only key in the file."""
     (customer,) = read_access("access.toml").customers
     digest = f'sha256 = "{customer.sha256.hex()}"'
     assert digest in Path("access.toml").read_text()
@@ -100,7 +100,7 @@ def not_seen() -> str:
         ("check --json --table", 2, "--json and --table exclude each other"),
     ],
 )
-def test_what_is_wrong_is_told_and_nothing_is_written(
+def test_errors_are_reported_and_write_nothing(
     cli: Cli, arguments: str, exit_code: int, finding: str
 ) -> None:
     Path("bad.toml").write_text("")
@@ -113,7 +113,7 @@ def test_what_is_wrong_is_told_and_nothing_is_written(
     assert Path("bad.toml").read_text() == ""
 
 
-def test_check_says_what_each_plan_may_do(cli: Cli) -> None:
+def test_check_shows_what_each_plan_allows(cli: Cli) -> None:
     Path("access.toml").write_text(PLANS + format_key_table("1" * 64) + format_key_table("2" * 64))
 
     ran = cli("access", "check")
@@ -135,7 +135,7 @@ def test_check_shows_a_file_without_plans(cli: Cli) -> None:
     assert cli("access", "check", "--table").stdout.decode().startswith("plan ")
 
 
-def test_a_request_that_the_plan_allows_is_answered_as_without_one(cli: Cli) -> None:
+def test_a_request_allowed_by_the_plan_has_the_same_answer_as_without_one(cli: Cli) -> None:
     for question in (
         ["get", "harbor-city"],
         ["get", "harbor-city", "--table"],
@@ -165,12 +165,12 @@ def test_a_request_that_the_plan_allows_is_answered_as_without_one(cli: Cli) -> 
         ("get a", "closed", "the plan closed does not include get-server or any other operation"),
     ],
 )
-def test_a_request_that_the_plan_does_not_allow_is_the_apis_403(
+def test_a_request_not_allowed_by_the_plan_has_the_403_of_the_api(
     cli: Cli, question: str, plan: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     servers = [{"identifier": name, "by": "id"} for name in "ab"]
     Path("month.json").write_text(json.dumps({"servers": servers}))
-    monkeypatch.setenv("SRVSTAT_SNAPSHOT", "there-is-none.db")
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", "missing.db")
     Path("access.toml").write_text(f"{PLANS}[plans.closed]\noperations = []\nranges = []\n")
     asked = [*question.split(), "--plan", plan, "--access", "access.toml"]
 
@@ -184,7 +184,7 @@ def test_a_request_that_the_plan_does_not_allow_is_the_apis_403(
     )
 
 
-def test_each_line_of_a_batch_is_judged_by_the_plan(cli: Cli) -> None:
+def test_the_plan_is_checked_for_each_line_of_a_batch(cli: Cli) -> None:
     def body(*names: str, **fields: str) -> bytes:
         servers = [{"identifier": name, "by": "id"} for name in names]
         return json.dumps({"servers": servers, **fields}).encode() + b"\n"
@@ -203,9 +203,9 @@ def test_each_line_of_a_batch_is_judged_by_the_plan(cli: Cli) -> None:
     )
 
 
-def test_what_is_wrong_is_judged_in_its_order(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step mends what the one before was told of: usage, file, plan, request, and so on."""
-    monkeypatch.setenv("SRVSTAT_SNAPSHOT", "none.db")
+def test_errors_are_found_in_their_order(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step fixes the error of the one before: usage, file, plan, request, and so on."""
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", "missing.db")
     Path("bad.toml").write_text("")
     wrong = ["compare", "a", "a", "--range", "1y"]
     steps = [
@@ -228,7 +228,7 @@ def test_a_plan_and_its_file_need_each_other(cli: Cli) -> None:
             assert ran.stderr == "error: --plan NAME and --access FILE need each other\n"
 
 
-def test_the_names_of_plans_are_completed() -> None:
+def test_bash_completes_plans() -> None:
     for command in ("get a --access access.toml --plan ", "access new-key --plan "):
         completing = {"_SRVSTAT_COMPLETE": "complete_bash", "COMP_WORDS": f"srvstat {command}"}
         completing["COMP_CWORD"] = str(len(command.split(" ")))
@@ -236,7 +236,7 @@ def test_the_names_of_plans_are_completed() -> None:
         assert (ran.stdout.decode().split(), ran.stderr) == (["starter", "details"], ""), command
 
 
-def test_names_are_not_completed_from_a_file_that_is_none() -> None:
+def test_completion_of_plans_needs_an_access_file() -> None:
     completing = {"COMP_WORDS": "srvstat get a --plan ", "COMP_CWORD": "4"}
 
     ran = srvstat(env={"_SRVSTAT_COMPLETE": "complete_bash", **completing})
@@ -244,29 +244,29 @@ def test_names_are_not_completed_from_a_file_that_is_none() -> None:
     assert (ran.exit_code, ran.stdout, ran.stderr) == (0, b"\n", "")
 
 
-def test_access_is_read_by_those_alone_who_ask_under_a_plan() -> None:
+def test_only_a_plan_imports_the_reader_of_access_files() -> None:
     code = """
 import os, sys
 import srvstat.__main__
-def tell(exit_code):
+def report_modules(exit_code):
     names = {"srvstat.access", "srvstat.files.toml_lines", "tomllib"}
     print(exit_code, *sorted(names & set(sys.modules)), file=sys.stderr)
     end(exit_code)
-end, os._exit = os._exit, tell
+end, os._exit = os._exit, report_modules
 srvstat.__main__.run()
 """
 
-    def imported(*arguments: str) -> str:
+    def list_imported(*arguments: str) -> str:
         command = [sys.executable, "-c", code, *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stderr
 
-    assert imported("get", "harbor-city") == "0\n"
-    assert imported("get", "harbor-city", *STARTER) == (
+    assert list_imported("get", "harbor-city") == "0\n"
+    assert list_imported("get", "harbor-city", *STARTER) == (
         "0 srvstat.access srvstat.files.toml_lines tomllib\n"
     )
 
 
-def test_an_interrupted_new_key_waits_for_no_lock_and_leaves_the_file_as_it_was() -> None:
+def test_interrupting_new_key_stops_waiting_for_the_lock_and_keeps_the_file() -> None:
     with open("access.toml", "rb") as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
         command = [sys.executable, "-m", "srvstat", "access", "new-key", "--plan", "starter"]

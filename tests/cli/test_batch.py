@@ -1,4 +1,4 @@
-"""`compare --batch`: a request a line in, an answer a line out."""
+"""`compare --batch`: one request per line in, one answer per line out."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from conftest import Cli, srvstat
 
 INVALID = b'{"error":{"code":"INVALID_REQUEST","message":"Invalid request"}}\n'
 NOT_FOUND = b'{"error":{"code":"SERVER_NOT_FOUND","message":"Server not found"}}\n'
-MOST = 16_384
+MAX_BYTES = 16_384
 
 
 def request(*identifiers: str, by: str = "id", **fields: str) -> bytes:
@@ -31,27 +31,27 @@ OTHER = request("hc4x2k", "fa9t5w", by="cfxId", range="90d")
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, demo_snapshot: str) -> Path:
-    """Work in an empty directory, with the demo's snapshot at hand."""
+    """Work in an empty directory; the demo snapshot is the default."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
     return tmp_path
 
 
-def alone(cli: Cli, body: bytes, *options: str) -> bytes:
-    """Return what `--request` answers to a body."""
+def answer_alone(cli: Cli, body: bytes, *options: str) -> bytes:
+    """Return the answer of `--request` to a body."""
     Path("alone.json").write_bytes(body)
     return cli("compare", "--request", "alone.json", "--json", *options).stdout
 
 
 @pytest.mark.usefixtures("here")
-def test_each_line_is_answered_in_order_as_it_would_be_alone(cli: Cli) -> None:
+def test_each_line_has_the_answer_of_a_single_request_in_order(cli: Cli) -> None:
     bodies = [GOOD, b"nonsense", OTHER, request("harbor-city", "nobody"), GOOD]
     Path("batch.ndjson").write_bytes(b"\n".join(bodies) + b"\n")
 
     ran = cli("compare", "--batch", "batch.ndjson")
 
     assert ran.exit_code == 0
-    assert ran.stdout == b"".join(alone(cli, body) for body in bodies)
+    assert ran.stdout == b"".join(answer_alone(cli, body) for body in bodies)
     assert ran.stderr == (
         "line 2: body: not JSON at column 1: Expecting value\nline 4: servers[1]: no id nobody\n"
     )
@@ -71,7 +71,10 @@ def test_each_line_is_answered_in_order_as_it_would_be_alone(cli: Cli) -> None:
         (b"\xff\n" + GOOD, [INVALID, None]),
         (b"\xef\xbb\xbf" + GOOD + b"\n" + GOOD, [INVALID, None]),
         (GOOD + GOOD, [INVALID]),
-        (GOOD.ljust(MOST) + b"\n" + GOOD.ljust(MOST + 1) + b"\n" + GOOD, [None, INVALID, None]),
+        (
+            GOOD.ljust(MAX_BYTES) + b"\n" + GOOD.ljust(MAX_BYTES + 1) + b"\n" + GOOD,
+            [None, INVALID, None],
+        ),
         (b"[" * 3_000_000 + b"\n" + GOOD, [INVALID, None]),
         (GOOD + b" " * 3_000_000, [INVALID]),
         (request("a", "nobody"), [NOT_FOUND]),
@@ -82,22 +85,22 @@ def test_each_line_is_answered_in_order_as_it_would_be_alone(cli: Cli) -> None:
         "empty lines before a request",
         "no newline at the end",
         "a newline at the end",
-        "lines that end as on Windows",
+        "lines that end in CRLF",
         "an empty line at the end",
         "a line that is not UTF-8",
         "a byte order mark",
         "two requests on a line",
-        "a line as long as may be, and one longer",
+        "a line of the maximum length, and one longer",
         "a line of megabytes",
-        "a request before megabytes of nothing",
+        "a request before megabytes of spaces",
         "unknown servers",
     ],
 )
-def test_a_bad_line_is_an_answer_like_any_other(
+def test_an_invalid_line_has_its_own_answer(
     batch: bytes, answers: Sequence[bytes | None], cli: Cli
 ) -> None:
     Path("batch.ndjson").write_bytes(batch)
-    good = alone(cli, GOOD)
+    good = answer_alone(cli, GOOD)
 
     ran = cli("compare", "--batch", "batch.ndjson")
 
@@ -106,19 +109,22 @@ def test_a_bad_line_is_an_answer_like_any_other(
 
 
 @pytest.mark.usefixtures("here")
-def test_standard_input_is_a_batch_too_however_it_is_cut(cli: Cli) -> None:
+def test_a_batch_may_come_from_standard_input(cli: Cli) -> None:
     bodies = [GOOD, OTHER, b"x" * 70_000, GOOD] * 50
     ran = srvstat("compare", "--batch", "-", stdin=b"\n".join(bodies))
 
     assert (
         ran.stdout
-        == b"".join([alone(cli, GOOD), alone(cli, OTHER), INVALID, alone(cli, GOOD)]) * 50
+        == b"".join(
+            [answer_alone(cli, GOOD), answer_alone(cli, OTHER), INVALID, answer_alone(cli, GOOD)]
+        )
+        * 50
     )
 
 
 @pytest.mark.usefixtures("here")
 def test_an_answer_does_not_wait_for_the_next_request(cli: Cli) -> None:
-    good, other = alone(cli, GOOD), alone(cli, OTHER)
+    good, other = answer_alone(cli, GOOD), answer_alone(cli, OTHER)
     process = subprocess.Popen(
         [sys.executable, "-m", "srvstat", "compare", "--batch", "-"],
         stdin=subprocess.PIPE,
@@ -139,8 +145,8 @@ def test_an_answer_does_not_wait_for_the_next_request(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_a_pipe_that_does_not_block_is_waited_for(cli: Cli) -> None:
-    good = alone(cli, GOOD)
+def test_a_batch_waits_for_a_nonblocking_pipe(cli: Cli) -> None:
+    good = answer_alone(cli, GOOD)
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     process = subprocess.Popen(
@@ -160,17 +166,17 @@ def test_a_pipe_that_does_not_block_is_waited_for(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_at_moves_every_answer_and_warns_once(cli: Cli) -> None:
+def test_at_applies_to_every_answer_and_warns_once(cli: Cli) -> None:
     Path("batch.ndjson").write_bytes(GOOD + b"\n" + OTHER)
     before = ("--at", "2026-02-01T00:00Z")
     after = ("--at", "2026-04-01T00:00Z")
 
     ran = cli("compare", "--batch", "batch.ndjson", *before)
-    assert ran.stdout == alone(cli, GOOD, *before) + alone(cli, OTHER, *before)
+    assert ran.stdout == answer_alone(cli, GOOD, *before) + answer_alone(cli, OTHER, *before)
     assert ran.stderr == ""
 
     ran = cli("compare", "--batch", "batch.ndjson", *after)
-    assert ran.stdout == alone(cli, GOOD, *after) + alone(cli, OTHER, *after)
+    assert ran.stdout == answer_alone(cli, GOOD, *after) + answer_alone(cli, OTHER, *after)
     assert ran.stderr.count("\n") == 1
     assert ran.stderr.startswith("warning: --at is later than the snapshot")
 
@@ -187,7 +193,7 @@ def test_at_moves_every_answer_and_warns_once(cli: Cli) -> None:
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_a_batch_says_all_there_is_to_ask(more: list[str], cli: Cli) -> None:
+def test_a_batch_can_not_be_combined_with_other_requests(more: list[str], cli: Cli) -> None:
     Path("batch.ndjson").write_bytes(GOOD)
     ran = cli("compare", "--batch", "batch.ndjson", *more)
 
@@ -205,7 +211,7 @@ def test_a_batch_that_cannot_be_read_exits_6(name: str, reason: str, cli: Cli) -
     assert (ran.exit_code, ran.stdout, ran.stderr) == (6, b"", f"error: {name}: {reason}\n")
 
 
-def test_a_missing_batch_is_told_before_a_missing_snapshot(
+def test_a_missing_batch_is_reported_before_a_missing_snapshot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -229,10 +235,10 @@ def test_a_closed_standard_input_exits_6() -> None:
     assert (done.returncode, done.stdout) == (6, b"")
 
 
-def test_damage_midway_stops_after_the_answers_so_far(
+def test_damage_stops_a_batch_after_the_answers_before_it(
     here: Path, demo_snapshot: str, cli: Cli
 ) -> None:
-    good = alone(cli, GOOD)
+    good = answer_alone(cli, GOOD)
     damaged = str(here / "damaged.db")
     shutil.copy(demo_snapshot, damaged)
     with closing(sqlite3.connect(damaged)) as connection, connection:
@@ -251,7 +257,7 @@ def test_damage_midway_stops_after_the_answers_so_far(
 
 
 @pytest.mark.usefixtures("here")
-def test_whoever_reads_may_stop(demo_snapshot: str) -> None:
+def test_a_reader_may_stop_a_batch(demo_snapshot: str) -> None:
     Path("batch.ndjson").write_bytes((GOOD + b"\n") * 5000)
     command = f"{sys.executable} -m srvstat compare --batch batch.ndjson -s {demo_snapshot}"
     done = subprocess.run(

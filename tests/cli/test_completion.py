@@ -1,4 +1,4 @@
-"""Completion in real shells, and the scripts that bring it."""
+"""Completion in real shells, and the scripts that install it."""
 
 import os
 import pty
@@ -39,24 +39,24 @@ def environment(tmp_path: Path, demo_snapshot: str) -> dict[str, str]:
     }
 
 
-def script_of(shell: str, directory: Path) -> Path:
+def write_script(shell: str, directory: Path) -> Path:
     path = directory / f"completion.{shell}"
     path.write_bytes(srvstat("completion", shell).stdout)
     return path
 
 
-def needs(shell: str) -> None:
+def skip_without(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     if (
         shell == "bash"
         and subprocess.run(["bash", "-c", "((BASH_VERSINFO[0] < 4))"], check=False).returncode == 0
     ):
-        pytest.skip("bash 3 splits words in another way, and Typer supports 4.4 and later")
+        pytest.skip("bash 3 splits words differently; Typer supports 4.4 and later")
 
 
 def read_until(terminal: int, text: str) -> str:
-    """Return what a terminal shows up to and including a text."""
+    """Return the output of a terminal up to and including a text."""
     shown, end = "", time.monotonic() + SECONDS
     while text not in shown:
         ready, _, _ = select.select([terminal], [], [], max(0, end - time.monotonic()))
@@ -66,7 +66,7 @@ def read_until(terminal: int, text: str) -> str:
 
 
 def type_line(shell: str, script: Path, line: str, environment: dict[str, str]) -> str:
-    """Type a line into a shell that has read a script; return what the line's command shows."""
+    """Type a line into a shell that has sourced a script; return the output of its command."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         INTERACTIVE[shell],
@@ -101,11 +101,11 @@ def type_line(shell: str, script: Path, line: str, environment: dict[str, str]) 
         "srvstat get cf\thc4\t",
     ],
 )
-def test_a_server_is_completed_in_its_namespace(
+def test_a_shell_completes_a_server_in_its_namespace(
     shell: str, line: str, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    needs(shell)
-    shown = type_line(shell, script_of(shell, tmp_path), f"{line} --json", environment)
+    skip_without(shell)
+    shown = type_line(shell, write_script(shell, tmp_path), f"{line} --json", environment)
 
     assert '"hostname":"Harbor City Roleplay"' in shown
 
@@ -123,8 +123,8 @@ def test_a_server_is_completed_in_its_namespace(
 def test_fish_offers_the_servers_of_a_namespace(
     line: str, offered: set[str], tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    needs("fish")
-    script = script_of("fish", tmp_path)
+    skip_without("fish")
+    script = write_script("fish", tmp_path)
     ran = subprocess.run(
         ["fish", "--no-config", "-c", f"source {script}; complete -C '{line}'"],
         env=environment,
@@ -140,7 +140,9 @@ def test_fish_offers_the_servers_of_a_namespace(
 @pytest.mark.parametrize(
     ("shell", "mark"), [("bash", "complete -o"), ("zsh", "#compdef"), ("fish", "--command srvstat")]
 )
-def test_each_shells_script_is_printed_whatever_shell_asks(cli: Cli, shell: str, mark: str) -> None:
+def test_the_script_of_each_shell_is_printed_from_any_shell(
+    cli: Cli, shell: str, mark: str
+) -> None:
     script = cli("completion", shell)
 
     assert script.exit_code == 0
@@ -148,16 +150,46 @@ def test_each_shells_script_is_printed_whatever_shell_asks(cli: Cli, shell: str,
     assert cli("--show-completion", shell).stdout == script.stdout
 
 
-def test_a_shell_without_completion_is_wrong_usage(cli: Cli) -> None:
+def test_a_shell_without_completion_is_invalid_usage(cli: Cli) -> None:
     for arguments in (("completion", "ksh"), ("--show-completion", "ksh")):
         ran = cli(*arguments)
         assert (ran.exit_code, ran.stdout) == (2, b"")
         assert ran.stderr == "error: SHELL: ksh is not one of bash, zsh, fish\n"
 
 
-def test_no_completion_is_installed_for_another_shell_than_asked(tmp_path: Path) -> None:
+def test_install_completion_refuses_a_shell(tmp_path: Path) -> None:
     ran = srvstat("--install-completion", "fish", env={"HOME": str(tmp_path)})
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
     assert "`srvstat completion fish` prints the script" in ran.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_bash_completes_ranges_namespaces_and_identifiers(demo_snapshot: str) -> None:
+    def completed(words: str, current: int) -> list[str]:
+        ran = srvstat(
+            env={
+                "_SRVSTAT_COMPLETE": "complete_bash",
+                "COMP_WORDS": words,
+                "COMP_CWORD": str(current),
+                "SRVSTAT_SNAPSHOT": demo_snapshot,
+            }
+        )
+        return ran.stdout.decode().split()
+
+    assert completed("srvstat compare a b --range ", 5) == ["24h", "7d", "30d", "90d", "1y"]
+    assert completed("srvstat get a --by c", 4) == ["cfxId"]
+    assert completed("srvstat get ha", 2) == ["harbor-city"]
+    assert completed("srvstat get --by cfxId n", 4) == ["nf8q1z", "ns6r0b"]
+
+
+@pytest.mark.parametrize(
+    ("position", "exit_code"), [("", 2), ("x", 2), ("-1", 2), ("²", 2), ("0", 0), ("99", 0)]
+)
+def test_completion_refuses_a_position_that_is_no_number(position: str, exit_code: int) -> None:
+    env = {"_SRVSTAT_COMPLETE": "complete_bash", "COMP_WORDS": "srvstat get cfxId:"}
+
+    ran = srvstat(env={**env, "COMP_CWORD": position})
+
+    assert ran.exit_code == exit_code
+    assert "a bug in srvstat" not in ran.stderr

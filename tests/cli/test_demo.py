@@ -1,4 +1,4 @@
-"""The demo: a snapshot to play with, and the make target that shows it."""
+"""The demo, and its make target."""
 
 import os
 import re
@@ -15,7 +15,7 @@ FILES = ["access.toml", "observations.csv", "servers.ndjson", "snapshot.db"]
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
@@ -29,7 +29,7 @@ def test_the_demo_writes_four_files_and_shows_a_comparison(cli: Cli) -> None:
     assert "▁" in shown or "█" in shown
 
 
-def test_what_the_demo_says_to_try_works(tmp_path: Path) -> None:
+def test_the_commands_that_the_demo_suggests_work(tmp_path: Path) -> None:
     shown = srvstat("demo", "a place's #1", cwd=tmp_path).stdout.decode()
     local, _, over_http = shown.partition("Try next:\n")[2].partition("\nOver HTTP")
     export, *tries = [line.strip() for line in local.splitlines()]
@@ -46,7 +46,7 @@ def test_what_the_demo_says_to_try_works(tmp_path: Path) -> None:
     assert curl[3:] == ["http://127.0.0.1:8000/gateway/v1/servers/flaky-arena"]
 
 
-def test_the_demo_leaves_the_keys_that_were_added_since(cli: Cli) -> None:
+def test_the_demo_keeps_added_keys(cli: Cli) -> None:
     assert cli("demo", "here").exit_code == 0
     assert cli("access", "new-key", "--plan", "studio", "--access", "here/access.toml").stdout
     before = Path("here/access.toml").read_bytes()
@@ -57,7 +57,7 @@ def test_the_demo_leaves_the_keys_that_were_added_since(cli: Cli) -> None:
     assert Path("here/access.toml").read_bytes() == before
 
 
-def test_the_demo_writes_what_is_missing_and_says_so(cli: Cli) -> None:
+def test_the_demo_writes_and_reports_missing_files(cli: Cli) -> None:
     assert cli("demo", "here").stderr == (
         "wrote here/servers.ndjson, here/observations.csv, here/access.toml and here/snapshot.db\n"
     )
@@ -69,7 +69,7 @@ def test_the_demo_writes_what_is_missing_and_says_so(cli: Cli) -> None:
     assert sorted(path.name for path in Path("here").iterdir()) == FILES
 
 
-def test_more_than_the_demos_observations_are_somebody_elses(cli: Cli) -> None:
+def test_a_file_with_more_observations_is_not_the_demos(cli: Cli) -> None:
     assert cli("demo", "here").exit_code == 0
     with open("here/observations.csv", "a", encoding="ascii") as file:
         file.write("a,0,1\n")
@@ -77,7 +77,7 @@ def test_more_than_the_demos_observations_are_somebody_elses(cli: Cli) -> None:
     assert cli("demo", "here").exit_code == 2
 
 
-def test_the_demo_writes_the_same_bytes_everywhere_and_every_time(tmp_path: Path) -> None:
+def test_the_demo_always_writes_the_same_bytes(tmp_path: Path) -> None:
     other = {"PYTHONHASHSEED": "7", "TZ": "Asia/Kolkata", "LC_ALL": "C"}
     assert srvstat("demo", "one", cwd=tmp_path).exit_code == 0
     assert srvstat("demo", "two", cwd=tmp_path, env=other).exit_code == 0
@@ -90,7 +90,7 @@ def test_the_demo_writes_the_same_bytes_everywhere_and_every_time(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_demo_never_replaces_a_file_of_somebody_else(cli: Cli, name: str) -> None:
+def test_the_demo_never_replaces_another_file(cli: Cli, name: str) -> None:
     Path("mine").mkdir()
     Path("mine", name).write_text("precious")
 
@@ -102,7 +102,7 @@ def test_the_demo_never_replaces_a_file_of_somebody_else(cli: Cli, name: str) ->
     assert [path.name for path in Path("mine").iterdir()] == [name]
 
 
-def test_the_demo_shows_no_other_snapshot_as_its_own(cli: Cli, build: Build) -> None:
+def test_the_demo_refuses_another_snapshot(cli: Cli, build: Build) -> None:
     Path("mine").mkdir()
     Path(build([server("a")], [("a", AS_OF, 1)])).rename("mine/snapshot.db")
 
@@ -112,7 +112,7 @@ def test_the_demo_shows_no_other_snapshot_as_its_own(cli: Cli, build: Build) -> 
     assert "mine/snapshot.db: exists and is not the demo's" in ran.stderr
 
 
-def test_a_place_that_cannot_be_written_exits_4(cli: Cli) -> None:
+def test_a_directory_that_cannot_be_created_exits_4(cli: Cli) -> None:
     Path("file").write_text("")
 
     ran = cli("demo", "file/below")
@@ -121,27 +121,27 @@ def test_a_place_that_cannot_be_written_exits_4(cli: Cli) -> None:
     assert ran.stderr == "error: file/below: Not a directory\n"
 
 
-def test_the_readmes_two_commands_are_made_of_what_they_say(tmp_path: Path) -> None:
+def test_make_demo_and_make_test_do_what_the_readme_says(tmp_path: Path) -> None:
     if not (ROOT / ".venv" / "bin" / "installed").exists():
-        pytest.skip("make has set nothing up here")
+        pytest.skip("make has not installed the environment")
     copy = tmp_path / "copy"
     ignored = shutil.ignore_patterns(".*", "srvstat-demo")
     shutil.copytree(ROOT, copy, ignore=ignored)
     (copy / ".venv").symlink_to(ROOT / ".venv")
 
-    assert "Harbor City Roleplay" in make("demo", cwd=copy)
-    assert re.search(r"python -m pytest .*$", make("--dry-run", "test", cwd=copy).strip())
+    assert "Harbor City Roleplay" in run_make("demo", cwd=copy)
+    assert re.search(r"python -m pytest .*$", run_make("--dry-run", "test", cwd=copy).strip())
 
 
-def make(*arguments: str, cwd: Path) -> str:
-    """Run make as a person does, also where these tests were started by make."""
+def run_make(*arguments: str, cwd: Path) -> str:
+    """Run make as from a shell, even if make runs these tests."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     return subprocess.run(
         ["make", *arguments], cwd=cwd, env=env, capture_output=True, text=True, check=True
     ).stdout
 
 
-def test_every_plan_of_the_demo_may_compare(cli: Cli) -> None:
+def test_every_plan_of_the_demo_allows_compare(cli: Cli) -> None:
     assert cli("demo", "here").exit_code == 0
     plans = cli("access", "check", "--access", "here/access.toml", "--json").json["plans"]
 

@@ -1,4 +1,4 @@
-"""Names in a directory that was removed or may not be searched, and names that are empty."""
+"""Commands in a directory that was removed or can't be searched, and empty names."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ OTHER_USER = 65_534
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """Return a directory with the demo's sources, in which the user of `run` may write."""
+    """Return a directory with the demo's sources that the user of `run` can write to."""
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         (place / "servers.ndjson").write_bytes(demo.build_servers_file())
@@ -52,7 +52,7 @@ def place() -> Iterator[Path]:
 
 
 def run(before: str, place: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command after a line of Python, as another user where this one may do anything."""
+    """Run a command after a line of Python; not as root, which ignores permissions."""
     user: list[str] = []
     if os.geteuid() == 0:
         user = ["setpriv", f"--reuid={OTHER_USER}", f"--regid={OTHER_USER}", "--clear-groups"]
@@ -75,7 +75,7 @@ REMOVE, CLOSE = "os.rmdir(os.getcwd())", "os.chmod(os.getcwd(), 0)"
 
 @pytest.mark.parametrize("before", [REMOVE, CLOSE])
 @pytest.mark.parametrize(("command", "exit_code", "name"), FAILURES)
-def test_a_directory_that_is_gone_or_closed_is_no_bug(
+def test_a_removed_or_unsearchable_directory_is_no_bug(
     command: list[str], exit_code: int, name: str | None, before: str, place: Path
 ) -> None:
     ran = run(before, place, *(word.format(place) for word in command))
@@ -87,7 +87,7 @@ def test_a_directory_that_is_gone_or_closed_is_no_bug(
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="it may find the file")
-def test_a_snapshot_at_hand_that_may_not_be_seen_is_not_called_missing(place: Path) -> None:
+def test_a_default_snapshot_without_permission_is_not_reported_as_missing(place: Path) -> None:
     ran = run(f"open('snapshot.db', 'w').close(); {CLOSE}", place, "get", "harbor-city")
 
     assert (ran.returncode, ran.stderr) == (3, "error: snapshot.db: Permission denied\n")
@@ -103,7 +103,7 @@ def test_a_snapshot_at_hand_that_may_not_be_seen_is_not_called_missing(place: Pa
         (["access", "check", "--access", ""], 6),
     ],
 )
-def test_an_empty_name_is_said_to_be_empty(command: list[str], exit_code: int, cli: Cli) -> None:
+def test_an_empty_name_is_reported_as_empty(command: list[str], exit_code: int, cli: Cli) -> None:
     ran = cli(*command)
 
     assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (exit_code, b"", 1)

@@ -1,4 +1,4 @@
-"""A limit on open files that is too low is named, whatever the command."""
+"""Every command reports a limit on open files that is too low."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ def run_with_limit(limit: int, *command: str) -> subprocess.CompletedProcess[str
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command[:2]))
-def test_a_command_works_with_its_descriptors_or_names_the_limit(
+def test_a_command_works_or_reports_the_limit(
     command: list[str], demo_snapshot: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
@@ -51,7 +51,7 @@ def test_a_command_works_with_its_descriptors_or_names_the_limit(
     assert (done.returncode, "error" in done.stderr) == (0, False)
 
 
-def test_a_service_names_the_limit(demo_snapshot: str) -> None:
+def test_serve_reports_the_limit(demo_snapshot: str) -> None:
     refused = run_with_limit(6, "serve", "--port", "0", "--snapshot", demo_snapshot)
 
     assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", TOO_FEW)

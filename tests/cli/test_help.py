@@ -6,17 +6,18 @@ import sys
 import pytest
 
 from conftest import Cli
+from srvstat.cli.commands import COMMANDS
 
 
 @pytest.mark.parametrize("group", ["", "snapshot", "access"])
-def test_no_line_of_a_list_of_commands_is_cut(cli: Cli, group: str) -> None:
+def test_the_list_of_commands_cuts_no_line(cli: Cli, group: str) -> None:
     listed = cli(*group.split(), "--help").stdout.decode().partition("Commands:\n")[2]
 
     assert listed
     assert "..." not in listed
 
 
-def test_no_command_is_cut_in_the_reference_that_the_commands_print() -> None:
+def test_the_generated_reference_cuts_no_command() -> None:
     command = [sys.executable, "-m", "typer", "srvstat.cli.app", "utils", "docs"]
     printed = subprocess.run(
         [*command, "--name", "srvstat"], capture_output=True, text=True, timeout=60, check=True
@@ -25,3 +26,18 @@ def test_no_command_is_cut_in_the_reference_that_the_commands_print() -> None:
 
     assert entries
     assert [line for line in entries if line.endswith("...")] == []
+
+
+def test_every_command_has_help(cli: Cli) -> None:
+    for name, entry in COMMANDS.items():
+        for command in [name, *(f"{name} {inner}" for inner in getattr(entry, "commands", ()))]:
+            ran = cli(*command.split(), "--help")
+            assert (ran.exit_code, ran.stderr) == (0, "")
+            assert ran.stdout.decode().startswith(f"Usage: srvstat {command} ")
+
+
+def test_an_unknown_command_suggests_a_similar_one(cli: Cli) -> None:
+    ran = cli("snapshot", "biuld")
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert "No such command 'biuld'. Did you mean 'build'?" in ran.stderr

@@ -1,4 +1,4 @@
-"""Hints and warnings on standard error: cheap, and about what was likely meant."""
+"""Hints and warnings on standard error."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,18 +15,18 @@ MANY = 3_000
 
 
 class CountedFile(SnapshotFile):
-    """A snapshot that counts the identifiers read of it."""
+    """A snapshot that counts the identifiers that are read."""
 
     read = 0
 
     def iter_identifiers(self, *arguments: Any, **options: Any) -> Iterator[str]:
-        """Count what is read of them."""
+        """Count each identifier."""
         for name in super().iter_identifiers(*arguments, **options):
             self.read += 1
             yield name
 
 
-def test_a_hint_looks_at_few_identifiers_of_a_large_snapshot(build: Build) -> None:
+def test_a_hint_reads_few_identifiers_of_a_large_snapshot(build: Build) -> None:
     names = [f"{'SRV' if number % 2 else 'srv'}-{number:04}" for number in range(MANY)]
     snapshot = CountedFile(open_connection(build(map(server, names), [("srv-0000", AS_OF, 1)])))
 
@@ -40,7 +40,7 @@ def test_a_hint_looks_at_few_identifiers_of_a_large_snapshot(build: Build) -> No
     snapshot.close()
 
 
-def test_a_hint_looks_at_every_identifier_of_a_small_snapshot(build: Build) -> None:
+def test_a_hint_reads_every_identifier_of_a_small_snapshot(build: Build) -> None:
     names = [f"{letter}-server" for letter in "abcdefghijklmnopqrstuvwxyz"]
     snapshot = CountedFile(open_connection(build(map(server, names), [("a-server", AS_OF, 1)])))
 
@@ -59,7 +59,7 @@ def test_a_hint_looks_at_every_identifier_of_a_small_snapshot(build: Build) -> N
         ("1970-01-21T04:30Z", None),
     ],
 )
-def test_an_instant_that_looks_like_seconds_is_answered_with_a_warning(
+def test_an_instant_in_seconds_is_answered_with_a_warning(
     cli: Cli, demo_snapshot: str, at: str, warning: str | None
 ) -> None:
     ran = cli("compare", "harbor-city", "old-guard", "--at", at, "-s", demo_snapshot)

@@ -1,4 +1,4 @@
-"""`snapshot info` and `snapshot verify`: which file they read, and how much they keep of it."""
+"""`snapshot info` and `snapshot verify`: the snapshot they read, and the list of its servers."""
 
 import sqlite3
 import subprocess
@@ -12,7 +12,7 @@ from conftest import AS_OF, DAY, Build, Cli, server
 
 @pytest.mark.parametrize("command", ["info", "verify"])
 @pytest.mark.parametrize("option", ["-s", "--snapshot"])
-def test_the_snapshot_may_be_named_by_an_option(
+def test_an_option_names_the_snapshot(
     cli: Cli, build: Build, monkeypatch: pytest.MonkeyPatch, command: str, option: str
 ) -> None:
     path = build([server("a")], [("a", AS_OF, 1)])
@@ -27,7 +27,7 @@ def test_the_snapshot_may_be_named_by_an_option(
     assert both.stderr == "error: PATH and --snapshot exclude each other\n"
 
 
-def test_a_list_shows_how_often_and_when_each_server_was_observed(cli: Cli, build: Build) -> None:
+def test_the_list_shows_the_observations_of_each_server(cli: Cli, build: Build) -> None:
     path = build([server("a"), server("b")], [("a", AS_OF, 1), ("a", AS_OF - DAY, 2)])
 
     listed = cli("snapshot", "info", path).json["identifiers"]
@@ -43,7 +43,7 @@ def test_a_list_shows_how_often_and_when_each_server_was_observed(cli: Cli, buil
 
 
 @pytest.mark.parametrize("count", [1, 100, 101, 1_000])
-def test_every_server_is_listed_once_in_the_order_of_its_id(
+def test_servers_are_listed_once_in_the_order_of_their_ids(
     cli: Cli, build: Build, count: int
 ) -> None:
     names = [f"s-{number:04}" for number in range(count)]
@@ -56,7 +56,7 @@ def test_every_server_is_listed_once_in_the_order_of_its_id(
     assert list(info)[-1] == "identifiers"
 
 
-def test_a_snapshot_whose_last_server_is_damaged_prints_nothing(cli: Cli, build: Build) -> None:
+def test_damage_in_the_last_server_prints_nothing(cli: Cli, build: Build) -> None:
     names = [f"s-{number:04}" for number in range(2_000)]
     path = build(map(server, names), [("s-0000", AS_OF, 1)])
     with closing(sqlite3.connect(path)) as connection, connection:

@@ -1,4 +1,4 @@
-"""A terminal that goes away while a progress bar is drawn on it changes no outcome."""
+"""A terminal that closes while it shows a progress bar changes no result."""
 
 import os
 import pty
@@ -22,7 +22,7 @@ ROWS = csv([("ab"[at % 2], AS_OF - at * 1000, at % 50) for at in range(200_000)]
 BUILD = [*COMMAND, "--observations", "-", "--format", "csv"]
 VERIFY = ["snapshot", "verify", "big.db", "--json"]
 
-# A shell's background job may ignore the signal, and so would what the tests start.
+# A shell's background job may ignore the signal, and so would the processes of the tests.
 START = """
 import fcntl, os, signal, sys, termios
 signal.signal(signal.SIGHUP, signal.Handlers(int(sys.argv[1])))
@@ -35,7 +35,7 @@ pytestmark = [
     pytest.mark.parametrize(
         ("hang_up", "exit_code"),
         [(signal.SIG_DFL, HUNG_UP), (signal.SIG_IGN, 0)],
-        ids=["heard", "ignored"],
+        ids=["default", "ignored"],
     ),
 ]
 
@@ -44,10 +44,10 @@ pytestmark = [
 def run_in_own_terminal(
     command: list[str], hang_up: signal.Handlers
 ) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[], None]]]:
-    """Run a command whose bar is on a terminal, and return it with what closes the terminal.
+    """Run a command in its own terminal; yield the process and a function that closes the terminal.
 
-    The terminal is the command's own, so that the system sends SIGHUP when it closes. Standard
-    input is a pipe, and standard output the file `answer`.
+    The system sends SIGHUP when the terminal closes. Standard input is a pipe, and standard output
+    is the file `answer`.
     """
     ours, theirs = pty.openpty()
 
@@ -64,7 +64,7 @@ def run_in_own_terminal(
     def close() -> None:
         drawn, _, _ = select.select([ours], [], [], 60)
         assert drawn
-        # Nothing more is drawn, so that the command can't end before its terminal does.
+        # Stop the output, so that the command can't end before its terminal closes.
         termios.tcflow(theirs, termios.TCOOFF)
         os.close(ours)
         os.close(theirs)
@@ -76,7 +76,7 @@ def run_in_own_terminal(
             process.kill()
 
 
-def test_a_build_that_loses_its_terminal(
+def test_a_build_survives_or_ends_with_its_terminal(
     hang_up: signal.Handlers, exit_code: int, cli: Cli
 ) -> None:
     with run_in_own_terminal(BUILD, hang_up) as (process, close_terminal):
@@ -97,7 +97,7 @@ def test_a_build_that_loses_its_terminal(
         assert cli("snapshot", "verify", "out.db").exit_code == 0
 
 
-def test_a_verification_that_loses_its_terminal(
+def test_a_verification_survives_or_ends_with_its_terminal(
     hang_up: signal.Handlers, exit_code: int, cli: Cli
 ) -> None:
     Path("week.csv").write_bytes(ROWS)

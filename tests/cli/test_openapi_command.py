@@ -1,4 +1,4 @@
-"""The command that prints the OpenAPI document."""
+"""The command `openapi`."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_the_document_is_printed_in_utf_8_under_any_locale() -> None:
     assert srvstat("openapi", env=other).stdout == FILE.read_bytes()
 
 
-def test_the_command_takes_no_argument(cli: Cli) -> None:
+def test_openapi_takes_no_argument(cli: Cli) -> None:
     ran = cli("openapi", "more")
 
     assert (ran.exit_code, ran.stdout) == (2, b"")

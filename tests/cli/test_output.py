@@ -1,4 +1,4 @@
-"""Output that cannot lie: closed pipes, full disks, closed descriptors."""
+"""Output to closed pipes, full disks, closed descriptors and terminals."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ COMMAND = f"{sys.executable} -m srvstat"
 
 @pytest.fixture(params=["", "1"], ids=["buffered", "unbuffered"])
 def environment(request: pytest.FixtureRequest, demo_snapshot: str) -> dict[str, str]:
-    """Give a shell what it needs; Python's own streams may be buffered or not."""
+    """Return an environment with a snapshot, with Python's own streams buffered or not."""
     return {**os.environ, "SRVSTAT_SNAPSHOT": demo_snapshot, "PYTHONUNBUFFERED": request.param}
 
 
@@ -41,13 +41,13 @@ NO_SPACE = "error: standard output: No space left on device\n"
 
 
 @pytest.mark.parametrize("flag", ["--json", "--table"])
-def test_a_full_disk_exits_4_and_says_so(flag: str, environment: dict[str, str]) -> None:
+def test_a_full_disk_exits_4(flag: str, environment: dict[str, str]) -> None:
     done = shell(f"{ASK} {flag} > /dev/full", environment)
 
     assert (done.returncode, done.stderr) == (4, NO_SPACE)
 
 
-def test_help_on_a_full_disk_exits_4_and_says_so(environment: dict[str, str]) -> None:
+def test_help_on_a_full_disk_exits_4(environment: dict[str, str]) -> None:
     done = shell(f"{COMMAND} --help > /dev/full", environment)
 
     assert (done.returncode, done.stderr) == (4, NO_SPACE)
@@ -60,13 +60,13 @@ def test_an_api_error_that_cannot_be_written_exits_4(environment: dict[str, str]
     assert done.stderr.endswith(NO_SPACE)
 
 
-def test_a_closed_standard_output_exits_4_and_says_so(environment: dict[str, str]) -> None:
+def test_a_closed_standard_output_exits_4(environment: dict[str, str]) -> None:
     done = shell(f"{ASK} >&-", environment)
 
     assert (done.returncode, done.stderr) == (4, "error: standard output: Bad file descriptor\n")
 
 
-def test_the_next_file_gets_none_of_the_standard_descriptors(environment: dict[str, str]) -> None:
+def test_files_never_get_standard_descriptors(environment: dict[str, str]) -> None:
     script = (
         "import os, sys; from srvstat.__main__ import _occupy_standard_descriptors as occupy;"
         " occupy(); sys.exit(os.open(os.devnull, os.O_RDONLY))"
@@ -89,10 +89,8 @@ def test_a_build_needs_no_standard_descriptor(environment: dict[str, str], tmp_p
 
 
 @pytest.mark.parametrize("flag", ["--json", "--table"])
-def test_a_reader_that_is_gone_exits_141_and_nothing_is_said(
-    flag: str, environment: dict[str, str]
-) -> None:
-    # The reader is surely gone before the first byte is written.
+def test_a_closed_pipe_exits_141_silently(flag: str, environment: dict[str, str]) -> None:
+    # The reader ends before the first byte is written.
     script = f"(sleep 0.2; {ASK} {flag}; echo $? >&2) | true"
 
     done = shell(script, environment)
@@ -118,10 +116,10 @@ def test_a_file_size_limit_exits_4(environment: dict[str, str], tmp_path: Path) 
     assert done.stderr == "error: standard output: File too large\n"
 
 
-def test_a_pipe_that_does_not_block_loses_nothing(demo_snapshot: str) -> None:
+def test_a_nonblocking_pipe_loses_nothing(demo_snapshot: str) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    # Fuller than the pipe can hold, so that a write has to wait.
+    # Fill the pipe, so that a write has to wait.
     os.write(writing, b"x" * 65_536)
     with subprocess.Popen(
         [sys.executable, "-m", "srvstat", "snapshot", "info", demo_snapshot],
@@ -148,7 +146,7 @@ def test_an_unwritable_standard_error_changes_no_answer(environment: dict[str, s
 def test_a_bug_is_reported_in_one_line_without_a_traceback(
     tmp_path: Path, demo_snapshot: str
 ) -> None:
-    # A copy of the package with a mistake in it, so that the real way out of one is taken.
+    # A copy of the package with a bug in it, to test the real handling of bugs.
     shutil.copytree(sys.modules["srvstat"].__path__[0], tmp_path / "srvstat")
     with (tmp_path / "srvstat" / "operations.py").open("a") as operations:
         operations.write("def _build_result(*_): raise KeyError('secret')\n")
@@ -167,7 +165,7 @@ def test_a_bug_is_reported_in_one_line_without_a_traceback(
 
 @contextmanager
 def standard(stream: int, descriptor: int) -> Iterator[None]:
-    """Put a descriptor in the place of a standard one of this process."""
+    """Replace a standard descriptor of this process."""
     kept = os.dup(stream)
     os.dup2(descriptor, stream)
     try:
@@ -179,14 +177,14 @@ def standard(stream: int, descriptor: int) -> Iterator[None]:
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
-    """Give the two ends of a pipe, to read from and to write to."""
+    """Yield the read end and the write end of a pipe."""
     ends = os.pipe()
     yield ends
     for end in ends:
         os.close(end)
 
 
-def test_what_a_pipe_does_not_take_at_once_is_written_when_it_does(pipe: tuple[int, int]) -> None:
+def test_write_waits_for_a_full_pipe(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     os.set_blocking(writing, False)
     # More than any pipe holds, so that nothing more can be written until someone reads.
@@ -206,7 +204,7 @@ def test_what_a_pipe_does_not_take_at_once_is_written_when_it_does(pipe: tuple[i
     assert bytes(read) == body
 
 
-def test_a_reader_that_is_gone_is_told_from_a_failure() -> None:
+def test_a_closed_pipe_is_not_an_output_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
 
@@ -215,8 +213,8 @@ def test_a_reader_that_is_gone_is_told_from_a_failure() -> None:
     os.close(writing)
 
 
-def test_a_write_that_fails_says_why(pipe: tuple[int, int]) -> None:
-    # What can only be read cannot be written.
+def test_a_failed_write_raises_an_output_error(pipe: tuple[int, int]) -> None:
+    # The read end is not writable.
     with (
         standard(1, pipe[0]),
         pytest.raises(OutputError, match=r"^standard output: Bad file descriptor$"),
@@ -224,21 +222,21 @@ def test_a_write_that_fails_says_why(pipe: tuple[int, int]) -> None:
         write(b"x")
 
 
-def test_where_there_is_nothing_to_write_nothing_can_fail(pipe: tuple[int, int]) -> None:
+def test_writing_nothing_never_fails(pipe: tuple[int, int]) -> None:
     with standard(1, pipe[0]):
         write(b"")
 
 
 @pytest.fixture
 def terminal() -> Iterator[int]:
-    """Give a terminal that nobody looks at."""
+    """Yield a terminal without a reader."""
     ours, theirs = os.openpty()
     yield theirs
     os.close(theirs)
     os.close(ours)
 
 
-def test_without_a_flag_a_terminal_gets_a_table_and_all_else_json(
+def test_the_default_form_is_a_table_on_a_terminal_and_json_elsewhere(
     terminal: int, pipe: tuple[int, int]
 ) -> None:
     with standard(1, terminal):
@@ -249,7 +247,7 @@ def test_without_a_flag_a_terminal_gets_a_table_and_all_else_json(
     assert (on_a_terminal, in_a_pipe) == (Form.TABLE, Form.JSON)
 
 
-def test_a_flag_decides_the_form_wherever_it_goes(terminal: int, pipe: tuple[int, int]) -> None:
+def test_a_flag_sets_the_form(terminal: int, pipe: tuple[int, int]) -> None:
     for descriptor in (terminal, pipe[1]):
         with standard(1, descriptor):
             assert choose_form(json=True, table=False) is Form.JSON
@@ -258,7 +256,7 @@ def test_a_flag_decides_the_form_wherever_it_goes(terminal: int, pipe: tuple[int
                 choose_form(json=True, table=True)
 
 
-def test_json_is_made_harmless_on_a_terminal_alone(terminal: int, pipe: tuple[int, int]) -> None:
+def test_json_is_escaped_on_a_terminal_only(terminal: int, pipe: tuple[int, int]) -> None:
     body = '"\u202e\u00e9"'.encode()
 
     with standard(1, terminal):
@@ -283,10 +281,10 @@ LOCALES = [
 ]
 
 
-@pytest.mark.parametrize(("environment", "told"), LOCALES)
-def test_a_locale_of_ascii_alone_is_told_in_ascii(
+@pytest.mark.parametrize(("environment", "line"), LOCALES)
+def test_an_ascii_locale_gets_ascii_messages(
     environment: dict[str, str],
-    told: str,
+    line: str,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -297,10 +295,10 @@ def test_a_locale_of_ascii_alone_is_told_in_ascii(
 
     report("né…")
 
-    assert capfd.readouterr() == ("", told)
+    assert capfd.readouterr() == ("", line)
 
 
-def test_each_line_that_is_told_stays_one_line(
+def test_each_reported_line_stays_one_line(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
@@ -311,6 +309,6 @@ def test_each_line_that_is_told_stays_one_line(
     assert capfd.readouterr() == ("", "one\\u000atwo\n\n\\u001b[31mthree\n")
 
 
-def test_there_is_nobody_to_tell_that_nothing_can_be_told(pipe: tuple[int, int]) -> None:
+def test_report_ignores_failures(pipe: tuple[int, int]) -> None:
     with standard(2, pipe[0]):
         report("one")

@@ -1,6 +1,7 @@
 """`completion`: the script that makes a shell complete commands, options and servers."""
 
 import os
+import re
 from itertools import pairwise
 from typing import Annotated
 
@@ -53,11 +54,15 @@ def join_bash_words() -> str:
     """Join the words that bash splits at colons, as in `cfxId:abc`, in the environment.
 
     Return the start of the current word that bash keeps and that replies must omit.
+
+    Raises UsageError for an environment that bash does not set.
     """
-    position = os.environ.get("COMP_CWORD", "")
-    if os.environ.get(_VARIABLE) != "complete_bash" or not position.isdecimal():
+    if os.environ.get(_VARIABLE) != "complete_bash":
         return ""
-    words = os.environ.get("COMP_WORDS", "").split("\n")[: int(position) + 1]
+    position, text = os.environ.get("COMP_CWORD", ""), os.environ.get("COMP_WORDS")
+    if text is None or not re.fullmatch("[0-9]{1,9}", position):
+        raise UsageError(f"{_VARIABLE}: bash must set COMP_WORDS and COMP_CWORD, a number")
+    words = text.split("\n")[: int(position) + 1]
     joined, is_joined = words[:1], False
     for before, word in pairwise(words):
         is_joined = bool(word) and (_is_colon(before) or _is_colon(word))
