@@ -62,7 +62,11 @@ ALLOWED = {
     "__init__": {"api", "contract"},
     "__main__": {"cli"},
 }
-"""Which packages and modules each of them may import."""
+"""Which packages and modules each of them may import.
+
+`snapshot` imports `documents` because a build and a verification return documents: their summary
+and their result. All other documents come from `analysis`.
+"""
 
 HOMES = {
     "pydantic": {"contract", "documents"},
