@@ -76,7 +76,8 @@ $(BIN)/installed-soak: $(BIN)/installed
 
 # SEED=2 draws other cases. CAMPAIGNS=flips runs one campaign.
 SEED ?= 1
-soak: $(BIN)/installed-soak  ## Run the long campaigns, for hours, and record the results
+soak: $(BIN)/installed-soak  ## Run property tests and campaigns in their long forms, for hours
+	$(BIN)/python -m pytest --quiet $(PARALLEL) --hypothesis-profile long -m hypothesis
 	cd tests && ../$(BIN)/python -m campaigns --long --seed $(SEED) $(CAMPAIGNS)
 	$(BIN)/python docs/generate.py
 

@@ -24,9 +24,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
-# A busy machine is no failure.
-settings.register_profile("srvstat", deadline=None)
-settings.load_profile("srvstat")
+# No deadline, because other processes can slow down a test. `make soak` uses the long profile.
+settings.register_profile("short", deadline=None, max_examples=60, derandomize=True)
+settings.register_profile("long", deadline=None, max_examples=5_000)
+settings.load_profile("short")
+
+
+def few_examples() -> int:
+    """Return the number of examples for a property test that builds snapshots."""
+    return settings().max_examples // 3
+
 
 ROOT = Path(__file__).parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import pytest
-from hypothesis import event, example, given, settings
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from srvstat.stats import (
@@ -81,7 +81,6 @@ def find_band(starts: Sequence[int], value: int) -> int:
     return bisect_right(starts, value) - 1
 
 
-@settings(max_examples=500)
 @given(case=cases())
 @example(case=Case([4], [4], [0, 1], [0, 0]))
 @example(case=Case([4], [4], [0, 1], [1, 0]))
@@ -105,7 +104,6 @@ def test_every_rank_is_found_by_its_band_and_members(case: Case) -> None:
         assert sorted(members)[rank - ranking.count_below(band)] == value
 
 
-@settings(max_examples=300)
 @given(case=cases())
 def test_every_band_has_its_members_and_count_below(case: Case) -> None:
     start, end = case.cuts
@@ -118,7 +116,6 @@ def test_every_band_has_its_members_and_count_below(case: Case) -> None:
         assert ranking.count_below(band) == len(below)
 
 
-@settings(max_examples=500)
 @given(case=cases())
 def test_a_ranking_has_the_statistics_of_the_observations_between_its_prefixes(case: Case) -> None:
     start, end = case.cuts

@@ -16,8 +16,8 @@ from support.http import COMPARE, HOST, JSON, Answer, Client, request
 from support.process import Service, serve
 
 SEED = 20
-BODIES = 1_000
-IDENTIFIERS = 300
+BODIES = 250
+IDENTIFIERS = 120
 EXIT_CODES = {200: 0, 400: 40, 403: 43, 404: 44}
 
 # Almost all drawn identifiers name a server, some of them two servers.
@@ -147,7 +147,7 @@ def test_compare_answers_as_the_command_line_does(both: Both, cli: Cli, tmp_path
 
     statuses = Counter(answer.status for _, answer in answered)
     assert statuses.keys() == EXIT_CODES.keys()
-    assert min(statuses.values()) >= 50, statuses
+    assert min(statuses.values()) >= 10, statuses
 
     # Remembered answers are the same.
     with Client(both.service) as client:
@@ -162,4 +162,4 @@ def test_get_server_answers_as_the_command_line_does(both: Both, cli: Cli) -> No
     statuses = Counter(answer.status for _, answer in answered)
     assert statuses.keys() == EXIT_CODES.keys()
     assert sum(statuses.values()) == 2 * IDENTIFIERS + 3 * IDENTIFIERS // 10
-    assert min(statuses.values()) >= 50, statuses
+    assert min(statuses.values()) >= 10, statuses

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import AS_OF
@@ -271,7 +271,6 @@ ODD = st.sampled_from(
 )
 
 
-@settings(max_examples=100)
 @given(rows=st.lists(PLAIN | ODD, min_size=1, max_size=12) | st.lists(IN_UTC | ODD, min_size=1))
 def test_a_row_is_parsed_the_same_whatever_rows_surround_it(
     rows: list[str], tmp_path_factory: pytest.TempPathFactory

@@ -6,7 +6,7 @@ from pathlib import Path
 from string import ascii_letters, digits
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conftest import AS_OF
@@ -49,7 +49,6 @@ def read_row(
 SERVER_IDS = st.text(st.sampled_from(ascii_letters + digits + "-") | CHARACTERS, max_size=130)
 
 
-@settings(max_examples=60)
 @given(text=SERVER_IDS)
 @example(text="a")
 @example(text="-")
@@ -77,7 +76,6 @@ def test_a_server_id_is_1_to_128_letters_digits_and_hyphens(text: str, folder: P
 NUMBERS = st.integers(0, 10**17).map(str) | st.text(st.sampled_from("0123456789-+._ eENax٣²"))
 
 
-@settings(max_examples=60)
 @given(text=NUMBERS)
 @example(text="0")
 @example(text="10")

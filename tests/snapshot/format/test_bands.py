@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, server
@@ -57,7 +57,6 @@ def count_values(starts: Sequence[int], players: Sequence[int]) -> list[Counter[
     return bands
 
 
-@settings(max_examples=300)
 @given(case=players_of_days())
 def test_bands_are_full_or_have_one_value(case: tuple[list[int], int]) -> None:
     players, days = case
@@ -79,7 +78,6 @@ def test_bands_are_full_or_have_one_value(case: tuple[list[int], int]) -> None:
     assert len(starts) <= 2 * wanted + 1
 
 
-@settings(max_examples=300)
 @given(case=players_of_days())
 def test_bands_match_their_description(case: tuple[list[int], int]) -> None:
     players, days = case

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import DAY, Build, server
@@ -126,7 +126,6 @@ def test_days_of_another_count_than_digests_are_refused(days: bytes, digests: by
         read_calendar(build_server_row(CalendarColumns(b"", b"", days, digests)))
 
 
-@settings(max_examples=500)
 @given(data=st.data(), days=draw_days())
 def test_the_blocks_of_the_next_and_the_previous_day_are_found(
     data: st.DataObject, days: list[int]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY
@@ -78,7 +78,6 @@ def cases(series: st.SearchStrategy[Observed]) -> st.SearchStrategy[Case]:
     return series.flatmap(lambda observed: st.tuples(st.just(observed), windows(observed)))
 
 
-@settings(max_examples=300)
 @given(case=cases(few_values()))
 def test_the_days_at_the_ends_of_a_window_give_its_figures_for_few_values(case: Case) -> None:
     observed, window = case
@@ -87,7 +86,6 @@ def test_the_days_at_the_ends_of_a_window_give_its_figures_for_few_values(case: 
     assert compute_from_ends(observed, window) == compute_statistics(observed.within(window))
 
 
-@settings(max_examples=300)
 @given(case=cases(many_values()))
 def test_the_days_and_a_few_bands_give_the_figures_for_many_values(case: Case) -> None:
     observed, window = case
@@ -107,7 +105,6 @@ def test_a_frequent_value_among_rare_ones_is_exact(a_day: int) -> None:
         assert compute_from_ends(observed, window) == compute_statistics(observed.within(window))
 
 
-@settings(max_examples=200)
 @given(case=cases(few_values() | many_values()))
 def test_the_days_of_a_window_give_its_observations(case: Case) -> None:
     observed, window = case

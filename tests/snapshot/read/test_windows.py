@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import AS_OF, DAY, Build, Cli, server
+from conftest import AS_OF, DAY, Build, Cli, few_examples, server
 from snapshot.described import described_rows, stored_rows
 from snapshot.observed import LARGEST, Observed, few_values, many_values, windows
 from srvstat.contract.instants import LATEST
@@ -164,7 +164,7 @@ def result(name: str, range: Range, figures: Statistics, current: int) -> dict[s
     }
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(fleet=draw_fleets(), data=st.data())
 def test_answers_follow_from_the_observations(
     fleet: dict[str, Observed], data: st.DataObject, build: Build, cli: Cli

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import AS_OF, DAY, Cli, csv
+from conftest import AS_OF, DAY, Cli, csv, few_examples
 from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.sources.source import Source
 from support.snapshots import (
@@ -107,7 +107,7 @@ ROW = st.tuples(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=st.lists(st.lists(ROW, max_size=8), min_size=1, max_size=3))
 def test_the_first_row_of_an_instant_is_kept(
     files: list[list[tuple[str, int, int | str]]],
