@@ -14,7 +14,7 @@ from srvstat.snapshot.format.digest import digest_row
 _Rows = list[tuple[Any, ...]]
 
 
-def stored_rows(path: str) -> dict[str, _Rows]:
+def read_stored_rows(path: str) -> dict[str, _Rows]:
     """Return the stored derived rows by table, with the derived columns of `servers`."""
     queries = {
         "days": "SELECT * FROM days ORDER BY server_day",
@@ -31,7 +31,7 @@ def stored_rows(path: str) -> dict[str, _Rows]:
         return {table: connection.execute(sql).fetchall() for table, sql in queries.items()}
 
 
-def described_rows(path: str) -> dict[str, _Rows]:
+def describe_rows(path: str) -> dict[str, _Rows]:
     """Derive the same rows from the observations of a snapshot."""
     with closing(sqlite3.connect(path)) as connection:
         servers = connection.execute("SELECT server FROM servers ORDER BY server").fetchall()
@@ -44,14 +44,14 @@ def described_rows(path: str) -> dict[str, _Rows]:
 
 def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows]) -> None:
     instants, players = [at for at, _ in pairs], [value for _, value in pairs]
-    groups = described_bands(players, len({at // DAY for at in instants}))
+    groups = describe_bands(players, len({at // DAY for at in instants}))
     days = _days(key, pairs, [group[0] for group in groups])
     numbers = [row[0] % 10_000_000 for row in days]
     digests = [digest_row("days", row) for row in days]
     recent = max(len(days) // 32 - 1, 0) * 32
     blocks = [slice(start, start + 32) for start in range(0, recent, 32)]
     calendars = [
-        (key * 10_000 + number, packed(numbers[block]), b"".join(digests[block]))
+        (key * 10_000 + number, pack_numbers(numbers[block]), b"".join(digests[block]))
         for number, block in enumerate(blocks)
     ]
     edges = [day for block in blocks for day in (numbers[block][0], numbers[block][-1])]
@@ -69,18 +69,18 @@ def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows
     found["servers"].append(
         (
             *(key, len(pairs), min(instants, default=None), max(instants, default=None)),
-            *(packed(numbers[recent:]), b"".join(digests[recent:]), packed(edges)),
+            *(pack_numbers(numbers[recent:]), b"".join(digests[recent:]), pack_numbers(edges)),
             b"".join(digest_row("calendars", row) for row in calendars),
-            *(len(groups), packed([group[0] for group in groups])),
+            *(len(groups), pack_numbers([group[0] for group in groups])),
             b"".join(of_bands) if bands else b"",
-            sum_described(players),
-            cumulative_described(players, [group[0] for group in groups]),
+            describe_sum(players),
+            describe_cumulative(players, [group[0] for group in groups]),
             players[-1] if players else None,
         )
     )
 
 
-def described_bands(players: Sequence[int], days: int) -> list[list[int]]:
+def describe_bands(players: Sequence[int], days: int) -> list[list[int]]:
     """Return the values of each band of a server with observations on a number of days."""
     counts = Counter(players)
     if not counts:
@@ -101,7 +101,7 @@ def described_bands(players: Sequence[int], days: int) -> list[list[int]]:
 
 def _members(group: Sequence[int], players: Sequence[int]) -> tuple[int, bytes]:
     members = [value - group[0] for value in players if group[0] <= value <= group[-1]]
-    return len(members), packed(members)
+    return len(members), pack_numbers(members)
 
 
 def _days(key: int, pairs: Sequence[tuple[int, int]], starts: Sequence[int]) -> _Rows:
@@ -115,32 +115,32 @@ def _days(key: int, pairs: Sequence[tuple[int, int]], starts: Sequence[int]) -> 
             (
                 key * 10_000_000 + day,
                 len(players),
-                packed([at - day * DAY for at in times], DAY),
-                packed(players),
+                pack_numbers([at - day * DAY for at in times], DAY),
+                pack_numbers(players),
                 before[-1] if before else None,
                 after[0] if after else None,
                 len(prefix),
-                sum_described(prefix),
-                cumulative_described(prefix, starts),
+                describe_sum(prefix),
+                describe_cumulative(prefix, starts),
             )
         )
     return found
 
 
-def sum_described(players: Sequence[int]) -> bytes:
+def describe_sum(players: Sequence[int]) -> bytes:
     """Return the sum of players as bytes."""
     total = sum(players)
     return total.to_bytes(-(-total.bit_length() // 8), "little")
 
 
-def cumulative_described(players: Sequence[int], starts: Sequence[int]) -> bytes:
+def describe_cumulative(players: Sequence[int], starts: Sequence[int]) -> bytes:
     """Return the number of players in each band or a lower one, packed."""
     ranked = sorted(players)
     below = [bisect_right(ranked, start - 1) for start in starts[1:]]
-    return packed([*below, len(ranked)], len(ranked)) if starts else b""
+    return pack_numbers([*below, len(ranked)], len(ranked)) if starts else b""
 
 
-def packed(numbers: Sequence[int], greatest: int | None = None) -> bytes:
+def pack_numbers(numbers: Sequence[int], greatest: int | None = None) -> bytes:
     """Return packed numbers in the fewest bytes that hold the greatest."""
     if not numbers:
         return b""

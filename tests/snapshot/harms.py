@@ -19,52 +19,52 @@ _TABLES = ("snapshot", "directory", "servers", "calendars", "bands", "observatio
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+def _open(path: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA writable_schema = ON")
         yield connection
 
 
-def by_sql(*statements: str) -> Harm:
+def run_sql(*statements: str) -> Harm:
     """Run statements, which may also change `sqlite_schema`."""
 
     def harm(path: Path) -> None:
         for statement in statements:
-            with _opened(path) as connection:
+            with _open(path) as connection:
                 connection.execute(statement)
 
     return harm
 
 
-def in_place_of(table: str, sql: str) -> Harm:
+def replace_table(table: str, sql: str) -> Harm:
     """Replace a table by an entry of the schema with its name, without checks by SQLite."""
     entry = f"INSERT INTO sqlite_schema VALUES ('table', '{table}', '{table}', 0, '{sql}')"
-    return by_sql(f"DROP TABLE {table}", entry)
+    return run_sql(f"DROP TABLE {table}", entry)
 
 
-def changed(sql: str) -> Harm:
+def change_rows(sql: str) -> Harm:
     """Change rows without the checks of their tables."""
     return lambda path: change(str(path), sql)
 
 
-def without_indexes(statement: str) -> Harm:
+def run_without_indexes(statement: str) -> Harm:
     """Run a statement without indexes, and restore the old indexes."""
 
     def harm(path: Path) -> None:
-        with _opened(path) as connection:
+        with _open(path) as connection:
             entries = connection.execute("SELECT * FROM sqlite_schema").fetchall()
             connection.execute("DELETE FROM sqlite_schema WHERE type = 'index'")
             connection.execute("UPDATE sqlite_schema SET sql = replace(sql, 'UNIQUE', '')")
-        with _opened(path) as connection:
+        with _open(path) as connection:
             connection.execute(statement)
-        with _opened(path) as connection:
+        with _open(path) as connection:
             connection.execute("DELETE FROM sqlite_schema")
             connection.executemany("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", entries)
 
     return harm
 
 
-def header(at: int, data: bytes) -> Harm:
+def overwrite_header(at: int, data: bytes) -> Harm:
     """Overwrite a part of the file's header."""
 
     def harm(path: Path) -> None:
@@ -79,7 +79,7 @@ def _overwrite(path: Path, at: int, data: bytes) -> None:
         file.write(data)
 
 
-def _place_of(path: Path, table: str) -> int:
+def _find_page(path: Path, table: str) -> int:
     """Return the offset of a table's first page."""
     with closing(sqlite3.connect(path)) as connection:
         query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
@@ -87,11 +87,11 @@ def _place_of(path: Path, table: str) -> int:
     return (int(page) - 1) * PAGE
 
 
-def own_child(table: str) -> Harm:
+def link_to_itself(table: str) -> Harm:
     """Make a table's first page an interior page that is its own only child."""
 
     def harm(path: Path) -> None:
-        place = _place_of(path, table)
+        place = _find_page(path, table)
         itself = (place // PAGE + 1).to_bytes(4)
         header = _INTERIOR + bytes(4) + PAGE.to_bytes(2) + bytes(1) + itself
         _overwrite(path, place, header)
@@ -99,11 +99,11 @@ def own_child(table: str) -> Harm:
     return harm
 
 
-def last_child(table: str, of: str) -> Harm:
+def link_last_child(table: str, of: str) -> Harm:
     """Set the last child of a table's first page to a page of another table."""
 
     def harm(path: Path) -> None:
-        place, child = _place_of(path, table), _place_of(path, of)
+        place, child = _find_page(path, table), _find_page(path, of)
         with open(path, "rb") as file:
             file.seek(place)
             assert file.read(1) == _INTERIOR
@@ -112,7 +112,7 @@ def last_child(table: str, of: str) -> Harm:
     return harm
 
 
-def of_utf_16(path: Path) -> None:
+def convert_to_utf_16(path: Path) -> None:
     """Write the same rows to a file with another text encoding."""
     with closing(sqlite3.connect(path)) as connection:
         rows = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in _TABLES}
@@ -127,7 +127,7 @@ def of_utf_16(path: Path) -> None:
             connection.executemany(f"INSERT INTO {name} VALUES ({values})", of_table)
 
 
-def interrupted(path: Path) -> None:
+def interrupt_writer(path: Path) -> None:
     """Leave the file and the journal of a writer that was killed midway."""
     work = path.with_name("work.db")
     shutil.copy(path, work)
@@ -141,13 +141,13 @@ def interrupted(path: Path) -> None:
     work.unlink()
 
 
-def grown_by_nothing(path: Path) -> None:
+def append_empty_pages(path: Path) -> None:
     """Add 200 MB of empty pages, and count them in the header."""
     pages = path.stat().st_size // PAGE + 12_800
     os.truncate(path, pages * PAGE)
     _overwrite(path, 28, pages.to_bytes(4))
 
 
-def forged(sql: str) -> Harm:
+def forge_rows(sql: str) -> Harm:
     """Change rows, and recompute all digests."""
     return lambda path: forge(str(path), sql)

@@ -12,7 +12,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, server
-from snapshot.described import described_bands, described_rows, packed, stored_rows
+from snapshot.described import describe_bands, describe_rows, pack_numbers, read_stored_rows
 from snapshot.observed import LARGEST, Observed, days_of_values
 from snapshot.server_rows import build_server
 from srvstat.contract.ranges import Window
@@ -81,7 +81,7 @@ def test_bands_are_full_or_have_one_value(case: tuple[list[int], int]) -> None:
 @given(case=players_of_days())
 def test_bands_match_their_description(case: tuple[list[int], int]) -> None:
     players, days = case
-    groups = described_bands(players, days)
+    groups = describe_bands(players, days)
 
     starts = divide_into_bands(players, days)
 
@@ -199,7 +199,9 @@ def test_a_band_of_one_value_has_zeros_as_its_digest() -> None:
 
 @given(starts=st.sets(st.integers(0, LARGEST), max_size=40).map(sorted))
 def test_the_bands_of_a_server_are_read_back(starts: list[int]) -> None:
-    row = build_server(KEY, band_count=len(starts), bands=packed(starts), band_digests=b"digests")
+    row = build_server(
+        KEY, band_count=len(starts), bands=pack_numbers(starts), band_digests=b"digests"
+    )
 
     bands = read_bands(row)
 
@@ -217,7 +219,7 @@ def test_a_slice_of_members_is_read(data: st.DataObject, above: list[int]) -> No
     first = data.draw(st.integers(0, len(above)))
     last = data.draw(st.integers(first, len(above)))
 
-    assert list(Members(len(above), packed(above)).slice(first, last)) == above[first:last]
+    assert list(Members(len(above), pack_numbers(above)).slice(first, last)) == above[first:last]
 
 
 def test_members_of_another_count_are_refused() -> None:
@@ -237,9 +239,9 @@ def test_stored_rows_match_their_description_for_all_kinds_of_bands(build: Build
     }
     path = build(map(server, of), [row for name, one in of.items() for row in one.rows(name)])
 
-    stored = stored_rows(path)
+    stored = read_stored_rows(path)
 
-    assert stored == described_rows(path)
+    assert stored == describe_rows(path)
     assert {row[0] // BANDS_PER_SERVER for row in stored["bands"]} == {2, 3, 4}
     with closing(open_file(path)) as snapshot:
         for number, (name, observed) in enumerate(of.items(), 1):

@@ -14,11 +14,11 @@ from support.snapshots import change, forge
 pytestmark = pytest.mark.usefixtures("empty_directory")
 
 INFO, GET, COMPARE = COMMANDS[3], COMMANDS[0], COMMANDS[2]
-Refused = Callable[[str], None]
+CheckRefusal = Callable[[str], None]
 
 
 @pytest.fixture
-def refused(cli: Cli) -> Refused:
+def check_refusal(cli: Cli) -> CheckRefusal:
     """Check that every command names a part of x.db as damaged."""
 
     def check(part: str) -> None:
@@ -29,23 +29,27 @@ def refused(cli: Cli) -> Refused:
     return check
 
 
-def test_zeros_after_a_valid_header_are_damage(two_servers: bytes, refused: Refused) -> None:
+def test_zeros_after_a_valid_header_are_damage(
+    two_servers: bytes, check_refusal: CheckRefusal
+) -> None:
     Path("x.db").write_bytes(two_servers[:100] + bytes(len(two_servers) - 100))
 
-    refused("the whole file")
+    check_refusal("the whole file")
 
 
-def test_zeros_after_a_valid_schema_are_damage(two_servers: bytes, refused: Refused) -> None:
+def test_zeros_after_a_valid_schema_are_damage(
+    two_servers: bytes, check_refusal: CheckRefusal
+) -> None:
     page_size = int.from_bytes(two_servers[16:18])
     Path("x.db").write_bytes(two_servers[:page_size] + bytes(len(two_servers) - page_size))
 
-    refused(FILE_ROW)
+    check_refusal(FILE_ROW)
 
 
-def test_another_text_encoding_is_damage(two_servers: bytes, refused: Refused) -> None:
+def test_another_text_encoding_is_damage(two_servers: bytes, check_refusal: CheckRefusal) -> None:
     Path("x.db").write_bytes(two_servers[:59] + b"\2" + two_servers[60:])
 
-    refused("its header")
+    check_refusal("its header")
 
 
 @pytest.mark.parametrize(
@@ -61,12 +65,14 @@ def test_another_text_encoding_is_damage(two_servers: bytes, refused: Refused) -
         "DROP TABLE observations; CREATE VIEW observations AS SELECT 1 AS server, 5 AS players",
     ],
 )
-def test_changed_tables_are_damage(statement: str, two_servers: bytes, refused: Refused) -> None:
+def test_changed_tables_are_damage(
+    statement: str, two_servers: bytes, check_refusal: CheckRefusal
+) -> None:
     Path("x.db").write_bytes(two_servers)
     with closing(sqlite3.connect("x.db")) as connection:
         connection.executescript(statement)
 
-    refused("its tables")
+    check_refusal("its tables")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def journal_exists(journal: str) -> str:
 
 
 @pytest.fixture
-def refused(empty_directory: Path, cli: Cli) -> "Refused":
+def check_refusal(empty_directory: Path, cli: Cli) -> "CheckRefusal":
     """Check that every command refuses a path with one line, and creates and changes nothing."""
 
     def check(path: str, reason: str) -> None:
@@ -39,36 +39,36 @@ def refused(empty_directory: Path, cli: Cli) -> "Refused":
     return check
 
 
-Refused = Callable[[str, str], None]
+CheckRefusal = Callable[[str, str], None]
 
 
 @pytest.mark.parametrize("path", ["x.db", "x?mode=rwc.db", "x#y.db", ":memory:", "file:x.db"])
-def test_a_missing_snapshot_is_not_created(path: str, refused: Refused) -> None:
-    refused(path, f"{path}: no such file; {BUILD_ONE}")
+def test_a_missing_snapshot_is_not_created(path: str, check_refusal: CheckRefusal) -> None:
+    check_refusal(path, f"{path}: no such file; {BUILD_ONE}")
 
 
-def test_a_broken_link_is_a_missing_snapshot(refused: Refused) -> None:
+def test_a_broken_link_is_a_missing_snapshot(check_refusal: CheckRefusal) -> None:
     os.symlink("gone.db", "x.db")
 
-    refused("x.db", f"x.db: no such file; {BUILD_ONE}")
+    check_refusal("x.db", f"x.db: no such file; {BUILD_ONE}")
 
 
-def test_a_path_below_a_file_is_refused(refused: Refused) -> None:
+def test_a_path_below_a_file_is_refused(check_refusal: CheckRefusal) -> None:
     Path("file").touch()
 
-    refused("file/x.db", "file/x.db: Not a directory")
+    check_refusal("file/x.db", "file/x.db: Not a directory")
 
 
-def test_a_newline_in_a_name_does_not_break_the_message(refused: Refused) -> None:
-    refused("x\ny.db", f"x\\u000ay.db: no such file; {BUILD_ONE}")
+def test_a_newline_in_a_name_does_not_break_the_message(check_refusal: CheckRefusal) -> None:
+    check_refusal("x\ny.db", f"x\\u000ay.db: no such file; {BUILD_ONE}")
 
 
-def test_a_directory_is_refused(refused: Refused) -> None:
-    refused(".", ".: a directory, not a snapshot")
+def test_a_directory_is_refused(check_refusal: CheckRefusal) -> None:
+    check_refusal(".", ".: a directory, not a snapshot")
 
 
-def test_a_device_is_refused(refused: Refused) -> None:
-    refused("/dev/null", "/dev/null: a pipe, socket or device, not a snapshot")
+def test_a_device_is_refused(check_refusal: CheckRefusal) -> None:
+    check_refusal("/dev/null", "/dev/null: a pipe, socket or device, not a snapshot")
 
 
 @pytest.mark.parametrize("command", COMMANDS[:4:3])
@@ -81,10 +81,10 @@ def test_a_fifo_is_refused_without_waiting(command: list[str]) -> None:
     assert ran.stderr == "error: x.db: a pipe, socket or device, not a snapshot\n"
 
 
-def test_an_empty_file_is_refused(refused: Refused) -> None:
+def test_an_empty_file_is_refused(check_refusal: CheckRefusal) -> None:
     Path("x.db").touch()
 
-    refused("x.db", f"x.db: an empty file, not a snapshot; {BUILD_ONE}")
+    check_refusal("x.db", f"x.db: an empty file, not a snapshot; {BUILD_ONE}")
 
 
 @pytest.mark.parametrize(
@@ -99,17 +99,17 @@ def test_an_empty_file_is_refused(refused: Refused) -> None:
         b"\xff" * 4096,
     ],
 )
-def test_other_file_formats_are_refused(data: bytes, refused: Refused) -> None:
+def test_other_file_formats_are_refused(data: bytes, check_refusal: CheckRefusal) -> None:
     Path("x.db").write_bytes(data)
 
-    refused("x.db", f"x.db: not a snapshot and not a SQLite file; {BUILD_ONE}")
+    check_refusal("x.db", f"x.db: not a snapshot and not a SQLite file; {BUILD_ONE}")
 
 
-def test_a_sqlite_file_of_another_program_is_refused(refused: Refused) -> None:
+def test_a_sqlite_file_of_another_program_is_refused(check_refusal: CheckRefusal) -> None:
     with closing(sqlite3.connect("x.db")) as connection, connection:
         connection.execute("CREATE TABLE secret (id TEXT)")
 
-    refused("x.db", f"x.db: a SQLite file of another program; {BUILD_ONE}")
+    check_refusal("x.db", f"x.db: a SQLite file of another program; {BUILD_ONE}")
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_a_sqlite_file_of_another_program_is_refused(refused: Refused) -> None:
     ],
 )
 def test_another_format_version_is_refused_and_both_are_named(
-    version: int, remedy: str, two_servers: bytes, refused: Refused
+    version: int, remedy: str, two_servers: bytes, check_refusal: CheckRefusal
 ) -> None:
     Path("x.db").write_bytes(two_servers)
     with closing(sqlite3.connect("x.db")) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
 
-    refused(
+    check_refusal(
         "x.db",
         f"x.db: a snapshot of format {version}, and this srvstat reads format {FORMAT_VERSION};"
         f" {remedy}",
@@ -135,13 +135,13 @@ def test_another_format_version_is_refused_and_both_are_named(
 
 
 def test_write_ahead_log_mode_is_refused_until_it_is_reset(
-    two_servers: bytes, refused: Refused, cli: Cli
+    two_servers: bytes, check_refusal: CheckRefusal, cli: Cli
 ) -> None:
     Path("x.db").write_bytes(two_servers)
     with closing(sqlite3.connect("x.db")) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
 
-    refused(
+    check_refusal(
         "x.db",
         "x.db: set to write-ahead-log mode by another program; reset it with SQLite's"
         " PRAGMA journal_mode = DELETE, or build it again",
@@ -152,48 +152,52 @@ def test_write_ahead_log_mode_is_refused_until_it_is_reset(
 
 
 @pytest.mark.parametrize("cut", [1, 511, 4096, 10_000])
-def test_a_truncated_file_is_refused(cut: int, two_servers: bytes, refused: Refused) -> None:
+def test_a_truncated_file_is_refused(
+    cut: int, two_servers: bytes, check_refusal: CheckRefusal
+) -> None:
     Path("x.db").write_bytes(two_servers[:-cut])
 
-    refused("x.db", f"x.db: {WRONG_SIZE}")
+    check_refusal("x.db", f"x.db: {WRONG_SIZE}")
 
 
-def test_a_header_without_content_is_refused(two_servers: bytes, refused: Refused) -> None:
+def test_a_header_without_content_is_refused(
+    two_servers: bytes, check_refusal: CheckRefusal
+) -> None:
     Path("x.db").write_bytes(two_servers[:100])
 
-    refused("x.db", f"x.db: {WRONG_SIZE}")
+    check_refusal("x.db", f"x.db: {WRONG_SIZE}")
 
 
 @pytest.mark.parametrize("more", [b"\x00", b"secret", bytes(4096)])
 def test_a_file_with_appended_bytes_is_refused(
-    more: bytes, two_servers: bytes, refused: Refused
+    more: bytes, two_servers: bytes, check_refusal: CheckRefusal
 ) -> None:
     Path("x.db").write_bytes(two_servers + more)
 
-    refused("x.db", f"x.db: {WRONG_SIZE}")
+    check_refusal("x.db", f"x.db: {WRONG_SIZE}")
 
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])
 def test_a_journal_of_the_file_is_refused_until_it_is_removed(
-    ending: str, two_servers: bytes, refused: Refused, cli: Cli
+    ending: str, two_servers: bytes, check_refusal: CheckRefusal, cli: Cli
 ) -> None:
     Path("x.db").write_bytes(two_servers)
     Path(f"x.db{ending}").write_bytes(b"secret")
 
-    refused("x.db", f"x.db: {journal_exists(f'x.db{ending}')}")
+    check_refusal("x.db", f"x.db: {journal_exists(f'x.db{ending}')}")
 
     Path(f"x.db{ending}").unlink()
     assert cli("get", "a", "-s", "x.db").exit_code == 0
 
 
 def test_a_journal_of_the_target_of_a_link_is_refused(
-    two_servers: bytes, empty_directory: Path, refused: Refused
+    two_servers: bytes, empty_directory: Path, check_refusal: CheckRefusal
 ) -> None:
     Path("target.db").write_bytes(two_servers)
     Path("target.db-journal").write_bytes(b"secret")
     os.symlink("target.db", "x.db")
 
-    refused(
+    check_refusal(
         "x.db", f"x.db: {journal_exists(os.path.realpath(empty_directory / 'target.db-journal'))}"
     )
 

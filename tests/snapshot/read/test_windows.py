@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, Cli, few_examples, server
-from snapshot.described import described_rows, stored_rows
+from snapshot.described import describe_rows, read_stored_rows
 from snapshot.observed import LARGEST, Observed, few_values, many_values, windows
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAYS, Range, Window
@@ -197,6 +197,6 @@ def test_answers_follow_from_the_observations(
     answer = json.loads(ran.stdout, parse_int=float)["data"]
     assert answer == [expected_of[name] for name in [*names, names[0]]]
 
-    stored, described = stored_rows(path), described_rows(path)
+    stored, described = read_stored_rows(path), describe_rows(path)
     for table, of_table in described.items():
         assert stored[table] == of_table, table

@@ -2,7 +2,10 @@
 
 import re
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -107,29 +110,41 @@ ROW = st.tuples(
 )
 
 
-@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(files=st.lists(st.lists(ROW, max_size=8), min_size=1, max_size=3))
-def test_the_first_row_of_an_instant_is_kept(
-    files: list[list[tuple[str, int, int | str]]],
-) -> None:
-    kept_players: dict[tuple[str, int], int | str] = {}
-    rejected: list[tuple[str, int]] = []
-    counts = {"kept": 0, "repeated": 0, "conflicting": 0, "rejected": 0, "skipped": 0}
+Row = tuple[str, int, int | str]
+
+
+class Expected(NamedTuple):
+    """The outcome of all rows: the players kept, the lines of rejects, and counts by outcome."""
+
+    players: dict[tuple[str, int], int | str]
+    rejects: list[tuple[str, int]]
+    counts: Counter[str]
+
+
+def classify_rows(files: Sequence[Sequence[Row]]) -> Expected:
+    expected = Expected({}, [], Counter())
     for number, rows in enumerate(files):
-        Path(f"{number}.csv").write_bytes(csv(rows))
         for line, (server_id, at, players) in enumerate(rows, 2):
             if players == "x":
-                kind = "rejected"
+                outcome = "rejected"
             elif server_id not in ("a", "b") or at > 3:
-                kind = "skipped"
-            elif (server_id, at) not in kept_players:
-                kind = "kept"
-                kept_players[server_id, at] = players
+                outcome = "skipped"
+            elif expected.players.setdefault((server_id, at), players) != players:
+                outcome = "conflicting"
             else:
-                kind = "repeated" if kept_players[server_id, at] == players else "conflicting"
-            counts[kind] += 1
-            if kind in ("rejected", "conflicting"):
-                rejected.append((f"{number}.csv", line))
+                outcome = "accepted"
+            expected.counts[outcome] += 1
+            if outcome in ("rejected", "conflicting"):
+                expected.rejects.append((f"{number}.csv", line))
+    return expected
+
+
+@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(files=st.lists(st.lists(ROW, max_size=8), min_size=1, max_size=3))
+def test_the_first_row_of_an_instant_is_kept(files: list[list[Row]]) -> None:
+    for number, rows in enumerate(files):
+        Path(f"{number}.csv").write_bytes(csv(rows))
+    expected = classify_rows(files)
 
     summary = build_snapshot(
         "out.db",
@@ -141,18 +156,21 @@ def test_the_first_row_of_an_instant_is_kept(
         overwrite=True,
     )
 
-    assert counts == {
-        "kept": summary.kept,
-        "repeated": summary.repeated,
-        "conflicting": summary.conflicting,
-        "rejected": summary.rejected,
-        "skipped": sum(summary.skipped.values()),
-    }
-    assert summary.read == sum(counts.values())
-    assert read_observations("out.db") == sorted(
-        (*key, players) for key, players in kept_players.items()
+    assert summary.kept == len(expected.players)
+    assert (
+        Counter(
+            accepted=summary.kept + summary.repeated,
+            conflicting=summary.conflicting,
+            rejected=summary.rejected,
+            skipped=sum(summary.skipped.values()),
+        )
+        == expected.counts
     )
-    assert [(reject["file"], reject["line"]) for reject in read_rejects()] == rejected
+    assert summary.read == expected.counts.total()
+    assert read_observations("out.db") == sorted(
+        (*key, players) for key, players in expected.players.items()
+    )
+    assert [(one["file"], one["line"]) for one in read_rejects()] == expected.rejects
 
 
 @pytest.mark.parametrize(("first", "second"), [("x.csv", "y.ndjson"), ("y.ndjson", "x.csv")])

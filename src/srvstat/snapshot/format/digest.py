@@ -159,17 +159,17 @@ def find_bucket(hash: bytes, count: int) -> int:
     return int.from_bytes(hash) * count >> 8 * _HASH_BYTES
 
 
-def find_entries(entries: bytes, sought: bytes) -> list[tuple[int, bytes]]:
+def find_entries(entries: bytes, wanted: bytes) -> list[tuple[int, bytes]]:
     """Return the key and the digest of each server in a bucket whose identifier has a hash.
 
     This is rarely more than one; the row of the server shows whether it is the right one.
     """
     found = []
-    at = entries.find(sought)
+    at = entries.find(wanted)
     while at >= 0:
         if at % _ENTRY_BYTES == 0:
             found.append(_read_entry(entries, at))
-        at = entries.find(sought, at + 1)
+        at = entries.find(wanted, at + 1)
     return found
 
 

@@ -172,7 +172,7 @@ class _Deadline:
         self.has_passed = map(lt, instants, iter(time.monotonic, None)).__next__
 
     def extend(self, seconds: float) -> None:
-        """Allow the statement some more seconds from now."""
+        """Set the deadline to some seconds from now."""
         self._at[0] = time.monotonic() + seconds
 
 

@@ -91,9 +91,9 @@ class VerifiedRows:
 
     def _find_entries(self, by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
         count = self._buckets_per_namespace
-        sought = hash_identifier(by, identifier)
-        bucket = NAMESPACES.index(by) * count + find_bucket(sought, count)
-        return find_entries(self._read_bucket(bucket), sought)
+        wanted = hash_identifier(by, identifier)
+        bucket = NAMESPACES.index(by) * count + find_bucket(wanted, count)
+        return find_entries(self._read_bucket(bucket), wanted)
 
     def _find_server(
         self, reference: Reference, entries: Sequence[tuple[int, bytes]], rows: Mapping[Any, Any]

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, islice
 
@@ -46,28 +46,16 @@ def verify(
             snapshot.get_detail(server)
             observations += len(instants)
             progress(len(instants), snapshot.file_row.observation_count)
-        directory = build_directory(servers)
-        _check_directory(snapshot, directory)
-        first, last = find_observed_span(servers)
-        expected = snapshot.file_row._replace(
-            bucket_digests=digest_directory(directory),
-            server_count=len(servers),
-            observation_count=observations,
-            first_observed_at=first,
-            last_observed_at=last,
-        )
-        if seal(expected) != snapshot.file_row:
-            raise snapshot.build_damage_error(FILE_ROW)
+        _check_directory(snapshot, servers, observations)
         _check_counts(snapshot, counts)
         # The last check, as it can't name the damaged part.
         _check_structure(snapshot)
-        days = counts["days"]
         return Verification(
             root=snapshot.root,
             as_of=snapshot.as_of,
             servers=len(servers),
             observations=observations,
-            days=days,
+            days=counts["days"],
         )
 
 
@@ -156,9 +144,23 @@ def _check_derived(
     return counts
 
 
-def _check_directory(snapshot: SnapshotFile, directory: list[tuple[int, bytes]]) -> None:
+def _check_directory(
+    snapshot: SnapshotFile, servers: Sequence[ServerRow], observations: int
+) -> None:
+    """Compare the directory and the row of the file with all servers."""
+    directory = build_directory(servers)
     if list(islice(snapshot.iter_directory(), len(directory) + 1)) != directory:
         raise snapshot.build_damage_error(DIRECTORY)
+    first, last = find_observed_span(servers)
+    expected = snapshot.file_row._replace(
+        bucket_digests=digest_directory(directory),
+        server_count=len(servers),
+        observation_count=observations,
+        first_observed_at=first,
+        last_observed_at=last,
+    )
+    if seal(expected) != snapshot.file_row:
+        raise snapshot.build_damage_error(FILE_ROW)
 
 
 def _check_counts(snapshot: SnapshotFile, derived: Mapping[str, int]) -> None:
