@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from support.opening import COMMANDS, FILE_ROW, damaged
+from snapshot.opening import COMMANDS, FILE_ROW, damaged
 from support.snapshots import change, forge
 
 pytestmark = pytest.mark.usefixtures("empty_directory")

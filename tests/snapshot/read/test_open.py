@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli, srvstat
+from snapshot.opening import BUILD_ONE, COMMANDS
 from srvstat.snapshot.format.schema import FORMAT_VERSION
-from support.opening import BUILD_ONE, COMMANDS
 from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("empty_directory")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, Build, Cli, server
-from support.opening import BUILD_ONE, COMMANDS
+from snapshot.opening import BUILD_ONE, COMMANDS
 from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
