@@ -15,6 +15,7 @@ import srvstat
 from conftest import AS_OF, DAY, ROOT, Build, Cli, server
 from srvstat.contract.errors import SrvstatError
 from srvstat.contract.ranges import DAYS
+from test_layout import ALLOWED
 
 MARKDOWN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
@@ -120,6 +121,33 @@ def test_every_relative_link_resolves(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (path.parent / target).exists(), target
+
+
+def test_architecture_names_existing_files() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    package = ROOT / "src" / "srvstat"
+    folders = (ROOT, package, package / "snapshot" / "format", package / "render" / "tables")
+
+    names = re.findall(r"`([\w/]+(?:/|\.\w+))`", text)
+
+    assert len(names) > 30
+    for name in names:
+        assert any((folder / name).exists() for folder in folders), name
+
+
+def test_architecture_has_the_import_rules() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.partition("| part | may import |")[2].partition("\n\n")[0]
+
+    rules = {
+        part: set(re.findall(r"`(.+?)`", allowed))
+        for parts, allowed in re.findall(r"^\| (`.+) \| (.+) \|$", table, re.MULTILINE)
+        for part in re.findall(r"`(.+?)`", parts)
+    }
+
+    described = {"cli": {"api", "stats"}}  # those that it does not import
+    assert rules == {part: ALLOWED[part] for part in rules} | described
+    assert set(ALLOWED) - set(rules) == {"__init__", "__main__"}
 
 
 def test_every_exit_code_is_documented(cli: Cli) -> None:
