@@ -87,49 +87,49 @@ def _vary(hour: int, busiest: int, noise: _Noise) -> int:
     return usual + noise.draw(usual // 8 + 3)
 
 
-def _steady(hour: int, busiest: int, noise: _Noise) -> int:
+def _stay_steady(hour: int, busiest: int, noise: _Noise) -> int:
     return _vary(hour, busiest, noise)
 
 
-def _growing(hour: int, busiest: int, noise: _Noise) -> int:
+def _grow(hour: int, busiest: int, noise: _Noise) -> int:
     return _vary(hour, busiest * (HOURS + 5 * hour) // (6 * HOURS), noise)
 
 
-def _dying(hour: int, busiest: int, noise: _Noise) -> int:
+def _shrink(hour: int, busiest: int, noise: _Noise) -> int:
     remaining = max(HOURS - hour - 200, 0)
     return _vary(hour, busiest * remaining // HOURS, noise) if remaining else 0
 
 
-def _restarting(hour: int, busiest: int, noise: _Noise) -> int:
+def _restart(hour: int, busiest: int, noise: _Noise) -> int:
     restarts = noise.draw(19) == 0 or hour % 24 == 6  # noqa: PLR2004 - a nightly restart at hour 6
     usual = _vary(hour, busiest, noise)
     return 0 if restarts else usual
 
 
-def _gappy(hour: int, busiest: int, noise: _Noise) -> int | None:
+def _leave_gaps(hour: int, busiest: int, noise: _Noise) -> int | None:
     days_before_end = (HOURS - hour) // 24
     usual = _vary(hour, busiest, noise)
     missing = days_before_end in {3, 4, 11, 12, 13, 14, 15, 40} or noise.draw(9) == 0
     return None if missing else usual
 
 
-def _silent(_hour: int, _busiest: int, _noise: _Noise) -> None:
+def _stay_silent(_hour: int, _busiest: int, _noise: _Noise) -> None:
     return None
 
 
 _FLEET = (
-    _Server("harbor-city", "hc4x2k", "game_a", "Harbor City Roleplay", _steady, 400,
+    _Server("harbor-city", "hc4x2k", "game_a", "Harbor City Roleplay", _stay_steady, 400,
             ("roleplay", "economy"), ("PREMIUM", "VERIFIED")),
-    _Server("new-frontier", "nf8q1z", "game_a", "New Frontier | open beta", _growing, 250,
+    _Server("new-frontier", "nf8q1z", "game_a", "New Frontier | open beta", _grow, 250,
             ("survival",), ("NEW",)),
-    _Server("old-guard", "og3m7p", "game_b", "The Old Guard (since 2017)", _dying, 128,
+    _Server("old-guard", "og3m7p", "game_b", "The Old Guard (since 2017)", _shrink, 128,
             ("classic", "no mods")),
-    _Server("flaky-arena", "fa9t5w", "game_b", "Flaky Arena", _restarting, 64, ("pvp",)),
-    _Server("night-shift", "ns6r0b", "game_a", "Night Shift «夜勤»", _gappy, 96, ("coop",)),
-    _Server("empty-plains", "ep1v8d", "game_a", "Empty Plains", _silent, 32),
-    _Server("hostile-host", "hh7e3y", "game_b", _HOSTILE, _steady, 48, ("[/x]", "\x1b[31mred"),
+    _Server("flaky-arena", "fa9t5w", "game_b", "Flaky Arena", _restart, 64, ("pvp",)),
+    _Server("night-shift", "ns6r0b", "game_a", "Night Shift «夜勤»", _leave_gaps, 96, ("coop",)),
+    _Server("empty-plains", "ep1v8d", "game_a", "Empty Plains", _stay_silent, 32),
+    _Server("hostile-host", "hh7e3y", "game_b", _HOSTILE, _stay_steady, 48, ("[/x]", "\x1b[31mred"),
             ("\u202eFLAG",)),
-    _Server("hidden-lab", "hl2s6c", "game_a", "Hidden Lab", _steady, 16, publishable=False),
+    _Server("hidden-lab", "hl2s6c", "game_a", "Hidden Lab", _stay_steady, 16, publishable=False),
 )  # fmt: skip
 
 IDS = sorted(server.id for server in _FLEET if server.publishable)

@@ -50,7 +50,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     path = tmp_path / "week.ndjson"
     path.write_bytes(TEXT)
     os.utime(path, (0, 0))  # long ago, so that any write changes the time
-    blocks = Source(str(path), "ndjson").blocks()
+    blocks = Source(str(path), "ndjson").read_blocks()
     next(blocks)
 
     change(path)
@@ -106,7 +106,7 @@ def test_standard_input_may_be_a_file_that_was_partly_read(tmp_path: Path) -> No
 
 @pytest.mark.skipif(sys.platform != "linux", reason="has no /proc")
 def test_a_file_without_a_size_is_read_to_its_end() -> None:
-    assert list(Source("/proc/self/status", "ndjson").lines())
+    assert list(Source("/proc/self/status", "ndjson").read_lines())
 
 
 # Inputs that can't be read, and slow ones

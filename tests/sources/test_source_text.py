@@ -22,7 +22,7 @@ MIB = 1 << 20
 
 
 def read_lines(path: Path | str) -> Lines:
-    return list(Source(str(path), "ndjson").lines())
+    return list(Source(str(path), "ndjson").read_lines())
 
 
 def read_refusal(path: Path | str) -> str:
@@ -327,7 +327,7 @@ def test_on_bytes_counts_every_stored_byte_once(data: bytes, tmp_path: Path) -> 
     (tmp_path / "source").write_bytes(data)
     counts: list[int] = []
 
-    for _ in Source(str(tmp_path / "source"), "ndjson", on_bytes=counts.append).lines():
+    for _ in Source(str(tmp_path / "source"), "ndjson", on_bytes=counts.append).read_lines():
         pass
 
     assert sum(counts) == len(data)

@@ -20,7 +20,7 @@ from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.sources.observations import find_servers
 from srvstat.sources.registry import EXTENSIONS, FORMATS
-from srvstat.sources.servers import draft
+from srvstat.sources.servers import draft_records
 from srvstat.sources.source import Source, check_stdin_once
 
 OutputArgument = Annotated[str, typer.Argument(metavar="OUTPUT", help="The snapshot to write.")]
@@ -131,7 +131,7 @@ def draft_servers(observations: ObservationsOption, format: FormatOption = None)
     report(
         f"{format_count(len(seen), 'server')}: replace each null, or remove it if it is optional"
     )
-    return Outcome(draft(seen))
+    return Outcome(draft_records(seen))
 
 
 def _report_summary(output: str, summary: BuildSummary, seconds: float, *, quiet: bool) -> None:
@@ -187,7 +187,7 @@ def _show_progress(
         with allow_cleanup():
             yield lambda _step, _bytes, _rows: None
         return
-    sizes = [source.size() for source in sources]
+    sizes = [source.get_size() for source in sources]
     total = None if None in sizes else sum(size for size in sizes if size)
     with allow_cleanup(), show_build_progress(total) as progress:
         yield progress

@@ -39,14 +39,14 @@ _Lines = list[tuple[int, str]]
 def read(source: Source) -> Iterator[Batch]:
     """Read the observations of a source, a block at a time.
 
-    Raises SourceError for a wrong header and as `Source.blocks` does.
+    Raises SourceError for a wrong header and as `Source.read_blocks` does.
     """
     blocks = _skip_header(source)
     pending: _Lines = []
     for block in blocks:
         batch = None if pending or '"' in block.text else _parse_plain_block(source, block)
         if batch is None:
-            lines = [*pending, *block.lines()]
+            lines = [*pending, *block.split_lines()]
             records, pending = _split_records(lines, is_end=False)
             batch = _parse_records(source, records, lines)
         yield batch
@@ -57,7 +57,7 @@ def read(source: Source) -> Iterator[Batch]:
 def _skip_header(source: Source) -> Iterator[Block]:
     """Check the first line that is not empty, and yield what follows it."""
     # A JSON object shows that it is cut off; a row of CSV does not.
-    blocks = source.blocks(warn_if_unended=True)
+    blocks = source.read_blocks(warn_if_unended=True)
     for block in blocks:
         lines = block.text.split("\n")
         at = next((at for at, line in enumerate(lines) if line.removesuffix("\r")), None)

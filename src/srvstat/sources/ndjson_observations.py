@@ -19,10 +19,10 @@ _KEYS = ("serverId", "observedAt", "players")
 def read(source: Source) -> Iterator[Batch]:
     """Read the observations of a source, a block at a time.
 
-    Raises SourceError as `Source.blocks` does.
+    Raises SourceError as `Source.read_blocks` does.
     """
-    for block in source.blocks():
-        yield parse_records(source, block, block.lines(), _split_object)
+    for block in source.read_blocks():
+        yield parse_records(source, block, block.split_lines(), _split_object)
 
 
 def _split_object(text: str) -> Row:

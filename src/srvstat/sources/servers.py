@@ -63,11 +63,11 @@ def read(source: Source, warn: Callable[[str], None] = lambda _warning: None) ->
     `warn` is called with one line for each field that publishable servers have in another form than
     the specification names (2.6). Values are kept unchanged all the same (D20).
 
-    Raises SourceError for an invalid record, with its line and field, and as `Source.blocks` does.
+    Raises SourceError for an invalid record, with its line and field, and as `read_blocks` does.
     """
     found: dict[ServerRecord, int] = {}
     identifier_lines: dict[tuple[str, str], int] = {}
-    for line, text in source.lines():
+    for line, text in source.read_lines():
         try:
             record = _parse_record(wire.decode_text(text))
         except (wire.JsonError, _FieldError) as error:
@@ -84,7 +84,7 @@ def read(source: Source, warn: Callable[[str], None] = lambda _warning: None) ->
     return list(found)
 
 
-def draft(server_ids: Iterable[str]) -> Iterator[bytes]:
+def draft_records(server_ids: Iterable[str]) -> Iterator[bytes]:
     """Write a servers file to fill in, some lines at a time; null marks the values to add."""
     blank: dict[str, Any] = dict.fromkeys(ServerDetail.model_fields)
     ordered = sorted(server_ids)

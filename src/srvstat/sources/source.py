@@ -35,7 +35,7 @@ class Block:
     first_line: int
     text: str
 
-    def lines(self) -> Iterator[tuple[int, str]]:
+    def split_lines(self) -> Iterator[tuple[int, str]]:
         """Return the lines with their numbers."""
         return enumerate(self.text.split("\n"), self.first_line)
 
@@ -92,7 +92,7 @@ class Source:
             return "file descriptor"
         return os.path.basename(self.title)
 
-    def size(self) -> int | None:
+    def get_size(self) -> int | None:
         """Return the size of a regular file in bytes, as stored, and None for any other input."""
         try:
             status = os.stat(self.name)
@@ -104,7 +104,7 @@ class Source:
         """Return the error for a line that makes the source unusable."""
         return SourceError(f"{self.title}, line {line}: {reason}")
 
-    def blocks(self, *, warn_if_unended: bool = False) -> Iterator[Block]:
+    def read_blocks(self, *, warn_if_unended: bool = False) -> Iterator[Block]:
         """Read the text, a block of whole lines at a time.
 
         Gzip is recognised by its first bytes. One byte order mark at the start is skipped.
@@ -128,10 +128,10 @@ class Source:
                 self.on_warning(self.refuse(line, _UNENDED).reason)
             yield self._decode(line, rest)
 
-    def lines(self) -> Iterator[tuple[int, str]]:
+    def read_lines(self) -> Iterator[tuple[int, str]]:
         """Read the lines that are not empty, with their numbers and without line ends."""
-        for block in self.blocks():
-            for number, line in block.lines():
+        for block in self.read_blocks():
+            for number, line in block.split_lines():
                 if text := line.removesuffix("\r"):
                     yield number, text
 

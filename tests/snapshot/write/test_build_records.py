@@ -162,8 +162,8 @@ def test_fallbacks_are_counted_in_the_summary_and_by_info(cli: Cli) -> None:
 
 
 SECONDS = (
-    "warning: week.csv: every integer instant lies before 2001; are these seconds?"
-    " They are read as milliseconds"
+    "warning: week.csv: every integer instant is before 2001; convert them"
+    " to milliseconds if they are seconds"
 )
 
 

@@ -121,7 +121,7 @@ def test_quiet_prints_one_line_about_rows_not_kept(cli: Cli) -> None:
             " read earlier for this server and instant"
         ),
     )
-    assert other.startswith("warning: week.csv: every integer instant lies before 2001")
+    assert other.startswith("warning: week.csv: every integer instant is before 2001")
 
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])

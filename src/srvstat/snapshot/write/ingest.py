@@ -52,8 +52,8 @@ class Intake:
                 return
             if latest is not None and latest < YEAR_2001:
                 self.warnings.append(
-                    f"{source.title}: every integer instant lies before 2001; are these seconds?"
-                    " They are read as milliseconds"
+                    f"{source.title}: every integer instant is before 2001; convert them"
+                    " to milliseconds if they are seconds"
                 )
 
     def _read_source(
