@@ -38,7 +38,7 @@ class UsageError(SrvstatError):
 
 
 class SnapshotError(SrvstatError):
-    """The snapshot can't be used: missing, damaged, not one of ours, or newer than this program."""
+    """The snapshot can't be used: missing, damaged, not a snapshot, or newer than this program."""
 
     exit_code = 3
 
@@ -56,7 +56,7 @@ class DifferenceError(SrvstatError):
 
 
 class SourceError(SrvstatError):
-    """An input file was refused: missing, unreadable, cut, or not what it should be."""
+    """An input file was refused: missing, unreadable, truncated or invalid."""
 
     exit_code = 6
 
@@ -104,7 +104,7 @@ class FeatureNotAvailableError(ApiError):
 
 
 class ServerNotFoundError(ApiError):
-    """The server is unknown or not publishable; the two cannot be told apart."""
+    """The server is unknown or not publishable; the two are indistinguishable."""
 
     code = "SERVER_NOT_FOUND"
     http_status = 404
