@@ -34,15 +34,15 @@ def _forge_uneven(assignment: str) -> Harm:
 
 STRUCTURES: Mapping[str, Harm] = {
     "a view": run_sql("CREATE VIEW secret AS SELECT 1 AS secret"),
-    "a view without end in the place of the days": run_sql(
+    "an endless view instead of the days": run_sql(
         "DROP TABLE days", f"CREATE VIEW days AS {_ENDLESS} SELECT i AS server_day FROM n"
     ),
-    "a view that fills memory in the place of the file's row": run_sql(
+    "a view that fills memory instead of the row of the file": run_sql(
         "DROP TABLE snapshot",
         "CREATE VIEW snapshot AS SELECT length(hex(zeroblob(400000000))) AS as_of",
     ),
     "a trigger": run_sql("CREATE TRIGGER secret AFTER INSERT ON servers BEGIN SELECT 1; END"),
-    "a column that is computed": run_sql(
+    "a generated column": run_sql(
         "ALTER TABLE servers ADD COLUMN secret INTEGER"
         " GENERATED ALWAYS AS (length(hex(zeroblob(100000000))))"
     ),
@@ -53,24 +53,24 @@ STRUCTURES: Mapping[str, Harm] = {
         "INSERT INTO sqlite_schema VALUES"
         " ('table', 'secret', 'secret', 0, 'CREATE VIRTUAL TABLE secret USING fts5(secret)')"
     ),
-    "a virtual table in the place of the observations": replace_table(
+    "a virtual table instead of the observations": replace_table(
         "observations",
         "CREATE VIRTUAL TABLE observations USING fts5(server, observed_at, players)",
     ),
-    "a view under the name and the text of a table": run_sql(
+    "a view with the name and definition of a table": run_sql(
         "UPDATE sqlite_schema SET type = 'view', rootpage = 0 WHERE name = 'observations'"
     ),
-    "a name in another case": run_sql(
+    "a table name in another case": run_sql(
         "ALTER TABLE observations RENAME TO secret", "ALTER TABLE secret RENAME TO Observations"
     ),
-    "an entry of no kind": run_sql(
+    "a schema entry of an unknown type": run_sql(
         "INSERT INTO sqlite_schema VALUES ('secret', 'secret', 'secret', 0, NULL)"
     ),
     "a name that is not UTF-8": run_sql(
         "INSERT INTO sqlite_schema VALUES"
         " ('table', CAST(x'736563726574ff' AS TEXT), 'secret', 2, 'CREATE TABLE secret (')"
     ),
-    "a table that is there twice": run_sql(
+    "a duplicate table": run_sql(
         "INSERT INTO sqlite_schema SELECT type, name, tbl_name,"
         f" {_ROOT_OF.format('days')}, sql FROM sqlite_schema WHERE name = 'servers'"
     ),
@@ -85,24 +85,24 @@ STRUCTURES: Mapping[str, Harm] = {
     "a table without a page": run_sql(
         "UPDATE sqlite_schema SET rootpage = 0 WHERE name = 'servers'"
     ),
-    "a table beyond the end": run_sql(
+    "a table beyond the end of the file": run_sql(
         "UPDATE sqlite_schema SET rootpage = 4000000000 WHERE name = 'servers'"
     ),
     "an interrupted writer": interrupt_writer,
-    "a header that says UTF-16": overwrite_header(56, (2).to_bytes(4)),
-    "a header that says write-ahead log to writers": overwrite_header(18, b"\x02\x01"),
-    "a header that says write-ahead log to readers": overwrite_header(18, b"\x01\x02"),
+    "a header with UTF-16": overwrite_header(56, (2).to_bytes(4)),
+    "a header with write-ahead logging for writers": overwrite_header(18, b"\x02\x01"),
+    "a header with write-ahead logging for readers": overwrite_header(18, b"\x01\x02"),
     "a header of a later SQLite": overwrite_header(18, b"\x01\x03"),
     "a header of a later schema": overwrite_header(44, (5).to_bytes(4)),
-    "a header with other fractions of pages": overwrite_header(21, b"\x20"),
-    "a header of pages half as large": overwrite_header(16, (PAGE // 2).to_bytes(2)),
+    "a header with another payload fraction": overwrite_header(21, b"\x20"),
+    "a header with half the page size": overwrite_header(16, (PAGE // 2).to_bytes(2)),
 }
 """Changes that every command must refuse."""
 
 CONTENTS: Mapping[str, Harm] = {
     "a text of 100 MB": _change_uneven("hostname = printf('%.*c', 100000000, 'x')"),
     "a text that is not UTF-8": _change_uneven("hostname = CAST(x'ff736563726574' AS TEXT)"),
-    "half a character": _change_uneven("hostname = CAST(x'eda080736563726574' AS TEXT)"),
+    "a lone surrogate": _change_uneven("hostname = CAST(x'eda080736563726574' AS TEXT)"),
     "a NUL in a text": _change_uneven("hostname = 'secret' || char(0) || 'secret'"),
     "a NUL in an identifier": _change_uneven("id = id || char(0) || 'secret'"),
     "a NUL in tags": _change_uneven("""tags = '["secret' || char(0) || '"]'"""),
@@ -110,10 +110,10 @@ CONTENTS: Mapping[str, Harm] = {
     "an identifier that is a blob": _change_uneven("cfx_id = x'736563726574'"),
     "tags of 400,000 lists": _change_uneven("tags = printf('%.*c', 400000, '[')"),
     "a negative count of players": _change_uneven("players_max = -1"),
-    "more players than a double can count": _change_uneven("players_max = 9223372036854775807"),
-    "neither offline nor online": _change_uneven("offline = 2"),
+    "more players than a double represents": _change_uneven("players_max = 9223372036854775807"),
+    "an offline value of 2": _change_uneven("offline = 2"),
     "no server": change_rows("DELETE FROM servers"),
-    "a server more": change_rows(
+    "an additional server": change_rows(
         "INSERT INTO servers SELECT 8, 'secret', 'secret', game, hostname, project_name,"
         " project_description, region, players_current, players_max, tags, flags, chat_url,"
         " icon_url, offline, first_seen_at, updated_at, current_is_fallback, 0, NULL, NULL,"
@@ -123,7 +123,7 @@ CONTENTS: Mapping[str, Harm] = {
     ),
     "players that are a text": change_rows("UPDATE observations SET players = 'secret'"),
     "a negative observation": change_rows("UPDATE observations SET players = -1"),
-    "an observation more": change_rows("INSERT INTO observations VALUES (9, 5, 5)"),
+    "an additional observation": change_rows("INSERT INTO observations VALUES (9, 5, 5)"),
     "a day of 100 MB": change_rows(
         "UPDATE days SET players = zeroblob(100000000), observation_count = 100000000"
         " WHERE server_day = (SELECT max(server_day) FROM days)"
@@ -132,18 +132,18 @@ CONTENTS: Mapping[str, Harm] = {
         "UPDATE servers SET id = CASE id WHEN 'uneven' THEN 'busy' ELSE 'uneven' END"
         " WHERE id IN ('uneven', 'busy')"
     ),
-    "two indexes at each other's place": run_sql(
+    "two swapped indexes": run_sql(
         "UPDATE sqlite_schema SET rootpage = (SELECT sum(rootpage) FROM sqlite_schema"
         " WHERE type = 'index') - rootpage WHERE type = 'index'"
     ),
-    "a table at the place of another": run_sql(
+    "a table with the pages of another": run_sql(
         f"UPDATE sqlite_schema SET rootpage = {_ROOT_OF.format('days')} WHERE name = 'servers'"
     ),
-    "two tables at each other's place": run_sql(
+    "two swapped tables": run_sql(
         f"UPDATE sqlite_schema SET rootpage = {_ROOT_OF.format('days')}"
         f" + {_ROOT_OF.format('calendars')} - rootpage WHERE name IN ('days', 'calendars')"
     ),
-    "a table at the place of the schema": run_sql(
+    "a table with the page of the schema": run_sql(
         "UPDATE sqlite_schema SET rootpage = 1 WHERE name = 'servers'"
     ),
     "servers whose page is its own child": link_to_itself("servers"),
@@ -155,17 +155,17 @@ CONTENTS: Mapping[str, Harm] = {
         "UPDATE bands SET players = zeroblob(100000000), observation_count = 100000000"
         " WHERE server_band = (SELECT max(server_band) FROM bands)"
     ),
-    "a band more": change_rows("INSERT INTO bands VALUES (9000000, 1, x'00')"),
+    "an additional band": change_rows("INSERT INTO bands VALUES (9000000, 1, x'00')"),
     "no bands": change_rows("DELETE FROM bands"),
     "no calendars": change_rows("DELETE FROM calendars"),
-    "days that end where they begin": link_last_child("days", "days"),
-    "days that end in the observations": link_last_child("days", "observations"),
-    "days that end in the servers": link_last_child("days", "servers"),
+    "days whose last child is a page of days": link_last_child("days", "days"),
+    "days whose last child is a page of observations": link_last_child("days", "observations"),
+    "days whose last child is a page of servers": link_last_child("days", "servers"),
     "texts in UTF-16": convert_to_utf_16,
     "a header that reserves bytes of each page": overwrite_header(20, b"\x20"),
     "a header that reserves most of each page": overwrite_header(20, b"\xff"),
     "a header with free pages": overwrite_header(32, (3).to_bytes(4) + (99).to_bytes(4)),
-    "a header of pages that move": overwrite_header(52, (5).to_bytes(4)),
+    "a header with auto-vacuum": overwrite_header(52, (5).to_bytes(4)),
     "a header without an encoding": overwrite_header(56, bytes(4)),
     "200 MB of empty pages": append_empty_pages,
 }
@@ -176,7 +176,7 @@ FORGERIES: Mapping[str, Harm] = {
     "a text of 20 MB": _forge_uneven("hostname = printf('%.*c', 20000000, 'x')"),
     "a text of 2 MB": _forge_uneven("hostname = printf('%.*c', 2000000, 'x')"),
     "an identifier of 1 MB": _forge_uneven("cfx_id = printf('%.*c', 1000000, 'x')"),
-    "an identifier that drives a terminal": forge_rows(
+    "an identifier with terminal control characters": forge_rows(
         "UPDATE servers SET id = char(27) || '[2J' || 'secret' WHERE id = 'wide';"
         " UPDATE observations SET players = players + 1 WHERE server = 7"
     ),
@@ -202,16 +202,14 @@ FORGERIES: Mapping[str, Harm] = {
     "bands of 2^62 observations": forge_rows(
         "UPDATE bands SET players = x'', observation_count = 4611686018427387904"
     ),
-    "a calendar of 100,000 days a block": forge_rows(
+    "a calendar of 100,000 days per block": forge_rows(
         "UPDATE calendars SET days = zeroblob(400000), digests = zeroblob(1600000)"
     ),
     "500,000 blocks": _forge_uneven(
         "blocks = zeroblob(1000000), block_digests = zeroblob(8000000)"
     ),
-    "blocks in another order than their days": forge_rows(
-        "UPDATE servers SET blocks = zeroblob(length(blocks))"
-    ),
-    "a day of 500,000 observations at once": forge_rows(
+    "blocks in another order": forge_rows("UPDATE servers SET blocks = zeroblob(length(blocks))"),
+    "a day of 500,000 observations at one instant": forge_rows(
         "UPDATE days SET times = zeroblob(500000), players = zeroblob(500000),"
         f" observation_count = 500000 WHERE server_day = {_LAST_DAY_OF_UNEVEN}"
     ),
@@ -219,11 +217,11 @@ FORGERIES: Mapping[str, Harm] = {
         "UPDATE days SET times = x'', players = x'', observation_count = 4611686018427387904"
         f" WHERE server_day = {_LAST_DAY_OF_UNEVEN}"
     ),
-    "a day after time": forge_rows(
+    "a day after the year 9999": forge_rows(
         f"UPDATE days SET server_day = 69999999 WHERE server_day = {_LAST_DAY_OF_UNEVEN}"
     ),
-    "a server seen after time": _forge_uneven("first_seen_at = 9223372036854775807"),
-    "an as_of after time": forge_rows("UPDATE snapshot SET as_of = 9223372036854775807"),
+    "a server first seen after the year 9999": _forge_uneven("first_seen_at = 9223372036854775807"),
+    "an as_of after the year 9999": forge_rows("UPDATE snapshot SET as_of = 9223372036854775807"),
     "a source of 2 MB": forge_rows(
         "UPDATE snapshot SET sources = '[\"' || printf('%.*c', 2000000, 'x') || '\"]'"
     ),

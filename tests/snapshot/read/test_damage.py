@@ -22,7 +22,7 @@ COMPARE = ("compare", "harbor-city", "old-guard")
 TABLES = {
     "a missing table": "DROP TABLE observations",
     "another index": "CREATE INDEX more ON observations (players)",
-    "a view in the place of a table": (
+    "a view instead of a table": (
         "DROP TABLE observations; CREATE VIEW observations AS WITH RECURSIVE n(i) AS"
         " (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
         " SELECT i AS server, i AS observed_at, i AS players FROM n"
@@ -30,21 +30,21 @@ TABLES = {
 }
 
 DAYS = {
-    "more observations before a day than there are": (
+    "a prefix with more observations than exist": (
         "UPDATE days SET prefix_count = prefix_count + 1000000"
     ),
     "a day without observations": "UPDATE days SET observation_count = 0",
-    "a day of one observation more": "UPDATE days SET observation_count = observation_count + 1",
-    "a day with players of no width": "UPDATE days SET players = substr(players, 2)",
-    "a day with times of no width": "UPDATE days SET times = substr(times, 2)",
+    "a day with one more observation": "UPDATE days SET observation_count = observation_count + 1",
+    "a day with players of no valid width": "UPDATE days SET players = substr(players, 2)",
+    "a day with times of no valid width": "UPDATE days SET times = substr(times, 2)",
     "a day with half a histogram": "UPDATE days SET cumulative = substr(cumulative, 2)",
-    "a day with a histogram of nothing": "UPDATE days SET cumulative = x''",
+    "a day with an empty histogram": "UPDATE days SET cumulative = x''",
     "a day without a sum": "UPDATE days SET prefix_sum = NULL",
     "a day whose sum is a number": "UPDATE days SET prefix_sum = 5",
-    "a day whose sum is more than a double": (
+    "a day whose sum exceeds a double": (
         "UPDATE days SET prefix_sum = CAST(zeroblob(200) || x'ff' AS BLOB)"
     ),
-    "a day that knows no neighbours": (
+    "a day without its neighbours": (
         "UPDATE days SET players_before = NULL, players_after = NULL,"
         " times = zeroblob(length(times))"
     ),
