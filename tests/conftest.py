@@ -115,6 +115,23 @@ def csv(rows: Iterable[tuple[str, int | str, int | str]]) -> bytes:
     return ("serverId,observedAt,players\n" + "".join(lines)).encode()
 
 
+def build_in(
+    directory: Path,
+    servers: Iterable[dict[str, Any]],
+    observations: Iterable[tuple[str, int | str, int | str]],
+) -> Path:
+    """Build a snapshot in a directory, for a fixture that tests share."""
+    (directory / "servers.ndjson").write_bytes(ndjson(servers))
+    (directory / "observations.csv").write_bytes(csv(observations))
+    path = directory / "snapshot.db"
+    sources = [
+        f"--servers={directory}/servers.ndjson",
+        f"--observations={directory}/observations.csv",
+    ]
+    assert main(["snapshot", "build", str(path), *sources, "--quiet"]) == 0
+    return path
+
+
 @pytest.fixture
 def build(tmp_path: Path, cli: Cli) -> Build:
     """Build a snapshot from records and observations, through the command line."""
@@ -167,16 +184,10 @@ def demo_snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def two_servers(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Return the bytes of a snapshot of the servers `a` and `b` with two days."""
-    directory = tmp_path_factory.mktemp("two_servers")
     times = range(AS_OF - 2 * DAY, AS_OF + 1, DAY // 24)
     rows = [(name, at, at // DAY % 7) for name in ("a", "b") for at in times]
     records = [server("a", hostname="secret"), server("b")]
-    (directory / "servers.ndjson").write_bytes(ndjson(records))
-    (directory / "rows.csv").write_bytes(csv(rows))
-    command = ["snapshot", "build", "x.db", "--servers", "servers.ndjson"]
-    ran = srvstat(*command, "--observations", "rows.csv", cwd=directory)
-    assert ran.exit_code == 0, ran.stderr
-    return (directory / "x.db").read_bytes()
+    return build_in(tmp_path_factory.mktemp("two_servers"), records, rows).read_bytes()
 
 
 @pytest.fixture

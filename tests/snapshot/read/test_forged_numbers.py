@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import DAY, Build, Cli, server
+from conftest import DAY, Cli, build_in, server
 from srvstat.snapshot.format.schema import read_schema
 from support.snapshots import forge
 
@@ -35,28 +35,29 @@ def list_integer_columns() -> list[tuple[str, str]]:
         ]
 
 
-@pytest.fixture
-def good(build: Build) -> str:
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a server with blocks of days and wide bands, and one with neither."""
     rows = [("a", day * DAY + at, day * at % 9_001) for day in range(99) for at in range(1, 40, 2)]
-    return build([server("a"), server("b")], [*rows, ("b", 5, 5)])
+    directory = tmp_path_factory.mktemp("sound")
+    return build_in(directory, [server("a"), server("b")], [*rows, ("b", 5, 5)])
 
 
 @pytest.mark.parametrize(("table", "column"), list_integer_columns())
 def test_an_extreme_number_is_answered_or_refused(
-    table: str, column: str, good: str, tmp_path: Path, cli: Cli
+    table: str, column: str, sound: Path, tmp_path: Path, cli: Cli
 ) -> None:
     for extreme in EXTREMES:
-        path = str(tmp_path / "forged.db")
-        shutil.copy(good, path)
+        path = str(shutil.copy(sound, tmp_path))
         forge(path, f"UPDATE {table} SET {column} = {extreme}")  # noqa: S608 - names of ours
         for question in QUESTIONS:
             ran = cli(*question, path)
             assert ran.exit_code in (0, 3, 44), (extreme, question, ran.stderr)
 
 
-def test_days_beyond_the_calendar_are_refused(good: str, cli: Cli) -> None:
-    forge(good, "UPDATE servers SET days = x'404b4c00', day_digests = zeroblob(16) WHERE id = 'b'")
+def test_days_beyond_the_calendar_are_refused(sound: Path, tmp_path: Path, cli: Cli) -> None:
+    path = str(shutil.copy(sound, tmp_path))
+    forge(path, "UPDATE servers SET days = x'404b4c00', day_digests = zeroblob(16) WHERE id = 'b'")
 
     for question in QUESTIONS:
-        assert cli(*question, good).exit_code in (0, 3, 44)
+        assert cli(*question, path).exit_code in (0, 3, 44)

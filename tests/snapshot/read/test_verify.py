@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server
+from conftest import AS_OF, DAY, Cli, build_in, csv, ndjson, server
 from support.process import run_srvstat_in_terminal
 from support.snapshots import change, forge
 
@@ -17,10 +17,16 @@ ROWS = [
 ]
 
 
-@pytest.fixture
-def good(build: Build) -> str:
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a snapshot of three servers, one without observations."""
-    return build(RECORDS, ROWS)
+    return build_in(tmp_path_factory.mktemp("sound"), RECORDS, ROWS)
+
+
+@pytest.fixture
+def good(sound: Path, tmp_path: Path) -> str:
+    """Return a copy of the snapshot."""
+    return str(shutil.copy(sound, tmp_path))
 
 
 def test_verify_prints_the_root_and_the_counts_of_a_sound_snapshot(good: str, cli: Cli) -> None:
