@@ -178,3 +178,25 @@ def test_at_later_than_the_snapshot_is_answered_with_a_warning(
 def test_at_changes_no_byte_of_get(cli: Cli, crossed_snapshot: str) -> None:
     assert crossed_snapshot
     assert cli("get", "a", "--at", "1").stdout == cli("get", "a").stdout
+
+
+@pytest.mark.parametrize(
+    ("at", "warning"),
+    [
+        ("1744243200", "1970-01-21 04:30:43.200 UTC"),
+        ("978307199999", "2000-12-31 23:59:59.999 UTC"),
+        ("978307200000", None),
+        ("1970-01-21T04:30Z", None),
+    ],
+)
+def test_an_instant_in_seconds_is_answered_with_a_warning(
+    cli: Cli, demo_snapshot: str, at: str, warning: str | None
+) -> None:
+    ran = cli("compare", "harbor-city", "old-guard", "--at", at, "-s", demo_snapshot)
+
+    assert ran.exit_code == 0
+    assert ran.stderr == (
+        f"warning: --at {at} is {warning}; are these seconds? They are read as milliseconds\n"
+        if warning
+        else ""
+    )

@@ -1,4 +1,4 @@
-"""Comparisons as a table and as cards. Whole pictures are in tests/gold."""
+"""Comparisons as a table and as cards. Complete tables are in tests/gold."""
 
 import re
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ counts = st.one_of(st.integers(0, 9), st.integers(0, 9_999_999), st.integers(0, 
 
 @st.composite
 def servers(draw: st.DrawFn) -> ComparedServer:
-    """Draw a server with figures of any size, or without an observation."""
+    """Draw a server with statistics of any size, or without observations."""
     name = draw(identifiers)
     first, last, top = draw(counts), draw(counts), draw(counts)
     seen = draw(st.booleans())
@@ -60,19 +60,19 @@ def servers(draw: st.DrawFn) -> ComparedServer:
     )
 
 
-def view_of(*shown: ComparedServer) -> Comparison:
-    """Return the comparison of some servers over 30 days."""
+def build_comparison(*shown: ComparedServer) -> Comparison:
+    """Return a comparison of servers over 30 days."""
     response = CompareResponse(range="30d", data=tuple(one.result for one in shown))
     return Comparison(response, shown, Window(AS_OF - 30 * DAY, AS_OF), AS_OF, DAY)
 
 
-def by_cell(line: str) -> str:
-    """Return a line with as many characters as it has cells on the screen."""
+def expand_wide_characters(line: str) -> str:
+    """Repeat each character by its number of cells on the screen."""
     return "".join(character * cell_len(character) for character in line)
 
 
-def figures(result: ServerResult) -> Iterator[tuple[str, str]]:
-    """Yield the name of each figure but growth, and its text."""
+def format_expected(result: ServerResult) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each figure except growth."""
     yield "current", f"{result.currentPlayers:,}"
     average, median = result.averagePlayers, result.medianPlayers
     yield "average", NONE if average is None else f"{average:,.2f}"
@@ -82,11 +82,9 @@ def figures(result: ServerResult) -> Iterator[tuple[str, str]]:
 
 
 @given(st.lists(servers(), min_size=2, max_size=5), st.one_of(st.none(), st.integers(60, 220)))
-def test_each_figure_ends_below_its_name_for_every_server(
-    shown: list[ComparedServer], width: int | None
-) -> None:
-    text = render_comparison(view_of(*shown), Screen(width))
-    header, *lines = map(by_cell, text.split("\n\n", maxsplit=1)[0].split("\n"))
+def test_figures_end_below_their_names(shown: list[ComparedServer], width: int | None) -> None:
+    text = render_comparison(build_comparison(*shown), Screen(width))
+    header, *lines = map(expand_wide_characters, text.split("\n\n", maxsplit=1)[0].split("\n"))
 
     assert max(map(cell_len, text.split("\n"))) <= (width or 1_000)
     for name in {name for one in shown for name in (one.result.serverId, one.result.cfxId)}:
@@ -95,13 +93,13 @@ def test_each_figure_ends_below_its_name_for_every_server(
         return
     rows = [line for line in lines if not line.startswith("  ")]
     for one, row in zip(shown, rows, strict=True):
-        for name, value in figures(one.result):
+        for name, value in format_expected(one.result):
             assert row[: header.index(name) + len(name)].endswith(f" {value}")
     assert width is None or width >= 80
     assert len({line.index(BAR) for line in lines if BAR in line}) == 1
 
 
-def test_a_table_needs_80_columns_and_cards_align_below(build: Build) -> None:
+def test_a_terminal_below_80_columns_gets_cards_with_aligned_figures(build: Build) -> None:
     path = build(
         [server("a", hostname="夜勤"), server("b")],
         [
@@ -127,7 +125,7 @@ def test_a_table_needs_80_columns_and_cards_align_below(build: Build) -> None:
     assert shown.startswith("server ")
 
 
-def test_growth_has_its_columns_and_from_under_10_both_counts(build: Build, cli: Cli) -> None:
+def test_growth_from_less_than_10_players_shows_both_counts(build: Build, cli: Cli) -> None:
     changes = {
         "up": (80, 90),
         "down": (9_000, 80),
@@ -171,7 +169,7 @@ def test_the_base_of_growth_is_the_first_observation_in_the_window(build: Build,
     )
 
 
-def test_ascii_growth_has_an_arrow_of_two(build: Build) -> None:
+def test_growth_in_ascii_has_an_ascii_arrow(build: Build) -> None:
     path = build([server("a"), server("b")], [("a", AS_OF - HOUR, 2), ("a", AS_OF, 78)])
     for columns in (60, 80, 140):
         env = {"LC_ALL": "C", "TERM": "dumb"}
@@ -182,8 +180,10 @@ def test_ascii_growth_has_an_arrow_of_two(build: Build) -> None:
         assert shown.isascii()
 
 
-def test_a_drawing_rounds_to_the_nearest_mark_and_keeps_zero_apart(build: Build, cli: Cli) -> None:
-    # Seven steps lead from 0 to the highest average, 700 here.
+def test_a_drawing_rounds_to_the_nearest_mark_and_reserves_the_lowest_for_zero(
+    build: Build, cli: Cli
+) -> None:
+    # Seven steps from 0 to the highest average, 700.
     hours = [700, 651, 649, 0, 1, 351, 349, None]
     observations = [
         ("a", AS_OF - HOUR * at, count) for at, count in enumerate(hours) if count is not None
@@ -199,7 +199,7 @@ def test_a_drawing_rounds_to_the_nearest_mark_and_keeps_zero_apart(build: Build,
     ("range", "mark"),
     [("24h", "1 hour"), ("7d", "6 hours"), ("90d", "3 days"), ("1y", "12 days 4 hours")],
 )
-def test_the_notes_name_the_dates_and_the_length_of_a_mark(
+def test_the_notes_have_the_dates_and_the_length_of_a_mark(
     range: str, mark: str, build: Build, cli: Cli
 ) -> None:
     days = {"24h": 1, "7d": 7, "90d": 90, "1y": 365}[range]
@@ -210,7 +210,7 @@ def test_the_notes_name_the_dates_and_the_length_of_a_mark(
     assert f"{start} to 2026-03-01, each mark the average of {mark};" in shown
 
 
-def test_a_row_says_how_much_was_observed_and_when_last(build: Build, cli: Cli) -> None:
+def test_a_row_shows_how_much_was_observed_and_when_last(build: Build, cli: Cli) -> None:
     observations = [
         *(("full", AS_OF - DAY * at, 5) for at in range(7)),
         *(("day", AS_OF - DAY - at * HOUR, 5) for at in range(3)),
@@ -269,7 +269,7 @@ def test_notes_wrap_between_words(build: Build, cli: Cli) -> None:
         assert notes.split() == whole[whole.index("window ") :].split()
 
 
-def test_with_another_instant_current_is_said_to_be_the_snapshots(build: Build, cli: Cli) -> None:
+def test_with_at_the_notes_date_the_current_players(build: Build, cli: Cli) -> None:
     path = build([server("a"), server("b")], [("a", AS_OF, 1)])
     own = "current  the record's own, as of the snapshot: 2026-03-01 12:00:00 UTC\n"
     compared = ("compare", "a", "b", "-s", path, "--table")

@@ -4,7 +4,7 @@ from conftest import AS_OF, DAY, Build, Cli, server
 from support.process import run_srvstat_in_terminal
 
 
-def test_a_description_keeps_its_line_breaks_and_nothing_else(build: Build, cli: Cli) -> None:
+def test_a_description_keeps_only_its_line_breaks(build: Build, cli: Cli) -> None:
     text = "\nOne\r\nTwo\n\nThree\x1b[2J\x0b\u2028\u202eFour\rFive\n\n"
     path = build([server("a", projectDescription=text)], [("a", AS_OF, 1)])
     shown = cli("get", "a", "-s", path, "--table").stdout.decode()
@@ -16,17 +16,17 @@ def test_a_description_keeps_its_line_breaks_and_nothing_else(build: Build, cli:
         "",
         r"Three\u001b[2J\u000b\u2028\u202eFour",
         "Five",
-        "–",  # noqa: RUF001 - the region, of which there is none
+        "–",  # noqa: RUF001 - the region is empty
     ]
 
 
-def test_a_hostname_keeps_to_its_line(build: Build, cli: Cli) -> None:
+def test_a_hostname_stays_on_one_line(build: Build, cli: Cli) -> None:
     path = build([server("a", hostname="a\nid  b")], [("a", AS_OF, 1)])
 
     assert cli("get", "a", "-s", path, "--table").stdout.startswith(rb"a\u000aid  b")
 
 
-def test_a_server_says_when_it_was_last_seen(build: Build, cli: Cli) -> None:
+def test_a_server_shows_when_it_was_last_seen(build: Build, cli: Cli) -> None:
     observations = [("a", AS_OF - 40 * DAY, 1), ("a", AS_OF - 32 * DAY, 1), ("c", AS_OF, 1)]
     path = build([server(name) for name in "abc"], observations)
 
@@ -42,7 +42,7 @@ def test_a_server_says_when_it_was_last_seen(build: Build, cli: Cli) -> None:
     assert last_seen("c", *at) == "never"
 
 
-def test_with_another_instant_players_are_said_to_be_the_snapshots(build: Build) -> None:
+def test_with_at_the_players_are_marked_as_the_snapshots(build: Build) -> None:
     path = build([server("a", players={"current": 3, "max": 9})], [("a", AS_OF, 1)])
     _, shown = run_srvstat_in_terminal("get", "a", "-s", path, "--at", "2026-01-22T12:00Z")
 

@@ -1,4 +1,4 @@
-"""The progress bar, where an interruption comes while it is only just appearing."""
+"""The progress bar when an interruption comes while it appears."""
 
 import signal
 
@@ -11,22 +11,22 @@ HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
 @pytest.mark.parametrize("moment", ["set_live", "push_render_hook", "print"])
-def test_a_bar_interrupted_while_it_appears_leaves_the_cursor_visible(
+def test_an_interrupted_bar_leaves_the_cursor_visible(
     moment: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     begin = getattr(Console, moment)
     interruptions = [SystemExit(128 + signal.SIGINT)]
 
-    def interrupted(console: Console, *arguments: object) -> object:
+    def interrupt(console: Console, *arguments: object) -> object:
         if interruptions:
             raise interruptions.pop()
         return begin(console, *arguments)
 
-    monkeypatch.setattr(Console, moment, interrupted)
+    monkeypatch.setattr(Console, moment, interrupt)
 
     with pytest.raises(SystemExit) as stopped, show_build_progress(None):
-        pytest.fail("it was interrupted before")
+        pytest.fail("no interruption")
 
     shown = capsys.readouterr().err
     assert stopped.value.code == 130

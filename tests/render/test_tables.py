@@ -1,4 +1,4 @@
-"""Tables in a real terminal and out of one. The expected pictures are in tests/gold."""
+"""Tables in a real terminal and in a pipe. The expected tables are in tests/gold."""
 
 import os
 import re
@@ -28,8 +28,8 @@ CASES = {
 }
 
 
-def same_as_gold(name: str, text: str) -> None:
-    """Compare with a stored picture; GOLD=write stores it anew, for the diff to be read."""
+def check_gold(name: str, text: str) -> None:
+    """Compare with a stored table; GOLD=write replaces it, so that git shows the difference."""
     path = GOLD / f"{name}.txt"
     if os.environ.get("GOLD") == "write":
         path.write_text(text, encoding="utf-8")
@@ -38,7 +38,7 @@ def same_as_gold(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("columns", [60, 80, 140])
 @pytest.mark.parametrize("case", CASES)
-def test_a_table_fits_the_terminal_and_looks_as_it_should(
+def test_a_table_fits_the_terminal_and_equals_the_stored_one(
     case: str, columns: int, demo_snapshot: str
 ) -> None:
     code, shown = run_srvstat_in_terminal(
@@ -47,7 +47,7 @@ def test_a_table_fits_the_terminal_and_looks_as_it_should(
 
     assert code == 0
     assert max(map(cell_len, shown.split("\n"))) <= columns
-    same_as_gold(f"{case}-{columns}", shown)
+    check_gold(f"{case}-{columns}", shown)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -57,28 +57,28 @@ def test_a_pipe_gets_the_natural_width(
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
     shown = cli(*CASES[case], "--table").stdout.decode()
 
-    same_as_gold(f"{case}-pipe", shown)
+    check_gold(f"{case}-pipe", shown)
 
 
-def test_the_c_locale_gets_ascii_alone(demo_snapshot: str) -> None:
+def test_the_c_locale_gets_ascii(demo_snapshot: str) -> None:
     env = {"SRVSTAT_SNAPSHOT": demo_snapshot, "LC_ALL": "C"}
     code, shown = run_srvstat_in_terminal(*CASES["compare"], columns=80, env=env)
 
     assert (code, shown.isascii()) == (0, True)
-    same_as_gold("compare-80-c-locale", shown)
+    check_gold("compare-80-c-locale", shown)
 
 
 @pytest.mark.parametrize("width", ["0", "", "x", "-5"])
-def test_columns_of_nothing_still_show_a_table(width: str, demo_snapshot: str) -> None:
+def test_an_invalid_columns_variable_is_ignored(width: str, demo_snapshot: str) -> None:
     env = {"SRVSTAT_SNAPSHOT": demo_snapshot, "COLUMNS": width}
     code, shown = run_srvstat_in_terminal(*CASES["compare"], columns=80, env=env)
 
     assert code == 0
-    same_as_gold("compare-80", shown)
+    check_gold("compare-80", shown)
 
 
 @pytest.mark.parametrize("columns", [1, 10, 20, 30])
-def test_the_narrowest_terminal_loses_no_identifier(columns: int, build: Build) -> None:
+def test_the_narrowest_terminal_shows_all_identifiers(columns: int, build: Build) -> None:
     long = "a-" * 64
     path = build(
         [server(long, cfxId="x"), server("b", hostname=HOSTILE)], [("b", AS_OF, 2**53 - 1)]
@@ -107,7 +107,7 @@ def test_the_narrowest_terminal_shows_every_field_of_a_server(demo_snapshot: str
         ({"NO_COLOR": "", "TERM": ""}, False),
     ],
 )
-def test_colours_follow_the_environment(
+def test_colors_follow_the_environment(
     env: dict[str, str], is_colored: bool, demo_snapshot: str
 ) -> None:
     _, shown = run_srvstat_in_terminal(
@@ -117,7 +117,7 @@ def test_colours_follow_the_environment(
     assert ("\x1b[" in shown) is is_colored
 
 
-def test_a_hostile_hostname_is_visible_text_on_one_line(build: Build, cli: Cli) -> None:
+def test_a_hostile_hostname_is_escaped_on_one_line(build: Build, cli: Cli) -> None:
     path = build([server("a", hostname=HOSTILE), server("b")], [("a", AS_OF, 1)])
     shown = cli("compare", "a", "b", "-s", path, "--table").stdout.decode()
 
@@ -139,7 +139,7 @@ def test_a_pipe_never_cuts_an_identifier(build: Build, cli: Cli) -> None:
 UUIDS = ["0f8fad5b-d9cb-469f-a165-70867728950e", "7c9e6679-7425-40de-944b-e07fc1f90ae7"]
 
 
-def test_two_long_identifiers_stand_on_two_lines(build: Build) -> None:
+def test_two_long_identifiers_are_on_two_lines(build: Build) -> None:
     path = build(
         [server(UUIDS[0], cfxId=UUIDS[1]), server(UUIDS[1], cfxId=UUIDS[0])], [(UUIDS[0], AS_OF, 1)]
     )
@@ -150,7 +150,7 @@ def test_two_long_identifiers_stand_on_two_lines(build: Build) -> None:
 
 
 @pytest.mark.parametrize("term", ["dumb", "unknown", "xterm"])
-def test_a_pipe_has_its_natural_width_whatever_the_terminals_name(
+def test_a_pipe_has_the_natural_width_for_any_term(
     term: str, demo_snapshot: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
@@ -165,7 +165,7 @@ def test_a_pipe_has_its_natural_width_whatever_the_terminals_name(
     assert [line.rstrip() for line in SGR.sub("", colored).split("\n")] == plain.split("\n")
 
 
-def test_counts_whose_sum_no_integer_holds_still_have_a_course(build: Build, cli: Cli) -> None:
+def test_counts_with_a_sum_beyond_64_bits_have_a_drawing(build: Build, cli: Cli) -> None:
     observations = [("a", AS_OF - at, 2**53 - 1) for at in range(2000)]
     path = build([server("a"), server("b")], observations)
 
@@ -175,7 +175,7 @@ def test_counts_whose_sum_no_integer_holds_still_have_a_course(build: Build, cli
     assert "█│" in ran.stdout.decode()
 
 
-def test_json_on_a_terminal_cannot_drive_it(build: Build, cli: Cli) -> None:
+def test_json_cannot_control_a_terminal(build: Build, cli: Cli) -> None:
     path = build([server("a", hostname="\x9b2J\u202e\u2028\x7f\U000e0041é")], [("a", AS_OF, 1)])
     _, shown = run_srvstat_in_terminal("get", "a", "-s", path, "--json", columns=200)
     piped = cli("get", "a", "-s", path, "--json").stdout.decode()
@@ -184,7 +184,7 @@ def test_json_on_a_terminal_cannot_drive_it(build: Build, cli: Cli) -> None:
     assert '"hostname":"\x9b2J\u202e\u2028\x7f\U000e0041é"' in piped
 
 
-def test_a_terminal_gets_a_table_and_a_flag_decides_otherwise(
+def test_a_terminal_gets_a_table_unless_a_flag_says_otherwise(
     demo_snapshot: str, tmp_path: Path
 ) -> None:
     env = {"SRVSTAT_SNAPSHOT": demo_snapshot}

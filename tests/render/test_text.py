@@ -1,4 +1,4 @@
-"""Foreign text made safe to show."""
+"""Foreign text escaped for a terminal; counts, times and durations."""
 
 import sys
 import unicodedata
@@ -19,7 +19,7 @@ from srvstat.render.text import (
 DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
-def test_no_code_point_reaches_the_screen_that_could_drive_it() -> None:
+def test_no_code_point_can_control_a_terminal() -> None:
     shown = escape_text("".join(map(chr, range(sys.maxunicode + 1))))
 
     assert {unicodedata.category(character) for character in shown}.isdisjoint(DANGEROUS)
@@ -42,16 +42,16 @@ def test_no_code_point_reaches_the_screen_that_could_drive_it() -> None:
         ("\udcff", r"\udcff"),
     ],
 )
-def test_text_shows_what_it_holds_on_one_line(text: str, shown: str) -> None:
+def test_text_is_escaped_to_one_line(text: str, shown: str) -> None:
     assert escape_text(text) == shown
 
 
-def test_long_text_is_cut_and_says_so() -> None:
+def test_long_text_is_cut_with_an_ellipsis() -> None:
     assert escape_text("abcdef", longest=6) == "abcdef"
     assert escape_text("abcdefg", longest=6) == "abcdef…"
 
 
-def test_ascii_text_says_every_character_in_ascii() -> None:
+def test_escape_non_ascii_escapes_every_other_character() -> None:
     assert escape_non_ascii("né… 日🎮") == r"n\u00e9... \u65e5\U0001f3ae"
 
 
@@ -69,18 +69,18 @@ def test_ascii_text_says_every_character_in_ascii() -> None:
         (259_200_000, "3 days"),
     ],
 )
-def test_a_duration_is_told_in_its_largest_fitting_unit(milliseconds: int, words: str) -> None:
+def test_a_duration_has_its_largest_fitting_unit(milliseconds: int, words: str) -> None:
     assert format_duration(milliseconds) == words
 
 
-def test_an_exact_duration_leaves_nothing_over() -> None:
+def test_an_exact_duration_has_all_units() -> None:
     assert format_exact_duration(86_400_000) == "1 day"
     assert format_exact_duration(365 * 86_400_000 // 30) == "12 days 4 hours"
     assert format_exact_duration(90_001) == "1 minute 30 seconds 1 millisecond"
     assert format_exact_duration(0) == "0 seconds"
 
 
-def test_instants_and_counts_read_as_words() -> None:
+def test_times_dates_and_counts_are_formatted_for_people() -> None:
     assert format_time(0) == "1970-01-01 00:00:00 UTC"
     assert format_time(1) == "1970-01-01 00:00:00.001 UTC"
     assert format_time(-1) == "1969-12-31 23:59:59.999 UTC"

@@ -154,7 +154,7 @@ def _parse_source(name: str, format: str | None) -> Source:
 
 
 def _parse_servers_source(name: str) -> Source:
-    """Return the source of server records: NDJSON, whatever the file's extension.
+    """Return the source of server records, which is always NDJSON.
 
     Raises UsageError.
     """

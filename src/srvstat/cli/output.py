@@ -73,7 +73,7 @@ def write(data: bytes) -> None:
 
 
 def report(*lines: str) -> None:
-    """Write lines to standard error, each on one line whatever it contains.
+    """Write lines to standard error, each escaped to one line.
 
     Failures are ignored.
     """

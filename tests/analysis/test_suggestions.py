@@ -1,11 +1,9 @@
-"""Hints and warnings on standard error."""
+"""Suggestions for unknown servers."""
 
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
-from conftest import AS_OF, Build, Cli, server
+from conftest import AS_OF, Build, server
 from srvstat.analysis.suggestions import suggest_servers
 from srvstat.contract.requests import build_server_reference
 from srvstat.snapshot.read.connection import open_connection
@@ -48,25 +46,3 @@ def test_a_hint_reads_every_identifier_of_a_small_snapshot(build: Build) -> None
     assert suggest_servers(snapshot, build_server_reference("aaa")) is None
     assert snapshot.read >= 2 * len(names)
     snapshot.close()
-
-
-@pytest.mark.parametrize(
-    ("at", "warning"),
-    [
-        ("1744243200", "1970-01-21 04:30:43.200 UTC"),
-        ("978307199999", "2000-12-31 23:59:59.999 UTC"),
-        ("978307200000", None),
-        ("1970-01-21T04:30Z", None),
-    ],
-)
-def test_an_instant_in_seconds_is_answered_with_a_warning(
-    cli: Cli, demo_snapshot: str, at: str, warning: str | None
-) -> None:
-    ran = cli("compare", "harbor-city", "old-guard", "--at", at, "-s", demo_snapshot)
-
-    assert ran.exit_code == 0
-    assert ran.stderr == (
-        f"warning: --at {at} is {warning}; are these seconds? They are read as milliseconds\n"
-        if warning
-        else ""
-    )
