@@ -185,3 +185,9 @@ def test_a_window_in_a_gap_between_days_has_no_observations(build: Build) -> Non
             window = Window(first * DAY, last * DAY + DAY - 1)
             assert snapshot.compute_statistics([row], window)[0].observations == 0
             assert snapshot.read_observations(row, window) == ([], [])
+
+
+@pytest.mark.parametrize(("days", "digests"), [(b"\1", b""), (b"\1" * 33, bytes(16 * 33))])
+def test_too_many_days_or_days_without_digests_are_refused(days: bytes, digests: bytes) -> None:
+    with pytest.raises(ValueError, match="days"):
+        read_block(days, digests)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Cli
+from conftest import DAY, Build, Cli, server
 from snapshot.opening import COMMANDS, FILE_ROW, damaged
 from support.snapshots import change, forge
 
@@ -169,3 +169,25 @@ def test_a_value_of_an_unexpected_type_is_damage(two_servers: bytes, cli: Cli) -
     change("x.db", "UPDATE days SET prefix_sum = 1.5")
 
     assert cli(*COMPARE, "x.db").stderr == f"error: {damaged('day 2026-02-27 of server a')}\n"
+
+
+FORGED_SEARCHES = {
+    "UPDATE days SET times = x'ffffffff'": "the days of server a",
+    "UPDATE servers SET blocks = zeroblob(40000), block_digests = zeroblob(160000)"
+    " WHERE id = 'a'": "",
+    "UPDATE servers SET blocks = x'00001f0032008300c800e700' WHERE id = 'a'": (
+        "the calendar of server a"
+    ),
+}
+
+
+@pytest.mark.parametrize("sql", FORGED_SEARCHES)
+def test_a_forged_search_for_the_last_observation_ends(sql: str, build: Build, cli: Cli) -> None:
+    days = [first + day for first in (0, 100, 200, 300) for day in range(32)]
+    path = build([server("a"), server("b")], [("a", day * DAY, 5) for day in days])
+    forge(path, sql)
+
+    ran = cli("get", "a", "--at", str(60 * DAY), "-s", path, "--table")
+
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+    assert f"damaged ({FORGED_SEARCHES[sql]}" in ran.stderr

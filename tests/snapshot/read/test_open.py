@@ -10,7 +10,10 @@ import pytest
 
 from conftest import Cli, srvstat
 from snapshot.opening import BUILD_ONE, COMMANDS
+from srvstat.contract.errors import SnapshotError
+from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.schema import FORMAT_VERSION
+from srvstat.snapshot.read.reader import open_file
 from support.snapshots import read_directory
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
@@ -208,3 +211,17 @@ def test_an_empty_journal_is_ignored(ending: str, two_servers: bytes, cli: Cli) 
     Path(f"x.db{ending}").touch()
 
     assert cli("get", "a", "-s", "x.db").exit_code == 0
+
+
+def test_an_empty_name_is_refused() -> None:
+    with pytest.raises(SnapshotError, match="empty"):
+        open_file("")
+
+
+def test_a_closed_snapshot_is_not_read(two_servers: bytes) -> None:
+    Path("x.db").write_bytes(two_servers)
+    file = open_file("x.db")
+    file.close()
+
+    with pytest.raises(sqlite3.ProgrammingError):
+        file.find_servers([ServerReference(identifier="a", by="id")])

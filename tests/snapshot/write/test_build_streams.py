@@ -1,18 +1,13 @@
 """Build to open files and pipes, and refuse names that no new file can have."""
 
 import os
-import sqlite3
 import threading
 from pathlib import Path
 
 import pytest
 
-import srvstat
-from conftest import AS_OF, DAY, Build, Cli, csv, ndjson, server
-from srvstat.contract.requests import ServerReference
-from srvstat.snapshot.format.calendar import read_block
-from srvstat.snapshot.read.reader import open_file
-from support.snapshots import WEEK, forge
+from conftest import AS_OF, Cli, csv, ndjson, server
+from support.snapshots import WEEK
 
 REJECTED = 3_000
 
@@ -80,41 +75,3 @@ def test_a_source_with_an_invalid_name_is_refused(cli: Cli) -> None:
 
     assert ran.exit_code == 6
     assert "not a file name" in ran.stderr
-
-
-def test_an_empty_name_and_a_closed_snapshot_are_refused(build: Build) -> None:
-    with pytest.raises(srvstat.SnapshotError, match="empty"):
-        srvstat.open_snapshot("")
-
-    file = open_file(build([server("a")], [("a", 5, 5)]))
-    file.close()
-    with pytest.raises(sqlite3.ProgrammingError):
-        file.find_servers([ServerReference(identifier="a", by="id")])
-
-
-@pytest.mark.parametrize(("days", "digests"), [(b"\1", b""), (b"\1" * 33, bytes(16 * 33))])
-def test_too_many_days_or_days_without_digests_are_refused(days: bytes, digests: bytes) -> None:
-    with pytest.raises(ValueError, match="days"):
-        read_block(days, digests)
-
-
-FORGED = {
-    "UPDATE days SET times = x'ffffffff'": "the days of server a",
-    "UPDATE servers SET blocks = zeroblob(40000), block_digests = zeroblob(160000)"
-    " WHERE id = 'a'": "",
-    "UPDATE servers SET blocks = x'00001f0032008300c800e700' WHERE id = 'a'": (
-        "the calendar of server a"
-    ),
-}
-
-
-@pytest.mark.parametrize("sql", FORGED)
-def test_a_forged_search_for_the_last_observation_ends(sql: str, build: Build, cli: Cli) -> None:
-    days = [first + day for first in (0, 100, 200, 300) for day in range(32)]
-    path = build([server("a"), server("b")], [("a", day * DAY, 5) for day in days])
-    forge(path, sql)
-
-    ran = cli("get", "a", "--at", str(60 * DAY), "-s", path, "--table")
-
-    assert (ran.exit_code, ran.stdout) == (3, b"")
-    assert f"damaged ({FORGED[sql]}" in ran.stderr

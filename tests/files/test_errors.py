@@ -1,0 +1,55 @@
+"""Convert errors of the operating system to ours."""
+
+import os
+
+import pytest
+
+from srvstat.contract.errors import OutputError, SourceError, SrvstatError, UsageError
+from srvstat.files.errors import convert_errors, convert_write_errors
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("gone", SourceError("gone: no such file; create it")),
+        ("/dev/null/x", OutputError("/dev/null/x: Not a directory")),
+        ("a\0b", SourceError("a\0b: not a file name")),
+    ],
+)
+def test_errors_have_the_path_the_reason_and_the_class_of_their_cause(
+    path: str, expected: SrvstatError
+) -> None:
+    with (
+        pytest.raises(type(expected)) as raised,
+        convert_errors(path, OutputError, name_class=SourceError, remedy="create it"),
+    ):
+        os.stat(path)
+
+    assert raised.value.reason == expected.reason
+    assert raised.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(OSError(), "cannot be read"), (OSError(5, "x"), "x")]
+)
+def test_an_error_without_a_reason_gets_one(error: OSError, reason: str) -> None:
+    with pytest.raises(SourceError, match=f"^file: {reason}$"), convert_errors("file", SourceError):
+        raise error
+
+
+def test_without_a_remedy_a_missing_file_has_the_reason_of_the_system() -> None:
+    with (
+        pytest.raises(OutputError, match="No such file or directory"),
+        convert_write_errors("gone"),
+    ):
+        os.stat("gone")
+
+
+def test_an_invalid_output_name_is_invalid_usage() -> None:
+    with pytest.raises(UsageError, match="not a file name"), convert_write_errors("\0"):
+        os.stat("\0")
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(KeyError), convert_write_errors("file"):
+        raise KeyError
