@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from campaigns.harnesses import HARNESSES
-from campaigns.hostile_snapshots import NOT_FOUND, REFUSED, read_right_answers
+from campaigns.hostile_snapshots import NOT_FOUND, REFUSED, read_correct_answers
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -22,5 +22,5 @@ def test_every_harness_has_a_corpus() -> None:
 
 
 def test_the_undamaged_snapshot_of_the_corpus_answers() -> None:
-    assert REFUSED not in read_right_answers()
-    assert read_right_answers().count(NOT_FOUND) == 1
+    assert REFUSED not in read_correct_answers()
+    assert read_correct_answers().count(NOT_FOUND) == 1

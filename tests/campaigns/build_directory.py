@@ -54,11 +54,11 @@ class BuildDirectory:
         self.path.mkdir()
         _write_sources(self._sources, observations)
         # In this process, so that forks inherit everything that a first build loads.
-        if main(self.command("--overwrite")):
+        if main(self.build_command("--overwrite")):
             raise RuntimeError("the build without a fault failed")
         self.new = self.read_files()
 
-    def command(self, *options: str, into: Path | None = None) -> list[str]:
+    def build_command(self, *options: str, into: Path | None = None) -> list[str]:
         """Return the arguments of a build with more options, into this or another directory."""
         directory = into or self.path
         output, rejects = directory / "out.db", directory / "rejects.ndjson"

@@ -76,14 +76,15 @@ def _truncate_with_header(rng: random.Random, originals: Originals) -> Damage:
 
 def _swap_pages(rng: random.Random, originals: Originals) -> Damage:
     first, second = rng.sample(range(originals.pages), 2)
-    patches = _page_patches({first: originals.page(second), second: originals.page(first)})
+    patches = _make_page_patches({first: originals.page(second), second: originals.page(first)})
     return Damage(f"pages {first} and {second} swapped", patches)
 
 
 def _copy_page(rng: random.Random, originals: Originals) -> Damage:
     source, target = rng.sample(range(originals.pages), 2)
     return Damage(
-        f"page {source} copied over page {target}", _page_patches({target: originals.page(source)})
+        f"page {source} copied over page {target}",
+        _make_page_patches({target: originals.page(source)}),
     )
 
 
@@ -92,22 +93,24 @@ def _shift_page(rng: random.Random, originals: Originals) -> Damage:
     page = originals.page(number)
     if rng.random() < 0.5:
         return Damage(
-            f"page {number} shifted to the right", _page_patches({number: b"\0" + page[:-1]})
+            f"page {number} shifted to the right", _make_page_patches({number: b"\0" + page[:-1]})
         )
-    return Damage(f"page {number} shifted to the left", _page_patches({number: page[1:] + b"\0"}))
+    return Damage(
+        f"page {number} shifted to the left", _make_page_patches({number: page[1:] + b"\0"})
+    )
 
 
 def _splice_pages(rng: random.Random, originals: Originals) -> Damage:
     count = rng.randrange(1, originals.pages)
     numbers = sorted(rng.sample(range(originals.pages), count))
-    patches = _page_patches({number: originals.other_page(number) for number in numbers})
+    patches = _make_page_patches({number: originals.other_page(number) for number in numbers})
     is_other = originals.root_page in numbers
     return Damage(f"pages {numbers} of the other snapshot", patches, is_other=is_other)
 
 
 def _misplace_page(rng: random.Random, originals: Originals) -> Damage:
     source, target = rng.sample(range(originals.pages), 2)
-    patches = _page_patches({target: originals.other_page(source)})
+    patches = _make_page_patches({target: originals.other_page(source)})
     return Damage(f"page {source} of the other snapshot as page {target}", patches)
 
 
@@ -178,7 +181,7 @@ def _change_byte(rng: random.Random, originals: Originals) -> Damage:
     return Damage(f"byte {at} set to {value}", ((at, bytes([value])),))
 
 
-def _page_patches(pages: dict[int, bytes]) -> tuple[tuple[int, bytes], ...]:
+def _make_page_patches(pages: dict[int, bytes]) -> tuple[tuple[int, bytes], ...]:
     return tuple((number * PAGE, page) for number, page in pages.items())
 
 

@@ -113,7 +113,7 @@ def _list_faults(directory: BuildDirectory, setting: Setting) -> list[Fault]:
 
 
 def _run_build(directory: BuildDirectory, fault: Fault, *options: str) -> ProcessResult:
-    return run_with_fault(fault, directory.path, directory.command(*options))
+    return run_with_fault(fault, directory.path, directory.build_command(*options))
 
 
 def _run_case(directory: BuildDirectory, case: Case) -> tuple[str, list[str]]:

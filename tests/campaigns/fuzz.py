@@ -44,10 +44,10 @@ def _run(name: str, seed: int, seconds: int) -> Result:
     output = ended.stdout.decode("utf-8", "backslashreplace")
     executions = re.search(r"^stat::number_of_executed_units: (\d+)", output, re.MULTILINE)
     counts = {"inputs": int(executions[1]) if executions else 0}
-    return Result(taken, counts, () if ended.returncode == 0 else (_failure(output),))
+    return Result(taken, counts, () if ended.returncode == 0 else (_describe_failure(output),))
 
 
-def _failure(output: str) -> str:
+def _describe_failure(output: str) -> str:
     """Return the path of the input that broke a promise, and the exception."""
     raised = re.search(r"=== Uncaught Python exception: ===\n(.*)", output)
     kept = re.search(r"Test unit written to (\S+)", output)

@@ -8,11 +8,11 @@ from itertools import product
 
 from campaigns.hostile_snapshots import (
     BrokenPromiseError,
-    ask_a_damaged_file,
-    ask_a_forged_file,
     ask_any_file,
+    ask_damaged_file,
+    ask_forged_file,
 )
-from campaigns.request_oracle import expect_verdict
+from campaigns.request_oracle import compute_verdict
 from campaigns.requests import find_disagreement
 from campaigns.text_places import (
     Place,
@@ -36,22 +36,22 @@ _PLACES: tuple[Place, ...] = (
     show_in_json,
     show_in_messages,
 )
-_SNAPSHOTS = (ask_a_damaged_file, ask_a_forged_file, ask_any_file)
+_SNAPSHOTS = (ask_damaged_file, ask_forged_file, ask_any_file)
 
 
-def requests(data: bytes) -> None:
+def check_request(data: bytes) -> None:
     """Validate bytes as a request body, and compare the verdict with the oracle's."""
-    if failure := find_disagreement(data, expect_verdict(data)):
+    if failure := find_disagreement(data, compute_verdict(data)):
         raise BrokenPromiseError(failure)
 
 
-def snapshots(data: bytes) -> None:
+def check_snapshot(data: bytes) -> None:
     """Ask a snapshot made from bytes every question; the first byte selects how it is made."""
     if data:
         _SNAPSHOTS[data[0] % len(_SNAPSHOTS)](data[1:])
 
 
-def text(data: bytes) -> None:
+def check_text(data: bytes) -> None:
     """Display texts, separated by `|`; the first two bytes select the place and the screen."""
     if len(data) > 1:
         texts = data[2:].decode("utf-8", "surrogateescape").split("|")
@@ -61,7 +61,7 @@ def text(data: bytes) -> None:
 
 
 HARNESSES: Mapping[str, Callable[[bytes], None]] = {
-    "requests": requests,
-    "snapshots": snapshots,
-    "text": text,
+    "requests": check_request,
+    "snapshots": check_snapshot,
+    "text": check_text,
 }

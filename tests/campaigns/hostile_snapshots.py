@@ -120,15 +120,15 @@ def ask_any_file(data: bytes) -> None:
     ask_all(_write_file(data))
 
 
-def ask_a_damaged_file(changes: bytes) -> None:
+def ask_damaged_file(changes: bytes) -> None:
     """Ask a snapshot with changed bytes: each answer must be correct or an error."""
     found = ask_all(_write_file(_apply_changes(_build_sound_snapshot(), changes)))
-    for number, (answer, right) in enumerate(zip(found, read_right_answers(), strict=True), 1):
+    for number, (answer, right) in enumerate(zip(found, read_correct_answers(), strict=True), 1):
         if answer not in {right, REFUSED}:
             raise BrokenPromiseError(f"question {number}: got {answer!r}, expected {right!r}")
 
 
-def ask_a_forged_file(changes: bytes) -> None:
+def ask_forged_file(changes: bytes) -> None:
     """Ask a snapshot with changed values and recomputed digests: any answer is allowed."""
     path = _write_file(_build_sound_snapshot())
     try:
@@ -139,18 +139,18 @@ def ask_a_forged_file(changes: bytes) -> None:
 
 
 def _write_file(file: bytes) -> str:
-    path = Path(_make_workplace().name, "snapshot.db")
+    path = Path(_create_directory().name, "snapshot.db")
     path.write_bytes(file)
     return str(path)
 
 
 @cache
-def _make_workplace() -> tempfile.TemporaryDirectory[str]:
+def _create_directory() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory()
 
 
 @cache
-def read_right_answers() -> list[bytes | str]:
+def read_correct_answers() -> list[bytes | str]:
     """Return the answers of the undamaged snapshot."""
     return ask_all(_write_file(_build_sound_snapshot()))
 

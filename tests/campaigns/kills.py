@@ -79,7 +79,7 @@ class SignaledBuilds:
         return _describe_outcome(case, result, is_new=is_new), problems
 
     def _run_build(self, case: Case) -> ProcessResult:
-        command = [sys.executable, "-m", "srvstat", *self._directory.command("--overwrite")]
+        command = [sys.executable, "-m", "srvstat", *self._directory.build_command("--overwrite")]
         after = EARLY if case.is_early else self._seconds
         started = time.monotonic()
         with subprocess.Popen(
@@ -131,7 +131,7 @@ def _run_campaign(seed: int, count: int, draw_case: Callable[[random.Random], Ca
 def _check_exit(case: Case, result: ProcessResult, *, is_new: bool) -> Iterator[str]:
     if result.exit_code == 0 and not is_new:
         yield "exit code 0 without the new files"
-    if _ended_during_start_up(case, result):
+    if _has_ended_during_start_up(case, result):
         return
     stopped = -signal.SIGKILL if case.number is signal.SIGKILL else 128 + case.number
     # When the signal arrives, the build may be complete and have printed its warning.
@@ -145,7 +145,7 @@ def _check_leftovers(case: Case, directory: BuildDirectory) -> Iterator[str]:
         yield f"left: {directory.leftovers()}"
 
 
-def _ended_during_start_up(case: Case, result: ProcessResult) -> bool:
+def _has_ended_during_start_up(case: Case, result: ProcessResult) -> bool:
     """Return whether Python ended before the first lines of srvstat had run."""
     if case.number is signal.SIGKILL:
         return False
@@ -156,14 +156,14 @@ def _ended_during_start_up(case: Case, result: ProcessResult) -> bool:
 def _describe_outcome(case: Case, result: ProcessResult, *, is_new: bool) -> str:
     if result.exit_code == 0:
         return "finished before the signal"
-    if _ended_during_start_up(case, result):
+    if _has_ended_during_start_up(case, result):
         return "interrupted before srvstat started"
     how = "killed" if case.number is signal.SIGKILL else "interrupted"
     return f"{how}, the files {'new' if is_new else 'as before'}"
 
 
 def _check_next_build(directory: BuildDirectory, following: BuildDirectory) -> Iterator[str]:
-    exit_code = main(following.command("--overwrite", into=directory.path))
+    exit_code = main(following.build_command("--overwrite", into=directory.path))
     if exit_code or directory.read_files() != following.new or directory.leftovers():
         yield f"the next build: {exit_code}, left: {directory.leftovers()}"
 

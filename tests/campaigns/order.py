@@ -41,7 +41,7 @@ def report() -> None:
         directory = BuildDirectory(root, observations=300)
         for setting in SETTINGS:
             directory.reset(is_old=setting.is_old)
-            command = directory.command(*setting.options)
+            command = directory.build_command(*setting.options)
             calls = run_with_fault(Fault(), directory.path, command).calls
             orders[setting.name] = encode_order(calls)
     print(json.dumps(orders))

@@ -59,8 +59,10 @@ class ParallelBuilds:
         """Run builds at once while readers query; return the counts and the problems."""
         self._output.unlink()
         if case.overwrite:  # readers always find a snapshot
-            main(self._command(0, "--overwrite"))
-        builds = [self._start(number, overwrite=case.overwrite) for number in range(case.builds)]
+            main(self._build_command(0, "--overwrite"))
+        builds = [
+            self._start_build(number, overwrite=case.overwrite) for number in range(case.builds)
+        ]
         with ThreadPoolExecutor(READERS) as readers:
             reading = [readers.submit(self._query_during_builds, builds) for _ in range(READERS)]
             exit_codes = sorted(build.wait() for build in builds)
@@ -102,16 +104,16 @@ class ParallelBuilds:
         ]
         text = "\n".join(["serverId,observedAt,players", *rows, ""])
         (self._root / f"{number}.csv").write_text(text, encoding="utf-8")
-        main(self._command(number, "--overwrite"))
+        main(self._build_command(number, "--overwrite"))
         return self._query()
 
-    def _start(self, number: int, *, overwrite: bool) -> subprocess.Popen[bytes]:
-        command = self._command(number, *(["--overwrite"] if overwrite else []))
+    def _start_build(self, number: int, *, overwrite: bool) -> subprocess.Popen[bytes]:
+        command = self._build_command(number, *(["--overwrite"] if overwrite else []))
         return subprocess.Popen(
             [sys.executable, "-m", "srvstat", *command], stderr=subprocess.DEVNULL
         )
 
-    def _command(self, number: int, *options: str) -> list[str]:
+    def _build_command(self, number: int, *options: str) -> list[str]:
         servers, observations = self._root / "servers.ndjson", self._root / f"{number}.csv"
         sources = ["--servers", str(servers), "--observations", str(observations)]
         return ["snapshot", "build", str(self._output), *sources, "--quiet", *options]

@@ -49,7 +49,7 @@ def ask_everything(path: str) -> Answers:
     except SnapshotError:
         return {OPEN: REFUSED}
     with closing(snapshot):
-        asked = {name: _answer(question, snapshot) for name, question in _QUESTIONS.items()}
+        asked = {name: _ask(question, snapshot) for name, question in _QUESTIONS.items()}
     return {OPEN: None} | asked
 
 
@@ -61,7 +61,7 @@ def find_wrong_answers(found: Answers, truth: Answers) -> list[str]:
 _Question = Callable[[SnapshotFile], Any]
 
 
-def _answer(question: _Question, snapshot: SnapshotFile) -> Any:
+def _ask(question: _Question, snapshot: SnapshotFile) -> Any:
     try:
         return question(snapshot)
     except ServerNotFoundError:
@@ -70,8 +70,8 @@ def _answer(question: _Question, snapshot: SnapshotFile) -> Any:
         return REFUSED
 
 
-def _questions() -> Iterator[tuple[str, _Question]]:
-    yield "info", _info
+def _list_questions() -> Iterator[tuple[str, _Question]]:
+    yield "info", _describe_snapshot
     for identifier in (*_KNOWN, *_UNKNOWN):
         yield f"get {identifier}", partial(_get, build_server_reference(identifier))
     yield "table of four over 90d", partial(describe_comparison, request=_TABLE, cells=30)
@@ -81,7 +81,7 @@ def _questions() -> Iterator[tuple[str, _Question]]:
         yield name, partial(_compare, request, at)
 
 
-def _info(snapshot: SnapshotFile) -> bytes:
+def _describe_snapshot(snapshot: SnapshotFile) -> bytes:
     return b"".join(describe_snapshot(snapshot, list_all=True).json_pieces())
 
 
@@ -93,4 +93,4 @@ def _compare(request: CompareRequest, at: int | None, snapshot: SnapshotFile) ->
     return operations.compare(snapshot, request, at=at).to_json()
 
 
-_QUESTIONS = dict(_questions())
+_QUESTIONS = dict(_list_questions())

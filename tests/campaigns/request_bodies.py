@@ -21,13 +21,13 @@ T = TypeVar("T")
 _LENGTHS = (2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 1, 6)
 _FAULT_RATE = 0.1
 """Probability that a part (references, member, frame) is invalid."""
-_CHANGES_MADE = (0, 0, 0, 1, 1, 2)
+_CHANGE_COUNTS = (0, 0, 0, 1, 1, 2)
 
 
 def draw_body(rng: Random) -> bytes:
     """Draw a request body."""
     body = _join_parts(rng) if rng.random() < 0.99 else _choose(rng, WITHOUT_SERVERS)
-    for _ in range(_choose(rng, _CHANGES_MADE)):
+    for _ in range(_choose(rng, _CHANGE_COUNTS)):
         body = _choose(rng, _CHANGES)(rng, body)
     return body
 
@@ -59,7 +59,7 @@ def _replace_at_random(rng: Random, body: bytes, new: bytes, most: int = 1) -> b
     return body[:start] + new + body[start + int(rng.random() * (most + 1)) :]
 
 
-def _flip_a_bit(rng: Random, body: bytes) -> bytes:
+def _flip_bit(rng: Random, body: bytes) -> bytes:
     start = _draw_position(rng, body)
     bit = 1 << int(rng.random() * 8)
     return (
@@ -67,15 +67,15 @@ def _flip_a_bit(rng: Random, body: bytes) -> bytes:
     )
 
 
-def _put_a_byte(rng: Random, body: bytes) -> bytes:
+def _put_byte(rng: Random, body: bytes) -> bytes:
     return _replace_at_random(rng, body, bytes([int(rng.random() * 256)]))
 
 
-def _put_a_scrap(rng: Random, body: bytes) -> bytes:
+def _put_scrap(rng: Random, body: bytes) -> bytes:
     return _replace_at_random(rng, body, _choose(rng, _SCRAPS))
 
 
-def _put_a_value(rng: Random, body: bytes) -> bytes:
+def _put_value(rng: Random, body: bytes) -> bytes:
     return _replace_at_random(rng, body, _choose(rng, VALUES), most=20)
 
 
@@ -88,12 +88,12 @@ def _cut_off(rng: Random, body: bytes) -> bytes:
     return body[:start] if rng.random() < 0.5 else body[start:]
 
 
-def _repeat_a_piece(rng: Random, body: bytes) -> bytes:
+def _repeat_piece(rng: Random, body: bytes) -> bytes:
     start = _draw_position(rng, body)
     return _replace_at_random(rng, body, body[start : start + int(rng.random() * 40)], most=0)
 
 
-def _escape_a_letter(rng: Random, body: bytes) -> bytes:
+def _escape_letter(rng: Random, body: bytes) -> bytes:
     """Escape a letter or digit; inside a string this does not change the meaning."""
     start = _draw_position(rng, body)
     found = next((at for at in range(start, len(body)) if body[at : at + 1].isalnum()), None)
@@ -103,9 +103,9 @@ def _escape_a_letter(rng: Random, body: bytes) -> bytes:
     return body[:found] + form % body[found] + body[found + 1 :]
 
 
-def _mistake_a_character(rng: Random, body: bytes) -> bytes:
+def _swap_lookalike(rng: Random, body: bytes) -> bytes:
     """Replace a character by one that looks alike or has the same meaning elsewhere."""
-    old, new = _choose(rng, _LIKE)
+    old, new = _choose(rng, _LOOKALIKES)
     return body.replace(old, new, -1 if rng.random() < 0.3 else 1)
 
 
@@ -125,14 +125,14 @@ def _nest(rng: Random, body: bytes) -> bytes:
     return body[:start] + b"[" * depth + b"]" * depth + body[end:]
 
 
-def _grow_to_the_limit(rng: Random, body: bytes) -> bytes:
+def _pad_to_limit(rng: Random, body: bytes) -> bytes:
     """Add white space until the body is about as long as the limit."""
     space = b" " * (MAX_BYTES + _choose(rng, (-1, 0, 0, 1, 2)) - len(body))
     start = body.find(_choose(rng, (b"[", b'"', b":", b",", b"x")))
     return body + space if rng.random() < 0.5 else body[:start] + space + body[start:]
 
 
-def _encode_otherwise(rng: Random, body: bytes) -> bytes:
+def _change_encoding(rng: Random, body: bytes) -> bytes:
     encoding = _choose(rng, ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig", "utf-7"))
     return body.decode("latin-1").encode(encoding)
 
@@ -192,7 +192,7 @@ _EDGES = [
     ),
     *(b"null", b";", b")]}'\n", b"\xff\xfe", b"\x1a", b"+", b"[", b"]"),
 ]
-_LIKE = [
+_LOOKALIKES = [
     *((b'"', quote.encode()) for quote in ("'", "\u201c", "`", '\\"', "", '""')),
     *((b",", comma.encode()) for comma in (";", "\uff0c", "\u060c", ",,", " ", "")),
     *((b":", colon.encode()) for colon in ("=", "\uff1a", "=>", "::", "")),
@@ -207,21 +207,21 @@ _LIKE = [
     *((b" ", space.encode()) for space in ("\t", "\n", "\u00a0", "\u3000", "\x0b", "\u2003")),
 ]
 _CHANGES: list[Callable[[Random, bytes], bytes]] = [
-    _flip_a_bit,
-    _flip_a_bit,
-    _put_a_byte,
-    _put_a_byte,
-    _put_a_scrap,
-    _put_a_scrap,
-    _put_a_value,
+    _flip_bit,
+    _flip_bit,
+    _put_byte,
+    _put_byte,
+    _put_scrap,
+    _put_scrap,
+    _put_value,
     _cut_out,
     _cut_off,
-    _repeat_a_piece,
-    _escape_a_letter,
-    _escape_a_letter,
-    _mistake_a_character,
+    _repeat_piece,
+    _escape_letter,
+    _escape_letter,
+    _swap_lookalike,
     _surround,
     _nest,
-    _grow_to_the_limit,
-    _encode_otherwise,
+    _pad_to_limit,
+    _change_encoding,
 ]

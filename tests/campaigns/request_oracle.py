@@ -26,7 +26,7 @@ _QUOTED = re.compile(rb'"([^"]*)"')
 _IDENTIFIER = re.compile(r"[A-Za-z0-9-]{1,128}")
 
 
-def expect_verdict(body: bytes) -> Verdict | None:
+def compute_verdict(body: bytes) -> Verdict | None:
     """Return the references and the range of a body; None if it is invalid."""
     shape = _BODY.fullmatch(body)
     if shape is None or len(body) > MAX_BYTES:

@@ -7,7 +7,7 @@ from random import Random
 from campaigns.blocks import MAX_FAILURES, run_in_blocks
 from campaigns.campaign import Campaign, Result
 from campaigns.request_bodies import draw_body
-from campaigns.request_oracle import Verdict, expect_verdict
+from campaigns.request_oracle import Verdict, compute_verdict
 from srvstat.contract.errors import InvalidRequestError
 from srvstat.contract.requests import parse_compare_request
 
@@ -31,7 +31,7 @@ def _run_block(rng: Random, count: int) -> Result:
     failures: list[str] = []
     for number in range(count):
         body = draw_body(rng)
-        verdict = expect_verdict(body)
+        verdict = compute_verdict(body)
         valid += verdict is not None
         if failure := find_disagreement(body, verdict):
             failures.append(failure)

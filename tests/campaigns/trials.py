@@ -64,14 +64,14 @@ def run_cases(task: Task, board: MutableSequence[int]) -> None:
                 break
             board[NUMBER] = number
             damage = task.draw(task.originals, task.seed, number)
-            _write(descriptor, damage.patches, damage.size)
+            _write_damage(descriptor, damage.patches, damage.size)
             outcome, findings, seconds = run_case(path, truths.select(damage))
             if number % _CHECK_EVERY == 0 or number == task.numbers[-1]:
                 findings = [
                     *findings,
                     *_find_changes(task.directory, damage.apply(task.originals.small)),
                 ]
-            _restore(descriptor, damage, task.originals.small)
+            _restore_file(descriptor, damage, task.originals.small)
             board[SLOWEST] = max(board[SLOWEST], round(seconds * 1_000_000))
             board[TALLY + OUTCOMES.index(outcome)] += 1
             failures.writelines(
@@ -125,14 +125,14 @@ def run_case(path: str, truth: Answers) -> tuple[str, Sequence[str], float]:
     return (REFUSED_IT if REFUSED in found.values() else SAME), slow, seconds
 
 
-def _write(descriptor: int, patches: Sequence[tuple[int, bytes]], size: int | None) -> None:
+def _write_damage(descriptor: int, patches: Sequence[tuple[int, bytes]], size: int | None) -> None:
     for at, patch in patches:
         os.pwrite(descriptor, patch, at)
     if size is not None:
         os.ftruncate(descriptor, size)
 
 
-def _restore(descriptor: int, damage: Damage, original: bytes) -> None:
+def _restore_file(descriptor: int, damage: Damage, original: bytes) -> None:
     if damage.size is not None:
         os.pwrite(descriptor, original[damage.size :], damage.size)
     for at, patch in damage.patches:
