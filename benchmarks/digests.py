@@ -24,7 +24,7 @@ _DAYS = "SELECT * FROM days WHERE server_day IN ({})"
 _DERIVED = ("directory", "servers", "calendars", "bands", "days")
 
 
-class Cost(NamedTuple):
+class DigestCost(NamedTuple):
     """Time that digests add to an answer: in seconds, relative to the rest, and that for 1y."""
 
     added: float
@@ -32,7 +32,7 @@ class Cost(NamedTuple):
     over_rest_of_year: float
 
 
-def measure_digests(files: FleetFiles) -> Cost:
+def measure_digests(files: FleetFiles) -> DigestCost:
     """Measure the cost of digests for comparisons of five servers, cycling through the ranges.
 
     Nothing is cached. Without digests, an answer reads five rows by the index on `id`, and the days
@@ -52,7 +52,7 @@ def measure_digests(files: FleetFiles) -> Cost:
         ]
     over_rest = [added / (whole - added) for added, whole in times]
     year = [cost for cost, asked in zip(over_rest, requests, strict=True) if asked.range == "1y"]
-    return Cost(median(added for added, _ in times), median(over_rest), median(year))
+    return DigestCost(median(added for added, _ in times), median(over_rest), median(year))
 
 
 def _time_answer(snapshot: SnapshotFile, request: Request) -> float:
@@ -85,14 +85,14 @@ def _time_digests(connection: SnapshotConnection, rows: VerifiedRows, request: R
     return verified - unverified
 
 
-class Verified(NamedTuple):
+class VerifyRate(NamedTuple):
     """The rate of `snapshot verify`, and its ratio to reading and hashing the same rows."""
 
     observations_per_second: float
     over_hashing: float
 
 
-def time_verify(files: FleetFiles) -> Verified:
+def time_verify(files: FleetFiles) -> VerifyRate:
     """Time `snapshot verify`, and a loop that only reads every row and hashes its text.
 
     Raises WrongAnswerError if the numbers of observations differ.
@@ -106,7 +106,7 @@ def time_verify(files: FleetFiles) -> Verified:
     unverified = time.perf_counter() - started
     if not found.observations == observations == files.observation_count:
         raise WrongAnswerError("verify: not all observations were checked")
-    return Verified(found.observations / seconds, unverified / seconds)
+    return VerifyRate(found.observations / seconds, unverified / seconds)
 
 
 def _hash_all_rows(path: str) -> int:

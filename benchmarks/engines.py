@@ -86,7 +86,9 @@ def open_engines(files: FleetFiles) -> Iterator[list[Engine]]:
         _open_datasette,
     )
     with ExitStack() as stack:
-        yield [engine for family in families for engine in stack.enter_context(family(files))]
+        yield [
+            make_engine for family in families for make_engine in stack.enter_context(family(files))
+        ]
 
 
 @contextmanager
@@ -128,7 +130,7 @@ def _open_duckdb(files: FleetFiles) -> Iterator[list[Engine]]:
     forms = (queries.build_duckdb_median, queries.build_duckdb_histogram)
     with duckdb.connect(files.duckdb_path(), read_only=True, config={"threads": 2}) as connection:
 
-        def engine(name: str, statement: str, query: str) -> Engine:
+        def make_engine(name: str, statement: str, query: str) -> Engine:
             connection.execute(f"PREPARE {statement} AS {query}")
 
             def ask(request: Request) -> list[Row]:
@@ -138,7 +140,7 @@ def _open_duckdb(files: FleetFiles) -> Iterator[list[Engine]]:
             return Engine(name, files, ask, read_rows)
 
         yield [
-            engine(name, f"form_{place}", form(parameters[:5], *parameters[5:]))
+            make_engine(name, f"form_{place}", form(parameters[:5], *parameters[5:]))
             for place, (name, form) in enumerate(zip(DUCKDB, forms, strict=True))
         ]
 
@@ -147,15 +149,15 @@ def _open_duckdb(files: FleetFiles) -> Iterator[list[Engine]]:
 def _open_sqlite3(files: FleetFiles) -> Iterator[list[Engine]]:
     with _connect(files) as connection:
 
-        def engine(name: str, query: str) -> Engine:
+        def make_engine(name: str, query: str) -> Engine:
             def ask(request: Request) -> list[Row]:
                 return connection.execute(query, queries.build_parameters(request)).fetchall()
 
             return Engine(name, files, ask, read_rows)
 
         yield [
-            engine("sqlite3, histogram", queries.build_sqlite_histogram(*queries.NAMED)),
-            engine(
+            make_engine("sqlite3, histogram", queries.build_sqlite_histogram(*queries.NAMED)),
+            make_engine(
                 "sqlite3, window function", queries.build_sqlite_window_function(*queries.NAMED)
             ),
         ]

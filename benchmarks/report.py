@@ -51,8 +51,8 @@ This run: {size:,} servers, {observations:,} observations, {minutes:.1f} minutes
 
 `make bench` fails if a figure misses its requirement. Figures without a requirement are only
 reported. Comparisons with DuckDB use the faster of its two forms for each range. "Not cached" means
-that no earlier request named these servers. The minimal application is Starlette with a
-small JSON answer.
+that no earlier request named these servers. The minimal application is Starlette with a small JSON
+answer.
 
 ## In process, milliseconds
 

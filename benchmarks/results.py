@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from benchmarks import builds, commands, engines
 from benchmarks.batch import Batch
 from benchmarks.builds import Build, Order
-from benchmarks.digests import Cost, Verified
+from benchmarks.digests import DigestCost, VerifyRate
 from benchmarks.questions import RANGES
-from benchmarks.rounds import Latencies, Timed
+from benchmarks.rounds import Latencies, Medians
 from benchmarks.service import Rates
 from benchmarks.wide import Wide
 from srvstat.contract.ranges import Range
@@ -30,17 +30,17 @@ class Results:
     """Sizes of the snapshot and of the files that peers read instead."""
     latencies: dict[tuple[str, int], Latencies]
     """By engine and size of the fleet."""
-    processes: dict[str, dict[Range, Timed]]
+    processes: dict[str, dict[Range, Medians]]
     loads: list[Build]
     batch: Batch
-    digests: Cost
-    verified: Verified
+    digests: DigestCost
+    verified: VerifyRate
     hypixel: float | None
     """Bytes per observation."""
     service: Rates
     wide: Wide
 
-    def over_duckdb(self, engine: str, range: Range) -> float:
+    def speed_over_duckdb(self, engine: str, range: Range) -> float:
         """Return the time of DuckDB's faster form divided by that of an engine."""
         peer = min(self.latencies[name, self.size][range] for name in engines.DUCKDB)
         return peer / self.latencies[engine, self.size][range]
@@ -56,17 +56,17 @@ class Results:
         small = self.latencies.get((engines.SRVSTAT, SMALL))
         return max(large[range] / small[range] for range in RANGES) if large and small else None
 
-    def over_command(self, *names: str) -> float:
+    def speed_over_command(self, *names: str) -> float:
         """Return the time of the fastest named command for 1y divided by srvstat's."""
         peer = min(self.processes[name]["1y"].seconds for name in names)
         return peer / self.processes[commands.SRVSTAT]["1y"].seconds
 
-    def over_insert(self) -> float:
+    def speed_over_insert(self) -> float:
         """Return the rows per second of a build divided by those of sqlite-utils."""
         rates = {build.name: build.rate for build in self._select_builds(SMALL, "recorded")}
         return rates[builds.SRVSTAT] / rates[builds.SQLITE_UTILS]
 
-    def build_memory(self) -> float | None:
+    def peak_build_memory(self) -> float | None:
         """Return the peak memory in MiB of a build of the full fleet from shuffled rows."""
         return next((build.peak_mib for build in self._select_builds(FULL, "shuffled")), None)
 

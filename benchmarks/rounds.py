@@ -24,7 +24,7 @@ _CHECKED = 10
 _MAX_CALLS = 200
 
 
-class Timed(NamedTuple):
+class Medians(NamedTuple):
     """Medians of all runs of a command."""
 
     seconds: float
@@ -96,7 +96,7 @@ def time_engines(
 
 def time_commands(
     commands: Sequence[Command], files: FleetFiles, *, rounds: int
-) -> dict[str, dict[Range, Timed]]:
+) -> dict[str, dict[Range, Medians]]:
     """Return the latencies of every command, by name."""
     runs: dict[tuple[str, Range], list[Run]] = defaultdict(list)
     for number, turn in enumerate(_rotate_order(commands, rounds), 1):
@@ -117,8 +117,8 @@ def _count_calls(engine: Engine, range: Range, seconds: float, rounds: int) -> i
     return ceil(min(_MAX_CALLS, seconds / taken) / rounds)
 
 
-def _take_medians(runs: Sequence[Run]) -> Timed:
-    return Timed(median(ran.seconds for ran in runs), median(ran.peak_mib for ran in runs))
+def _take_medians(runs: Sequence[Run]) -> Medians:
+    return Medians(median(ran.seconds for ran in runs), median(ran.peak_mib for ran in runs))
 
 
 _Some = TypeVar("_Some")

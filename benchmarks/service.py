@@ -131,11 +131,11 @@ def _list_parts(
     asked = draw_requests("service", files, "30d", _DRAWN)
     exchanges = _build_exchanges(files, asked)
 
-    def steady(name: str, server: Server, exchanges: Sequence[Exchange]) -> _Part:
+    def make_steady_part(name: str, server: Server, exchanges: Sequence[Exchange]) -> _Part:
         turns = rotate(exchanges, CONNECTIONS)
         return lambda: {name: ask(server, turns, seconds).rate}
 
-    def new(name: str, exchanges: Sequence[Exchange]) -> _Part:
+    def make_uncached_part(name: str, exchanges: Sequence[Exchange]) -> _Part:
         return lambda: {name: _measure_uncached_rate(files, service, ask, exchanges)}
 
     year, month = (
@@ -143,15 +143,17 @@ def _list_parts(
     )
     hellos = [Exchange(request_target("/"), bodies=(hello.BODY,))]
     parts = [
-        steady(HELLO, servers[HELLO], hellos),
-        new(UNCACHED, year),
-        steady(CACHED, service, year),
-        new(UNCACHED_MONTH, month),
-        steady(CACHED_MONTH, service, exchanges),
-        steady(DATASETTE, datasette, _build_datasette_exchanges(datasette, asked, exchanges)),
+        make_steady_part(HELLO, servers[HELLO], hellos),
+        make_uncached_part(UNCACHED, year),
+        make_steady_part(CACHED, service, year),
+        make_uncached_part(UNCACHED_MONTH, month),
+        make_steady_part(CACHED_MONTH, service, exchanges),
+        make_steady_part(
+            DATASETTE, datasette, _build_datasette_exchanges(datasette, asked, exchanges)
+        ),
     ]
     if FAST_HELLO in servers:
-        parts.append(steady(FAST_HELLO, servers[FAST_HELLO], hellos))
+        parts.append(make_steady_part(FAST_HELLO, servers[FAST_HELLO], hellos))
     return parts
 
 

@@ -45,7 +45,7 @@ static int is_inside(const char *path)
 	return length && !strncmp(path, directory, length) && (!path[length] || path[length] == '/');
 }
 
-static const char *path_of(int descriptor)
+static const char *get_path(int descriptor)
 {
 	static char path[PATH_MAX];
 	char link[64];
@@ -112,7 +112,7 @@ static int fault(const char *call, const char *path)
 /* Half of a write is at least one byte. A torn write kills the process. */
 #define WRITE_OR_HALF(call, descriptor, size, real)                                                \
 	do {                                                                                       \
-		int error = fault(call, path_of(descriptor));                                      \
+		int error = fault(call, get_path(descriptor));                                      \
 		ssize_t written;                                                                   \
 		if (error > 0) {                                                                   \
 			errno = error;                                                             \
@@ -165,7 +165,7 @@ static int fault(const char *call, const char *path)
 	}
 
 #define OF_DESCRIPTOR(name, call, parameters, arguments)                                           \
-	int name parameters { FAIL_OR(call, path_of(descriptor), REAL(name) arguments); }
+	int name parameters { FAIL_OR(call, get_path(descriptor), REAL(name) arguments); }
 
 #define OF_PATH(name, call, path, parameters, arguments)                                           \
 	int name parameters { FAIL_OR(call, path, REAL(name) arguments); }
@@ -178,7 +178,7 @@ OPENAT(openat64)
 /* A read can fail, return one byte, return EAGAIN, or report the end of the file too early. */
 ssize_t read(int descriptor, void *bytes, size_t size)
 {
-	const char *path = path_of(descriptor);
+	const char *path = get_path(descriptor);
 	int is_hit;
 
 	if (kind < READS || !is_inside(path))
@@ -240,7 +240,7 @@ OF_PATH(unlinkat, "unlink", path, (int in, const char *path, int flags), (in, pa
 		va_end(rest);                                                                      \
 		if ((command == F_SETLK || command == F_SETLKW) &&                                 \
 		    ((struct flock *)argument)->l_type != F_UNLCK &&                               \
-		    is_inside(path_of(descriptor))) {                                            \
+		    is_inside(get_path(descriptor))) {                                            \
 			errno = EPERM; /* after EAGAIN, SQLite would wait */                        \
 			return -1;                                                                 \
 		}                                                                                  \

@@ -27,7 +27,7 @@ _MIN_DIFFERENT = 3
 """More than one in three requests has a different answer in each snapshot."""
 
 _SERVED = ("new snapshot in use",)
-_REFUSED = ("new snapshot rejected; the previous one stays in use",)
+_REJECTED = ("new snapshot rejected; the previous one stays in use",)
 
 
 def run(seed: int, count: int) -> Result:
@@ -102,7 +102,7 @@ class _ServedPath:
         """Put an invalid file there; the service must refuse it and log that once."""
         kind = rng.choice([*_BAD_FILES])
         # A flipped bit may be in a part that no answer reads.
-        allowed = (*_SERVED, *_REFUSED) if kind == "damaged files" else _REFUSED
+        allowed = (*_SERVED, *_REJECTED) if kind == "damaged files" else _REJECTED
         snapshot = self._snapshots[self._current]
         self._put(kind, lambda draft: _BAD_FILES[kind](snapshot, draft, rng), allowed)
 
