@@ -51,7 +51,9 @@ def measure_digests(files: FleetFiles) -> DigestCost:
             if _time_digests(connection, rows, request)
         ]
     over_rest = [added / (whole - added) for added, whole in times]
-    year = [cost for cost, asked in zip(over_rest, requests, strict=True) if asked.range == "1y"]
+    year = [
+        cost for cost, request in zip(over_rest, requests, strict=True) if request.range == "1y"
+    ]
     return DigestCost(median(added for added, _ in times), median(over_rest), median(year))
 
 
@@ -69,10 +71,14 @@ def _time_digests(connection: SnapshotConnection, rows: VerifiedRows, request: R
     references = [(one.by, one.identifier) for one in request.references]
     started = time.perf_counter()
     servers = [server for server in rows.find_servers(references) if server]
-    asked = list(zip(servers, rows.find_ends(servers, request.window), strict=True))
-    days = rows.read_days(asked)
+    ends_of_servers = list(zip(servers, rows.find_ends(servers, request.window), strict=True))
+    days = rows.read_days(ends_of_servers)
     verified = time.perf_counter() - started
-    keys = [server.server * DAYS_PER_SERVER + entry.day for server, ends in asked for entry in ends]
+    keys = [
+        server.server * DAYS_PER_SERVER + entry.day
+        for server, ends in ends_of_servers
+        for entry in ends
+    ]
     read = connection.fetch_rows
     started = time.perf_counter()
     plain_servers = [read(_SERVER, identifier, part="")[0] for _, identifier in references]

@@ -77,8 +77,8 @@ def _check(path: str, observations: list[tuple[int, int]]) -> None:
         for at in (instants[-1], *hours):
             for range in RANGES:
                 # A comparison needs two references, so use both identifiers of the server.
-                asked = build_compare_request(["id:hypixel", "cfxId:hypixel"], range=range)
-                body = operations.compare(snapshot, asked, at=at).to_json()
+                request = build_compare_request(["id:hypixel", "cfxId:hypixel"], range=range)
+                body = operations.compare(snapshot, request, at=at).to_json()
                 start, end = (bisect_right(instants, edge) for edge in find_window(range, at))
                 correct = compute_answer(values[start:end])
                 for answer in read_body(body):

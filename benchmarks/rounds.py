@@ -85,8 +85,10 @@ def time_engines(
             files.warm_cache()
         for range in RANGES:
             for engine in turn:
-                asked = draw_requests(f"round {number}", engine.files, range, calls[engine, range])
-                times[engine, range] += time_calls(engine.ask, asked)
+                requests = draw_requests(
+                    f"round {number}", engine.files, range, calls[engine, range]
+                )
+                times[engine, range] += time_calls(engine.ask, requests)
     gc.unfreeze()
     return {
         (engine.name, engine.files.size): {range: median(times[engine, range]) for range in RANGES}

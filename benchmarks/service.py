@@ -128,8 +128,8 @@ def _list_parts(
 ) -> list[_Part]:
     """Check the answers of each server; return the parts of a round."""
     service, datasette = servers[UNCACHED], servers[DATASETTE]
-    asked = draw_requests("service", files, "30d", _DRAWN)
-    exchanges = _build_exchanges(files, asked)
+    requests = draw_requests("service", files, "30d", _DRAWN)
+    exchanges = _build_exchanges(files, requests)
 
     def make_steady_part(name: str, server: Server, exchanges: Sequence[Exchange]) -> _Part:
         turns = rotate(exchanges, CONNECTIONS)
@@ -149,7 +149,7 @@ def _list_parts(
         make_uncached_part(UNCACHED_MONTH, month),
         make_steady_part(CACHED_MONTH, service, exchanges),
         make_steady_part(
-            DATASETTE, datasette, _build_datasette_exchanges(datasette, asked, exchanges)
+            DATASETTE, datasette, _build_datasette_exchanges(datasette, requests, exchanges)
         ),
     ]
     if FAST_HELLO in servers:
@@ -175,8 +175,8 @@ def _build_exchanges(files: FleetFiles, requests: Sequence[Request]) -> list[Exc
             body = operations.compare(snapshot, parse_compare_request(request.body)).to_json()
             if number < _CHECKED:
                 check_answers("srvstat serve", request, read_body(body), compute_answers(request))
-            asked = compare(request.body)
-            found.append(Exchange(asked, bodies=(body,)))
+            message = compare(request.body)
+            found.append(Exchange(message, bodies=(body,)))
     return found
 
 

@@ -49,8 +49,8 @@ def ask_everything(path: str) -> Answers:
     except SnapshotError:
         return {OPEN: REFUSED}
     with closing(snapshot):
-        asked = {name: _ask(question, snapshot) for name, question in _QUESTIONS.items()}
-    return {OPEN: None} | asked
+        answers = {name: _ask(question, snapshot) for name, question in _QUESTIONS.items()}
+    return {OPEN: None} | answers
 
 
 def find_wrong_answers(found: Answers, truth: Answers) -> list[str]:

@@ -41,9 +41,9 @@ def run(seed: int, count: int) -> Result:
         path = Path(name, "served.db")
         shutil.copy(snapshots[0], path)
         both = [list_exchanges(snapshot, seed) for snapshot in snapshots]
-        asked = [_merge_answers(*pair) for pair in zip(*both, strict=True)]
-        assert sum(len({*one.bodies}) > 1 for one in asked) > len(asked) / _MIN_DIFFERENT
-        turns = rotate(asked, _CLIENTS)
+        exchanges = [_merge_answers(*pair) for pair in zip(*both, strict=True)]
+        assert sum(len({*one.bodies}) > 1 for one in exchanges) > len(exchanges) / _MIN_DIFFERENT
+        turns = rotate(exchanges, _CLIENTS)
         with serve(path) as service:
             served = _ServedPath(path, snapshots, both, service)
             before = count_descriptors(service.process.pid)

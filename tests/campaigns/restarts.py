@@ -35,10 +35,10 @@ def run(seed: int, count: int) -> Result:
     failures: list[str] = []
     slowest = 0.0
     with build_two_snapshots() as (snapshot, _), load_client.start_client() as client:
-        asked = list_exchanges(snapshot, seed)
+        exchanges = list_exchanges(snapshot, seed)
         for number in range(count):
             after = rng.random() * _MAX_DELAY
-            counted, seconds, problems = _run_case(snapshot, client, asked, after)
+            counted, seconds, problems = _run_case(snapshot, client, exchanges, after)
             counts += counted
             slowest = max(slowest, seconds)
             failures += [f"restart {number}, after {after:.3f} s: {why}" for why in problems]
@@ -47,15 +47,15 @@ def run(seed: int, count: int) -> Result:
 
 
 def _run_case(
-    snapshot: Path, client: Client, asked: Sequence[Exchange], after: float
+    snapshot: Path, client: Client, exchanges: Sequence[Exchange], after: float
 ) -> tuple[Counter[str], float, list[str]]:
     """Stop a service `after` seconds; return counts, seconds until it ended, and problems."""
     with serve(snapshot) as service, closing(service.open_connection()) as half:
         exchange = next(
-            one for one in asked if one.request.startswith(b"POST") and one.status == 200
+            one for one in exchanges if one.request.startswith(b"POST") and one.status == 200
         )
         half.sendall(exchange.request[:-10])
-        load = Load(service.port, rotate(asked, _CLIENTS), _MAX_DELAY + ANSWER_SECONDS)
+        load = Load(service.port, rotate(exchanges, _CLIENTS), _MAX_DELAY + ANSWER_SECONDS)
         asking = client(load)
         time.sleep(after)
         ended_at = time.monotonic()

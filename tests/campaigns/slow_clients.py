@@ -184,10 +184,10 @@ def run(seed: int, count: int) -> Result:
     ):
         turns = rotate(_list_good_exchanges(snapshot, seed), _GOOD_CLIENTS)
         client(Load(service.port, turns, 0.5)).result()  # warm
-        asked = client(Load(service.port, turns, seconds, pause=_PAUSE))
+        load = client(Load(service.port, turns, seconds, pause=_PAUSE))
         crowd = _Crowd(service, count, time.monotonic() + (seconds if count > FEW else 0))
         crowd.wait()
-        good = asked.result()
+        good = load.result()
     failures = [*crowd.failures, *good.failures()]
     slowest = good.quantile(0.99)
     # The short form runs beside other tests, which make the machine slow at times.
