@@ -4,14 +4,14 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
-from conftest import Ran, srvstat
+from conftest import Cli, Ran
 from support.http import COMPARE, HEALTH, HOST, JSON, KEY, TWO, Client, compare, get, request
 from support.process import Service, serve
 
@@ -29,17 +29,27 @@ def service(small: str) -> Iterator[Service]:
         yield running
 
 
-def fail_to_serve(*options: str, snapshot: str) -> Ran:
+FailToServe = Callable[..., Ran]
+
+
+@pytest.fixture
+def fail_to_serve(cli: Cli) -> FailToServe:
     """Try to serve, and check that one line says why it failed."""
-    ran = srvstat("serve", "--port", "0", "--snapshot", snapshot, *options)
-    assert ran.stdout == b""
-    assert ran.stderr.startswith("error: ")
-    assert ran.stderr.count("\n") == 1
-    return ran
+
+    def run(*options: str, snapshot: str) -> Ran:
+        ran = cli("serve", "--port", "0", "--snapshot", snapshot, *options)
+        assert ran.stdout == b""
+        assert ran.stderr.startswith("error: ")
+        assert ran.stderr.count("\n") == 1
+        return ran
+
+    return run
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104 - it is refused
-def test_a_public_address_needs_an_access_file(host: str, small: str) -> None:
+def test_a_public_address_needs_an_access_file(
+    fail_to_serve: FailToServe, host: str, small: str
+) -> None:
     if host == "::" and not socket.has_ipv6:
         pytest.skip("there is no IPv6 here")
     ran = fail_to_serve("--host", host, snapshot=small)
@@ -52,14 +62,14 @@ def test_a_public_address_needs_an_access_file(host: str, small: str) -> None:
 
 
 @pytest.mark.parametrize("port", ["1_0", "+10", " 10", "010", "-1", "65536", "１０", "", "http"])  # noqa: RUF001 - other digits
-def test_a_port_consists_of_plain_digits(port: str, small: str) -> None:
+def test_a_port_consists_of_plain_digits(fail_to_serve: FailToServe, port: str, small: str) -> None:
     ran = fail_to_serve(f"--port={port}", snapshot=small)
 
     assert ran.exit_code == 2
     assert ran.stderr.endswith(" is not a number from 0 to 65535\n")
 
 
-def test_an_empty_host_is_refused(small: str) -> None:
+def test_an_empty_host_is_refused(fail_to_serve: FailToServe, small: str) -> None:
     ran = fail_to_serve("--host", "", snapshot=small)
 
     assert ran.exit_code == 2
@@ -83,7 +93,7 @@ def test_standard_output_says_that_every_key_is_accepted(service: Service) -> No
     )
 
 
-def test_a_port_in_use_is_refused(service: Service, small: str) -> None:
+def test_a_port_in_use_is_refused(fail_to_serve: FailToServe, service: Service, small: str) -> None:
     ran = fail_to_serve("--port", str(service.port), snapshot=small)
 
     assert ran.exit_code == 2
@@ -101,7 +111,7 @@ def test_a_port_can_be_reused_at_once(service: Service, small: str) -> None:
         assert client.read_answer().body == SERVER_A
 
 
-def test_a_missing_snapshot_is_refused(tmp_path: Path) -> None:
+def test_a_missing_snapshot_is_refused(fail_to_serve: FailToServe, tmp_path: Path) -> None:
     missing = str(tmp_path / "missing.db")
     other = tmp_path / "other.db"
     other.write_bytes(b"SQLite format 3\x00".ljust(4_096, b"\x01"))
@@ -111,7 +121,9 @@ def test_a_missing_snapshot_is_refused(tmp_path: Path) -> None:
     assert fail_to_serve(snapshot=str(other)).exit_code == 3
 
 
-def test_a_damaged_snapshot_is_refused(small: str, tmp_path: Path) -> None:
+def test_a_damaged_snapshot_is_refused(
+    fail_to_serve: FailToServe, small: str, tmp_path: Path
+) -> None:
     damaged = tmp_path / "damaged.db"
     content = bytearray(Path(small).read_bytes())
     content[-16_384:] = bytes(16_384)
@@ -120,7 +132,9 @@ def test_a_damaged_snapshot_is_refused(small: str, tmp_path: Path) -> None:
     assert fail_to_serve(snapshot=str(damaged)).exit_code == 3
 
 
-def test_a_bad_access_file_is_refused(small: str, tmp_path: Path) -> None:
+def test_a_bad_access_file_is_refused(
+    fail_to_serve: FailToServe, small: str, tmp_path: Path
+) -> None:
     access = tmp_path / "access.toml"
     access.write_text("[plans.all]\noperations = []\nranges = 7\n", encoding="utf-8")
 
@@ -132,7 +146,7 @@ def test_a_bad_access_file_is_refused(small: str, tmp_path: Path) -> None:
 
 
 def test_usage_is_checked_before_the_access_file_and_that_before_the_snapshot(
-    service: Service, tmp_path: Path
+    fail_to_serve: FailToServe, service: Service, tmp_path: Path
 ) -> None:
     no_access, no_snapshot = ("--access", str(tmp_path / "none")), str(tmp_path / "none.db")
 
@@ -142,17 +156,17 @@ def test_usage_is_checked_before_the_access_file_and_that_before_the_snapshot(
 
 
 def test_usage_and_the_access_file_are_checked_before_a_snapshot_is_looked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SRVSTAT_SNAPSHOT", raising=False)
     (tmp_path / "good.toml").write_text(format_access({}), encoding="utf-8")
 
-    assert srvstat("serve", "--port", "0", "--host", "").exit_code == 2
-    assert srvstat("serve", "--port", "0", "--host", "0.0.0.0").exit_code == 2  # noqa: S104 - it is refused
-    assert srvstat("serve", "--port", "0", "--access", "none.toml").exit_code == 6
-    assert srvstat("serve", "--port", "0", "--access", "good.toml").exit_code == 3
-    assert srvstat("serve", "--port", "0").exit_code == 3
+    assert cli("serve", "--port", "0", "--host", "").exit_code == 2
+    assert cli("serve", "--port", "0", "--host", "0.0.0.0").exit_code == 2  # noqa: S104 - it is refused
+    assert cli("serve", "--port", "0", "--access", "none.toml").exit_code == 6
+    assert cli("serve", "--port", "0", "--access", "good.toml").exit_code == 3
+    assert cli("serve", "--port", "0").exit_code == 3
 
 
 @pytest.mark.parametrize("number", EXIT_CODES)

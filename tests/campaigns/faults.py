@@ -170,7 +170,7 @@ CAMPAIGN = Campaign(
     promise="whichever call fails, both files are either the old or the new ones, complete; exit"
     " code 0 means the new ones; the next build removes all leftovers",
     run=run,
-    short=300,
+    short=200,
     long=2_000,
     needs=NEEDS,
 )

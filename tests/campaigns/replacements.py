@@ -185,7 +185,7 @@ CAMPAIGN = Campaign(
     promise="while the snapshot is replaced, each answer is from one complete snapshot; an invalid"
     " file is logged once and changes nothing; no file stays open",
     run=run,
-    short=6,
+    short=4,
     long=120,
     unit="replacements",
 )

@@ -21,7 +21,7 @@ from campaigns.text_places import (
 )
 from srvstat.render.screen import Screen
 
-SHORT = 2_000
+SHORT = 500
 _ALPHABETS = 0x3400
 """The code points below are mostly alphabets; those above are mostly ideographs or unassigned."""
 
@@ -34,11 +34,11 @@ _STRINGS_PER_TERMINAL_ROUND = 100_000
 def run(seed: int, count: int) -> Result:
     """Display code points and `count` strings, and further strings on real terminals.
 
-    The short form displays all code points of the first plane's alphabets, then one in 16.
+    The short form displays all code points of the first plane's alphabets, then one in 64.
     """
     return add_results(
         [
-            _run_code_points(1 if count > SHORT else 16),
+            _run_code_points(1 if count > SHORT else 64),
             run_in_blocks(_run_strings, seed, count, _BLOCK),
             run_on_a_terminal(Random(f"{seed} terminal"), 1 + count // _STRINGS_PER_TERMINAL_ROUND),
         ]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,14 +52,23 @@ def place() -> Iterator[Path]:
             (place / "inner").chmod(0o700)
 
 
+@cache
+def find_user_prefix() -> list[str] | None:
+    """Return the start of a command that a user without privileges runs; None if impossible."""
+    if os.geteuid():
+        return []
+    prefix = ["setpriv", f"--reuid={OTHER_USER}", f"--regid={OTHER_USER}", "--clear-groups"]
+    look = [*prefix, sys.executable, "-c", "import srvstat"]
+    if not shutil.which("setpriv") or subprocess.run(look, check=False).returncode:
+        return None
+    return prefix
+
+
 def run(before: str, place: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run a command after a line of Python; not as root, which ignores permissions."""
-    user: list[str] = []
-    if os.geteuid() == 0:
-        user = ["setpriv", f"--reuid={OTHER_USER}", f"--regid={OTHER_USER}", "--clear-groups"]
-        look = [*user, sys.executable, "-c", "import srvstat"]
-        if not shutil.which("setpriv") or subprocess.run(look, check=False).returncode:
-            pytest.skip("no other user can run this program")
+    user = find_user_prefix()
+    if user is None:
+        pytest.skip("no other user can run this program")
     code = f"import os; {before}; from srvstat.__main__ import run; run()"
     return subprocess.run(
         [*user, sys.executable, "-c", code, *command],

@@ -79,17 +79,15 @@ sys.exit(exit_code)
 """
 
 
-@pytest.mark.parametrize("form", ["--json", "--table"])
-def test_the_list_of_servers_is_not_kept_in_memory(build: Build, form: str) -> None:
-    count, name = 3_000, 4_000
+def test_the_list_of_servers_is_not_kept_in_memory(build: Build) -> None:
+    count, name = 1_500, 4_000
     records = (
         server(f"s-{number:04}", hostname=f"{number:04}" * (name // 4)) for number in range(count)
     )
     path = build(records, [("s-0000", AS_OF, 1)])
 
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, path, form], capture_output=True, timeout=60, check=True
-    )
-
-    assert int(done.stderr) < count * name / 2
-    assert (len(done.stdout) > count * name) is (form == "--json")
+    for form in ("--json", "--table"):
+        command = [sys.executable, "-c", MEASURE, path, form]
+        done = subprocess.run(command, capture_output=True, timeout=60, check=True)
+        assert int(done.stderr) < count * name / 2
+        assert (len(done.stdout) > count * name) is (form == "--json")

@@ -51,11 +51,11 @@ def serve(
         raise UsageError(
             f"serve needs the package {error.name}: install srvstat with its extra, srvstat[serve]"
         ) from None
-    listener = server.open_listener(host, number, loopback_only=access is None)
-    path = _find_snapshot(snapshot, access)
-    text = _describe_service(path, access, listener)
-    start_serving()
-    server.serve(path, access, listener, lambda: write(text))
+    with server.open_listener(host, number, loopback_only=access is None) as listener:
+        path = _find_snapshot(snapshot, access)
+        text = _describe_service(path, access, listener)
+        start_serving()
+        server.serve(path, access, listener, lambda: write(text))
     return Outcome()
 
 

@@ -12,28 +12,40 @@ from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.read import verified_rows
 from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.write import store
 
 BUILD = ["snapshot", "build", "out.db", "--servers", "servers.ndjson", "--observations", "many.csv"]
 
 
-def test_a_day_holds_up_to_a_million_observations_of_a_server(here: Path, cli: Cli) -> None:
+@pytest.mark.usefixtures("here")
+def test_a_day_holds_up_to_a_million_observations_of_a_server(cli: Cli) -> None:
     midnight = AS_OF // DAY * DAY
     rows = b"".join(b"a,%d,%d\n" % (midnight + at, at % 9) for at in range(1_000_001))
     Path("many.csv").write_bytes(b"serverId,observedAt,players\n" + rows)
-
-    ran = cli(*BUILD)
-    assert ran.exit_code == 6
-    assert ran.stderr == (
-        "error: server a has 1,000,001 observations on 2026-03-01;"
-        " a snapshot holds up to 1,000,000 per day\n"
-    )
-    assert not (here / "out.db").exists()
 
     last = str(midnight + 999_999)
     assert cli(*BUILD, "--as-of", last, "--quiet").exit_code == 0
     asked = ("compare", "a", "b", "--range", "24h", "-s", "out.db")
     assert cli(*asked).json["data"][0]["sampleCount"] == 1_000_000
     assert cli(*asked, "--at", str(midnight + 8)).json["data"][0]["sampleCount"] == 9
+
+
+def test_a_day_with_more_observations_is_refused(
+    here: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert store.MAX_OBSERVATIONS_PER_DAY == 1_000_000
+    monkeypatch.setattr(store, "MAX_OBSERVATIONS_PER_DAY", 1_000)
+    midnight = AS_OF // DAY * DAY
+    Path("many.csv").write_bytes(csv(("a", midnight + at, at % 9) for at in range(1_001)))
+
+    ran = cli(*BUILD)
+
+    assert ran.exit_code == 6
+    assert ran.stderr == (
+        "error: server a has 1,001 observations on 2026-03-01;"
+        " a snapshot holds up to 1,000 per day\n"
+    )
+    assert not (here / "out.db").exists()
 
 
 def test_memory_for_servers_is_limited(build: Build) -> None:
@@ -76,15 +88,18 @@ def test_servers_removed_from_memory_are_read_again(
                 assert [one.mean for one in figures] == [5.0] * len(asked)
 
 
-def test_a_server_may_have_up_to_a_hundred_thousand_days(here: Path, cli: Cli) -> None:
-    rows = b"".join(b"a,%d,5\n" % (day * DAY) for day in range(100_001))
-    Path("many.csv").write_bytes(b"serverId,observedAt,players\n" + rows)
+def test_a_server_with_more_than_a_hundred_thousand_days_is_refused(
+    here: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert store.MAX_DAYS == 100_000
+    monkeypatch.setattr(store, "MAX_DAYS", 1_000)
+    Path("many.csv").write_bytes(csv(("a", day * DAY, 5) for day in range(1_001)))
 
     ran = cli(*BUILD)
 
     assert ran.exit_code == 6
     assert ran.stderr == (
-        "error: server a was observed on more than 100,000 days, the most that a snapshot holds"
+        "error: server a was observed on more than 1,000 days, the most that a snapshot holds"
         " per server\n"
     )
     assert not (here / "out.db").exists()
