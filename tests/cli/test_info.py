@@ -80,7 +80,7 @@ sys.exit(exit_code)
 
 
 def test_the_list_of_servers_is_not_kept_in_memory(build: Build) -> None:
-    count, name = 1_500, 4_000
+    count, name = 3_000, 4_000
     records = (
         server(f"s-{number:04}", hostname=f"{number:04}" * (name // 4)) for number in range(count)
     )
