@@ -168,6 +168,12 @@ def test_a_draft_with_a_directory_that_lacks_identifiers_is_refused(copy: str) -
         check_draft("out.db", copy, 10_439)
 
 
+def test_a_draft_with_identifiers_that_no_request_accepts_is_checked(copy: str) -> None:
+    forge(copy, "UPDATE servers SET cfx_id = 'not an identifier' WHERE server = 1")
+
+    check_draft("out.db", copy, 10_439)
+
+
 def test_a_draft_is_checked_beyond_what_answers_read(copy: str, cli: Cli) -> None:
     with closing(sqlite3.connect(copy)) as connection:
         query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_servers_1'"

@@ -9,7 +9,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import DAY_MS, Window
-from srvstat.contract.requests import Namespace, ServerReference
+from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.contract.responses import Players, ServerDetail
 from srvstat.snapshot.format.days import DAYS_PER_SERVER, read_day_observations
 from srvstat.snapshot.format.rows import Day, FileRow, ServerRow
@@ -80,6 +80,11 @@ class SnapshotFile:
     def has_identifier(self, by: Namespace, identifier: str) -> bool:
         """Check whether a server has an identifier."""
         return self._rows.find_servers([(by, identifier)]) != [None]
+
+    def has_server(self, server: ServerRow) -> bool:
+        """Check whether all identifiers of a server lead to its row."""
+        references = [(by, server.get_identifier(by)) for by in NAMESPACES]
+        return self._rows.find_servers(references) == [server] * len(references)
 
     def get_detail(self, server: ServerRow) -> StoredDetail:
         """Return a server's public record."""

@@ -7,7 +7,6 @@ from contextlib import closing
 from itertools import chain, islice
 
 from srvstat.contract.errors import OutputError, SnapshotError
-from srvstat.contract.requests import NAMESPACES, ServerReference
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents.verification import Verification
 from srvstat.snapshot.format.days import DAYS_PER_SERVER, is_ascending
@@ -81,10 +80,7 @@ def check_chain(snapshot: SnapshotFile) -> None:
     """
     counts: Counter[str] = Counter()
     for server in snapshot.iter_servers():
-        references = [
-            ServerReference(identifier=server.get_identifier(by), by=by) for by in NAMESPACES
-        ]
-        if snapshot.find_servers(references) != [server, server]:
+        if not snapshot.has_server(server):
             raise snapshot.build_damage_error(DIRECTORY)
         counts["days"] += sum(1 for _ in snapshot.iter_days(server))
         counts["calendars"] += snapshot.count_calendar_blocks(server)
