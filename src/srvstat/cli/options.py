@@ -97,7 +97,7 @@ RangeOption = Annotated[
     str | None,
     typer.Option(
         metavar="|".join(RANGES),
-        help=f"The length of the window before the snapshot's end [default: {DEFAULT_RANGE}].",
+        help=f"The length of the window [default: {DEFAULT_RANGE}].",
         autocompletion=_complete_range,
     ),
 ]
@@ -134,10 +134,10 @@ AccessOption = Annotated[
 ]
 ExactJsonOption = Annotated[
     bool,
-    typer.Option("--json", help="Print the API's exact JSON; the default unless on a terminal."),
+    typer.Option("--json", help="Print the API's exact JSON; the default except on a terminal."),
 ]
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print JSON; the default unless on a terminal.")
+    bool, typer.Option("--json", help="Print JSON; the default except on a terminal.")
 ]
 TableOption = Annotated[
     bool, typer.Option("--table", help="Print a table; the default on a terminal.")
