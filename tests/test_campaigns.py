@@ -5,6 +5,8 @@ import pytest
 from campaigns import CAMPAIGNS
 from campaigns.campaign import Campaign
 
+pytestmark = pytest.mark.slow
+
 SEED = 1
 WITH_SHORT_FORM = [campaign for campaign in CAMPAIGNS.values() if campaign.short]
 

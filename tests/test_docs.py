@@ -17,6 +17,8 @@ from srvstat.contract.errors import SrvstatError
 from srvstat.contract.ranges import DAYS
 from test_layout import ALLOWED
 
+pytestmark = pytest.mark.slow
+
 MARKDOWN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from conftest import AS_OF, csv, ndjson, server
 
+pytestmark = pytest.mark.slow
+
 MAX_MIB = 130
 RSS_UNITS_PER_MIB = 1 << 20 if sys.platform == "darwin" else 1 << 10
 

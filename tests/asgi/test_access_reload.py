@@ -13,6 +13,8 @@ from conftest import srvstat
 from support.http import COMPARE, HOST, JSON, TWO, A, Client, request, send_request
 from support.process import Service, serve
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> str:

@@ -19,6 +19,8 @@ from asgi.small_service import build_small
 from support.http import Client, get
 from support.process import Service
 
+pytestmark = pytest.mark.slow
+
 PIPE_BYTES = 1 << 16
 LONG = "a" * 128
 

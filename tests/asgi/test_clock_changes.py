@@ -13,6 +13,8 @@ from srvstat.asgi.log import Log, WarningHandler
 from support.http import HOST, A, request, send_request
 from support.process import Service, serve
 
+pytestmark = pytest.mark.slow
+
 _CLOCK = """
 import os, time
 

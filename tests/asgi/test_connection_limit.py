@@ -18,6 +18,8 @@ from asgi.small_service import build_small
 from support.http import TWO, Client, compare, get, send_request
 from support.process import Service, serve
 
+pytestmark = pytest.mark.slow
+
 DESCRIPTORS = 256
 """Descriptors of the service; it allows 64 fewer connections."""
 

@@ -33,6 +33,8 @@ from support.http import (
 )
 from support.process import Service, serve
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> str:

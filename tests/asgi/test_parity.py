@@ -15,6 +15,8 @@ from conftest import AS_OF, DAY, Cli, csv, ndjson, server, srvstat
 from support.http import COMPARE, HOST, JSON, Answer, Client, request
 from support.process import Service, serve
 
+pytestmark = pytest.mark.slow
+
 SEED = 20
 BODIES = 250
 IDENTIFIERS = 120

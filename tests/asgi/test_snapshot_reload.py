@@ -17,6 +17,8 @@ from support.http import HOST, Client, compare, get, request, send_request
 from support.process import Service, serve
 from support.snapshots import change
 
+pytestmark = pytest.mark.slow
+
 BOTH = b'{"servers":[{"identifier":"a","by":"id"},{"identifier":"x-a","by":"cfxId"}]}'
 """Compares the server `a` with itself, so that an answer from two snapshots shows."""
 

@@ -1,7 +1,11 @@
 """Long heads that arrive in pieces."""
 
+import pytest
+
 from asgi.small_service import serve_small
 from support.http import Client, get
+
+pytestmark = pytest.mark.slow
 
 LONG = b"X-Filler: " + b"x" * 12_000
 

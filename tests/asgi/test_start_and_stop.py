@@ -15,6 +15,8 @@ from conftest import Cli, Ran
 from support.http import COMPARE, HEALTH, HOST, JSON, KEY, TWO, Client, compare, get, request
 from support.process import Service, serve
 
+pytestmark = pytest.mark.slow
+
 EXIT_CODES = {signal.SIGTERM: 143, signal.SIGINT: 130}
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from conftest import Cli, srvstat
 
+pytestmark = pytest.mark.slow
+
 PROMPT = "ready> "
 SECONDS = 60
 CFX_IDS = ("ep1v8d", "fa9t5w", "hc4x2k", "hh7e3y", "nf8q1z", "ns6r0b", "og3m7p")

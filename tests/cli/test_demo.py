@@ -11,6 +11,8 @@ import pytest
 
 from conftest import AS_OF, ROOT, Build, Cli, server, srvstat
 
+pytestmark = pytest.mark.slow
+
 FILES = ["access.toml", "observations.csv", "servers.ndjson", "snapshot.db"]
 
 

@@ -14,6 +14,8 @@ import pytest
 from conftest import Cli
 from srvstat import demo
 
+pytestmark = pytest.mark.slow
+
 BUILD = ["snapshot", "build"]
 SERVERS = ["--servers", "{}/servers.ndjson"]
 ROWS = ["--observations", "{}/observations.csv"]

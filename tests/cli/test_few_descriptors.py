@@ -8,6 +8,8 @@ import pytest
 
 from support.snapshots import WEEK
 
+pytestmark = pytest.mark.slow
+
 SRVSTAT = [sys.executable, "-m", "srvstat"]
 STANDARD, NEEDED = 3, 16
 TOO_FEW = "error: open files: the limit leaves srvstat fewer than 16; raise it with ulimit -n\n"

@@ -79,6 +79,7 @@ sys.exit(exit_code)
 """
 
 
+@pytest.mark.slow
 def test_the_list_of_servers_is_not_kept_in_memory(build: Build) -> None:
     count, name = 3_000, 4_000
     records = (

@@ -31,6 +31,7 @@ os.execv(sys.executable, [sys.executable, "-m", "srvstat", *sys.argv[2:]])
 """
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.usefixtures("here"),
     pytest.mark.parametrize(
         ("hang_up", "exit_code"),

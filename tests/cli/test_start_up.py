@@ -10,6 +10,8 @@ from conftest import srvstat
 from support.process import run_in_terminal
 from support.snapshots import WEEK
 
+pytestmark = pytest.mark.slow
+
 # The process exits without clean-up, so it lists its modules just before.
 SCRIPT = """
 import os, sys

@@ -16,6 +16,8 @@ from srvstat.contract.errors import SourceError
 from srvstat.sources.source import Source
 from support.snapshots import COMMAND
 
+pytestmark = pytest.mark.slow
+
 CHANGED = "changed while it was read; run again once nothing writes to it"
 TEXT = b"".join(b"line %d\n" % number for number in range(60_000))
 

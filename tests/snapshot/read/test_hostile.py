@@ -14,6 +14,8 @@ from campaigns.small_snapshots import PUBLISHED, build_small_snapshot
 from snapshot.hostile import CONTENTS, FORGERIES, STRUCTURES
 from snapshot.measured import Forks, Measured, start_forks
 
+pytestmark = pytest.mark.slow
+
 NOT_FOUND = 44
 MOST_SECONDS = 1
 MOST_MIB_MORE = 64

@@ -11,6 +11,8 @@ import pytest
 
 from conftest import AS_OF, Build, Cli, server
 
+pytestmark = pytest.mark.slow
+
 PAGE = 16_384
 MEASURED = """
 import os, sys

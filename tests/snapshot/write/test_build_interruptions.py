@@ -17,6 +17,8 @@ from conftest import AS_OF, Cli, Ran, csv
 from support.process import restore_signals
 from support.snapshots import COMMAND, EXISTS, WEEK, read_directory, read_observations
 
+pytestmark = pytest.mark.slow
+
 pytestmark = pytest.mark.usefixtures("here")
 
 

@@ -14,6 +14,8 @@ from srvstat.snapshot.read import verified_rows
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.write import store
 
+pytestmark = pytest.mark.slow
+
 BUILD = ["snapshot", "build", "out.db", "--servers", "servers.ndjson", "--observations", "many.csv"]
 
 

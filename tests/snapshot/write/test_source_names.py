@@ -10,6 +10,8 @@ import pytest
 from conftest import Cli, csv
 from support.snapshots import COMMAND
 
+pytestmark = pytest.mark.slow
+
 pytestmark = pytest.mark.usefixtures("here")
 
 
