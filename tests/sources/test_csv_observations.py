@@ -85,7 +85,7 @@ def test_a_file_may_be_a_header_only(header: str, read: Read) -> None:
     ],
 )
 def test_any_other_header_is_refused(header: str, refusal: Callable[[bytes], str]) -> None:
-    reason = "the header serverId,observedAt,players is needed"
+    reason = "must be the header serverId,observedAt,players"
 
     assert refusal(f"{header}\na,5,7\n".encode()) == f", line 1: {reason}"
     assert refusal(f"\n\n{header}\na,5,7\n".encode()).startswith(", line 3: ")
@@ -93,7 +93,7 @@ def test_any_other_header_is_refused(header: str, refusal: Callable[[bytes], str
 
 @pytest.mark.parametrize("data", ["", "\n\r\n", "\ufeff"])
 def test_an_empty_file_is_refused(data: str, refusal: Callable[[bytes], str]) -> None:
-    reason = ": empty; the header serverId,observedAt,players is needed"
+    reason = ": empty; must begin with the header serverId,observedAt,players"
 
     assert refusal(data.encode()) == reason
 
@@ -122,18 +122,18 @@ def test_a_field_may_be_quoted(row: str, read: Read) -> None:
     assert read(HEADER + row.encode()).kept == {2: ("srv-1", AS_OF, 7)}
 
 
-NOT_IN_QUOTES = "not 3 fields quoted as in RFC 4180"
+NOT_IN_QUOTES = "must be 3 fields, quoted as in RFC 4180"
 OPEN = "a quote is not closed"
-IDENTIFIER = "serverId: 1 to 128 letters, digits and hyphens are needed"
+IDENTIFIER = "serverId: must be 1 to 128 letters, digits and hyphens"
 
 
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("a", "3 fields are needed, not 1"),
-        ("a,5", "3 fields are needed, not 2"),
-        ("a,5,7,", "3 fields are needed, not 4"),
-        ("a;5;7", "3 fields are needed, not 1"),
+        ("a", "must have 3 fields, not 1"),
+        ("a,5", "must have 3 fields, not 2"),
+        ("a,5,7,", "must have 3 fields, not 4"),
+        ("a;5;7", "must have 3 fields, not 1"),
         ('"a","5"', NOT_IN_QUOTES),
         ('"a,5,7"', NOT_IN_QUOTES),
         ('"a" ,5,7', NOT_IN_QUOTES),
@@ -144,7 +144,7 @@ IDENTIFIER = "serverId: 1 to 128 letters, digits and hyphens are needed"
         (",5,7", IDENTIFIER),
         ('"",5,7', IDENTIFIER),
         ("a,,7", "observedAt: not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"),
-        ("a,5,", "players: a whole number from 0 to 9007199254740991 is needed, in digits only"),
+        ("a,5,", "players: must be a whole number from 0 to 9007199254740991, in digits only"),
         (",,", IDENTIFIER),
         ('"a,5,7', OPEN),
         ('a,5,7"', NOT_IN_QUOTES),

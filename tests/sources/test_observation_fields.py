@@ -66,7 +66,7 @@ SERVER_IDS = st.text(st.sampled_from(ascii_letters + digits + "-") | CHARACTERS,
 @example(text="\u017f")
 def test_a_server_id_is_1_to_128_letters_digits_and_hyphens(text: str, folder: Path) -> None:
     is_valid = 1 <= len(text) <= 128 and set(text) <= set(ascii_letters + digits + "-")
-    reason = "serverId: 1 to 128 letters, digits and hyphens are needed"
+    reason = "serverId: must be 1 to 128 letters, digits and hyphens"
 
     for name in FORMS:
         found = read_row(folder, name, server_id=text)
@@ -101,7 +101,7 @@ NUMBERS = st.integers(0, 10**17).map(str) | st.text(st.sampled_from("0123456789-
 def test_players_are_plain_digits_up_to_the_largest_exact_integer(text: str, folder: Path) -> None:
     is_digits = text != "" and set(text) <= set(digits) and (text == "0" or text[0] != "0")
     is_valid = is_digits and len(text) <= 16 and int(text) <= LARGEST
-    reason = "players: a whole number from 0 to 9007199254740991 is needed, in digits only"
+    reason = "players: must be a whole number from 0 to 9007199254740991, in digits only"
 
     for name in ("plain.csv", "quoted.csv"):
         found = read_row(folder, name, players=text)

@@ -157,14 +157,14 @@ def test_publishable_is_never_null(refusal: Refusal) -> None:
     assert refusal(record(publishable=None)).startswith("line 1: publishable: ")
 
 
-IDENTIFIER = "1 to 128 letters, digits and hyphens are needed"
-GAME = "game_a or game_b is needed"
-STRING = "a string is needed"
-STRINGS = "an array of strings is needed"
-OBJECT = "an object is needed"
-COUNT = "a whole number from 0 to 9007199254740991 is needed"
-FLAG = "true or false is needed"
-INTEGER_OR_STRING = "an integer or a string is needed"
+IDENTIFIER = "must be 1 to 128 letters, digits and hyphens"
+GAME = "must be game_a or game_b"
+STRING = "must be a string"
+STRINGS = "must be an array of strings"
+OBJECT = "must be an object"
+COUNT = "must be a whole number from 0 to 9007199254740991"
+FLAG = "must be true or false"
+INTEGER_OR_STRING = "must be an integer or a string"
 INSTANT = "not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"
 OUTSIDE = "outside the years 1970 to 9999"
 NO_ZONE = "no time zone: end it with Z or an offset such as +02:00"
@@ -248,7 +248,7 @@ def test_a_repeated_field_inside_players_is_refused(refusal: Refusal) -> None:
 
 @pytest.mark.parametrize("data", [b"null", b"[]", b"5", b'"a"', b"true", b"[" + record() + b"]"])
 def test_a_record_is_an_object(data: bytes, refusal: Refusal) -> None:
-    assert refusal(after_a_good_one(data)) == "line 3: the record: an object is needed"
+    assert refusal(after_a_good_one(data)) == "line 3: the record: must be an object"
 
 
 @pytest.mark.parametrize(
@@ -298,9 +298,9 @@ def test_identical_records_count_once(read: Read) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"cfxId": "other"}, "id: line 1 has the same"),
-        ({"hostname": "other"}, "id: line 1 has the same"),
-        ({"id": "other"}, "cfxId: line 1 has the same"),
+        ({"cfxId": "other"}, "id: the same as in line 1"),
+        ({"hostname": "other"}, "id: the same as in line 1"),
+        ({"id": "other"}, "cfxId: the same as in line 1"),
     ],
 )
 def test_an_identifier_is_unique_among_all_records(
@@ -314,7 +314,7 @@ def test_an_identifier_is_unique_among_all_records(
 def test_records_that_differ_only_in_publishable_are_not_identical(refusal: Refusal) -> None:
     records = [record(publishable=True), record(publishable=False)]
 
-    assert refusal(b"\n".join(records)) == "line 2: id: line 1 has the same"
+    assert refusal(b"\n".join(records)) == "line 2: id: the same as in line 1"
 
 
 def test_identifiers_are_case_sensitive(read: Read) -> None:

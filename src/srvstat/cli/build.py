@@ -18,7 +18,7 @@ from srvstat.render.summary import format_build_summary, format_dropped_rows
 from srvstat.render.text import format_count
 from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.snapshot.write.rules import RejectLimit
-from srvstat.sources.observations import find_servers
+from srvstat.sources.observations import collect_server_ids
 from srvstat.sources.registry import EXTENSIONS, FORMATS
 from srvstat.sources.servers import draft_records
 from srvstat.sources.source import Source, check_stdin_once
@@ -122,7 +122,7 @@ def draft_servers(observations: ObservationsOption, format: FormatOption = None)
     Example: srvstat snapshot draft-servers --observations week.csv.gz > servers.ndjson
     """
     check_stdin_once(observations)
-    seen, rejected = find_servers(
+    seen, rejected = collect_server_ids(
         [_parse_source(name, format) for name in observations],
         warn=lambda warning: report(f"warning: {warning}"),
     )

@@ -1,1 +1,1 @@
-"""Readers of the input files: one file each format."""
+"""Readers of input files, one module for each format."""

@@ -14,8 +14,8 @@ MAX_PLAYERS = MAX_SAFE_INTEGER
 """The largest player count accepted."""
 
 IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
-IDENTIFIER_NEEDED = f"1 to {MAX_IDENTIFIER_LENGTH} letters, digits and hyphens are needed"
-COUNT_NEEDED = f"a whole number from 0 to {MAX_PLAYERS} is needed"
+IDENTIFIER_RULE = f"must be 1 to {MAX_IDENTIFIER_LENGTH} letters, digits and hyphens"
+COUNT_RULE = f"must be a whole number from 0 to {MAX_PLAYERS}"
 
 _PLAYERS = re.compile(r"0|[1-9][0-9]{0,15}")
 
@@ -38,9 +38,9 @@ class Batch:
 
     `instants` are Unix milliseconds. A place is the number of a line or row in its source; places
     ascend within a batch and from batch to batch. `original` returns the text of the row at a
-    place; it is called only for rows that conflict with others. None means that the text is the
-    columns, as `serverId,observedAt,players` in CSV. `latest_integer` is the latest instant written
-    as an integer, None without one: seconds taken for milliseconds are recognised by it.
+    place; it is called only for rows that conflict with others. If it is None, the text is the
+    columns as CSV: `serverId,observedAt,players`. `latest_integer` is the latest instant written as
+    an integer, or None; it reveals seconds mistaken for milliseconds.
     """
 
     server_ids: Sequence[str]
@@ -65,13 +65,13 @@ class Row(NamedTuple):
         Raises RowError for a malformed field.
         """
         if not IDENTIFIER.fullmatch(self.server_id):
-            raise RowError(f"serverId: {IDENTIFIER_NEEDED}")
+            raise RowError(f"serverId: {IDENTIFIER_RULE}")
         try:
             observed_at = parse_instant(self.observed_at)
         except InstantError as error:
             raise RowError(f"observedAt: {error}") from None
         if not _PLAYERS.fullmatch(self.players) or int(self.players) > MAX_PLAYERS:
-            raise RowError(f"players: {COUNT_NEEDED}, in digits only")
+            raise RowError(f"players: {COUNT_RULE}, in digits only")
         return self.server_id, observed_at, int(self.players)
 
 

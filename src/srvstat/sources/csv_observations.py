@@ -14,8 +14,9 @@ HEADER = ("serverId", "observedAt", "players")
 _FIELD = r'(?:"([^"]*)"|([^",]*))'
 _ROW = re.compile(f"{_FIELD},{_FIELD},{_FIELD}")
 
-# Plain rows are parsed a block at a time. The numbers of digits guarantee values within their
-# limits, in the form in which they are written again. Other blocks are parsed record by record.
+# A block of plain rows is parsed at once. These patterns limit the digits, so that every value is
+# valid and every integer has the form in which it is written again. Other blocks are parsed record
+# by record.
 _PLAIN_ROWS, _UTC_ROWS = (
     re.compile(
         rf"(?:[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}},{instant},(?:0|[1-9][0-9]{{0,14}})\r?\n)*+"
@@ -31,7 +32,7 @@ _OPEN_RECORD = re.compile(f'(?:{_ANY_FIELD},)*+"(?:[^"]|"")*+')
 # No valid field contains a line break, so a quote open for longer is an error.
 _LONGEST_RECORD = 65_536
 
-_HEADER_NEEDED = f"the header {','.join(HEADER)} is needed"
+_HEADER_TEXT = ",".join(HEADER)
 
 _Lines = list[tuple[int, str]]
 
@@ -47,16 +48,16 @@ def read(source: Source) -> Iterator[Batch]:
         batch = None if pending or '"' in block.text else _parse_plain_block(source, block)
         if batch is None:
             lines = [*pending, *block.split_lines()]
-            records, pending = _split_records(lines, is_end=False)
+            records, pending = _group_lines(lines, is_end=False)
             batch = _parse_records(source, records, lines)
         yield batch
     if pending:
-        yield _parse_records(source, _split_records(pending, is_end=True)[0], pending)
+        yield _parse_records(source, _group_lines(pending, is_end=True)[0], pending)
 
 
 def _skip_header(source: Source) -> Iterator[Block]:
     """Check the first line that is not empty, and yield what follows it."""
-    # A JSON object shows that it is cut off; a row of CSV does not.
+    # A row of CSV that is cut off may look complete.
     blocks = source.read_blocks(warn_if_unended=True)
     for block in blocks:
         lines = block.text.split("\n")
@@ -64,11 +65,11 @@ def _skip_header(source: Source) -> Iterator[Block]:
         if at is None:
             continue
         if _split_fields(lines[at].removesuffix("\r")) != HEADER:
-            raise source.refuse(block.first_line + at, _HEADER_NEEDED)
+            raise source.refuse(block.first_line + at, f"must be the header {_HEADER_TEXT}")
         yield Block(block.first_line + at + 1, "\n".join(lines[at + 1 :]))
         yield from blocks
         return
-    raise SourceError(f"{source.title}: empty; {_HEADER_NEEDED}")
+    raise SourceError(f"{source.title}: empty; must begin with the header {_HEADER_TEXT}")
 
 
 def _parse_plain_block(source: Source, block: Block) -> Batch | None:
@@ -101,7 +102,7 @@ def _split_columns(text: str) -> tuple[list[str], list[str], list[str]]:
     return fields[:-1:3], fields[1::3], fields[2::3]
 
 
-def _split_records(lines: _Lines, *, is_end: bool) -> tuple[list[_Lines], _Lines]:
+def _group_lines(lines: _Lines, *, is_end: bool) -> tuple[list[_Lines], _Lines]:
     """Group lines into records; return also the last lines, whose quote may still be closed."""
     records: list[_Lines] = []
     at = 0
@@ -164,9 +165,9 @@ def _choose_field(quoted: str | None, plain: str | None) -> str:
 
 
 def _describe_form(text: str) -> str:
-    """Return why a record does not have three fields."""
+    """Describe why a record does not have three fields."""
     if _OPEN_RECORD.fullmatch(text):
         return "a quote is not closed"
     if '"' not in text:
-        return f"{len(HEADER)} fields are needed, not {text.count(',') + 1}"
-    return f"not {len(HEADER)} fields quoted as in RFC 4180"
+        return f"must have {len(HEADER)} fields, not {text.count(',') + 1}"
+    return f"must be {len(HEADER)} fields, quoted as in RFC 4180"

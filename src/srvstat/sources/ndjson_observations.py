@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from srvstat.contract import wire
 from srvstat.sources.batch import (
-    COUNT_NEEDED,
-    IDENTIFIER_NEEDED,
+    COUNT_RULE,
+    IDENTIFIER_RULE,
     Batch,
     Row,
     RowError,
@@ -31,12 +31,12 @@ def _split_object(text: str) -> Row:
     except wire.JsonError as error:
         raise RowError(str(error)) from None
     if not isinstance(value, dict) or value.keys() != set(_KEYS):
-        raise RowError("an object with the keys serverId, observedAt and players is needed")
+        raise RowError("must be an object with the keys serverId, observedAt and players")
     server_id, observed_at, players = (value[key] for key in _KEYS)
     if type(server_id) is not str:
-        raise RowError(f"serverId: {IDENTIFIER_NEEDED}")
+        raise RowError(f"serverId: {IDENTIFIER_RULE}")
     if type(observed_at) not in (int, str):
-        raise RowError("observedAt: an integer or a string is needed")
+        raise RowError("observedAt: must be an integer or a string")
     if type(players) is not int:
-        raise RowError(f"players: {COUNT_NEEDED}, written as an integer")
+        raise RowError(f"players: {COUNT_RULE}, written as an integer")
     return Row(server_id, str(observed_at), str(players))

@@ -17,7 +17,9 @@ def read_batches(source: Source) -> Iterator[Batch]:
     return read(source)
 
 
-def find_servers(sources: Iterable[Source], warn: Callable[[str], None]) -> tuple[set[str], int]:
+def collect_server_ids(
+    sources: Iterable[Source], warn: Callable[[str], None]
+) -> tuple[set[str], int]:
     """Return the server ids in some sources, and the number of malformed rows.
 
     `warn` is called with one line about each source that may be cut off.

@@ -17,7 +17,7 @@ FORMATS: Mapping[str, Format] = {
     "csv": Format((".csv",), "srvstat.sources.csv_observations"),
     "ndjson": Format((".ndjson", ".jsonl"), "srvstat.sources.ndjson_observations"),
 }
-"""The formats by the names that `--format` takes. A reader is imported for its first source."""
+"""The formats by the names that `--format` takes. Each reader is imported on first use."""
 
 EXTENSIONS: Mapping[str, str] = {
     extension: name for name, (extensions, _) in FORMATS.items() for extension in extensions

@@ -1,7 +1,7 @@
 """Read server records as NDJSON: the specification's Server detail, and `publishable`.
 
-One invalid record refuses the source, because a server lost here would be answered with
-SERVER_NOT_FOUND.
+One invalid record makes the source unusable: without that record, an existing server would be
+answered with SERVER_NOT_FOUND.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,23 +13,23 @@ from srvstat.contract import wire
 from srvstat.contract.instants import parse_instant
 from srvstat.contract.responses import Game, Players, ServerDetail
 from srvstat.sources.batch import (
-    COUNT_NEEDED,
+    COUNT_RULE,
     IDENTIFIER,
-    IDENTIFIER_NEEDED,
+    IDENTIFIER_RULE,
     MAX_PLAYERS,
 )
 from srvstat.sources.source import Source
 
 _T = TypeVar("_T")
 
-_LINES_A_CHUNK = 1_000
+_LINES_PER_CHUNK = 1_000
 
 _GAMES: tuple[str, ...] = get_args(Game)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """A server as in its source. None is a value to be derived from the observations.
+    """A server as in its source. None marks a value to be derived from the observations.
 
     Instants are Unix milliseconds.
     """
@@ -60,8 +60,8 @@ class _FieldError(ValueError):
 def read(source: Source, warn: Callable[[str], None] = lambda _warning: None) -> list[ServerRecord]:
     """Read all server records, publishable or not. Identical records count once.
 
-    `warn` is called with one line for each field that publishable servers have in another form than
-    the specification names (2.6). Values are kept unchanged all the same (D20).
+    `warn` is called with one line for each field whose values in publishable servers do not have
+    the form that the specification names (2.6). The values are kept unchanged (D20).
 
     Raises SourceError for an invalid record, with its line and field, and as `read_blocks` does.
     """
@@ -77,7 +77,7 @@ def read(source: Source, warn: Callable[[str], None] = lambda _warning: None) ->
         for name, identifier in (("id", record.id), ("cfxId", record.cfx_id)):
             first = identifier_lines.setdefault((name, identifier), line)
             if first != line:
-                raise source.refuse(line, f"{name}: line {first} has the same")
+                raise source.refuse(line, f"{name}: the same as in line {first}")
         found[record] = line
     for warning in _describe_oddities(source.title, found):
         warn(warning)
@@ -85,11 +85,11 @@ def read(source: Source, warn: Callable[[str], None] = lambda _warning: None) ->
 
 
 def draft_records(server_ids: Iterable[str]) -> Iterator[bytes]:
-    """Write a servers file to fill in, some lines at a time; null marks the values to add."""
+    """Yield a servers file to fill in, in chunks of lines; null marks the values to add."""
     blank: dict[str, Any] = dict.fromkeys(ServerDetail.model_fields)
     ordered = sorted(server_ids)
-    for start in range(0, len(ordered), _LINES_A_CHUNK):
-        chunk = ordered[start : start + _LINES_A_CHUNK]
+    for start in range(0, len(ordered), _LINES_PER_CHUNK):
+        chunk = ordered[start : start + _LINES_PER_CHUNK]
         yield b"".join(wire.encode(blank | {"id": server_id}) + b"\n" for server_id in chunk)
 
 
@@ -116,13 +116,13 @@ def _parse_record(value: Any) -> ServerRecord:
         offline=_get(given, "offline", _check_flag) or False,
         first_seen_at=_get(given, "firstSeenAt", _parse_instant),
         updated_at=_get(given, "updatedAt", _parse_instant),
-        # Null is refused: taken for true, it could publish a server that must stay hidden.
+        # Null is invalid: read as true, it could publish a server that must stay hidden.
         publishable=_require(given, "publishable", _check_flag) if "publishable" in given else True,
     )
 
 
 def _describe_oddities(title: str, lines: Mapping[ServerRecord, int]) -> Iterator[str]:
-    """Return a warning for each field with values in a form that clients may not expect."""
+    """Yield a warning for each field with values in a form that clients may not expect."""
     for what, is_odd, unchanged in _ODDITIES:
         odd = [line for record, line in lines.items() if record.publishable and is_odd(record)]
         if odd:
@@ -162,7 +162,7 @@ _ODDITIES: tuple[tuple[str, Callable[[ServerRecord], bool], str], ...] = (
 
 def _check_object(value: Any, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise _FieldError(f"{what}: an object is needed")
+        raise _FieldError(f"{what}: must be an object")
     for key in value:
         if key not in known:
             raise _FieldError(f"{wire.quote_value(key)} is not a field of {what}")
@@ -190,19 +190,19 @@ def _get(
 
 def _check_identifier(value: Any) -> str:
     if not isinstance(value, str) or not IDENTIFIER.fullmatch(value):
-        raise ValueError(IDENTIFIER_NEEDED)
+        raise ValueError(IDENTIFIER_RULE)
     return value
 
 
 def _check_game(value: Any) -> str:
     if value not in _GAMES:
-        raise ValueError(f"{' or '.join(_GAMES)} is needed")
+        raise ValueError(f"must be {' or '.join(_GAMES)}")
     return str(value)
 
 
 def _check_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("a string is needed")
+        raise ValueError("must be a string")
     if "\x00" in value:
         raise ValueError("contains U+0000")
     if any("\ud800" <= character <= "\udfff" for character in value):
@@ -212,23 +212,23 @@ def _check_text(value: Any) -> str:
 
 def _check_texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise ValueError("an array of strings is needed")
+        raise ValueError("must be an array of strings")
     return tuple(map(_check_text, value))
 
 
 def _check_count(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= MAX_PLAYERS:
-        raise ValueError(COUNT_NEEDED)
+        raise ValueError(COUNT_RULE)
     return value
 
 
 def _check_flag(value: Any) -> bool:
     if type(value) is not bool:
-        raise ValueError("true or false is needed")
+        raise ValueError("must be true or false")
     return value
 
 
 def _parse_instant(value: Any) -> int:
     if type(value) not in (int, str):
-        raise ValueError("an integer or a string is needed")
+        raise ValueError("must be an integer or a string")
     return parse_instant(str(value))

@@ -45,7 +45,7 @@ class Block:
 
 
 def keep_in_memory(block: Block) -> Original:
-    """Return a function that finds the lines of a block."""
+    """Return a function that finds the lines of a block, which stays in memory."""
     return block.find_line
 
 
@@ -75,17 +75,17 @@ class Source:
         if found is None:
             what = "standard input" if name == STDIN else name
             raise UsageError(f"{what}: unknown format; add --format {' or '.join(FORMATS)}")
-        load_reader(found)  # now: nothing may be imported while a build can be interrupted
+        load_reader(found)  # now, because a signal must not interrupt an import
         return cls(name, found)
 
     @property
     def title(self) -> str:
-        """The name as valid Unicode, whatever its bytes."""
+        """The name as valid Unicode; other bytes are escaped."""
         return format_title(self.name)
 
     @property
     def stored_name(self) -> str:
-        """The name that a snapshot keeps: no folder, and no descriptor number of a shell."""
+        """The name that a snapshot stores, without directory or descriptor number."""
         if self.name == "/dev/stdin":
             return format_title(STDIN)
         if _DESCRIPTOR_NAME.fullmatch(self.name):
@@ -107,7 +107,7 @@ class Source:
     def read_blocks(self, *, warn_if_unended: bool = False) -> Iterator[Block]:
         """Read the text, a block of whole lines at a time.
 
-        Gzip is recognised by its first bytes. One byte order mark at the start is skipped.
+        Gzip is recognized by its first bytes. One byte order mark at the start is skipped.
         `warn_if_unended` warns of a last line without a newline.
 
         Raises SourceError if the input can't be read, is truncated gzip data, is not UTF-8 or has a
@@ -166,7 +166,7 @@ class Source:
 
 
 def check_stdin_once(names: Iterable[str]) -> None:
-    """Check that standard input is named once at most.
+    """Check that standard input is named at most once.
 
     Raises UsageError.
     """

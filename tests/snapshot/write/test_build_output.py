@@ -54,7 +54,7 @@ REFUSALS = [
     (
         ["--observations", "week.csv", "--servers", "twice.ndjson"],
         6,
-        "twice.ndjson, line 2: cfxId: line 1 has the same",
+        "twice.ndjson, line 2: cfxId: the same as in line 1",
     ),
     (["--observations", "week.csv", "--format", "xml"], 2, None),
     (["--observations", "week.csv", "--as-of", "2026-03-01"], 2, None),

@@ -90,8 +90,8 @@ def test_too_many_rejects_build_nothing_but_are_written(
     if not builds:
         assert ran.stderr == (
             f"error: 2 of 10 rows were rejected, and --max-rejected allows {limit}; first of the"
-            " rejects: week.csv, line 2: players: a whole number from 0 to 9007199254740991 is"
-            " needed, in digits only\n"
+            " rejects: week.csv, line 2: players: must be a whole number from 0 to"
+            " 9007199254740991, in digits only\n"
         )
 
 

@@ -83,14 +83,13 @@ def test_rejects_have_file_line_reason_and_text_in_the_order_of_lines(cli: Cli) 
         {
             "file": "week.csv",
             "line": 5,
-            "reason": "3 fields are needed, not 1",
+            "reason": "must have 3 fields, not 1",
             "text": "nonsense",
         },
         {
             "file": "week.csv",
             "line": 9,
-            "reason": "players: a whole number from 0 to 9007199254740991 is needed,"
-            " in digits only",
+            "reason": "players: must be a whole number from 0 to 9007199254740991, in digits only",
             "text": f"unknown,{AS_OF},x",
         },
         {
@@ -264,7 +263,7 @@ def test_a_build_without_rejects_writes_the_snapshot_alone(here: Path, cli: Cli)
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("nonsense", "3 fields are needed, not 1"),
+        ("nonsense", "must have 3 fields, not 1"),
         (f"a,{AS_OF},9", "conflicts with 6 players, read earlier for this server and instant"),
     ],
 )

@@ -49,7 +49,7 @@ def test_conflicts_quote_their_line_for_any_size_of_blocks(
     ]
     Path("odd.csv").write_text("\n".join(["serverId,observedAt,players", *lines, ""]))
     command = [*COMMAND, "--observations", "odd.csv", "--rejects", "rejects.ndjson", "--overwrite"]
-    shape = {"file": "odd.csv", "reason": "3 fields are needed, not 1", "text": "nonsense"}
+    shape = {"file": "odd.csv", "reason": "must have 3 fields, not 1", "text": "nonsense"}
     expected = [
         shape | {"line": line} if text == "nonsense" else expect_conflict("odd.csv", line, 1, text)
         for line, text in enumerate(lines[1:], 3)

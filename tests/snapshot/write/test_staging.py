@@ -111,7 +111,7 @@ ISO = {
     AS_OF + 1000: "2026-03-01T12:00:01Z",
     0: "1970-01-01T00:00:00Z",
 }
-COUNT = "players: a whole number from 0 to 9007199254740991 is needed"
+COUNT = "players: must be a whole number from 0 to 9007199254740991"
 NEITHER = "not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"
 FORMS = {
     "plain.csv": "{id},{at},{players}",
@@ -122,18 +122,18 @@ FORMS = {
 }
 MALFORMED = {
     "csv": [
-        ("nonsense", "3 fields are needed, not 1"),
+        ("nonsense", "must have 3 fields, not 1"),
         ("a,1,07", f"{COUNT}, in digits only"),
         ("a,soon,7", f"observedAt: {NEITHER}"),
         ("a,2026-02-29T12:00:00Z,7", "observedAt: no such day in the calendar"),
         ("a,1969-12-31T23:59:59Z,7", "observedAt: outside the years 1970 to 9999"),
         ('"a,1,7', "a quote is not closed"),
-        ('"a\nb",1,7', "serverId: 1 to 128 letters, digits and hyphens are needed"),
+        ('"a\nb",1,7', "serverId: must be 1 to 128 letters, digits and hyphens"),
     ],
     "ndjson": [
         ('{"serverId":"a","observedAt":1,"players":7.0}', f"{COUNT}, written as an integer"),
         ('{"serverId":"a","observedAt":"soon","players":7}', f"observedAt: {NEITHER}"),
-        ("[]", "an object with the keys serverId, observedAt and players is needed"),
+        ("[]", "must be an object with the keys serverId, observedAt and players"),
     ],
 }
 END = {name: "\r\n" if name in ("quoted.csv", "iso.ndjson") else "\n" for name in FORMS}
@@ -244,7 +244,7 @@ def test_strict_names_the_first_reject_in_reading_order_for_any_size_of_steps(
 
 
 CONFLICT = "conflicts with 1 players, read earlier for this server and instant"
-SHAPE = "3 fields are needed, not 1"
+SHAPE = "must have 3 fields, not 1"
 
 
 @pytest.mark.parametrize(

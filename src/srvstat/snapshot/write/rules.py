@@ -33,7 +33,7 @@ class RejectLimit(NamedTuple):
         """
         found = _LIMIT.fullmatch(text)
         if not found:
-            raise ValueError("a number of rows or a percentage is needed, such as 100 or 2.5%")
+            raise ValueError("must be a number of rows or a percentage, such as 100 or 2.5%")
         if found["rows"]:
             return cls(text, int(found["rows"]), Fraction(0))
         share = Fraction(found["percent"]) / 100
