@@ -11,8 +11,8 @@ Errors of the API raise ApiError or a subclass, an unusable file raises Snapshot
 share a snapshot; one call runs at a time. After `close`, any use raises ValueError.
 """
 
-# Type checkers know this name. Importing `typing` would take longer than everything else before the
-# command line installs its signal handlers.
+# Type checkers know this name without an import. Importing `typing` would take longer than
+# everything else that runs before the command line installs its signal handlers.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

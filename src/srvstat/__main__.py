@@ -18,7 +18,7 @@ _USAGE_ERROR = 2
 
 def run() -> None:
     """Run the command line of this process, and end the process."""
-    # Before slow imports.
+    # Before the slow imports, so that a signal during them is handled.
     take_over_signals()
     _occupy_standard_descriptors()
     _check_descriptors()

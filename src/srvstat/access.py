@@ -116,7 +116,7 @@ class Access:
         object.__setattr__(self, "_by_sha256", by_sha256)  # the class is frozen
 
     def get_plan(self, name: str) -> Plan:
-        """Return the plan of a name.
+        """Return the plan with a name.
 
         Raises UsageError if it does not exist.
         """
@@ -234,7 +234,7 @@ def _open_regular_file(path: str, flags: int, error_class: type[SrvstatError]) -
 
 def _convert_errors(path: str, error_class: type[SrvstatError]) -> AbstractContextManager[None]:
     return convert_errors(
-        path, error_class, unknown="cannot be used", name_class=SourceError, remedy=_CREATE_ONE
+        path, error_class, unknown="can't be used", name_class=SourceError, remedy=_CREATE_ONE
     )
 
 

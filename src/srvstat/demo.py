@@ -14,34 +14,14 @@ HOURS = 75 * 24
 """The hours from the first observation to AS_OF."""
 
 _HOUR_MS = 3_600_000
-# Percent of the busiest hour (UTC), and of the busiest day from Thursday, the first day of 1970.
 _DAILY = (
-    38,
-    27,
-    19,
-    13,
-    10,
-    9,
-    11,
-    15,
-    21,
-    27,
-    33,
-    38,
-    44,
-    49,
-    55,
-    63,
-    72,
-    82,
-    92,
-    99,
-    100,
-    93,
-    76,
-    56,
-)
+    38, 27, 19, 13, 10, 9, 11, 15, 21, 27, 33, 38,
+    44, 49, 55, 63, 72, 82, 92, 99, 100, 93, 76, 56,
+)  # fmt: skip
+"""The activity in each hour of the day (UTC), in percent of the busiest hour."""
 _WEEKLY = (70, 88, 100, 97, 68, 64, 66)
+"""The activity on each day of the week, in percent of the busiest day. Weeks begin on Thursday, as
+the Unix epoch does."""
 
 _HOSTILE = (
     "\x1b[2J\x1b]0;owned\x07[bold red]FREE[/] \u202egnp.exe\u202c\nsecond line \x9b31m"

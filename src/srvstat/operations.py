@@ -1,4 +1,4 @@
-"""Answer the contract's two questions. The command line, the service and the API all call this."""
+"""Answer the contract's two questions, for the command line, the service and the Python API."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ class UnknownServerError(ServerNotFoundError):
         self.reference = reference
 
     def place_in(self, request: CompareRequest) -> "UnknownServerError":
-        """Return the error with the reference's place in a request, such as `servers[1]`."""
+        """Return the error with the place of the reference in a request, such as `servers[1]`."""
         place = f"servers[{request.servers.index(self.reference)}]: "
         return UnknownServerError(self.reference, place)
 

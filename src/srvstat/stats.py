@@ -23,7 +23,7 @@ class Growth(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """The statistics of one window. Without an observation all but the number are None."""
+    """The statistics of one window. If `observations` is 0, all other values are None."""
 
     observations: int
     mean: float | None
@@ -170,7 +170,7 @@ def compute_median(histogram: Histogram) -> float:
     """Return the median of a histogram that is not empty."""
     values = sorted(histogram)
     ends = list(accumulate(histogram[value] for value in values))
-    lower, upper = (ends[-1] - 1) // 2, ends[-1] // 2
+    lower, upper = find_middle_ranks(ends[-1])
     return (values[bisect_right(ends, lower)] + values[bisect_right(ends, upper)]) / 2
 
 

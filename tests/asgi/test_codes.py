@@ -246,7 +246,7 @@ def test_a_late_answer_is_an_internal_error(
         return response.status_code, response.content
 
     async def ask_while_workers_are_busy() -> list[tuple[int, bytes]]:
-        generation = await snapshot.current()
+        generation = await snapshot.get_generation()
         slow = [
             snapshot.ask(generation, wait, remember=lambda _: None, is_wanted=lambda: True)
             for _ in range(WORKERS)

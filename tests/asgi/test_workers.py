@@ -45,7 +45,7 @@ class InProcess:
     async def ask(self, question: Callable[[Any], Any], *, is_comparison: bool = False) -> Any:
         """Have a worker call a function."""
         return await self.snapshot.ask(
-            await self.snapshot.current(),
+            await self.snapshot.get_generation(),
             question,
             remember=lambda _: None,
             is_wanted=lambda: True,
@@ -58,7 +58,7 @@ class InProcess:
         async def run() -> None:
             async with asyncio.timeout(60):
                 await work
-            for worker, file in (await self.snapshot.current()).files.items():
+            for worker, file in (await self.snapshot.get_generation()).files.items():
                 worker.submit(file.close).result()
                 worker.shutdown()
             self._log.close()
@@ -89,7 +89,7 @@ def test_questions_get_a_worker_in_order(service: InProcess) -> None:
 
     async def ask_repeatedly() -> None:
         nonlocal asked
-        generation = await service.snapshot.current()
+        generation = await service.snapshot.get_generation()
         for _ in range(20):
             number, asked = asked, asked + 1
             await service.snapshot.ask(
@@ -127,7 +127,7 @@ def test_an_answer_finished_too_late_is_remembered(
     service: InProcess, release: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ask_twice() -> None:
-        files = (await service.snapshot.current()).files
+        files = (await service.snapshot.get_generation()).files
         for worker in files:
             worker.submit(release.wait)
         async with service.client() as client:
@@ -153,7 +153,7 @@ def test_a_remembered_answer_needs_no_worker(
                 return [response.content for response in await asyncio.gather(server, two)]
 
             assert await ask() == [SERVER_A, COMPARED]
-            for worker in (await service.snapshot.current()).files:
+            for worker in (await service.snapshot.get_generation()).files:
                 worker.submit(release.wait)
             monkeypatch.setattr(asgi_app, "WORK_SECONDS", 0.1)
             assert await ask() == [SERVER_A, COMPARED]
@@ -190,7 +190,7 @@ def test_equal_waiting_questions_are_computed_once(
     monkeypatch.setattr(operations, "compute_results", count)
 
     async def crowd() -> None:
-        for worker in (await service.snapshot.current()).files:
+        for worker in (await service.snapshot.get_generation()).files:
             worker.submit(release.wait)
         async with service.client() as client:
             waiting = [

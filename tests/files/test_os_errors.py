@@ -30,7 +30,7 @@ def test_errors_have_the_path_the_reason_and_the_class_of_their_cause(
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"), [(OSError(), "cannot be read"), (OSError(5, "x"), "x")]
+    ("error", "reason"), [(OSError(), "can't be read"), (OSError(5, "x"), "x")]
 )
 def test_an_error_without_a_reason_gets_one(error: OSError, reason: str) -> None:
     with pytest.raises(SourceError, match=f"^file: {reason}$"), convert_errors("file", SourceError):

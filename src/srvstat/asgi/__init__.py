@@ -1,1 +1,1 @@
-"""The HTTP service: the same answers behind another door. Starlette and uvicorn live here."""
+"""The HTTP service, the only package that imports Starlette and uvicorn."""

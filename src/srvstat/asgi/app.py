@@ -54,11 +54,11 @@ from srvstat.contract.requests import (
 from srvstat.contract.responses import ErrorResponse, HealthResponse, encode_comparison
 
 WORK_SECONDS = 10.0
-"""From a complete request to its answer, including the time that other requests take."""
+"""Seconds from a validated request to its answer, including the wait for a worker."""
 
 _OK = 200
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""The methods that the log names."""
+"""The methods that the log names; any other is `other`."""
 
 _REQUEST_ID = re.compile(REQUEST_ID_PATTERN)
 _REQUEST_ID_NAME = REQUEST_ID_HEADER.lower()
@@ -66,7 +66,7 @@ _KEY_NAME = KEY_HEADER.lower().encode()
 
 
 class Service:
-    """The ASGI application over one snapshot."""
+    """The ASGI application; it answers from the snapshot at one path."""
 
     def __init__(self, snapshot: ServedSnapshot, authenticator: Authenticator, log: Log) -> None:
         self._snapshot = snapshot
@@ -111,7 +111,7 @@ class Service:
     ) -> Response:
         headers = _build_headers(entry["id"])
         if has_ambiguous_length(request.scope["headers"]):
-            headers["connection"] = "close"  # RFC 9112, section 6.1: whatever the answer is
+            headers["connection"] = "close"  # RFC 9112, section 6.1; also after an error
         try:
             body = await self._answer(request, entry, key_filter)
             return Response(body, _OK, headers, JSON_TYPE)
@@ -154,7 +154,7 @@ class Service:
         return await self._compare(request, comparison, caller)
 
     async def _check_health(self) -> bytes:
-        generation = await self._snapshot.current()
+        generation = await self._snapshot.get_generation()
         return HealthResponse(asOf=generation.as_of, root=generation.root).to_json()
 
     async def _get_server(
@@ -162,7 +162,7 @@ class Service:
     ) -> bytes:
         if caller.plan:
             caller.plan.check_request(reference)
-        generation = await self._snapshot.current()
+        generation = await self._snapshot.get_generation()
         answer = generation.details.look_up(reference)
         if answer is not None:
             return answer
@@ -174,7 +174,7 @@ class Service:
     async def _compare(self, request: Request, comparison: CompareRequest, caller: Caller) -> bytes:
         if caller.plan:
             caller.plan.check_request(comparison)
-        generation = await self._snapshot.current()
+        generation = await self._snapshot.get_generation()
         results = generation.results.look_up(comparison)
         if None in results:
             async with _limit_work():
@@ -185,9 +185,10 @@ class Service:
 
 
 async def _read_body(request: Request) -> bytes:
-    """Read a body, up to the first piece that exceeds the limit.
+    """Read the body of a request; stop at the first chunk that exceeds the limit.
 
-    Raises InvalidRequestError if the connection found it late or incomplete, ClientDisconnect.
+    Raises InvalidRequestError for a late or incomplete body, ClientDisconnect if the client closed
+    the connection.
     """
     body = b""
     async for chunk in request.stream():
@@ -210,7 +211,7 @@ async def _limit_work() -> AsyncIterator[None]:
 
 
 def _track_client(request: Request) -> Callable[[], bool]:
-    """Return a function that tells whether the client of a request is still connected."""
+    """Return a function that checks whether the client of a request is still connected."""
     return lambda: IS_GONE not in request.scope.get("state", ())
 
 
@@ -241,13 +242,13 @@ def _format_address(client: tuple[str, int] | None) -> str:
 def _format_references(references: tuple[ServerReference, ...], key_filter: KeyFilter) -> list[str]:
     """Format references for the log: `cfxId:abc123`."""
     return [
-        f"{one.by}:{HIDDEN if key_filter.has_key(one.identifier) else one.identifier}"
-        for one in references
+        f"{each.by}:{HIDDEN if key_filter.has_key(each.identifier) else each.identifier}"
+        for each in references
     ]
 
 
 def _choose_request_id(request: Request, key_filter: KeyFilter) -> str:
-    """Return the client's id of a request if it is harmless, else a new one."""
+    """Return the request id that the client sent if it is harmless, else a new one."""
     sent = request.headers.getlist(_REQUEST_ID_NAME)
     if len(sent) == 1 and _REQUEST_ID.fullmatch(sent[0]) and not key_filter.has_key(sent[0]):
         return sent[0]

@@ -1,4 +1,4 @@
-"""Authenticate requests by their key, and limit how often each key may ask."""
+"""Authenticate requests by their key, and limit the number of requests of each key."""
 
 import asyncio
 import hashlib
@@ -18,7 +18,7 @@ _MINUTE = 60
 
 
 class TooManyRequestsError(RateLimitedError):
-    """A plan's limit was exceeded; `retry_after` is the whole seconds to wait."""
+    """A plan's limit was exceeded; `retry_after` is the time to wait, in whole seconds."""
 
     def __init__(self, reason: str, retry_after: int) -> None:
         super().__init__(reason)
@@ -118,11 +118,11 @@ class Authenticator:
             self._limiter.count(caller.digest, limit)
 
     def is_registered(self, key: bytes) -> bool:
-        """Tell whether the access file has a key."""
+        """Return whether the access file has a key."""
         return self._access is not None and self._access.find_customer(key) is not None
 
     async def _reload(self, file: WatchedFile) -> None:
-        """Read the access file if it has changed. All requests wait for that."""
+        """Read the access file if it has changed; all requests wait until it is read."""
         while True:
             if self._reading is None:
                 candidate = file.find_candidate()

@@ -1,7 +1,7 @@
-"""Connections with deadlines for each part of a request, and a limit of their number.
+"""Limit the time for each part of a request, and the number of open connections.
 
-uvicorn has no deadline for reading: a silent connection, a head that arrives byte by byte or a
-body that never comes would each stay open forever.
+uvicorn has no deadline for reading: a client that is silent, or that sends a request byte by byte,
+could keep its connection open forever.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from srvstat.contract.http import MAX_HEAD_BYTES
 
 HEAD_SECONDS = 5.0
-"""From the first byte of a request, or from the connection, to the end of its head."""
+"""From the first byte of a request, or from the start of the connection, to the end of the head."""
 BODY_SECONDS = 5.0
 """From the end of the head to the end of the body."""
 IDLE_SECONDS = 15.0
 """Between an answer and the next request."""
 ANSWER_SECONDS = 20.0
-"""From the end of a request until the client has taken its answer."""
+"""From the end of a request until the client has received its answer."""
 
 SECONDS_BETWEEN_CHECKS = 0.2
 """Checking all connections costs less than a timer for each part of each request."""
@@ -32,17 +32,17 @@ IS_GONE = "srvstat.is_gone"
 """Key in the state of a request whose connection is closed."""
 
 _MAX_BYTES_UNREAD = 1 << 20
-"""Bytes discarded of a body that was answered before its end; then the connection is closed."""
+"""Limit of the bytes discarded from a body whose request was answered before the body ended."""
 _EMPTY_LINE = b"\r\n"
 
 AnswerMalformed = Callable[[tuple[str, int] | None], tuple[list[tuple[bytes, bytes]], bytes]]
-"""Takes a client's address; logs a malformed request and returns the answer's headers and body."""
+"""Logs a malformed request from an address, and returns the headers and the body of the answer."""
 
 
 class _Phase(Enum):
     """What a connection waits for, and the seconds it may wait."""
 
-    # The names keep members with equal seconds apart: an enumeration merges equal values.
+    # The names make the values different: an enumeration merges members with equal values.
     HEAD = ("head", HEAD_SECONDS)
     BODY = ("body", BODY_SECONDS)
     ANSWER = ("answer", ANSWER_SECONDS)
@@ -54,22 +54,22 @@ class _Phase(Enum):
         return self.value[1]
 
 
-class Room:
+class ConnectionLimiter:
     """Limit open connections; when full, close the one that has waited for its client longest.
 
-    A closed connection is removed at once, although asyncio takes it apart a little later.
+    A connection is not counted once it is aborted; asyncio closes its socket slightly later.
     """
 
     def __init__(self, limit: int) -> None:
         self.is_closing = False
-        """The service stops and admits no connection."""
+        """Whether the service is stopping and admits no more connections."""
         self._limit = limit
         self._open: set[Connection] = set()
         # In the order in which they began to wait for their clients.
         self._waiting: dict[Connection, None] = {}
 
     def admit(self, connection: "Connection") -> bool:
-        """Add a new connection; return False if there is no room."""
+        """Add a new connection; return False if it must be closed instead."""
         if self.is_closing:
             return False
         while len(self._open) >= self._limit:
@@ -83,13 +83,13 @@ class Room:
         return True
 
     def mark_waiting(self, connection: "Connection") -> None:
-        """Note that a connection waits for its client from now on."""
+        """Mark a connection as waiting for its client from now on."""
         if connection in self._open:
             self._waiting.pop(connection, None)
             self._waiting[connection] = None
 
     def mark_busy(self, connection: "Connection") -> None:
-        """Note that a connection owes an answer, so that it is not closed to make room."""
+        """Mark a connection as being answered, so that it is not closed for a new one."""
         self._waiting.pop(connection, None)
 
     def remove(self, connection: "Connection") -> None:
@@ -127,18 +127,18 @@ class _Parser(h11.Connection):
 
 
 class Connection(H11Protocol):
-    """uvicorn's connection with deadlines, a room, and the contract's answer to malformed HTTP."""
+    """uvicorn's connection with deadlines, a limiter, and our own answer to malformed HTTP."""
 
     def __init__(
         self,
         *,
-        room: Room,
+        limiter: ConnectionLimiter,
         answer_malformed: AnswerMalformed,
         **uvicorn_arguments: Any,
     ) -> None:
         super().__init__(**uvicorn_arguments)
         self.conn = _Parser(h11.SERVER, MAX_HEAD_BYTES)
-        self._room = room
+        self._limiter = limiter
         self._answer_malformed = answer_malformed
         self._waits_for: tuple[_Phase, object] = (_Phase.HEAD, None)
         self._since = self.loop.time()
@@ -146,14 +146,14 @@ class Connection(H11Protocol):
         self._has_eof = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Enter the room, and wait for the head of a request."""
+        """Close the connection at once unless the limiter admits it."""
         super().connection_made(transport)
-        if not self._room.admit(self):
+        if not self._limiter.admit(self):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave the room, and let the application know."""
-        self._room.remove(self)
+        """Remove the connection from the limiter, and inform the application."""
+        self._limiter.remove(self)
         if self._has_request():
             self.scope["state"][IS_GONE] = True
         super().connection_lost(exc)
@@ -177,8 +177,8 @@ class Connection(H11Protocol):
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's returns nothing
         """Answer the requests received so far to a client that sends no more."""
         self._has_eof = True
-        # The client may have left altogether, so it makes room for others.
-        self._room.mark_waiting(self)
+        # The client may also have stopped reading, so a new connection may replace this one.
+        self._limiter.mark_waiting(self)
         self._finish_input()
         return True
 
@@ -195,7 +195,7 @@ class Connection(H11Protocol):
         elif self.conn.their_state is h11.SEND_BODY:
             self._end_body("body: incomplete, or malformed chunks")
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's own text, in its shape
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's signature
         """Answer malformed HTTP with the contract's error, if an answer is still possible."""
         if self._has_request() and not self._is_answered():
             self._end_body("body: incomplete, or malformed chunks")
@@ -209,21 +209,21 @@ class Connection(H11Protocol):
         self.transport.close()
 
     def _end_body(self, reason: str) -> None:
-        """Let the application answer: it checks the key before the body."""
+        """End a body with an error. The application answers, because it checks the key first."""
         self.scope["state"][BODY_ERROR] = reason
         self.cycle.keep_alive = False
         self.cycle.more_body = False
         self.cycle.message_event.set()
 
     def _has_request(self) -> bool:
-        # uvicorn's types do not say that it is None before the first request.
+        # It is None before the first request, which uvicorn's types omit.
         return bool(self.cycle)
 
     def _is_answered(self) -> bool:
         return self._has_request() and self.cycle.response_complete
 
     def end_if_late(self) -> None:
-        """Close a connection that is past its deadline; a request with a late body is answered."""
+        """Close the connection if its deadline has passed; answer a late body with an error."""
         phase, _ = self._waits_for
         if self.loop.time() - self._since <= phase.seconds:
             return
@@ -234,7 +234,7 @@ class Connection(H11Protocol):
             self.transport.abort()
 
     def _update_phase(self) -> None:
-        """Note what the connection waits for now, and since when."""
+        """Record what the connection waits for, and since when."""
         if self._unread > _MAX_BYTES_UNREAD:
             self.transport.abort()
         waits_for = (self._find_phase(), self.cycle)
@@ -242,9 +242,9 @@ class Connection(H11Protocol):
             self._waits_for = waits_for
             self._since = self.loop.time()
             if waits_for[0] is _Phase.ANSWER and not self._has_eof:
-                self._room.mark_busy(self)
+                self._limiter.mark_busy(self)
             else:
-                self._room.mark_waiting(self)
+                self._limiter.mark_waiting(self)
 
     def _find_phase(self) -> _Phase:
         is_answered = self._is_answered()

@@ -1,4 +1,4 @@
-"""Write the log: one JSON object a line, on standard error. A slow reader delays no answer."""
+"""Write the log to standard error, one JSON object a line. A slow reader never delays an answer."""
 
 import asyncio
 import json
@@ -19,34 +19,35 @@ _STDERR = 2
 _NEWLINE = ord("\n")
 
 _SECONDS_BETWEEN_WRITES = 0.05
-"""Lines that come within this time are written with one call."""
+"""Lines added within this time are written with one call."""
 
 _MAX_BYTES_UNWRITTEN = 16 << 20
-"""Entries beyond these are counted and dropped."""
+"""Further entries are dropped and counted."""
 
 _SECONDS_BETWEEN_WARNINGS = 1.0
 
 HIDDEN = "[key]"
+"""The replacement of a key."""
 _SHORTEST_SECRET = 8
-"""Shorter keys are common words, which would be hidden everywhere."""
+"""The length from which a key is hidden. Shorter keys may be common words."""
 
 _GENERATED_KEY = re.compile(r"srvstat_[A-Za-z0-9_-]{8,}")
 _QUOTATION = re.compile(rf'".{{{_SHORTEST_SECRET},}}["…]', re.DOTALL)
-"""From the first quotation mark to the last one, or to where a quotation was cut."""
+"""From the first quotation mark to the last one, or to the … of a quotation that was cut."""
 _WORD = re.compile(rf"[A-Za-z0-9_-]{{{_SHORTEST_SECRET},}}")
-"""An identifier or the name of a property, which reasons don't quote."""
+"""A word outside of quotation marks, such as an identifier or the name of a property."""
 
 
 class KeyFilter(NamedTuple):
-    """Keep keys out of the log and out of answers: a client can put one anywhere."""
+    """Find and hide keys, which a client may send in any part of a request."""
 
     own_keys: Sequence[str]
     """The keys in the header of the request."""
     is_registered: Callable[[bytes], bool]
-    """Whether the access file has this key."""
+    """Returns whether the access file has a key."""
 
     def has_key(self, text: str) -> bool:
-        """Tell whether a text is a key of the access file, or contains one of another kind."""
+        """Return whether a text is a registered key, or contains a generated or own one."""
         return len(text) >= _SHORTEST_SECRET and (
             any(key in text for key in self.own_keys if len(key) >= _SHORTEST_SECRET)
             or _GENERATED_KEY.search(text) is not None
@@ -59,12 +60,12 @@ class KeyFilter(NamedTuple):
         return _WORD.sub(lambda word: HIDDEN if self._may_be_key(word[0]) else word[0], text)
 
     def _may_be_key(self, word: str) -> bool:
-        # A long number is cut, so that a word can be the beginning of a key.
+        # Messages cut long numbers, so a word may be only the beginning of a key.
         return self.has_key(word) or any(word in key for key in self.own_keys)
 
 
 class Log:
-    """Take entries from the event loop and write them in a separate thread."""
+    """Collect entries in the event loop, and write them in a separate thread."""
 
     def __init__(self) -> None:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="srvstat-log")
@@ -92,7 +93,7 @@ class Log:
             self._start_timer()
 
     def close(self) -> None:
-        """Write the remaining lines, unless the reader takes none for a second."""
+        """Write the remaining lines; give up after a second."""
         if self._timer is not None:
             self._timer.cancel()
         with suppress(TimeoutError):
@@ -117,7 +118,7 @@ class Log:
 
 
 class _Output:
-    """Standard error, used by the writer's thread alone; counts the lines that are lost."""
+    """Write to standard error, only in the writer's thread, and count lost lines."""
 
     def __init__(self) -> None:
         self._lost = 0
@@ -132,12 +133,12 @@ class _Output:
                 self._lost = 0
 
     def _write_lines(self, lines: bytes) -> int:
-        """Write lines and return how many were lost; end a line that was cut before."""
+        """Write lines and return how many were lost; first end a line that was cut before."""
         data = b"\n" + lines if self._is_cut else lines
         written = _write_bytes(data)
         if written:
             self._is_cut = data[written - 1] != _NEWLINE
-        # A line that lacks only its end is complete: the next one adds it.
+        # A line that lacks only its newline is complete; the next call adds the newline.
         return data.count(b"\n", written + 1)
 
 
@@ -164,7 +165,7 @@ class WarningHandler(logging.Handler):
 
 
 def _encode_line(fields: Mapping[str, object]) -> bytes:
-    """Encode an entry in ASCII: nothing that a client sends can control a terminal."""
+    """Encode an entry in ASCII, so that nothing sent by a client can control a terminal."""
     entry: dict[str, Any] = {"time": format_instant(time.time_ns() // 1_000_000), **fields}
     return json.dumps(entry).encode("ascii") + b"\n"
 

@@ -1,4 +1,4 @@
-"""Keep answers in memory. They never change, because a snapshot does not."""
+"""Remember answers. They stay valid, because a snapshot never changes."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ _MAX_RESULTS = 50_000
 
 _MAX_DETAIL_BYTES = 32 << 20
 _BYTES_PER_DETAIL = 400
-"""Memory of a detail besides its text."""
+"""The memory that a detail takes besides its text."""
 
 
 class Results:
@@ -23,14 +23,14 @@ class Results:
     def look_up(self, request: CompareRequest) -> list[EncodedJson | None]:
         """Return the result of each server of a request, None if unknown. Thread-safe."""
         return [
-            self._results.get((request.range, one.by, one.identifier)) for one in request.servers
+            self._results.get((request.range, each.by, each.identifier)) for each in request.servers
         ]
 
     def remember(self, request: CompareRequest, results: Mapping[int, EncodedJson]) -> None:
         """Keep results by the positions of their servers in a request."""
         for position, result in results.items():
-            one = request.servers[position]
-            self._results[request.range, one.by, one.identifier] = result
+            reference = request.servers[position]
+            self._results[request.range, reference.by, reference.identifier] = result
         while len(self._results) > self._max_results:
             del self._results[next(iter(self._results))]
 

@@ -1,4 +1,4 @@
-"""Run the service: a socket, uvicorn on it, and an orderly end."""
+"""Open a socket, run the service on it with uvicorn, and stop it cleanly."""
 
 import asyncio
 import ipaddress
@@ -16,20 +16,25 @@ import uvicorn
 
 from srvstat.asgi.app import Service
 from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.connection import ANSWER_SECONDS, SECONDS_BETWEEN_CHECKS, Connection, Room
+from srvstat.asgi.connection import (
+    ANSWER_SECONDS,
+    SECONDS_BETWEEN_CHECKS,
+    Connection,
+    ConnectionLimiter,
+)
 from srvstat.asgi.log import Log, WarningHandler
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.contract.errors import UsageError
 
 MAX_CONNECTIONS = 2_000
-"""Open connections, and as many that wait to be accepted."""
+"""Limit of open connections, and of further ones that wait to be accepted."""
 _ACCEPTED_AT_ONCE = 8
-"""Connections that asyncio accepts before it handles any, however few descriptors are left.
+"""Connections that asyncio accepts in one step, even if few descriptors are left.
 
-It uses the backlog for this number, so the backlog is set again afterwards.
+asyncio uses the backlog as this number, so the backlog is raised after the start.
 """
 _OTHER_DESCRIPTORS = 64
-"""Upper limit of open files besides the connections."""
+"""Descriptors reserved for everything but connections."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -76,8 +81,8 @@ def serve(
     log = Log()
     authenticator = Authenticator(access, log)
     service = Service(ServedSnapshot(path, log), authenticator, log)
-    room = Room(_compute_connection_limit())
-    connect = partial(Connection, room=room, answer_malformed=service.answer_malformed)
+    limiter = ConnectionLimiter(_compute_connection_limit())
+    connect = partial(Connection, limiter=limiter, answer_malformed=service.answer_malformed)
     config = uvicorn.Config(
         service,
         http=cast("type[asyncio.Protocol]", connect),  # uvicorn only calls it
@@ -90,24 +95,28 @@ def serve(
         server_header=False,
         workers=1,
         backlog=_ACCEPTED_AT_ONCE,
-        # Longer than the deadline of an idle connection, which therefore decides.
+        # Longer than IDLE_SECONDS, so that our own deadline comes first.
         timeout_keep_alive=int(ANSWER_SECONDS),
         timeout_graceful_shutdown=int(ANSWER_SECONDS),
     )
     logging.getLogger().addHandler(WarningHandler(log))
     # Malformed requests are in the log already.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    _Server(config, room, log, on_ready).run([listener])
+    _Server(config, limiter, log, on_ready).run([listener])
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server; it also enforces deadlines, and closes the log at the end."""
+    """Extend uvicorn's server: enforce deadlines, and close the log at the end."""
 
     def __init__(
-        self, config: uvicorn.Config, room: Room, log: Log, on_ready: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        limiter: ConnectionLimiter,
+        log: Log,
+        on_ready: Callable[[], None],
     ) -> None:
         super().__init__(config)
-        self._room = room
+        self._limiter = limiter
         self._log = log
         self._on_ready = on_ready
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -129,8 +138,8 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn handles SIGINT and SIGTERM, even if they are ignored. SIGHUP, the closing of a
-        # terminal, ends the service too.
+        # uvicorn handles SIGINT and SIGTERM even if they are ignored. It does not handle SIGHUP,
+        # which the closing of a terminal sends.
         ignored = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_IGN]
         with super().capture_signals():
             previous = signal.signal(signal.SIGHUP, self.handle_exit)
@@ -154,7 +163,7 @@ class _Server(uvicorn.Server):
             connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._room.is_closing = True
+        self._limiter.is_closing = True
         await super().shutdown(sockets)
         self._checks.cancel()
         self._log.add_event("stopped")

@@ -1,4 +1,4 @@
-"""Answer from the snapshot at a path, and from the one that replaces it while the service runs."""
+"""Answer from the snapshot at a path, and switch to a new one while the service runs."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.read.verify import check_chain
 
 _SECONDS_TO_WAIT = 1.0
-"""Requests wait for the check of a new file this long. Then the old file answers meanwhile."""
+"""Requests wait this long until a new file is verified. Then the old file answers them."""
 
 _MAX_ATTEMPTS = 100
 """Attempts to open one file in all workers while other files replace it."""
@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 class ClientGoneError(Exception):
-    """The client closed its connection before its question got a worker."""
+    """The client closed its connection before a worker was free for its question."""
 
 
 class Generation:
@@ -47,9 +47,10 @@ class Generation:
 
 
 class ServedSnapshot:
-    """Answer questions from the file that is at a path now.
+    """Answer questions from the file that is now at a path.
 
-    Created before the event loop and used inside it. A question is answered from one generation.
+    Create it before the event loop starts, and use it inside. Each question is answered from one
+    generation.
 
     Raises SnapshotError if the first file can't be used.
     """
@@ -63,10 +64,10 @@ class ServedSnapshot:
         self._adoption: asyncio.Task[None] | None = None
         self._wait_until = 0.0
 
-    async def current(self) -> Generation:
+    async def get_generation(self) -> Generation:
         """Return the generation of the file at the path, or the previous one if that is rejected.
 
-        Use it before the next `await`: a generation that is replaced can be closed.
+        Use it before the next `await`: a replaced generation may be closed.
         """
         candidate = self._file.find_candidate()
         if candidate:
@@ -82,11 +83,12 @@ class ServedSnapshot:
         is_wanted: Callable[[], bool],
         is_comparison: bool = False,
     ) -> _T:
-        """Call a function with the generation's file, in a worker, if it is still wanted by then.
+        """Call a function with the generation's file in a worker.
 
-        A started call is completed: `remember` gets its value even if this task was cancelled.
+        The function is not called if `is_wanted` is false once a worker is free. A started call is
+        completed: `remember` gets its value even if this task is cancelled.
 
-        Raises ClientGoneError, and what the function raises.
+        Raises ClientGoneError if the answer is no longer wanted, and what the function raises.
         """
         generation.questions += 1
         try:
@@ -118,7 +120,7 @@ class ServedSnapshot:
         _close_unused(generation)
 
     async def _try_file(self, candidate: Candidate) -> None:
-        """Check a file, unless one is being checked; wait a little for one that is new."""
+        """Verify a file, unless one is being verified; wait briefly for one that is not a retry."""
         loop = asyncio.get_running_loop()
         if self._adoption is None or self._adoption.done():
             self._adoption = loop.create_task(self._adopt(candidate))
@@ -236,7 +238,7 @@ def _open_in_workers(path: str, workers: Sequence[Worker]) -> dict[Worker, Snaps
 
 
 def _verify_and_open(path: str, workers: Sequence[Worker]) -> dict[Worker, SnapshotFile]:
-    """Verify all of a file that answers read, and open it in each worker.
+    """Verify everything in a file that answers read, and open it in each worker.
 
     Raises SnapshotError.
     """

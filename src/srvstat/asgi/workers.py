@@ -1,4 +1,4 @@
-"""Distribute questions over the threads that read the snapshot, in the order of arrival."""
+"""Assign questions to the threads that read the snapshot, in the order of arrival."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -16,20 +16,20 @@ Worker = ThreadPoolExecutor
 class Workers:
     """Give each free worker to the question that has waited longest.
 
-    Created before the event loop, used inside it. An asyncio.Semaphore serves in the order of
-    waiting. An asyncio.Queue does not: a newcomer can take the item before the waiting task that
-    was woken for it runs.
+    Create it before the event loop starts, and use it inside.
     """
 
     def __init__(self) -> None:
         self.all = [Worker(1, thread_name_prefix="srvstat-reader") for _ in range(WORKERS)]
         # The worker used last is taken first: its page cache is the fullest.
         self._idle = list(self.all)
+        # An asyncio.Semaphore serves in the order of waiting. An asyncio.Queue does not: a new task
+        # can take an item before the task that was woken for it runs.
         self._free = asyncio.Semaphore(WORKERS)
         self._free_to_compare = asyncio.Semaphore(_MAX_COMPARING)
 
     async def acquire(self, *, is_comparison: bool) -> Worker:
-        """Wait for a worker; release it with the same `is_comparison`."""
+        """Wait for a free worker. The caller must release it with the same `is_comparison`."""
         if is_comparison:
             await self._free_to_compare.acquire()
         try:

@@ -27,7 +27,7 @@ COMPARE_METHODS = "POST"
 KEY_HEADER = "X-Gateway-Key"
 REQUEST_ID_HEADER = "X-Request-Id"
 REQUEST_ID_PATTERN = r"[A-Za-z0-9._~-]{1,128}"
-"""The request ids of clients that an answer repeats."""
+"""A pattern of the request ids that an answer repeats; any other is replaced."""
 CACHE_CONTROL = "private, no-store"
 """The `Cache-Control` of every answer."""
 KEY_CHALLENGE = f'ApiKey header="{KEY_HEADER.lower()}"'
@@ -60,7 +60,7 @@ class UnknownPathError(InvalidRequestError):
 
 
 class WrongMethodError(InvalidRequestError):
-    """The path is known but lacks the method; `allowed` lists those it has, as in `Allow`."""
+    """The path does not have the method; `allowed` lists its methods, as in `Allow`."""
 
     http_status = 405
 
@@ -81,17 +81,17 @@ class Head(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a path selects."""
+    """The operation that a path selects."""
 
     operation: OperationId
     identifier: bytes = b""
-    """Get Server's, percent-encoded as sent."""
+    """For Get Server: percent-encoded, as sent."""
 
 
 def find_key(headers: Headers) -> bytes:
     """Return the key of a request, as sent.
 
-    Raises GatewayUnauthorizedError unless there is exactly one, which is not empty.
+    Raises GatewayUnauthorizedError if it is missing, empty or repeated.
     """
     keys = find_values(headers, _KEY)
     if len(keys) != 1 or not keys[0]:
@@ -106,7 +106,7 @@ def find_values(headers: Headers, name: bytes) -> list[bytes]:
 
 
 def find_target(path: bytes) -> Target | None:
-    """Return what a path as sent selects, None if it is unknown.
+    """Return the target of a path as sent, or None if the path is unknown.
 
     The path may begin with scheme and host (RFC 9112, section 3.2.2). Nothing else is normalized
     (D12).
@@ -172,9 +172,9 @@ def check_compare_head(head: Head) -> None:
 
 
 def has_ambiguous_length(headers: Headers) -> bool:
-    """Tell whether both `Content-Length` and `Transfer-Encoding` delimit the body.
+    """Return whether both `Content-Length` and `Transfer-Encoding` delimit the body.
 
-    A proxy in front may have used the other one (RFC 9112, section 6.1).
+    A proxy may have used the other one (RFC 9112, section 6.1).
     """
     names = {name for name, _ in headers}
     return b"content-length" in names and b"transfer-encoding" in names

@@ -13,7 +13,7 @@ Location = tuple[int | str, ...]
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MAX_NAME_LENGTH = 30
-"""A longer property name is quoted; none of ours is longer."""
+"""Longer property names are quoted; none of ours is longer."""
 
 
 class ContractModel(BaseModel):

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the HTTP service, a file that docs/generate.py writes."""
+"""Read the OpenAPI document of the HTTP service, which docs/generate.py writes."""
 
 import os
 

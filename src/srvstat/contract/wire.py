@@ -206,7 +206,7 @@ def quote_value(value: Any) -> str:
     """Return a value as JSON for a message, cut after 60 characters."""
     from json import dumps  # noqa: PLC0415 - see _get_decoder
 
-    text = dumps(value, ensure_ascii=False, default=str)  # TOML has dates, JSON has not
+    text = dumps(value, ensure_ascii=False, default=str)  # TOML has dates, JSON does not
     # A lone surrogate can't be printed.
     quoted = text.encode("utf-8", "backslashreplace").decode("utf-8")
     max_length = 60

@@ -1,4 +1,4 @@
-"""Write a file completely before it gets its name, or change nothing."""
+"""Write a file completely or not at all."""
 
 import errno
 import os
@@ -73,7 +73,7 @@ def _copy_rights(descriptor: int, replaced: os.stat_result) -> None:
     if os.fstat(descriptor).st_gid != replaced.st_gid:
         try:
             os.fchown(descriptor, -1, replaced.st_gid)
-        except OSError:  # pragma: no cover - root, as whom tests may run, may set any group
+        except OSError:  # pragma: no cover - tests may run as root, who may set any group
             # Another group gets no more rights than all other users.
             mode &= ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
     os.fchmod(descriptor, mode)

@@ -11,7 +11,7 @@ def convert_errors(
     title: str,
     error_class: type[SrvstatError],
     *,
-    unknown: str = "cannot be read",
+    unknown: str = "can't be read",
     name_class: type[SrvstatError] | None = None,
     remedy: str | None = None,
 ) -> Iterator[None]:
@@ -19,7 +19,7 @@ def convert_errors(
 
     The message is the title of the file and the reason that the system gives, or `unknown` if it
     gives none. A name that no file can have raises an error of `name_class`, which defaults to
-    `error_class`. So does a missing file if there is a `remedy` to name.
+    `error_class`. So does a missing file if a `remedy` is given, which the message then ends with.
     """
     name_class = name_class or error_class
     try:
@@ -33,5 +33,5 @@ def convert_errors(
 
 
 def convert_write_errors(path: str) -> AbstractContextManager[None]:
-    """Raise OutputError for an OSError in the block, UsageError for a name no file can have."""
-    return convert_errors(path, OutputError, unknown="cannot be written", name_class=UsageError)
+    """Raise OutputError for an OSError in the block, UsageError for an invalid name."""
+    return convert_errors(path, OutputError, unknown="can't be written", name_class=UsageError)

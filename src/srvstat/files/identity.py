@@ -1,4 +1,4 @@
-"""Tell a file from another one at the same path."""
+"""Identify files, to detect that the one at a path was replaced or changed."""
 
 import os
 

@@ -17,7 +17,7 @@ _CHANGED = "changed while it was read; run again once nothing writes to it"
 
 
 def format_title(name: str) -> str:
-    """Return the name of an input as text that UTF-8 can encode."""
+    """Return the name of an input for messages, as text that UTF-8 can encode."""
     if name == STDIN:
         return "standard input"
     return os.fsencode(name).decode("utf-8", "backslashreplace")
@@ -63,7 +63,7 @@ class Input(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # narrower than typeshed's buffer
         """Fill a buffer with the available bytes, at least one; return 0 at the end."""
         with convert_errors(format_title(self._name), SourceError):
-            while (count := self._raw.readinto(buffer)) is None:  # no byte has come yet
+            while (count := self._raw.readinto(buffer)) is None:  # no byte is available yet
                 select.select([self._raw], [], [])
             self._bytes_read += count
             if not count and self._is_regular and not self._is_unchanged():

@@ -17,9 +17,9 @@ _BUFFER_BYTES = 1 << 16
 
 
 def is_stream(path: str) -> bool:
-    """Check whether a path names a FIFO, a device or a descriptor, which can only be written to.
+    """Return whether a path names a FIFO, a device or a descriptor, which can't be replaced.
 
-    This includes the name of a file that standard output or standard error is open on.
+    This includes the file that standard output or standard error writes to.
 
     Raises OutputError.
     """
@@ -57,7 +57,7 @@ class Stream:
 
 @contextmanager
 def open_stream(path: str) -> Iterator[Stream]:
-    """Open a stream for writing. The caller must flush it: the end of the block does not.
+    """Open a stream for writing. The caller must flush it; the end of the block does not.
 
     Raises OutputError.
     """
@@ -103,7 +103,7 @@ def _write_all(descriptor: int, data: bytes | bytearray) -> None:
 def find_descriptor_path(path: str) -> str | None:
     """Return the path in a directory of descriptors, such as /dev/fd/2, that a path leads to.
 
-    Returns None for other paths. Does not follow the file that the descriptor is open on.
+    Returns None for other paths. Does not resolve the descriptor to the file that it refers to.
 
     Raises OutputError.
     """

@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _SYNTAX_ERROR = re.compile(
-    r"(?P<finding>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)",
+    r"(?P<problem>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)",
     re.DOTALL,
 )
 
@@ -46,9 +46,9 @@ def read_toml(text: str) -> dict[str, Any]:
     if found is None:  # Python's limit on digits reports no place
         raise TomlError(1, "not TOML: a number has too many digits")
     if found["line"] is None:
-        raise TomlError(text.count("\n") + 1, f"not TOML at its end: {found['finding']}")
-    finding = f"not TOML at column {found['column']}: {found['finding']}"
-    raise TomlError(int(found["line"]), finding)
+        raise TomlError(text.count("\n") + 1, f"not TOML at its end: {found['problem']}")
+    problem = f"not TOML at column {found['column']}: {found['problem']}"
+    raise TomlError(int(found["line"]), problem)
 
 
 def find_line(text: str, location: Location) -> int:

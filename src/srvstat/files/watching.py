@@ -1,4 +1,4 @@
-"""Decide when a file has to be read again because another one is at its path."""
+"""Decide when to read a file again because it was replaced or changed."""
 
 import time
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from srvstat.files.identity import Identity, identify_file
 _FIRST_PAUSE = 5.0
 """Seconds before a rejected file is tried again: its permissions may have been fixed."""
 _LONGEST_PAUSE = 300.0
-"""Each time the same file is rejected, the pause doubles, up to this."""
+"""Limit of the pause, which doubles each time the same file is rejected."""
 
 
 class Candidate(NamedTuple):
@@ -22,8 +22,8 @@ class Candidate(NamedTuple):
 class WatchedFile:
     """Remember which file at a path was accepted, and which was rejected and why.
 
-    Create it before the file is read for the first time: a file that replaces it meanwhile is then
-    found. The caller reads one candidate at a time, and reports each with `accept` or `reject`.
+    Create it before the file is read for the first time, so that it detects a replacement during
+    that read. The caller reads one candidate at a time, and reports each with `accept` or `reject`.
     """
 
     def __init__(self, path: str) -> None:
@@ -35,7 +35,7 @@ class WatchedFile:
         self._reported: tuple[object, str] | None = None
 
     def find_candidate(self) -> Candidate | None:
-        """Return the file at the path if it has to be read now."""
+        """Return the file at the path if it has to be read now, else None."""
         identity = identify_file(self.path)
         if identity == self._accepted:
             if self._rejected:
@@ -47,14 +47,14 @@ class WatchedFile:
         return Candidate(identity, is_retry)
 
     def accept(self, candidate: Candidate) -> None:
-        """Note that a candidate was read and is in use."""
+        """Record that a candidate was read and is in use."""
         self._accepted = candidate.identity
         self._forget_rejection()
 
     def reject(self, candidate: Candidate, reason: str) -> bool:
-        """Note that a candidate can't be used; return whether that has to be reported.
+        """Record that a candidate can't be used; return whether to report that.
 
-        A file that is being written changes each time it is looked at. It is reported once.
+        A file that is still being written changes with each check; it is reported once.
         """
         self._pause = min(self._pause * 2, _LONGEST_PAUSE) if candidate.is_retry else _FIRST_PAUSE
         self._retry_at = time.monotonic() + self._pause
