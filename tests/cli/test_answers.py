@@ -9,6 +9,7 @@ import pytest
 from conftest import AS_OF, DAY, SHARED_DATA, Build, Cli, server, srvstat
 
 
+@pytest.mark.slow
 def test_real_data_gives_the_expected_bytes(tmp_path: Path) -> None:
     data = SHARED_DATA / "warbrokers"
     if not data.is_dir():

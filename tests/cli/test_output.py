@@ -16,6 +16,8 @@ from conftest import srvstat
 from srvstat.cli.output import Form, ReaderGoneError, choose_form, prepare_json, report, write
 from srvstat.contract.errors import OutputError, UsageError
 
+pytestmark = pytest.mark.slow
+
 COMMAND = f"{sys.executable} -m srvstat"
 
 

@@ -11,6 +11,8 @@ import pytest
 from conftest import AS_OF, DAY, Build, Cli, build_in, server, srvstat
 from support.snapshots import change, forge
 
+pytestmark = pytest.mark.slow
+
 RANGES = ("24h", "30d", "1y")
 MOMENTS = (AS_OF, AS_OF - 50 * DAY, AS_OF - 110 * DAY - DAY // 2, AS_OF - 200 * DAY)
 QUESTIONS = [

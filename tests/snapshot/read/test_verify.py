@@ -217,6 +217,7 @@ def test_a_terminal_shows_a_progress_bar_and_clears_it(good: str) -> None:
     assert "checking" not in quiet
 
 
+@pytest.mark.slow
 def test_ten_thousand_servers_are_built_and_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:

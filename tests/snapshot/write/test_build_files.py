@@ -18,9 +18,7 @@ from srvstat.files.atomic_write import atomic_write
 from support.process import run_srvstat_in_terminal
 from support.snapshots import WEEK, read_directory, read_rejects
 
-pytestmark = pytest.mark.slow
-
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("here")]
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change groups at will")
 ODD = csv([("a", AS_OF, 5), *[("a", AS_OF, "x" * 99)] * 2_000])

@@ -17,9 +17,7 @@ from conftest import AS_OF, Cli, Ran, csv
 from support.process import restore_signals
 from support.snapshots import COMMAND, EXISTS, WEEK, read_directory, read_observations
 
-pytestmark = pytest.mark.slow
-
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("here")]
 
 
 def start(*command: str) -> subprocess.Popen[bytes]:

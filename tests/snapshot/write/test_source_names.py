@@ -10,9 +10,7 @@ import pytest
 from conftest import Cli, csv
 from support.snapshots import COMMAND
 
-pytestmark = pytest.mark.slow
-
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("here")]
 
 
 def build_in_shell(shell: str, redirection: str, name: str) -> bytes:
