@@ -52,7 +52,7 @@ def start_client() -> Iterator[Ask]:
             is_repeated = seconds is not None
             load = Load(server.port, turns, seconds or _LONGEST, is_repeated, first=server.first)
             outcome = client(load).result()
-            if failures := outcome.failures():
+            if failures := outcome.list_failures():
                 raise WrongAnswerError(failures[0])
             if outcome.busy > _BUSIEST:
                 raise FailedError("the client limits the rate: it needs a core of its own")

@@ -87,7 +87,7 @@ def test_the_example_readers_give_the_figures_of_compare_and_the_root(
                 answer.sampleCount,
             )
             assert last - first == answer.growth.players
-        exec(chain, names)  # noqa: S102 - so is what checks the digests
+        exec(chain, names)  # noqa: S102 - so is the code that checks the digests
         assert capsys.readouterr().out == f"{snapshot.root}\n"
     names["connection"].close()
 
@@ -147,13 +147,13 @@ def test_architecture_has_the_import_rules() -> None:
         for part in re.findall(r"`(.+?)`", parts)
     }
 
-    described = {"cli": {"api", "stats"}}  # those that it does not import
+    described = {"cli": {"api", "stats"}}  # but not imported
     assert rules == {part: IMPORTS[part] for part in rules} | described
     assert set(IMPORTS) - set(rules) == {"__init__", "__main__"}
 
 
 def test_every_exit_code_is_documented(cli: Cli) -> None:
-    codes = {0, 1, 129, 130, 141, 143} | {kind.exit_code for kind in _all_errors()}
+    codes = {0, 1, 129, 130, 141, 143} | {kind.exit_code for kind in _list_errors()}
     tables = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/errors.md")]
 
     for text in tables:
@@ -162,7 +162,7 @@ def test_every_exit_code_is_documented(cli: Cli) -> None:
     assert all(str(code) in help_text for code in (2, 3, 4, 5, 6, 40, 43, 44, 130))
 
 
-def _all_errors() -> list[type[SrvstatError]]:
+def _list_errors() -> list[type[SrvstatError]]:
     direct = SrvstatError.__subclasses__()
     every = [*direct, *(kind for base in direct for kind in base.__subclasses__())]
     return [kind for kind in every if "exit_code" in vars(kind)]

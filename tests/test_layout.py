@@ -1,4 +1,4 @@
-"""The import rules of docs/architecture.md, and the home of each library."""
+"""Check the import rules of docs/architecture.md, and where each library is imported."""
 
 import ast
 from collections.abc import Iterator
@@ -81,22 +81,22 @@ SPLIT = {"snapshot"}
 """Packages whose subpackages have rules of their own."""
 
 
-def parts() -> list[str]:
-    return sorted({part_of(path) for path in PACKAGE.rglob("*.py")} - SPLIT)
+def list_parts() -> list[str]:
+    return sorted({find_part(path) for path in PACKAGE.rglob("*.py")} - SPLIT)
 
 
-def part_of(path: Path) -> str:
+def find_part(path: Path) -> str:
     first, *rest = path.relative_to(PACKAGE).with_suffix("").parts
     return f"{first}/{rest[0]}" if first in SPLIT and len(rest) > 1 else first
 
 
-def imports(part: str) -> Iterator[tuple[Path, str]]:
+def list_imports(part: str) -> Iterator[tuple[Path, str]]:
     for path in PACKAGE.rglob("*.py"):
-        if part_of(path) == part:
-            yield from ((path, name) for name in imported_by(path))
+        if find_part(path) == part:
+            yield from ((path, name) for name in list_imported_names(path))
 
 
-def imported_by(path: Path) -> Iterator[str]:
+def list_imported_names(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -109,7 +109,7 @@ def imported_by(path: Path) -> Iterator[str]:
             )
 
 
-def target_of(name: str) -> str:
+def find_imported_part(name: str) -> str:
     _, *steps = name.split(".")
     if not steps or (
         not (PACKAGE / steps[0]).exists() and not (PACKAGE / f"{steps[0]}.py").exists()
@@ -119,22 +119,22 @@ def target_of(name: str) -> str:
 
 
 def test_every_part_has_a_rule() -> None:
-    assert parts() == sorted(IMPORTS)
+    assert list_parts() == sorted(IMPORTS)
 
 
 @pytest.mark.parametrize("part", sorted(IMPORTS))
 def test_a_part_imports_exactly_the_parts_of_its_rule(part: str) -> None:
     found = {}
-    for path, name in imports(part):
-        if name.split(".")[0] == "srvstat" and target_of(name) != part:
-            found[target_of(name)] = f"{path.name} imports {name}"
+    for path, name in list_imports(part):
+        if name.split(".")[0] == "srvstat" and find_imported_part(name) != part:
+            found[find_imported_part(name)] = f"{path.name} imports {name}"
 
     assert found.keys() == IMPORTS[part], found
 
 
 @pytest.mark.parametrize("part", sorted(IMPORTS))
-def test_a_library_is_imported_only_at_home(part: str) -> None:
-    for path, name in imports(part):
+def test_a_library_is_imported_only_where_it_may_be(part: str) -> None:
+    for path, name in list_imports(part):
         library = name.split(".")[0]
         assert part in HOMES.get(library, {part}), f"{path.name} imports {library}"
         assert library != "click", f"{path.name} imports click, but Typer carries its own"
@@ -144,7 +144,7 @@ def test_the_package_is_marked_as_typed() -> None:
     assert (PACKAGE / "py.typed").is_file()
 
 
-def test_every_file_has_a_telling_name() -> None:
+def test_no_file_has_a_vague_name() -> None:
     vague = {"base", "common", "helpers", "manager", "misc", "util", "utils"}
 
     assert not vague & {path.stem for path in PACKAGE.rglob("*.py")}

@@ -45,14 +45,14 @@ def find_outcome(*answers: bytes, asked: Exchange = EXCHANGE) -> Outcome:
 def test_right_answers_are_counted() -> None:
     found = find_outcome(CORRECT, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", CORRECT)
 
-    assert (found.answers, found.failures(), found.reopened) == (3, [], 0)
+    assert (found.answers, found.list_failures(), found.reopened) == (3, [], 0)
     assert found.statuses == {200: 3}
 
 
 def test_the_chunks_of_an_answer_are_joined() -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-    assert find_outcome(head + b"1\r\ny\r\n2\r\nes\r\n0\r\n\r\n").failures() == []
+    assert find_outcome(head + b"1\r\ny\r\n2\r\nes\r\n0\r\n\r\n").list_failures() == []
 
 
 def test_an_answer_to_head_has_no_body() -> None:
@@ -60,7 +60,7 @@ def test_an_answer_to_head_has_no_body() -> None:
 
     found = find_outcome(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", asked=asked)
 
-    assert (found.answers, found.failures()) == (1, [])
+    assert (found.answers, found.list_failures()) == (1, [])
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_answer_to_head_has_no_body() -> None:
     ],
 )
 def test_a_wrong_answer_is_a_failure(answer: bytes, problem: str) -> None:
-    (failure,) = find_outcome(answer).failures()
+    (failure,) = find_outcome(answer).list_failures()
 
     assert failure.startswith("b'GET / HTTP/1.1")
     assert problem in failure
@@ -84,14 +84,14 @@ def test_a_wrong_answer_is_a_failure(answer: bytes, problem: str) -> None:
 def test_a_connection_closed_between_requests_is_reopened() -> None:
     closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nyes"
 
-    assert find_outcome(closing, CORRECT).failures() == []
+    assert find_outcome(closing, CORRECT).list_failures() == []
 
 
 def test_a_refused_connection_is_a_failure() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
 
-    assert load_client.run_load(Load(port, [[EXCHANGE]], 1)).failures() == [
+    assert load_client.run_load(Load(port, [[EXCHANGE]], 1)).list_failures() == [
         "1 connections were refused"
     ]
 
@@ -101,7 +101,7 @@ def test_a_pause_spreads_the_requests() -> None:
     with serve_answers(*[CORRECT] * 4) as port:
         found = load_client.run_load(Load(port, [[EXCHANGE] * 4], 10, is_repeated=False, pause=0.1))
 
-    assert (found.answers, found.failures()) == (4, [])
+    assert (found.answers, found.list_failures()) == (4, [])
     assert time.monotonic() - started >= 0.3
 
 
@@ -110,14 +110,14 @@ def test_the_first_exchange_is_not_counted() -> None:
     with serve_answers(CORRECT.replace(b"3", b"2").replace(b"yes", b"no"), CORRECT) as port:
         found = load_client.run_load(Load(port, [[EXCHANGE]], 10, is_repeated=False, first=first))
 
-    assert (found.answers, found.failures()) == (1, [])
+    assert (found.answers, found.list_failures()) == (1, [])
 
 
 def test_the_client_may_run_in_its_own_process() -> None:
     with load_client.start_client() as client, serve_answers(CORRECT) as port:
         found = client(Load(port, [[EXCHANGE]], 10, is_repeated=False)).result()
 
-    assert (found.answers, found.failures()) == (1, [])
+    assert (found.answers, found.list_failures()) == (1, [])
 
 
 def test_exchanges_are_dealt_or_rotated() -> None:

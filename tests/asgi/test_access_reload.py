@@ -1,4 +1,4 @@
-"""The access file changes while the service runs."""
+"""Change the access file while the service runs."""
 
 import os
 import time

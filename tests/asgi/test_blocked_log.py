@@ -1,4 +1,4 @@
-"""Standard error that is not read, or full, delays no answer; each line is whole or counted."""
+"""A blocked or full standard error delays no answer; each line is written whole or counted."""
 
 import json
 import os
@@ -26,10 +26,10 @@ LONG = "a" * 128
 
 
 @contextmanager
-def logging_to(
+def serve_logging_to(
     stderr: int | IO[bytes], directory: Path, max_file_bytes: int = resource.RLIM_INFINITY
 ) -> Iterator[Service]:
-    """Serve with a given standard error and a limit of the size of files."""
+    """Serve with a given standard error, and limit the size of files."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_bytes, resource.RLIM_INFINITY))
@@ -92,7 +92,7 @@ def count_lost(entries: list[dict[str, Any]]) -> int:
 def test_a_full_non_blocking_pipe_gets_every_line(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    with logging_to(writer, tmp_path) as service:
+    with serve_logging_to(writer, tmp_path) as service:
         os.close(writer)
         send(service, get(LONG.encode()), 400)
         time.sleep(0.2)  # the pipe is full now
@@ -112,7 +112,7 @@ def test_a_pipe_that_is_not_read_does_not_delay_the_stop(
 ) -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    with logging_to(writer, tmp_path) as service:
+    with serve_logging_to(writer, tmp_path) as service:
         send(service, get(LONG.encode()), 400)
         service.process.send_signal(number)
         assert service.process.wait(timeout=5) == 128 + number
@@ -124,7 +124,7 @@ def test_lines_that_a_full_file_did_not_take_are_counted(tmp_path: Path) -> None
     log_path = tmp_path / "log"
     with (
         log_path.open("ab") as log,
-        logging_to(log, tmp_path, max_file_bytes=5_000) as service,
+        serve_logging_to(log, tmp_path, max_file_bytes=5_000) as service,
     ):
         for _ in range(3):
             send(service, get(b"a"), 20)

@@ -1,4 +1,4 @@
-"""The machine's clock is set while the service runs."""
+"""Set the machine's clock while the service runs."""
 
 import asyncio
 import logging

@@ -59,18 +59,18 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield running
 
 
-def key_header(key: str) -> bytes:
+def build_key_header(key: str) -> bytes:
     return b"X-Gateway-Key: " + key.encode()
 
 
 def get_with(key: str, identifier: bytes = b"a", method: bytes = b"GET") -> bytes:
     line = b"%b /gateway/v1/servers/%b HTTP/1.1" % (method, identifier)
-    return request(line, HOST, key_header(key))
+    return request(line, HOST, build_key_header(key))
 
 
 def compare_with(key: str, range: bytes = b"30d", body: bytes = TWO) -> bytes:
     with_range = body[:-1] + b',"range":"%b"}' % range
-    return request(COMPARE, HOST, key_header(key), JSON, body=with_range)
+    return request(COMPARE, HOST, build_key_header(key), JSON, body=with_range)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_plan_limits_operations_and_ranges(
 
 
 def test_a_plan_applies_to_the_default_range(service: Service) -> None:
-    sent = request(COMPARE, HOST, key_header("key-of-short"), JSON, body=TWO)
+    sent = request(COMPARE, HOST, build_key_header("key-of-short"), JSON, body=TWO)
 
     check_answer(service, sent, NOT_IN_PLAN)
     assert (
@@ -125,7 +125,7 @@ def test_the_plan_is_checked_after_the_request_and_before_the_server(service: Se
         service, compare_with("key-of-get", body=TWO.replace(b'"b"', b'"zz"')), NOT_IN_PLAN
     )
     check_answer(service, compare_with("key-of-get", b"30"), INVALID_REQUEST)
-    wrong = request(b"GET /gateway/v1/compare HTTP/1.1", HOST, key_header("key-of-get"))
+    wrong = request(b"GET /gateway/v1/compare HTTP/1.1", HOST, build_key_header("key-of-get"))
     check_answer(service, wrong, POST_ONLY)
 
 
@@ -135,7 +135,7 @@ def test_get_server_answers_unknown_and_hidden_servers_alike(
 ) -> None:
     def ask_about(identifier: bytes, by: bytes) -> object:
         sent = get_with("key-of-all", b"%b?by=%b" % (identifier, by), method)
-        return send_request(service, sent, to_head=method == b"HEAD").told
+        return send_request(service, sent, to_head=method == b"HEAD").stable_parts
 
     unknown = ask_about(b"secret", b"id")
     assert ask_about(b"hidden", b"id") == unknown
@@ -148,7 +148,7 @@ def test_compare_answers_unknown_and_hidden_servers_alike(service: Service) -> N
         send_request(service, compare_with("key-of-all", body=TWO.replace(b'"b"', b'"%b"' % name)))
         for name in (b"secret", b"hidden")
     ]
-    assert answers[0].told == answers[1].told
+    assert answers[0].stable_parts == answers[1].stable_parts
     assert answers[0].status == 404
 
 
@@ -186,13 +186,17 @@ def test_only_requests_with_a_valid_key_count(service: Service) -> None:
     for _ in range(9):
         send_request(service, get_with(key + "x"))
         send_request(service, request(A, HOST))
-        send_request(service, request(b"GET /healthz HTTP/1.1", HOST, key_header(key)))
-    refused = [get_with(key, b"_"), get_with(key, b"zz"), request(COMPARE, HOST, key_header(key))]
+        send_request(service, request(b"GET /healthz HTTP/1.1", HOST, build_key_header(key)))
+    refused = [
+        get_with(key, b"_"),
+        get_with(key, b"zz"),
+        request(COMPARE, HOST, build_key_header(key)),
+    ]
     assert [send_request(service, sent).status for sent in refused] == [400, 404, 400]
 
     assert ask(service, key).status == 429
     assert (
-        send_request(service, request(b"GET /nowhere HTTP/1.1", HOST, key_header(key))).status
+        send_request(service, request(b"GET /nowhere HTTP/1.1", HOST, build_key_header(key))).status
         == 429
     )
 

@@ -1,4 +1,4 @@
-"""More connections than the limit: others are answered, and no descriptors run out."""
+"""Exceed the limit of connections: other clients are answered, and descriptors do not run out."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""A key in its header never appears in the log, in an answer or in the process's status."""
+"""The key of a request never appears in the log, in an answer or in the process's status."""
 
 import os
 import time

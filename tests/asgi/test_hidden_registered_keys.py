@@ -1,4 +1,4 @@
-"""A key of the access file never appears in the log, whichever request has it, and where."""
+"""A key of the access file never appears in the log, wherever a request carries it."""
 
 import json
 from collections.abc import Iterator

@@ -47,8 +47,8 @@ def service(small: str) -> Iterator[Service]:
         yield running
 
 
-def without_variable_fields(entry: dict[str, Any]) -> dict[str, Any]:
-    """Check the fields that vary, and return the others."""
+def pop_variable_fields(entry: dict[str, Any]) -> dict[str, Any]:
+    """Check and remove the fields that vary, and return the others."""
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", entry.pop("time"))
     assert re.fullmatch(r"127\.0\.0\.1:\d+", entry.pop("remote"))
     assert re.fullmatch(r"[0-9a-f]{16}", entry.pop("id"))
@@ -57,7 +57,7 @@ def without_variable_fields(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_get_server_is_logged(service: Service) -> None:
-    assert without_variable_fields(log_request(service, get(b"a?by=id"))) == {
+    assert pop_variable_fields(log_request(service, get(b"a?by=id"))) == {
         "method": "GET",
         "operation": "getServer",
         "caller": "8254c329",
@@ -68,7 +68,7 @@ def test_get_server_is_logged(service: Service) -> None:
 
 
 def test_an_error_is_logged_with_its_reason(service: Service) -> None:
-    assert without_variable_fields(log_request(service, compare(TWO.replace(b'"b"', b'"zz"')))) == {
+    assert pop_variable_fields(log_request(service, compare(TWO.replace(b'"b"', b'"zz"')))) == {
         "method": "POST",
         "operation": "compareServers",
         "caller": "8254c329",
@@ -82,7 +82,7 @@ def test_an_error_is_logged_with_its_reason(service: Service) -> None:
 
 
 def test_a_request_without_key_is_logged_without_caller(service: Service) -> None:
-    assert without_variable_fields(log_request(service, request(A, HOST))) == {
+    assert pop_variable_fields(log_request(service, request(A, HOST))) == {
         "method": "GET",
         "operation": "getServer",
         "code": "GATEWAY_UNAUTHORIZED",
@@ -180,11 +180,11 @@ def test_a_harmless_request_id_is_kept(request_id: str, service: Service) -> Non
 def test_any_other_request_id_is_replaced(request_id: str, service: Service) -> None:
     entry = log_request(service, get(b"a", b"X-Request-Id: " + request_id.encode()))
 
-    without_variable_fields(entry)
+    pop_variable_fields(entry)
 
 
 def test_two_request_ids_are_replaced_by_one(service: Service) -> None:
-    without_variable_fields(log_request(service, get(b"a", b"X-Request-Id: 7", b"X-Request-Id: 8")))
+    pop_variable_fields(log_request(service, get(b"a", b"X-Request-Id: 7", b"X-Request-Id: 8")))
 
 
 def test_the_log_is_printable_ascii(service: Service) -> None:

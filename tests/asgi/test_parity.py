@@ -77,7 +77,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         yield Both(str(directory / "year.db"), str(access), service)
 
 
-def key_header(plan: str | None) -> bytes:
+def build_key_header(plan: str | None) -> bytes:
     return b"X-Gateway-Key: key-of-" + (plan or "all").encode()
 
 
@@ -110,7 +110,7 @@ def draw_comparisons(both: Both, directory: Path) -> Iterator[Question]:
         path.write_bytes(body)
         yield Question(
             ["compare", "--request", str(path), *list_options(both, plan)],
-            request(COMPARE, HOST, key_header(plan), JSON, body=body),
+            request(COMPARE, HOST, build_key_header(plan), JSON, body=body),
         )
 
 
@@ -140,7 +140,7 @@ def draw_get_requests(both: Both) -> Iterator[Question]:
             of_by = [] if by in {"id", "cfxId", None} else ["--by", str(by)]
             yield Question(
                 ["get", *of_by, *list_options(both, plan), "--", f"{namespace}:{identifier}"],
-                request(f"GET {path}{query} HTTP/1.1".encode(), HOST, key_header(plan)),
+                request(f"GET {path}{query} HTTP/1.1".encode(), HOST, build_key_header(plan)),
             )
 
 
@@ -151,11 +151,11 @@ def test_compare_answers_as_the_command_line_does(both: Both, cli: Cli, tmp_path
     assert statuses.keys() == EXIT_CODES.keys()
     assert min(statuses.values()) >= 10, statuses
 
-    # Remembered answers are the same.
+    # The service answers the same from its memory.
     with Client(both.service) as client:
         for question, answer in answered:
             client.send(question.sent)
-            assert client.read_answer().told == answer.told
+            assert client.read_answer().stable_parts == answer.stable_parts
 
 
 def test_get_server_answers_as_the_command_line_does(both: Both, cli: Cli) -> None:

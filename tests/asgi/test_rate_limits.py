@@ -1,4 +1,4 @@
-"""The rate limit of each caller, and what counting costs."""
+"""The rate limit of each caller, and the cost of counting."""
 
 import time
 

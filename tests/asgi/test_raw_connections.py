@@ -1,4 +1,4 @@
-"""One connection: expected bodies, pipelined requests, half-closed sockets."""
+"""One connection: Expect: 100-continue, pipelined requests, half-closed sockets."""
 
 import time
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def client(service: Service) -> Iterator[Client]:
         yield open_connection
 
 
-def status_and_body(answer: Answer) -> tuple[int, bytes]:
+def get_status_and_body(answer: Answer) -> tuple[int, bytes]:
     return answer.status, answer.body
 
 
@@ -48,7 +48,7 @@ def test_a_body_that_expects_100_continue_is_requested(client: Client) -> None:
     client.wait_for_continue()
     client.send(TWO)
 
-    assert status_and_body(client.read_answer()) == (200, COMPARED)
+    assert get_status_and_body(client.read_answer()) == (200, COMPARED)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_no_body_is_requested_after_a_failed_check(
 
     assert client.read_answer().status == status
 
-    # A client that sends it anyway can go on using the connection.
+    # The connection stays usable for a client that sends it anyway.
     client.send(TWO + HEALTH)
     assert client.read_answer().status == 200
 
@@ -75,20 +75,20 @@ def test_no_body_is_requested_after_a_failed_check(
 def test_a_body_announced_as_too_long_is_not_requested(client: Client) -> None:
     client.send(request(COMPARE, KEY, *EXPECTING[:-1], b"Content-Length: 16385"))
 
-    assert status_and_body(client.read_answer()) == (400, INVALID)
+    assert get_status_and_body(client.read_answer()) == (400, INVALID)
 
 
 @pytest.mark.parametrize("length", [b"16385", b"99999999999999", b"9" * 20])
 def test_a_length_over_the_limit_is_refused_at_once(length: bytes, client: Client) -> None:
     client.send(request(COMPARE, HOST, KEY, JSON, b"Content-Length: " + length))
 
-    assert status_and_body(client.read_answer()) == (400, INVALID)
+    assert get_status_and_body(client.read_answer()) == (400, INVALID)
 
 
 def test_two_pipelined_requests_are_answered_in_order(client: Client) -> None:
     client.send(compare(TWO) + get(b"a"))
 
-    assert [status_and_body(client.read_answer()) for _ in range(2)] == [
+    assert [get_status_and_body(client.read_answer()) for _ in range(2)] == [
         (200, COMPARED),
         (200, SERVER_A),
     ]
@@ -104,14 +104,16 @@ def test_fifty_pipelined_requests_are_answered_in_order(client: Client) -> None:
     }
     client.send(b"".join(list(kinds) * 10))
 
-    assert [status_and_body(client.read_answer()) for _ in range(50)] == list(kinds.values()) * 10
+    assert [get_status_and_body(client.read_answer()) for _ in range(50)] == list(
+        kinds.values()
+    ) * 10
 
 
 def test_a_malformed_request_closes_the_connection(client: Client) -> None:
     client.send(get(b"a") + b"GET / / HTTP/1.1\r\n\r\n" + get(b"a"))
 
-    assert status_and_body(client.read_answer()) == (200, SERVER_A)
-    assert status_and_body(client.read_answer()) == (400, INVALID)
+    assert get_status_and_body(client.read_answer()) == (200, SERVER_A)
+    assert get_status_and_body(client.read_answer()) == (400, INVALID)
     assert client.read_rest() == b""
 
 
@@ -119,8 +121,8 @@ def test_a_malformed_body_closes_the_connection(client: Client) -> None:
     chunked = request(COMPARE, HOST, KEY, JSON, b"Transfer-Encoding: chunked")
     client.send(get(b"a") + chunked + b"zz\r\n" + get(b"a"))
 
-    assert status_and_body(client.read_answer()) == (200, SERVER_A)
-    assert status_and_body(client.read_answer()) == (400, INVALID)
+    assert get_status_and_body(client.read_answer()) == (200, SERVER_A)
+    assert get_status_and_body(client.read_answer()) == (400, INVALID)
     assert client.read_rest() == b""
 
 
@@ -128,8 +130,8 @@ def test_a_malformed_body_closes_the_connection(client: Client) -> None:
 def test_another_major_version_of_http_is_refused(line: bytes, client: Client) -> None:
     client.send(get(b"a") + line + b"\r\n\r\n" + get(b"a"))
 
-    assert status_and_body(client.read_answer()) == (200, SERVER_A)
-    assert status_and_body(client.read_answer()) == (400, INVALID)
+    assert get_status_and_body(client.read_answer()) == (200, SERVER_A)
+    assert get_status_and_body(client.read_answer()) == (400, INVALID)
     assert client.read_rest() == b""
 
 
@@ -138,12 +140,12 @@ def test_an_empty_line_before_each_request_is_skipped(client: Client) -> None:
     expected = [(200, SERVER_A), (200, COMPARED), (401, ERRORS["GATEWAY_UNAUTHORIZED"])]
     client.send(b"".join(b"\r\n" + one for one in asked * 2))
 
-    assert [status_and_body(client.read_answer()) for _ in range(6)] == expected * 2
+    assert [get_status_and_body(client.read_answer()) for _ in range(6)] == expected * 2
 
     for part in (b"\r", b"\n", get(b"a")):
         client.send(part)
         time.sleep(0.02)
-    assert status_and_body(client.read_answer()) == (200, SERVER_A)
+    assert get_status_and_body(client.read_answer()) == (200, SERVER_A)
 
 
 def test_two_empty_lines_close_the_connection(client: Client) -> None:
@@ -151,7 +153,7 @@ def test_two_empty_lines_close_the_connection(client: Client) -> None:
     time.sleep(0.02)
     client.send(b"\r\n")
 
-    assert status_and_body(client.read_answer()) == (400, INVALID)
+    assert get_status_and_body(client.read_answer()) == (400, INVALID)
     assert client.read_rest() == b""
 
 
@@ -168,8 +170,8 @@ def test_an_incomplete_body_is_refused(sent: bytes, client: Client) -> None:
     client.send(get(b"a") + sent)
     client.finish_sending()
 
-    assert status_and_body(client.read_answer()) == (200, SERVER_A)
-    assert status_and_body(client.read_answer()) == (400, INVALID)
+    assert get_status_and_body(client.read_answer()) == (200, SERVER_A)
+    assert get_status_and_body(client.read_answer()) == (400, INVALID)
     assert client.read_rest() == b""
 
 
@@ -179,7 +181,7 @@ def test_an_incomplete_head_gets_no_answer(part: bytes, client: Client) -> None:
     client.finish_sending()
 
     if get(b"a") in part:
-        assert status_and_body(client.read_answer()) == (200, SERVER_A)
+        assert get_status_and_body(client.read_answer()) == (200, SERVER_A)
     assert client.read_rest() == b""
 
 
@@ -188,7 +190,7 @@ def test_a_request_may_arrive_byte_by_byte(client: Client) -> None:
         client.send(bytes([byte]))
         time.sleep(0.001)
 
-    assert status_and_body(client.read_answer()) == (200, COMPARED)
+    assert get_status_and_body(client.read_answer()) == (200, COMPARED)
 
 
 @pytest.mark.parametrize("at", [1, 20, 60, 137, 160])
@@ -198,16 +200,16 @@ def test_a_request_may_arrive_in_two_parts(at: int, client: Client) -> None:
     time.sleep(0.02)
     client.send(sent[at:] + get(b"a"))
 
-    assert status_and_body(client.read_answer()) == (200, COMPARED)
-    assert status_and_body(client.read_answer()) == (200, SERVER_A)
+    assert get_status_and_body(client.read_answer()) == (200, COMPARED)
+    assert get_status_and_body(client.read_answer()) == (200, SERVER_A)
 
 
 def test_a_connection_serves_a_thousand_requests(client: Client) -> None:
     for _ in range(500):
         client.send(get(b"a"))
-        assert status_and_body(client.read_answer()) == (200, SERVER_A)
+        assert get_status_and_body(client.read_answer()) == (200, SERVER_A)
         client.send(compare(TWO))
-        assert status_and_body(client.read_answer()) == (200, COMPARED)
+        assert get_status_and_body(client.read_answer()) == (200, COMPARED)
 
 
 def test_a_client_that_leaves_early_affects_no_other(service: Service, client: Client) -> None:
@@ -216,4 +218,4 @@ def test_a_client_that_leaves_early_affects_no_other(service: Service, client: C
             impatient.send(part)
 
     client.send(get(b"a"))
-    assert status_and_body(client.read_answer()) == (200, SERVER_A)
+    assert get_status_and_body(client.read_answer()) == (200, SERVER_A)

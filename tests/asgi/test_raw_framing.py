@@ -28,7 +28,7 @@ def compare_with(*headers: bytes, body: bytes = TWO) -> bytes:
     return request(COMPARE, HOST, KEY, JSON, *headers) + body
 
 
-def chunks(*sizes: bytes, body: bytes = TWO, end: bytes = b"0\r\n\r\n") -> bytes:
+def build_chunked(*sizes: bytes, body: bytes = TWO, end: bytes = b"0\r\n\r\n") -> bytes:
     """Return a chunked comparison; `sizes` are the lines before its single chunk."""
     lines = b"".join(size + b"\r\n" for size in sizes or (b"%x" % len(body),))
     return compare_with(CHUNKED, body=lines + body + b"\r\n" + end)
@@ -152,7 +152,7 @@ LENGTHS = {
 }
 
 CHUNKS = {
-    "one chunk": (chunks(), COMPARISON),
+    "one chunk": (build_chunked(), COMPARISON),
     "a chunk a byte": (
         compare_with(CHUNKED, body=b"".join(b"1\r\n%c\r\n" % byte for byte in TWO) + b"0\r\n\r\n"),
         COMPARISON,
@@ -161,12 +161,12 @@ CHUNKS = {
         compare_with(b"transfer-encoding: Chunked", body=b"0\r\n\r\n"),
         INVALID_REQUEST,
     ),
-    "a size with zeros before it": (chunks(b"00047"), COMPARISON),
-    "an extension": (chunks(b'47;a=b;c="d"'), COMPARISON),
-    "a trailer": (chunks(end=b"0\r\nX-Other: y\r\n\r\n"), COMPARISON),
-    "a key in the trailer": (chunks(end=b"0\r\nX-Gateway-Key: other\r\n\r\n"), COMPARISON),
-    "16,384 bytes": (chunks(body=TWO.ljust(16_384)), COMPARISON),
-    "16,385 bytes": (chunks(body=TWO.ljust(16_385)), INVALID_REQUEST),
+    "a size with zeros before it": (build_chunked(b"00047"), COMPARISON),
+    "an extension": (build_chunked(b'47;a=b;c="d"'), COMPARISON),
+    "a trailer": (build_chunked(end=b"0\r\nX-Other: y\r\n\r\n"), COMPARISON),
+    "a key in the trailer": (build_chunked(end=b"0\r\nX-Gateway-Key: other\r\n\r\n"), COMPARISON),
+    "16,384 bytes": (build_chunked(body=TWO.ljust(16_384)), COMPARISON),
+    "16,385 bytes": (build_chunked(body=TWO.ljust(16_385)), INVALID_REQUEST),
     "16,385 bytes, a chunk each 1,000": (
         compare_with(
             CHUNKED,
@@ -175,12 +175,12 @@ CHUNKS = {
         ),
         INVALID_REQUEST,
     ),
-    "no number": (chunks(b"zz"), MALFORMED),
-    "a size of -1": (chunks(b"-1"), MALFORMED),
-    "a size of 0x47": (chunks(b"0x47"), MALFORMED),
-    "a size of 30 digits": (chunks(b"f" * 30), MALFORMED),
-    "a malformed end after a valid body": (chunks(end=b"zz\r\n"), MALFORMED),
-    "a chunk longer than its size": (chunks(b"46"), MALFORMED),
+    "no number": (build_chunked(b"zz"), MALFORMED),
+    "a size of -1": (build_chunked(b"-1"), MALFORMED),
+    "a size of 0x47": (build_chunked(b"0x47"), MALFORMED),
+    "a size of 30 digits": (build_chunked(b"f" * 30), MALFORMED),
+    "a malformed end after a valid body": (build_chunked(end=b"zz\r\n"), MALFORMED),
+    "a chunk longer than its size": (build_chunked(b"46"), MALFORMED),
     "a malformed chunk without a key": (
         request(COMPARE, HOST, JSON, CHUNKED) + b"zz\r\n",
         UNAUTHORIZED._replace(stays=False),
@@ -189,7 +189,7 @@ CHUNKS = {
         get_with(b"POST /nowhere HTTP/1.1", CHUNKED) + b"zz\r\n",
         UNKNOWN_PATH._replace(stays=False),
     ),
-    "two million bytes": (chunks(body=TWO.ljust(2_000_000)), MALFORMED),
+    "two million bytes": (build_chunked(body=TWO.ljust(2_000_000)), MALFORMED),
 }
 
 

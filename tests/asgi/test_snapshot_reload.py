@@ -1,4 +1,4 @@
-"""The served snapshot is replaced."""
+"""Replace the snapshot while the service runs."""
 
 import os
 import shutil
@@ -20,10 +20,10 @@ from support.snapshots import change
 pytestmark = pytest.mark.slow
 
 BOTH = b'{"servers":[{"identifier":"a","by":"id"},{"identifier":"x-a","by":"cfxId"}]}'
-"""Compares the server `a` with itself, so that an answer from two snapshots shows."""
+"""Compares the server `a` with itself, to detect an answer from two snapshots."""
 
 SECONDS_TO_WAIT = 1.0
-"""A request waits this long for the check of a new snapshot. Then the old one answers."""
+"""A request waits this long until a new snapshot is verified. Then the old one answers."""
 
 
 @pytest.fixture(scope="module")

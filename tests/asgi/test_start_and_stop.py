@@ -1,4 +1,4 @@
-"""The service starts or says why it can't, and stops."""
+"""Start and stop the service, and report why it can't start."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ FailToServe = Callable[..., Ran]
 
 @pytest.fixture
 def fail_to_serve(cli: Cli) -> FailToServe:
-    """Try to serve, and check that one line says why it failed."""
+    """Try to serve, and check that one line gives the reason."""
 
     def run(*options: str, snapshot: str) -> Ran:
         ran = cli("serve", "--port", "0", "--snapshot", snapshot, *options)
@@ -82,13 +82,13 @@ def test_an_access_file_allows_any_host(small: str, tmp_path: Path) -> None:
     access = tmp_path / "access.toml"
     access.write_text(format_access({"the-key": "all"}), encoding="utf-8")
 
-    options = ("--access", str(access), "--host", "0.0.0.0")  # noqa: S104 - keys are asked for
+    options = ("--access", str(access), "--host", "0.0.0.0")  # noqa: S104 - a key is required
     with serve(small, *options) as service, Client(service) as client:
         client.send(get(b"a"))
         assert client.read_answer().status == 401
 
 
-def test_standard_output_says_that_every_key_is_accepted(service: Service) -> None:
+def test_standard_output_warns_that_every_key_is_accepted(service: Service) -> None:
     assert service.process.stdout
     assert service.process.stdout.readline() == (
         b"without --access every key is valid, and only this machine can connect\n"
@@ -157,7 +157,7 @@ def test_usage_is_checked_before_the_access_file_and_that_before_the_snapshot(
     assert fail_to_serve(*no_access, snapshot=no_snapshot).exit_code == 6
 
 
-def test_usage_and_the_access_file_are_checked_before_a_snapshot_is_looked_for(
+def test_usage_and_the_access_file_are_checked_before_the_snapshot_is_searched(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

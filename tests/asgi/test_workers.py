@@ -43,7 +43,7 @@ class InProcess:
             yield client
 
     async def ask(self, question: Callable[[Any], Any], *, is_comparison: bool = False) -> Any:
-        """Have a worker call a function."""
+        """Call a function in a worker."""
         return await self.snapshot.ask(
             await self.snapshot.get_generation(),
             question,
@@ -53,7 +53,7 @@ class InProcess:
         )
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a test for at most a minute."""
+        """Run a coroutine for at most a minute."""
 
         async def run() -> None:
             async with asyncio.timeout(60):
@@ -73,7 +73,7 @@ def service(tmp_path: Path) -> InProcess:
 
 @pytest.fixture
 def release() -> Iterator[threading.Event]:
-    """Return the event that slow questions wait for; set it in the end."""
+    """Return the event that slow questions wait for; set it at the end."""
     event = threading.Event()
     yield event
     event.set()

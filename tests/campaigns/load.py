@@ -51,7 +51,7 @@ class _Crowd:
         load = Load(self._service.port, turns, self._seconds, pause=pause, first=_OPEN)
         outcome = self._client(load).result()
         self.outcomes.append(outcome)
-        self.failures += outcome.failures()
+        self.failures += outcome.list_failures()
         return outcome
 
     def ask_fairly(self, found: Sequence[Exchange]) -> Outcome:

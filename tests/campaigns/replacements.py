@@ -52,7 +52,7 @@ def run(seed: int, count: int) -> Result:
                 served.put_bad_file(rng) if number % 2 else served.put_snapshot()
             outcome = asking.result()
             after = _wait_for_descriptors(service, before)
-    failures = [*outcome.failures(), *served.failures]
+    failures = [*outcome.list_failures(), *served.failures]
     if after != before:
         failures.append(f"{before} open files and sockets before, {after} after")
     counts = {"answers": outcome.answers, **served.counts, "open files and sockets": after or 0}
@@ -127,7 +127,7 @@ class _ServedPath:
             self.failures.append(f"{kind}, number {self.counts[kind]}: the log says {events}")
         turns = deal(self._answers[self._current], _CLIENTS)
         outcome = load_client.run_load(Load(self._service.port, turns, 10, is_repeated=False))
-        self.failures += [f"after {kind}: {failure}" for failure in outcome.failures()]
+        self.failures += [f"after {kind}: {failure}" for failure in outcome.list_failures()]
 
 
 class _EventLog:

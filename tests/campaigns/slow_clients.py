@@ -188,7 +188,7 @@ def run(seed: int, count: int) -> Result:
         crowd = _Crowd(service, count, time.monotonic() + (seconds if count > FEW else 0))
         crowd.wait()
         good = load.result()
-    failures = [*crowd.failures, *good.failures()]
+    failures = [*crowd.failures, *good.list_failures()]
     slowest = good.quantile(0.99)
     # The short form runs beside other tests, which make the machine slow at times.
     if count > FEW and slowest > _MAX_GOOD_MS:

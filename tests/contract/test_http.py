@@ -20,11 +20,11 @@ from srvstat.contract.http import (
 JSON = (b"content-type", b"application/json")
 
 
-def compare_head(*headers: tuple[bytes, bytes], query: bytes = b"") -> Head:
+def build_compare_head(*headers: tuple[bytes, bytes], query: bytes = b"") -> Head:
     return Head("POST", b"/gateway/v1/compare", query, [JSON, *headers])
 
 
-def refuse_compare_head(head: Head) -> str:
+def find_problem(head: Head) -> str:
     with pytest.raises(InvalidRequestError) as refused:
         check_compare_head(head)
     return refused.value.reason
@@ -67,7 +67,7 @@ def test_a_method_must_be_one_of_the_operation() -> None:
         ([(b"x-gateway-key", b"a"), (b"x-gateway-key", b"a")], "sent 2 times"),
     ],
 )
-def test_exactly_one_key_is_needed(headers: Headers, reason: str) -> None:
+def test_a_request_has_exactly_one_key(headers: Headers, reason: str) -> None:
     with pytest.raises(GatewayUnauthorizedError) as refused:
         find_key(headers)
     assert refused.value.reason == f"X-Gateway-Key: {reason}"
@@ -83,7 +83,7 @@ def test_a_request_of_get_server_is_parsed() -> None:
 
 @pytest.mark.parametrize("length", [b"0", b"16384", b"0" * 5_000 + b"1"])
 def test_a_content_length_up_to_the_limit_is_accepted(length: bytes) -> None:
-    check_compare_head(compare_head((b"content-length", length)))
+    check_compare_head(build_compare_head((b"content-length", length)))
 
 
 @pytest.mark.parametrize(
@@ -96,17 +96,17 @@ def test_a_content_length_up_to_the_limit_is_accepted(length: bytes) -> None:
     ],
 )
 def test_any_other_content_length_is_refused(length: bytes, reason: str) -> None:
-    assert refuse_compare_head(compare_head((b"content-length", length))) == reason
+    assert find_problem(build_compare_head((b"content-length", length))) == reason
 
 
 def test_two_ways_to_delimit_a_body_are_refused() -> None:
-    head = compare_head((b"content-length", b"2"), (b"transfer-encoding", b"chunked"))
+    head = build_compare_head((b"content-length", b"2"), (b"transfer-encoding", b"chunked"))
 
     assert has_ambiguous_length(head.headers)
-    assert refuse_compare_head(head) == "headers: both Content-Length and Transfer-Encoding"
+    assert find_problem(head) == "headers: both Content-Length and Transfer-Encoding"
 
 
 def test_the_size_of_the_head_is_checked_first() -> None:
-    head = compare_head((b"x", b"y" * 16_384), query=b"%")
+    head = build_compare_head((b"x", b"y" * 16_384), query=b"%")
 
-    assert refuse_compare_head(head) == "target and headers: more than 16,384 bytes"
+    assert find_problem(head) == "target and headers: more than 16,384 bytes"

@@ -1,4 +1,4 @@
-"""Tell a file from another one that takes its place."""
+"""Distinguish a file from its replacement."""
 
 from pathlib import Path
 

@@ -50,6 +50,6 @@ def test_an_invalid_output_name_is_invalid_usage() -> None:
         os.stat("\0")
 
 
-def test_other_errors_pass() -> None:
+def test_other_errors_are_not_converted() -> None:
     with pytest.raises(KeyError), convert_write_errors("file"):
         raise KeyError

@@ -1,4 +1,4 @@
-"""When a file is read again because another one is at its path."""
+"""Decide when to read a file again because it was replaced or changed."""
 
 import os
 import time
@@ -122,7 +122,7 @@ def test_a_growing_file_is_reported_once(path: Path) -> None:
         assert not file.reject(find(file), "malformed")
 
 
-def test_a_rejection_is_reported_again_after_the_accepted_file_was_back(path: Path) -> None:
+def test_a_rejection_is_reported_again_after_the_accepted_file_returned(path: Path) -> None:
     file = WatchedFile(str(path))
     for _ in range(2):
         path.rename(path.with_name("away"))

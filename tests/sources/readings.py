@@ -1,4 +1,4 @@
-"""What a reader returns for a file, by the numbers of its lines."""
+"""Read a file of observations, and index the results by line number."""
 
 from pathlib import Path
 from typing import NamedTuple

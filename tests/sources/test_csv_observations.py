@@ -55,7 +55,7 @@ def test_the_header_is_the_first_line_that_is_not_empty(header: str, line: int, 
 
 
 @pytest.mark.parametrize("header", ["serverId,observedAt,players", '"serverId",observedAt,players'])
-def test_a_file_may_be_a_header_only(header: str, read: Read) -> None:
+def test_a_file_may_consist_of_a_header(header: str, read: Read) -> None:
     assert read(header.encode()) == Reading({}, {}, None)
 
 
@@ -287,7 +287,7 @@ def test_a_row_is_parsed_the_same_whatever_rows_surround_it(
 
 
 @given(rows=st.lists(PLAIN, min_size=1) | st.lists(IN_UTC, min_size=1))
-def test_plain_rows_are_parsed_like_quoted_ones_and_their_text_is_kept_only_if_it_is_needed(
+def test_plain_rows_are_parsed_like_quoted_ones_and_keep_only_the_text_they_need(
     rows: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "rows.csv"

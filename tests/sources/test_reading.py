@@ -1,4 +1,4 @@
-"""An input is read to its end or refused."""
+"""Read an input to its end or refuse it."""
 
 import fcntl
 import os

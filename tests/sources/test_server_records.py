@@ -1,4 +1,4 @@
-"""Server records: required fields, defaults, and the reason for which a record is refused."""
+"""Server records: required fields, defaults, and the reasons for refusing a record."""
 
 import json
 from collections.abc import Callable
@@ -48,13 +48,13 @@ def record(**fields: Any) -> bytes:
     return json.dumps({**server("a"), **fields}).encode()
 
 
-def written(name: str, value: str) -> bytes:
+def record_with(name: str, value: str) -> bytes:
     """Return a record with the JSON text of one field."""
     return record(**{name: "HERE"}).replace(b'"HERE"', value.encode())
 
 
-def after_a_good_one(data: bytes) -> bytes:
-    """Return a file with a record in line 3."""
+def append_to_good(data: bytes) -> bytes:
+    """Return a file with a good record in line 1 and other data in line 3."""
     return GOOD + b"\n\r\n" + data + b"\n"
 
 
@@ -150,7 +150,7 @@ def test_a_required_field_is_neither_missing_nor_null(name: str, refusal: Refusa
     without = {key: value for key, value in server("a").items() if key != name}
 
     for data, what in ((ndjson([without]), "missing"), (record(**{name: None}), "null")):
-        assert refusal(after_a_good_one(data)) == f"line 3: {name}: required, but {what}"
+        assert refusal(append_to_good(data)) == f"line 3: {name}: required, but {what}"
 
 
 def test_publishable_is_never_null(refusal: Refusal) -> None:
@@ -203,7 +203,7 @@ def test_an_invalid_value_is_refused_with_its_line_and_field(
 ) -> None:
     for name in names:
         for value in values:
-            assert refusal(after_a_good_one(written(name, value))) == f"line 3: {name}: {reason}"
+            assert refusal(append_to_good(record_with(name, value))) == f"line 3: {name}: {reason}"
 
 
 @pytest.mark.parametrize("name", ["current", "max"])
@@ -213,9 +213,9 @@ def test_an_invalid_value_is_refused_with_its_line_and_field(
 def test_an_invalid_count_is_refused_with_its_line_and_field(
     name: str, value: str, refusal: Refusal
 ) -> None:
-    data = written("players", f'{{"{name}":{value}}}')
+    data = record_with("players", f'{{"{name}":{value}}}')
 
-    assert refusal(after_a_good_one(data)) == f"line 3: players.{name}: {COUNT}"
+    assert refusal(append_to_good(data)) == f"line 3: players.{name}: {COUNT}"
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_an_unknown_field_is_refused(owner: str, name: str, refusal: Refusal) ->
     fields = {name: None} if owner == "the record" else {owner: {name: None}}
     reason = f'"{name}" is not a field of {owner}'
 
-    assert refusal(after_a_good_one(record(**fields))) == f"line 3: {reason}"
+    assert refusal(append_to_good(record(**fields))) == f"line 3: {reason}"
 
 
 @pytest.mark.parametrize("name", [*FULL])
@@ -237,18 +237,18 @@ def test_a_repeated_field_is_refused(name: str, refusal: Refusal) -> None:
     value = json.dumps(FULL[name])
     data = json.dumps(FULL).encode()[:-1] + f', "{name}": {value}}}'.encode()
 
-    assert refusal(after_a_good_one(data)) == f'line 3: the key "{name}" is repeated'
+    assert refusal(append_to_good(data)) == f'line 3: the key "{name}" is repeated'
 
 
 def test_a_repeated_field_inside_players_is_refused(refusal: Refusal) -> None:
-    data = written("players", '{"max":5,"current":1,"max":5}')
+    data = record_with("players", '{"max":5,"current":1,"max":5}')
 
-    assert refusal(after_a_good_one(data)) == 'line 3: the key "max" is repeated'
+    assert refusal(append_to_good(data)) == 'line 3: the key "max" is repeated'
 
 
 @pytest.mark.parametrize("data", [b"null", b"[]", b"5", b'"a"', b"true", b"[" + record() + b"]"])
-def test_a_record_is_an_object(data: bytes, refusal: Refusal) -> None:
-    assert refusal(after_a_good_one(data)) == "line 3: the record: must be an object"
+def test_a_record_must_be_an_object(data: bytes, refusal: Refusal) -> None:
+    assert refusal(append_to_good(data)) == "line 3: the record: must be an object"
 
 
 @pytest.mark.parametrize(
@@ -257,20 +257,20 @@ def test_a_record_is_an_object(data: bytes, refusal: Refusal) -> None:
         *(b"x", b" ", b"[" * 100_000, record()[:-1], b"\xef\xbb\xbf" + record()),
         *(record() + rest for rest in (b",", b" // by hand", record())),
         record().replace(b'"', b"'"),
-        *(written("hostname", value) for value in ('"a\tb"', '"a\x00b"', r'"\x41"')),
-        *(written("players", f'{{"max":{n}}}') for n in ("NaN", "Infinity", "007", "9" * 5000)),
+        *(record_with("hostname", value) for value in ('"a\tb"', '"a\x00b"', r'"\x41"')),
+        *(record_with("players", f'{{"max":{n}}}') for n in ("NaN", "Infinity", "007", "9" * 5000)),
     ],
 )
 def test_a_line_that_is_not_json_is_refused_with_its_number(data: bytes, refusal: Refusal) -> None:
-    assert refusal(after_a_good_one(data)).startswith("line 3: ")
+    assert refusal(append_to_good(data)).startswith("line 3: ")
 
 
-def test_a_record_is_one_line(refusal: Refusal) -> None:
+def test_a_record_must_be_one_line(refusal: Refusal) -> None:
     assert refusal(json.dumps(server("a"), indent=1).encode()).startswith("line 1: ")
 
 
 def test_a_surrogate_pair_is_one_character(read: Read) -> None:
-    (found,) = read(written("hostname", r'"\ud83d\ude00"'))
+    (found,) = read(record_with("hostname", r'"\ud83d\ude00"'))
 
     assert found.hostname == "😀"
 
@@ -340,9 +340,9 @@ def test_an_id_may_equal_the_cfx_id_of_another_server(read: Read) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["firstSeenAt", "updatedAt"])
-def test_an_instant_has_the_forms_of_an_observations_instant(
+def test_an_instant_has_the_same_forms_as_in_observations(
     name: str, value: str, at: int, read: Read
 ) -> None:
-    (found,) = read(written(name, value))
+    (found,) = read(record_with(name, value))
 
     assert {"firstSeenAt": found.first_seen_at, "updatedAt": found.updated_at}[name] == at

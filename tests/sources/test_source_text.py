@@ -235,7 +235,7 @@ PACKED = gzip.compress(TEXT, mtime=0)
 
 @pytest.mark.parametrize("name", ["week.ndjson", "week.ndjson.gz", "week"])
 @pytest.mark.parametrize("data", [TEXT, PACKED], ids=["plain", "gzip"])
-def test_gzip_is_recognised_by_its_content(name: str, data: bytes, tmp_path: Path) -> None:
+def test_gzip_is_recognized_by_its_content(name: str, data: bytes, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(data)
 
     assert len(read_lines(tmp_path / name)) == 60_000

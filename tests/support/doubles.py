@@ -1,4 +1,4 @@
-"""Doubles whose text form is easy to get wrong, the same in every run."""
+"""Doubles whose text form is hard to format; the same in every run."""
 
 import hashlib
 import math
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 def list_doubles() -> list[float]:
-    """Return random doubles, quotients as in statistics, and neighbours of powers of ten."""
+    """Return random doubles, quotients as in statistics, and neighbors of powers of ten."""
     return [
         *_draw_doubles(60_000),
         *_draw_quotients(30_000),

@@ -71,7 +71,7 @@ class Answer(NamedTuple):
         return bool(_CLOSE.search(self.head))
 
     @property
-    def told(self) -> tuple[int, bytes, dict[str, str]]:
+    def stable_parts(self) -> tuple[int, bytes, dict[str, str]]:
         """Everything but the request id and the date."""
         hidden = {"date", "x-request-id"}
         headers = {name: value for name, value in self.headers.items() if name not in hidden}

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
-MOST_REPORTED = 50
-"""Wrong answers that are reported one by one."""
+MAX_REPORTED = 50
+"""Limit of the wrong answers that are reported one by one."""
 
 
 class Exchange(NamedTuple):
@@ -98,14 +98,14 @@ class Outcome(NamedTuple):
         ranked = sorted(self.latencies)
         return ranked[min(int(len(ranked) * part), len(ranked) - 1)] * 1_000
 
-    def failures(self) -> list[str]:
+    def list_failures(self) -> list[str]:
         """Describe every request without a correct answer."""
         found = list(self.wrong)
         if self.wrong_count > len(found):
             found.append(f"and {self.wrong_count - len(found):,} other wrong answers")
         found += [
             f"{cut.name}: closed after {len(cut.received)} bytes of an answer"
-            for cut in self.cuts[:MOST_REPORTED]
+            for cut in self.cuts[:MAX_REPORTED]
         ]
         if self.refused:
             found.append(f"{self.refused} connections were refused")

@@ -19,12 +19,12 @@ from contextlib import contextmanager
 from itertools import cycle
 
 from support.http import split_answer
-from support.load import MOST_REPORTED, Cut, Exchange, Load, Outcome
+from support.load import MAX_REPORTED, Cut, Exchange, Load, Outcome
 
 PATIENCE = 30.0
-"""Seconds that pending requests have to be answered after the time is up."""
+"""Seconds to wait for pending answers after the last request."""
 
-_MOST_BYTES = 1 << 18
+_MAX_BYTES = 1 << 18
 
 Client = Callable[[Load], "Future[Outcome]"]
 
@@ -122,7 +122,7 @@ class _Run:
         opened.sendall(first.request)
         received = b""
         while (found := split_answer(received, is_head=False)) is None:
-            part = opened.recv(_MOST_BYTES)
+            part = opened.recv(_MAX_BYTES)
             received += part
             if not part:
                 raise ConnectionError(f"{first.name}: closed")
@@ -169,7 +169,7 @@ class _Run:
         if connection.socket is None:
             return
         try:
-            received = connection.socket.recv(_MOST_BYTES)
+            received = connection.socket.recv(_MAX_BYTES)
         except BlockingIOError:
             return
         except OSError:
@@ -215,7 +215,7 @@ class _Run:
 
     def _report(self, what: str, received: bytes = b"") -> None:
         self._wrong_count += 1
-        if len(self._wrong) < MOST_REPORTED:
+        if len(self._wrong) < MAX_REPORTED:
             self._wrong.append(f"{what} {received[:400]!r}" if received else what)
 
     def _cut(self, connection: _Connection) -> None:

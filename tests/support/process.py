@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PLAIN = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "NO_COLOR": "1"}
-"""The environment of a terminal without colours."""
+"""The environment of a terminal without colors."""
 
 _INHERITED = ("PATH", "HOME", "PYTHONPATH")
 
@@ -121,6 +121,6 @@ def run_srvstat_in_terminal(
     env: Mapping[str, str] | None = None,
     cwd: str | Path | None = None,
 ) -> tuple[int, str]:
-    """Run srvstat in a terminal without colours; `env` extends the environment."""
+    """Run srvstat in a terminal without colors; `env` extends the environment."""
     command = [sys.executable, "-m", "srvstat", *arguments]
     return run_in_terminal(command, columns=columns, env={**PLAIN, **(env or {})}, cwd=cwd)

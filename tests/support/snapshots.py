@@ -55,7 +55,7 @@ def expect_conflict(name: str, line: int, first: int, text: str) -> dict[str, An
 
 def change(path: str, sql: str) -> None:
     """Run SQL on a snapshot without the checks of its tables; the schema is restored afterwards."""
-    with _unchecked(path) as connection:
+    with _open_unchecked(path) as connection:
         connection.executescript(sql)
 
 
@@ -65,7 +65,7 @@ def forge(path: str, sql: str) -> None:
     Digests and calendars that the SQL changed are kept. The digest of a deleted row stays in the
     row above it.
     """
-    with _unchecked(path) as connection:
+    with _open_unchecked(path) as connection:
         before = _read_tables(connection)
         connection.executescript(sql)
         with connection:
@@ -73,7 +73,7 @@ def forge(path: str, sql: str) -> None:
 
 
 @contextmanager
-def _unchecked(path: str) -> Iterator[sqlite3.Connection]:
+def _open_unchecked(path: str) -> Iterator[sqlite3.Connection]:
     """Open a snapshot without the checks of its tables."""
     with closing(sqlite3.connect(path)) as connection, connection:
         schema = connection.execute("SELECT sql, name FROM sqlite_schema").fetchall()
@@ -135,8 +135,8 @@ def _update_calendar(
     after: Mapping[int, _Row],
 ) -> dict[str, Any]:
     """Store the calendar of a server, except for changed rows, and return its columns."""
-    columns, made = split_calendar(server, [day for day, _ in days], [each for _, each in days])
-    rows: list[_Row] = list(made)
+    columns, new_rows = split_calendar(server, [day for day, _ in days], [each for _, each in days])
+    rows: list[_Row] = list(new_rows)
     stored = [
         row if after.get(row[0]) == before.get(row[0]) else after.get(row[0], row) for row in rows
     ]
