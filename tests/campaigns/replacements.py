@@ -23,6 +23,8 @@ from support.process import Service, serve
 
 _SECONDS_EACH = 1.0
 _CLIENTS = 16
+_PAUSE = 0.02
+"""Seconds between the requests of a client."""
 _MIN_DIFFERENT = 3
 """More than one in three requests has a different answer in each snapshot."""
 
@@ -47,7 +49,7 @@ def run(seed: int, count: int) -> Result:
         with serve(path) as service:
             served = _ServedPath(path, snapshots, both, service)
             before = count_descriptors(service.process.pid)
-            asking = client(Load(service.port, turns, count * _SECONDS_EACH))
+            asking = client(Load(service.port, turns, count * _SECONDS_EACH, pause=_PAUSE))
             for number in range(count):
                 served.put_bad_file(rng) if number % 2 else served.put_snapshot()
             outcome = asking.result()

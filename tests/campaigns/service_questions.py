@@ -14,6 +14,7 @@ from urllib.parse import quote
 from campaigns.build_directory import MEMORY
 from campaigns.small_snapshots import HIDDEN, PUBLISHED, build_small_snapshot
 from conftest import srvstat
+from srvstat.cli.main import main
 from srvstat.contract.errors import ApiError
 from srvstat.contract.ranges import DAYS
 from support.http import compare, request_target
@@ -87,10 +88,26 @@ def _answer_gets(snapshot: Path) -> Iterator[Exchange]:
     """Yield a GET and a HEAD exchange for each server."""
     for name, by in (*_KNOWN, *_NOT_KNOWN):
         arguments = ("get", name, "--by", by, "--json", "--snapshot", str(snapshot))
-        answer = srvstat(*arguments).stdout.removesuffix(b"\n")
+        answer = _run_in_process(*arguments).removesuffix(b"\n")
         target = f"{SERVERS}/{quote(name)}?by={by}"
         yield Exchange(request_target(target), _find_status(answer), (answer,))
         yield Exchange(request_target(target, method="HEAD"), _find_status(answer), (b"",))
+
+
+def _run_in_process(*arguments: str) -> bytes:
+    """Run the command line in this process and return its standard output."""
+    ours = os.dup(1), os.dup(2)
+    with tempfile.TemporaryFile() as stdout, open(os.devnull, "wb") as stderr:
+        os.dup2(stdout.fileno(), 1)
+        os.dup2(stderr.fileno(), 2)
+        try:
+            main(list(arguments))
+        finally:
+            for number, descriptor in enumerate(ours, 1):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+        stdout.seek(0)
+        return stdout.read()
 
 
 def _find_status(answer: bytes) -> int:

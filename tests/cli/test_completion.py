@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -67,8 +68,11 @@ def read_until(terminal: int, text: str) -> str:
     return shown
 
 
-def type_line(shell: str, script: Path, line: str, environment: dict[str, str]) -> str:
-    """Type a line into a shell that has sourced a script; return the output of its command."""
+def type_lines(
+    shell: str, script: Path, lines: Sequence[str], environment: dict[str, str]
+) -> list[str]:
+    """Type lines into a shell that has sourced a script; return the output of each command."""
+    shown = []
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         INTERACTIVE[shell],
@@ -84,32 +88,34 @@ def type_line(shell: str, script: Path, line: str, environment: dict[str, str]) 
             setup = "autoload -Uz compinit; compinit -u -D; " if shell == "zsh" else ""
             os.write(ours, f"{setup}source '{script}'; PS1='com''plete> '\n".encode())
             read_until(ours, "complete> ")
-            os.write(ours, f"{line}; echo 'do''ne'\n".encode())
-            return read_until(ours, "done")
+            for line in lines:
+                os.write(ours, f"{line}; echo 'do''ne'\n".encode())
+                shown.append(read_until(ours, "done"))
         finally:
             process.kill()
             os.close(ours)
+    return shown
 
 
 @pytest.mark.parametrize("shell", INTERACTIVE)
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_shell_completes_a_server_in_its_namespace(
+    shell: str, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    skip_without(shell)
+    lines = [
         "srvstat get harb\t",
         "srvstat get id:harb\t",
         "srvstat get cfxId:hc4\t",
         "srvstat get --at 2026-01-31T12:00Z cfxId:hc4\t",
         "srvstat get --by cfxId id:harb\t",
         "srvstat get cf\thc4\t",
-    ],
-)
-def test_a_shell_completes_a_server_in_its_namespace(
-    shell: str, line: str, tmp_path: Path, environment: dict[str, str]
-) -> None:
-    skip_without(shell)
-    shown = type_line(shell, write_script(shell, tmp_path), f"{line} --json", environment)
+    ]
 
-    assert '"hostname":"Harbor City Roleplay"' in shown
+    typed = [f"{line} --json" for line in lines]
+    shown = type_lines(shell, write_script(shell, tmp_path), typed, environment)
+
+    for line, output in zip(lines, shown, strict=True):
+        assert '"hostname":"Harbor City Roleplay"' in output, line
 
 
 @pytest.mark.parametrize(
