@@ -51,7 +51,7 @@ _MARK = "\x1e"
 _BLOCK = re.compile(r"(?<=<!-- generated: )(\w[\w-]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _EXAMPLES = re.compile(r"(?<=```console\n).*?(?=```\n)", re.DOTALL)
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
-_TIMING = re.compile(r"in [\d.]+ s, [\d,]+ a second")
+_TIMING = re.compile(r"in [\d.]+ s, [\d,]+ per second")
 
 _OTHER_EXITS = {
     0: "an answer",

@@ -192,7 +192,7 @@ def test_a_drawing_rounds_to_the_nearest_mark_and_reserves_the_lowest_for_zero(
     shown = cli("compare", "a", "b", "-s", path, "--range", "24h", "--table").stdout.decode()
 
     assert f" ▄▅▂▁▇██{BAR}" in shown
-    assert "from 0 to the peak average of each row: a 700\n" in shown
+    assert "each row from 0 to its highest average: a 700\n" in shown
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_the_notes_have_the_dates_and_the_length_of_a_mark(
     path = build([server("a"), server("b")], [("a", AS_OF, 1)])
     shown = cli("compare", "a", "b", "-s", path, "--range", range, "--table").stdout.decode()
 
-    assert f"{start} to 2026-03-01, each mark the average of {mark};" in shown
+    assert f"{start} to 2026-03-01, each mark is the average of {mark};" in shown
 
 
 def test_a_row_shows_how_much_was_observed_and_when_last(build: Build, cli: Cli) -> None:
@@ -271,11 +271,11 @@ def test_notes_wrap_between_words(build: Build, cli: Cli) -> None:
 
 def test_with_at_the_notes_date_the_current_players(build: Build, cli: Cli) -> None:
     path = build([server("a"), server("b")], [("a", AS_OF, 1)])
-    own = "current  the record's own, as of the snapshot: 2026-03-01 12:00:00 UTC\n"
+    note = "current  from the server record, as of 2026-03-01 12:00:00 UTC\n"
     compared = ("compare", "a", "b", "-s", path, "--table")
 
-    assert own not in cli(*compared).stdout.decode()
-    assert own in cli(*compared, "--at", "2026-02-01T00:00Z").stdout.decode()
+    assert note not in cli(*compared).stdout.decode()
+    assert note in cli(*compared, "--at", "2026-02-01T00:00Z").stdout.decode()
 
 
 def test_a_window_that_starts_before_1970_has_dates(build: Build, cli: Cli) -> None:

@@ -36,7 +36,7 @@ def test_a_server_shows_when_it_was_last_seen(build: Build, cli: Cli) -> None:
 
     assert last_seen("a") == "2026-01-28 12:00:00 UTC (32 days before the snapshot)"
     assert last_seen("b") == "never"
-    assert last_seen("c") == "2026-03-01 12:00:00 UTC (the snapshot's own as_of)"
+    assert last_seen("c") == "2026-03-01 12:00:00 UTC (the time of the snapshot)"
     at = ("--at", "2026-01-22T12:00Z")
     assert last_seen("a", *at) == "2026-01-20 12:00:00 UTC (2 days before as of)"
     assert last_seen("c", *at) == "never"

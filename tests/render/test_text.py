@@ -47,8 +47,8 @@ def test_text_is_escaped_to_one_line(text: str, shown: str) -> None:
 
 
 def test_long_text_is_cut_with_an_ellipsis() -> None:
-    assert escape_text("abcdef", longest=6) == "abcdef"
-    assert escape_text("abcdefg", longest=6) == "abcdef…"
+    assert escape_text("abcdef", max_length=6) == "abcdef"
+    assert escape_text("abcdefg", max_length=6) == "abcdef…"
 
 
 def test_escape_non_ascii_escapes_every_other_character() -> None:

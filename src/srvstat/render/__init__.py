@@ -1,1 +1,1 @@
-"""Text for people, from answers and documents."""
+"""Render answers and documents as text for people."""

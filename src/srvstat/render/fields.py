@@ -1,4 +1,4 @@
-"""Names and their values, side by side or one below the other."""
+"""Lay out names and values in a grid."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from rich.text import Text
 
 from srvstat.render.screen import Screen
 
-NOTHING = "–"  # noqa: RUF001 - a dash is what tables show for no value
+NOTHING = "–"  # noqa: RUF001 - the dash that tables show for a missing value
 
 Fields = Sequence[tuple[str, str | Text] | None]
 """Names and values; None is a blank line."""

@@ -19,7 +19,7 @@ from rich.progress import (
 from rich.text import Text
 
 _GONE = (OSError, ValueError)
-"""Raised by writing after the terminal or, with ValueError, the stream itself has closed."""
+"""The errors of a write after the terminal (OSError) or the stream (ValueError) was closed."""
 
 
 class _LenientStderr(io.TextIOBase):
@@ -82,20 +82,23 @@ def _show_bars() -> Iterator[Progress]:
         yield progress
     finally:
         progress.console.show_cursor()
-        # Interrupted while it starts, Rich fails to undo what it has not done.
+        # If its start was interrupted, Rich fails to undo steps that it has not taken.
         with suppress(IndexError):
             progress.stop()
 
 
 @contextmanager
 def show_verify_progress() -> Iterator[Callable[[int, int], None]]:
-    """Show a bar while the block runs. Yield a callback for the rows just checked and all rows."""
+    """Show a bar while the block runs.
+
+    Yield a callback that takes the number of rows just verified and the number of all rows.
+    """
     with _show_bars() as progress:
-        checking = progress.add_task("checking", total=None, rows=0, unit="rows")
+        verifying = progress.add_task("verifying", total=None, rows=0, unit="rows")
 
         def advance(rows: int, total: int) -> None:
-            done = progress.tasks[checking].fields["rows"] + rows
-            progress.update(checking, total=total, advance=rows, rows=done)
+            done = progress.tasks[verifying].fields["rows"] + rows
+            progress.update(verifying, total=total, advance=rows, rows=done)
 
         yield advance
 
@@ -104,8 +107,8 @@ def show_verify_progress() -> Iterator[Callable[[int, int], None]]:
 def show_build_progress(total_bytes: int | None) -> Iterator[Callable[[str, int, int], None]]:
     """Show a bar for reading, then one for storing, while the block runs.
 
-    Yield a callback for the step, `reading` or `storing`, and the bytes and rows just done. Without
-    a total the bar of reading shows no end. The bars disappear at the end.
+    Yield a callback that takes the step, `reading` or `storing`, and the numbers of bytes and rows
+    just done. Without `total_bytes`, the first bar shows no end. The bars disappear afterwards.
     """
     with _show_bars() as progress:
         reading = progress.add_task("reading", total=total_bytes, rows=0, unit="bytes")

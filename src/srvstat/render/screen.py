@@ -1,4 +1,4 @@
-"""Render text for a screen: its width, its colors, Unicode or ASCII."""
+"""Render text for a screen: for its width, its colors and its character set."""
 
 import io
 import re
@@ -14,30 +14,29 @@ from srvstat.render.text import escape_non_ascii, escape_text
 _MAX_CELL_LENGTH = 200
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 NATURAL_WIDTH = 100_000
-"""The width of a screen without one."""
-_ASCII_OF_DRAWINGS = str.maketrans("▁▂▃▄▅▆▇█│─–·", "_.:-=+*#|---")  # noqa: RUF001 - the characters of drawings
-
+"""The width when there is no limit; wider than any line."""
+_DRAWINGS_IN_ASCII = str.maketrans("▁▂▃▄▅▆▇█│─–·", "_.:-=+*#|---")  # noqa: RUF001 - the characters of drawings
 
 _PART_OF_ESCAPE = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?$")
-"""The start of an escape that a cut would leave; it would read as another text."""
+"""An escape without its last digits. A cut must not leave one, since it would mislead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The properties of an output. Without a width nothing is wrapped or cut."""
+    """The properties of an output. Without a width, nothing is wrapped or cut."""
 
     width: int | None = None
     color: bool = False
     ascii_only: bool = False
 
     def render(self, *parts: RenderableType) -> str:
-        """Lay out parts one below the other, without spaces at the ends of lines."""
+        """Lay out parts one below the other. Lines have no trailing spaces."""
         console = self._create_console()
         with console.capture() as captured:
             for part in parts:
                 console.print(part)
         text = "\n".join(line.rstrip() for line in captured.get().split("\n"))
-        return text.translate(_ASCII_OF_DRAWINGS) if self.ascii_only else text
+        return text.translate(_DRAWINGS_IN_ASCII) if self.ascii_only else text
 
     def measure(self, part: RenderableType) -> int:
         """Return the least width at which a part does not wrap."""
@@ -46,11 +45,11 @@ class Screen:
         return Measurement.get(console, wide, part).maximum
 
     def show_cell(self, text: str, style: str = "") -> Text:
-        """Return foreign text for a cell: escaped, shortened, on one line unless it must wrap."""
-        return self._show(escape_text(text, longest=_MAX_CELL_LENGTH), style)
+        """Return foreign text for a cell: escaped, and cut to 200 characters."""
+        return self._show(escape_text(text, max_length=_MAX_CELL_LENGTH), style)
 
     def truncate(self, text: Text, width: int) -> Text:
-        """Cut text to `width` cells; text that is cut ends with an ellipsis."""
+        """Cut text to `width` cells. If anything is cut, the text ends with an ellipsis."""
         if text.cell_len <= width:
             return text
         ellipsis = "..." if self.ascii_only else "…"
@@ -58,7 +57,7 @@ class Screen:
         return Text(kept.rstrip() + ellipsis, text.style)
 
     def show(self, text: str, style: str = "") -> Text:
-        """Return foreign text, such as an identifier: escaped, never cut, wrapped if it must be."""
+        """Return foreign text, such as an identifier: escaped and never cut."""
         return self._show(escape_text(text), style)
 
     def show_lines(self, text: str) -> Text:

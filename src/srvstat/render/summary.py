@@ -1,14 +1,14 @@
 """The summary of a build as plain lines."""
 
 from srvstat.documents.build_summary import BuildSummary
-from srvstat.render.text import format_count, format_time
+from srvstat.render.text import format_count, format_fallbacks, format_time
 
 
 def format_build_summary(output: str, summary: BuildSummary, seconds: float) -> list[str]:
-    """Return the lines of the summary of a build that took some seconds."""
+    """Return the summary of a build as lines; `seconds` is the time that it took."""
     # The rate is computed from the rounded seconds, so that the line is consistent.
     shown = f"{seconds:.1f}" if seconds >= 1 else f"{max(seconds, 0.001):.3f}"
-    rate = f"{summary.read / float(shown):,.0f} a second"
+    rate = f"{summary.read / float(shown):,.0f} per second"
     withheld = f" ({summary.withheld:,} not publishable, skipped)" if summary.withheld else ""
     lines = [
         f"built {output}",
@@ -23,24 +23,21 @@ def format_build_summary(output: str, summary: BuildSummary, seconds: float) -> 
         f"  as of        {format_time(summary.as_of)}",
     ]
     if summary.fallbacks:
-        servers = format_count(summary.fallbacks, "server")
-        lines.append(
-            f"  fallbacks    {servers} without players.current: the last observation, or 0"
-        )
+        lines.append(f"  fallbacks    {format_fallbacks(summary.fallbacks)}")
     if summary.first_reject:
-        lines.append(f"  first of the rejects: {summary.first_reject}")
+        lines.append(f"  first reject: {summary.first_reject}")
     return lines
 
 
 def format_dropped_rows(summary: BuildSummary) -> list[str]:
-    """Return one line about the rows that were read and not kept; no line if all were kept."""
+    """Return one line that counts the rows not kept by reason; no line if all were kept."""
     counts = {"rejected": summary.rejected, "conflicting": summary.conflicting}
     counts.update(sorted(summary.skipped.items()))
     dropped = sum(counts.values())
     if not dropped:
         return []
     reasons = ", ".join(f"{count:,} {why}" for why, count in counts.items() if count)
-    first = f"; first of the rejects: {summary.first_reject}" if summary.first_reject else ""
+    first = f"; first reject: {summary.first_reject}" if summary.first_reject else ""
     return [f"{dropped:,} of {format_count(summary.read, 'row')} not kept: {reasons}{first}"]
 
 

@@ -1,7 +1,7 @@
 """Escape text from outside for a terminal, and format counts, times and durations.
 
-Strangers choose hostnames. Unescaped, these could move the cursor, recolor the screen, set the
-clipboard, reverse a line or hide; Rich lets all of that through.
+Strangers choose hostnames. Unescaped, a hostname could move the cursor, recolor the screen, set the
+clipboard, reverse a line or be invisible; Rich does not prevent this.
 """
 
 import unicodedata
@@ -11,16 +11,18 @@ from srvstat.contract.wire import UNSAFE_CATEGORIES
 
 _MARKS = frozenset({"Mn", "Me"})
 _MAX_MARKS = 4
-# Letters and symbols by category, but blank.
 _INVISIBLE = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Characters that Unicode classes as letters or symbols, but that are blank."""
+
+_UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
 
-def escape_text(text: str, *, longest: int | None = None) -> str:
+def escape_text(text: str, *, max_length: int | None = None) -> str:
     r"""Return text as one harmless, visible line.
 
-    Controls, format characters and unassigned characters become `\u001b`, white space of any kind
-    becomes a space, invisible letters become U+FFFD, and at most four combining marks follow each
-    other. Text is cut after `longest` characters, with an ellipsis.
+    Control, format and unassigned characters become escapes such as `\u001b`, any space becomes an
+    ASCII space, and a blank letter becomes U+FFFD. Combining marks after four in a row are removed.
+    Text is cut after `max_length` characters, with an ellipsis.
     """
     shown: list[str] = []
     marks = 0
@@ -29,7 +31,7 @@ def escape_text(text: str, *, longest: int | None = None) -> str:
         marks = marks + 1 if category in _MARKS else 0
         if marks > _MAX_MARKS:
             continue
-        if len(shown) == longest:
+        if len(shown) == max_length:
             shown.append("…")
             break
         shown.append(_escape_character(character, category))
@@ -45,7 +47,7 @@ def _escape_character(character: str, category: str) -> str:
 
 
 def escape_non_ascii(text: str) -> str:
-    """Return text in ASCII, with every other character escaped."""
+    """Return text in ASCII, with all other characters escaped."""
     return "".join(
         character if character.isascii() else _escape_code(character)
         for character in text.replace("…", "...")
@@ -60,6 +62,13 @@ def _escape_code(character: str) -> str:
 def format_count(number: int, one: str, many: str | None = None) -> str:
     """Format a count with its noun: `1 server`, `2 servers`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def format_fallbacks(number: int) -> str:
+    """Format the number of current counts that are fallbacks, with what a fallback is."""
+    return (
+        f"{format_count(number, 'current count')}, taken from the last observation (0 without one)"
+    )
 
 
 def format_duration(milliseconds: int) -> str:
@@ -79,9 +88,6 @@ def format_exact_duration(milliseconds: int) -> str:
         if count:
             words.append(format_count(count, unit))
     return " ".join(words) or "0 seconds"
-
-
-_UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
 
 def format_time(at: int) -> str:

@@ -51,12 +51,12 @@ def test_verify_prints_the_same_as_a_table(good: str, cli: Cli) -> None:
     root = cli("snapshot", "info", "--json", good).json["root"]
 
     assert cli("snapshot", "verify", "--table", good).stdout.decode() == (
-        "sound         every row is as built, and derived data follows from the observations\n"
+        "verified      all rows are as built, and derived data matches the observations\n"
         f"root          {root}\n"
         "as of         2026-03-01 12:00:00 UTC\n"
         "servers       3\n"
         "observations  50\n"
-        "days          4, each of one server\n"
+        "server days   4\n"
     )
     assert root.encode() in cli("snapshot", "info", "--table", good).stdout
 
@@ -211,10 +211,10 @@ def test_a_terminal_shows_a_progress_bar_and_clears_it(good: str) -> None:
     exit_code, shown = run_srvstat_in_terminal("snapshot", "verify", good)
 
     assert exit_code == 0
-    assert "checking" in shown
+    assert "verifying" in shown
     assert re.search(r"root +[0-9a-f]{64}", shown)
     _, quiet = run_srvstat_in_terminal("snapshot", "verify", "--quiet", good)
-    assert "checking" not in quiet
+    assert "verifying" not in quiet
 
 
 @pytest.mark.slow

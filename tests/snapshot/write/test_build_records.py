@@ -152,7 +152,9 @@ def test_fallbacks_are_counted_in_the_summary_and_by_info(cli: Cli) -> None:
 
     summary = parse_summary(cli(*WEEK))
 
-    assert summary["fallbacks"] == "2 servers without players.current: the last observation, or 0"
+    assert summary["fallbacks"] == (
+        "2 current counts, taken from the last observation (0 without one)"
+    )
     assert cli("snapshot", "info", "out.db", "--json").json["fallbacks"] == 2
     assert b"\nfallbacks     2 " in cli("snapshot", "info", "out.db", "--table").stdout
     current = {

@@ -44,7 +44,7 @@ def test_the_error_without_observations_gives_the_reason(cli: Cli) -> None:
         (
             [("unknown", AS_OF, 5), ("a", "2026-03-01 12:00", 5)],
             (
-                "1 rejected, 1 not in the servers file; first of the rejects: week.csv, line 3:"
+                "1 rejected, 1 not in the servers file; first reject: week.csv, line 3:"
                 " observedAt: no time zone: end it with Z or an offset such as +02:00"
             ),
         ),
@@ -89,9 +89,9 @@ def test_too_many_rejects_build_nothing_but_are_written(
     assert ran.exit_code == (0 if builds else 6)
     if not builds:
         assert ran.stderr == (
-            f"error: 2 of 10 rows were rejected, and --max-rejected allows {limit}; first of the"
-            " rejects: week.csv, line 2: players: must be a whole number from 0 to"
-            " 9007199254740991, in digits only\n"
+            f"error: 2 of 10 rows were rejected, and --max-rejected allows {limit}; first reject:"
+            " week.csv, line 2: players: must be a whole number from 0 to 9007199254740991, in"
+            " digits only\n"
         )
 
 
@@ -117,7 +117,7 @@ def test_quiet_prints_one_line_about_rows_not_kept(cli: Cli) -> None:
         0,
         (
             "warning: 4 of 5 rows not kept: 1 rejected, 1 conflicting, 1 not in the servers file,"
-            " 1 not publishable; first of the rejects: week.csv, line 3: conflicts with 5 players,"
+            " 1 not publishable; first reject: week.csv, line 3: conflicts with 5 players,"
             " read earlier for this server and instant"
         ),
     )

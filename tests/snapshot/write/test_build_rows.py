@@ -27,7 +27,7 @@ from support.snapshots import (
 pytestmark = pytest.mark.usefixtures("here")
 
 
-FALLBACKS = "2 servers without players.current: the last observation, or 0"
+FALLBACKS = "2 current counts, taken from the last observation (0 without one)"
 ALL_KINDS = f"""\
 serverId,observedAt,players
 a,{AS_OF},1
@@ -54,7 +54,7 @@ def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) ->
     summary = parse_summary(ran)
     assert (ran.exit_code, ran.stdout) == (0, b"")
     assert ran.stderr.startswith("built out.db\n")
-    read = re.fullmatch(r"12 rows in (\d+\.\d+) s, ([\d,]+) a second", summary.pop("read"))
+    read = re.fullmatch(r"12 rows in (\d+\.\d+) s, ([\d,]+) per second", summary.pop("read"))
     assert read
     assert int(read[2].replace(",", "")) == round(12 / float(read[1]))
     assert summary == {
@@ -69,7 +69,7 @@ def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) ->
         "fallbacks": FALLBACKS,
     }
     assert read_observations("out.db") == [("a", AS_OF, 1), ("b", AS_OF - DAY, 3)]
-    assert "first of the rejects: week.csv, line 4: conflicts with 1 players" in ran.stderr
+    assert "first reject: week.csv, line 4: conflicts with 1 players" in ran.stderr
 
 
 def test_rejects_have_file_line_reason_and_text_in_the_order_of_lines(cli: Cli) -> None:

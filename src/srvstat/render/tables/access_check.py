@@ -35,6 +35,6 @@ def _list_fields(plan: PlanPermissions) -> dict[str, str]:
         "operations": ", ".join(plan.operations),
         "ranges": ", ".join(plan.ranges),
         "raw history": format_count(plan.raw_history_days, "day"),
-        "requests": "no limit" if limit is None else f"{limit:,} a minute",
+        "requests": "no limit" if limit is None else f"{limit:,} per minute",
         "keys": f"{plan.keys:,}",
     }

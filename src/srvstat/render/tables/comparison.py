@@ -19,7 +19,7 @@ from srvstat.documents.comparison import ComparedServer, Comparison
 from srvstat.render.fields import build_fields_grid
 from srvstat.render.screen import NATURAL_WIDTH, Screen
 from srvstat.render.tables.figures import (
-    describe_observed,
+    describe_observations,
     draw_averages,
     format_figures,
     format_growths,
@@ -41,7 +41,7 @@ _USUAL_WIDTHS = {"current": 7, "average": 7, "median": 6, "peak": 5, "lowest": 6
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The parts of one server; `observed` has its usual lines, then the narrow ones."""
+    """The parts of one server; `observed` has its usual lines and its narrow ones."""
 
     hostname: Text
     names: tuple[str, ...]
@@ -50,7 +50,7 @@ class _Row:
     observed: tuple[list[str], list[str]]
 
     def list_identifiers(self, name_width: int, width: int) -> list[str]:
-        """Return lines with id and cfxId, without one that equals a hostname shown in full."""
+        """Return lines with id and cfxId. Omits one that equals a hostname shown in full."""
         is_whole = self.hostname.cell_len <= name_width
         names = [name for name in self.names if not (is_whole and name == self.hostname.plain)]
         on_one_line = "  ".join(names)
@@ -107,8 +107,8 @@ def _build_row(
         (*map(Text, format_figures(result).values()), growth),
         draw_averages(server.averages),
         (
-            describe_observed(server, comparison, is_narrow=False),
-            describe_observed(server, comparison, is_narrow=True),
+            describe_observations(server, comparison, is_narrow=False),
+            describe_observations(server, comparison, is_narrow=True),
         ),
     )
 
@@ -203,7 +203,7 @@ def _build_lines(row: _Row, layout: _Layout, widths: _Widths, screen: Screen) ->
 def _place_figures(
     cells: Sequence[Text], layout: _Layout, widths: _Widths
 ) -> Iterator[tuple[int, Text]]:
-    """Yield right-aligned cells of figures, each with its first column."""
+    """Yield the figures right-aligned, each after the column where it starts."""
     end = layout.name_width
     for cell, width in zip(cells, widths.columns, strict=True):
         end += _GAP + width
@@ -211,7 +211,7 @@ def _place_figures(
 
 
 def _join_at_columns(*parts: tuple[int, Text]) -> Text:
-    """Return one line with each text at its column."""
+    """Return one line with each text at its column, counted from 0."""
     line = Text(no_wrap=True, overflow="ignore")
     for start, part in parts:
         line.append(" " * (start - line.cell_len))
@@ -272,9 +272,9 @@ def _build_notes(comparison: Comparison, screen: Screen) -> Table:
         ("growth", "from the first observation in the window to the last"),
     ]
     if end != comparison.snapshot_as_of:
-        own = f"the record's own, as of the snapshot: {format_time(comparison.snapshot_as_of)}"
-        fields.insert(2, ("current", own))
-    mark = f"each mark the average of {format_exact_duration(comparison.cell_ms)}"
+        record = f"from the server record, as of {format_time(comparison.snapshot_as_of)}"
+        fields.insert(2, ("current", record))
+    mark = f"each mark is the average of {format_exact_duration(comparison.cell_ms)}"
     meaning = f"{format_date(start)} to {format_date(end)}, {mark}; ▁ is 0, blank is no observation"
     fields.append((comparison.response.range, meaning))
     tops = [
@@ -283,5 +283,5 @@ def _build_notes(comparison: Comparison, screen: Screen) -> Table:
         if (top := format_highest_average(server.averages)) is not None
     ]
     if tops:
-        fields.append(("scale", f"from 0 to the peak average of each row: {', '.join(tops)}"))
+        fields.append(("scale", f"each row from 0 to its highest average: {', '.join(tops)}"))
     return build_fields_grid(fields, screen)

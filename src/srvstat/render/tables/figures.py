@@ -89,15 +89,15 @@ def _choose_mark(average: float | None, top: float) -> str:
 
 
 def format_highest_average(averages: Sequence[float | None]) -> str | None:
-    """Return the average that the highest mark of a drawing means; None without averages."""
+    """Return the average that the highest mark of a drawing represents; None without averages."""
     top = max((average for average in averages if average is not None), default=None)
     return None if top is None else _format_rounded(top, 2 if 0 < top < 1 else 1)
 
 
-def describe_observed(
+def describe_observations(
     server: ComparedServer, comparison: Comparison, *, is_narrow: bool
 ) -> list[str]:
-    """Return lines: how much of the window was observed, and when last unless that is recent."""
+    """Return lines: how much of the window was observed and, unless recently, when last."""
     observations = format_count(server.result.sampleCount, "observation")
     lines = [observations]
     if server.result.sampleCount and server.observed_spans < comparison.span_count:

@@ -5,13 +5,11 @@ from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.text import format_duration, format_time
 
-FALLBACK = "the last observation, or 0 without one"
-
 
 def render_server(detail: DetailedServer, screen: Screen) -> str:
     """Render all fields of a server."""
     server = detail.server
-    # The record is the snapshot's; --at changes nothing but the last observation.
+    # The record is that of the snapshot; --at changes only the last observation.
     is_snapshot_time = detail.as_of == detail.snapshot_as_of
     fields: Fields = [
         ("id", screen.show(server.id)),
@@ -39,9 +37,11 @@ def render_server(detail: DetailedServer, screen: Screen) -> str:
 
 def _format_players(detail: DetailedServer) -> str:
     players = detail.server.players
-    own = "" if detail.as_of == detail.snapshot_as_of else ", as of the snapshot"
-    fallback = f" (fallback: {FALLBACK})" if detail.current_is_fallback else ""
-    return f"{players.current:,} of {players.max:,}{own}{fallback}"
+    time = "" if detail.as_of == detail.snapshot_as_of else ", as of the snapshot"
+    fallback = (
+        " (fallback: the last observation, or 0 without one)" if detail.current_is_fallback else ""
+    )
+    return f"{players.current:,} of {players.max:,}{time}{fallback}"
 
 
 def _format_last_seen(detail: DetailedServer) -> str:
@@ -56,6 +56,6 @@ def _format_last_seen(detail: DetailedServer) -> str:
 
 def _format_moment(at: int, as_of: int) -> str:
     if at == as_of:
-        return f"{format_time(at)} (the snapshot's own as_of)"
+        return f"{format_time(at)} (the time of the snapshot)"
     side = "before" if at < as_of else "after"
     return f"{format_time(at)} ({format_duration(abs(as_of - at))} {side} the snapshot)"

@@ -5,9 +5,8 @@ from rich.text import Text
 from srvstat.documents.snapshot_info import SnapshotInfo
 from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
-from srvstat.render.tables.server_detail import FALLBACK
 from srvstat.render.tables.server_list import build_server_list
-from srvstat.render.text import format_count, format_time
+from srvstat.render.text import format_count, format_fallbacks, format_time
 
 
 def render_info(info: SnapshotInfo, screen: Screen) -> str:
@@ -38,7 +37,7 @@ def _list_fields(info: SnapshotInfo, screen: Screen) -> Fields:
         ("observed", _format_span(info)),
         ("observations", f"{info.observations:,}"),
         ("servers", f"{info.servers:,}" + (f" ({games})" if games else "")),
-        ("fallbacks", f"{format_count(info.fallbacks, 'current count')}: {FALLBACK}"),
+        ("fallbacks", format_fallbacks(info.fallbacks)),
         ("sources", screen.show(", ".join(info.sources))),
         ("not kept", dropped),
     ]

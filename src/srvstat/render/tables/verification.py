@@ -5,17 +5,17 @@ from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.text import format_time
 
-_MEANING = "every row is as built, and derived data follows from the observations"
+_FINDING = "all rows are as built, and derived data matches the observations"
 
 
 def render_verification(verification: Verification, screen: Screen) -> str:
-    """Render what was verified of a sound snapshot."""
+    """Render the root and the totals of a verified snapshot."""
     fields: Fields = [
-        ("sound", _MEANING),
+        ("verified", _FINDING),
         ("root", verification.root),
         ("as of", format_time(verification.as_of)),
         ("servers", f"{verification.servers:,}"),
         ("observations", f"{verification.observations:,}"),
-        ("days", f"{verification.days:,}, each of one server"),
+        ("server days", f"{verification.days:,}"),
     ]
     return screen.render(build_fields_grid(fields, screen))

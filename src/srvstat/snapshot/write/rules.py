@@ -76,7 +76,7 @@ def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
     Raises RowsRejectedError if too many rows were rejected or no observation was kept.
     """
     rejected, limit = intake.rejects.malformed, rules.max_rejected
-    first = f"; first of the rejects: {first_reject}" if rejected else ""
+    first = f"; first reject: {first_reject}" if rejected else ""
     if limit is not None and limit.is_exceeded(rejected, intake.rows):
         raise RowsRejectedError(
             f"{rejected:,} of {intake.rows:,} rows were rejected, and --max-rejected allows"
