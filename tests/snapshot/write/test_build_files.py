@@ -151,14 +151,12 @@ def test_rejects_may_go_through_a_fifo(cli: Cli) -> None:
 
 def test_rejects_for_a_slow_reader_of_a_pipe_are_complete() -> None:
     Path("week.csv").write_bytes(ODD)
-    reading, convert_write_errors = os.pipe()
-    os.set_blocking(convert_write_errors, False)
+    reading_end, writing_end = os.pipe()
+    os.set_blocking(writing_end, False)
     command = [sys.executable, "-m", "srvstat", *WEEK, "--quiet", "--rejects"]
-    with subprocess.Popen(
-        [*command, f"/dev/fd/{convert_write_errors}"], pass_fds=[convert_write_errors]
-    ) as process:
-        os.close(convert_write_errors)
-        with open(reading, "rb") as pipe:
+    with subprocess.Popen([*command, f"/dev/fd/{writing_end}"], pass_fds=[writing_end]) as process:
+        os.close(writing_end)
+        with open(reading_end, "rb") as pipe:
             assert pipe.read().count(b"\n") == 2_000
         assert process.wait(timeout=60) == 0
 

@@ -42,22 +42,22 @@ def test_rejects_are_appended_to_an_open_file_by_any_name(cli: Cli) -> None:
 
 
 def test_rejects_wait_for_the_reader_of_a_nonblocking_pipe(cli: Cli) -> None:
-    reading, convert_write_errors = os.pipe()
-    os.set_blocking(convert_write_errors, False)
+    reading_end, writing_end = os.pipe()
+    os.set_blocking(writing_end, False)
     found = bytearray()
 
     def read() -> None:
-        while chunk := os.read(reading, 1_000):
+        while chunk := os.read(reading_end, 1_000):
             found.extend(chunk)
 
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        write_rejects_to(cli, f"/dev/fd/{convert_write_errors}")
+        write_rejects_to(cli, f"/dev/fd/{writing_end}")
     finally:
-        os.close(convert_write_errors)
+        os.close(writing_end)
         reader.join()
-        os.close(reading)
+        os.close(reading_end)
 
     assert found.count(b"\n") == REJECTED
 

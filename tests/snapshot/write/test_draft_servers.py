@@ -48,10 +48,10 @@ def test_a_draft_of_servers_has_a_record_per_identifier(cli: Cli) -> None:
 
 
 def test_a_completed_draft_of_servers_can_be_built(cli: Cli) -> None:
-    create_draft = cli("snapshot", "draft-servers", "--observations", "week.csv").stdout
-    records = [json.loads(line) for line in create_draft.splitlines()]
+    draft = cli("snapshot", "draft-servers", "--observations", "week.csv").stdout
+    records = [json.loads(line) for line in draft.splitlines()]
     filled = [server(record["id"]) for record in records]
-    Path("servers.ndjson").write_bytes(create_draft)
+    Path("servers.ndjson").write_bytes(draft)
     assert cli(*WEEK).stderr == "error: servers.ndjson, line 1: cfxId: required, but null\n"
 
     Path("servers.ndjson").write_bytes(

@@ -5,22 +5,27 @@
 -- type only. Instants are integers of Unix milliseconds (UTC).
 --
 -- A digest is the first 16 bytes of the SHA-256 of a row; docs/snapshot.md describes the hashed
--- bytes. Each row that answers read has its digest in another row, up to the row of the file.
+-- bytes. The digest of each row that an answer reads is stored in another row, and that of the row
+-- of the file in itself.
 --
 -- History: 1, the first format; 2, with days; 3, with digests; 4, with bands of values, blocks of
--- days, and the observations of each server counted; 5, current_is_fallback renamed.
+-- days, and an observation count per server; 5, with current_is_stand_in renamed to
+-- current_is_fallback.
+--
+-- A file stores the comments inside a CREATE TABLE, and readers compare them: changing one requires
+-- a new format version.
 
 -- One row about the file. It holds no clock time and no path, so that equal sources build equal
 -- bytes.
 CREATE TABLE snapshot (
-    as_of             INTEGER NOT NULL, -- the instant of the answers
+    as_of             INTEGER NOT NULL, -- the instant that answers refer to by default
     server_count      INTEGER NOT NULL, -- rows of servers
     observation_count INTEGER NOT NULL, -- rows of observations
     first_observed_at INTEGER,          -- the earliest observation; NULL without any
     last_observed_at  INTEGER,          -- the latest observation; NULL without any
     sources           TEXT    NOT NULL, -- names of the observation files as a JSON array, in the order read
     repeated          INTEGER NOT NULL, -- rows equal to an earlier one of the same server and instant
-    conflicting       INTEGER NOT NULL, -- rows unequal to the kept one of the same server and instant
+    conflicting       INTEGER NOT NULL, -- rows that differ from the kept one of the same server and instant
     rejected          INTEGER NOT NULL, -- malformed rows
     bucket_digests    BLOB    NOT NULL, -- the digest of each row of directory, in order
     root              BLOB    NOT NULL, -- the full SHA-256 of as_of, the counts, the first and last
@@ -28,8 +33,8 @@ CREATE TABLE snapshot (
     digest            BLOB    NOT NULL  -- the digest of all columns above
 ) STRICT;
 
--- The servers of all identifiers. It also verifies that no other identifier has a server. The hash
--- of an identifier is the first 8 bytes of the SHA-256 of its namespace (id or cfxId), a zero byte
+-- The server of each identifier. It also shows that no other identifier has a server. The hash of
+-- an identifier is the first 8 bytes of the SHA-256 of its namespace (id or cfxId), a zero byte
 -- and the identifier. Each namespace has N buckets. An identifier belongs to the bucket with the
 -- number hash * N >> 64; for cfxId, the numbers begin at N.
 CREATE TABLE directory (
@@ -38,8 +43,8 @@ CREATE TABLE directory (
                                  -- (4 bytes), both big-endian, and the digest of that row
 ) STRICT;
 
--- One row for each publishable server, with the fields of the specification's Server detail. The
--- file contains nothing of other servers.
+-- One row for each publishable server, with the fields of the specification's Server detail. Other
+-- servers leave no trace in the file.
 CREATE TABLE servers (
     server              INTEGER PRIMARY KEY,  -- 1, 2, 3 … in the order of id
     id                  TEXT    NOT NULL UNIQUE,
@@ -49,7 +54,7 @@ CREATE TABLE servers (
     project_name        TEXT    NOT NULL,
     project_description TEXT    NOT NULL,
     region              TEXT    NOT NULL,
-    players_current     INTEGER NOT NULL,     -- the count in the record, or the last observation
+    players_current     INTEGER NOT NULL,     -- the record's, else that of the last observation, or 0
     players_max         INTEGER NOT NULL,
     tags                TEXT    NOT NULL,     -- a JSON array of strings
     flags               TEXT    NOT NULL,     -- a JSON array of strings
@@ -58,7 +63,7 @@ CREATE TABLE servers (
     offline             INTEGER NOT NULL,     -- 0 or 1
     first_seen_at       INTEGER NOT NULL,
     updated_at          INTEGER NOT NULL,
-    current_is_fallback INTEGER NOT NULL,     -- 1 if players_current is the last observation
+    current_is_fallback INTEGER NOT NULL,     -- 1 if players_current is not from the record
     observation_count   INTEGER NOT NULL,     -- the server's rows of observations
     first_observed_at   INTEGER,              -- the earliest of them; NULL without any
     last_observed_at    INTEGER,              -- the latest of them; NULL without any
@@ -73,15 +78,15 @@ CREATE TABLE servers (
     bands               BLOB    NOT NULL,     -- the least value of each band, ascending
     band_digests        BLOB    NOT NULL,     -- the digest of each band's row of bands, zeros for a band
                                               -- of one value; empty if all bands have one value
-    player_sum          BLOB    NOT NULL,     -- the sum of the players of all observations, as
-                                              -- days.prefix_sum
-    cumulative          BLOB    NOT NULL,     -- for each band, how many of all observations are in it
-                                              -- or in a lower one, as days.cumulative
-    last_players        INTEGER               -- the last observation; NULL without any
+    player_sum          BLOB    NOT NULL,     -- the sum of the players of all observations, packed
+                                              -- as days.prefix_sum
+    cumulative          BLOB    NOT NULL,     -- for each band, the number of all observations in it
+                                              -- or in a lower one, packed as days.cumulative
+    last_players        INTEGER               -- the players of the last observation; NULL without any
 ) STRICT;
 
--- The earlier days with observations of each server: one row for every 32 days. A lost day is
--- detected by their digests.
+-- The earlier days with observations of each server: one row for every 32 days. Their
+-- digests reveal a missing day.
 CREATE TABLE calendars (
     server_block INTEGER PRIMARY KEY, -- servers.server * 10000 + 0, 1, 2 …
     days         BLOB NOT NULL,       -- days since 1970-01-01, ascending
@@ -92,12 +97,12 @@ CREATE TABLE calendars (
 CREATE TABLE bands (
     server_band       INTEGER PRIMARY KEY, -- servers.server * 1000000 + the band's number, from 0
     observation_count INTEGER NOT NULL,    -- the number of observations in it
-    players           BLOB    NOT NULL     -- of each, in the order of time: players minus the least value
-                                           -- of the band
+    players           BLOB    NOT NULL     -- of each, in order of time: its players minus the least
+                                           -- value of the band
 ) STRICT;
 
--- The observations: every player count that was kept, in plain rows that any SQLite tool can read.
--- All derived data follows from them.
+-- The observations: every player count kept, in plain rows that any SQLite tool can read. All derived
+-- data follows from them.
 CREATE TABLE observations (
     server      INTEGER NOT NULL,             -- servers.server
     observed_at INTEGER NOT NULL,
@@ -109,18 +114,18 @@ CREATE TABLE observations (
 -- observations. It has the observations of the day, packed, and a prefix: the count, sum and
 -- histogram of the server's observations of all earlier days and of the first half of this day
 -- (observation_count / 2, rounded down).
--- Blobs hold unsigned little-endian integers of one width: 1, 2, 4 or 8 bytes, which is the length
--- of the blob divided by the number of integers.
+-- Blobs hold unsigned little-endian integers of one width: 1, 2, 4 or 8 bytes. The width is the
+-- length of the blob divided by the number of integers.
 CREATE TABLE days (
     server_day        INTEGER PRIMARY KEY, -- servers.server * 10000000 + days since 1970-01-01
     observation_count INTEGER NOT NULL,    -- the number of observations of the day, at least 1
     times             BLOB    NOT NULL,    -- of each: milliseconds since the start of the day, ascending
     players           BLOB    NOT NULL,    -- of each: the players, in the order of times
-    players_before    INTEGER,             -- the last observation before the day; NULL without one
-    players_after     INTEGER,             -- the first observation after the day; NULL without one
+    players_before    INTEGER,             -- the players just before the day; NULL without any
+    players_after     INTEGER,             -- the players just after the day; NULL without any
     prefix_count      INTEGER NOT NULL,    -- the number of observations of the prefix
     prefix_sum        BLOB    NOT NULL,    -- the sum of their players: one unsigned little-endian
                                            -- integer in the fewest bytes
-    cumulative        BLOB    NOT NULL     -- for each of the server's bands, how many observations of the
-                                           -- prefix are in it or in a lower one
+    cumulative        BLOB    NOT NULL     -- for each of the server's bands, the number of observations of
+                                           -- the prefix in it or in a lower one
 ) STRICT;

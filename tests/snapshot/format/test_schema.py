@@ -1,0 +1,25 @@
+"""Keep the stored schema equal in all files of a format version."""
+
+import sqlite3
+from contextlib import closing
+from hashlib import sha256
+
+from srvstat.snapshot.format.schema import FORMAT_VERSION, read_schema
+
+SCHEMA_HASHES = {
+    5: "825a5597f1545013051cfac37d7ccbbb508387046ae7b018a2f302c324211524",
+}
+"""The SHA-256 of the stored CREATE statements, with their comments, by format version."""
+
+
+def test_a_change_of_the_stored_schema_raises_the_format_version() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(read_schema())
+        query = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"
+        statements = [sql for (sql,) in connection.execute(query)]
+    found = sha256("\n".join(statements).encode()).hexdigest()
+
+    assert SCHEMA_HASHES.get(FORMAT_VERSION) == found, (
+        "schema.sql: the stored tables or the comments in them differ, so readers would refuse"
+        f" existing snapshots; raise FORMAT_VERSION and add its hash, {found}, here"
+    )
