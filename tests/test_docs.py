@@ -3,6 +3,7 @@
 import re
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import product
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import generate
 import srvstat
 from conftest import AS_OF, DAY, ROOT, Build, Cli, server
+from srvstat.cli.commands import COMMANDS, Group
 from srvstat.contract.errors import SrvstatError
 from srvstat.contract.ranges import DAYS
 from test_layout import IMPORTS
@@ -50,8 +52,9 @@ def _demo(demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("_demo")
-def test_the_python_example_of_the_readme_runs() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["README.md", "docs/api.md"])
+def test_the_python_example_runs(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
     names: dict[str, object] = {}
@@ -128,7 +131,7 @@ def test_every_relative_link_resolves(path: Path) -> None:
 def test_architecture_names_existing_files() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     package = ROOT / "src" / "srvstat"
-    folders = (ROOT, package, package / "snapshot" / "format", package / "render" / "tables")
+    folders = (ROOT, package, package / "snapshot" / "format")
 
     names = re.findall(r"`([\w/]+(?:/|\.\w+))`", text)
 
@@ -168,24 +171,16 @@ def _list_errors() -> list[type[SrvstatError]]:
     return [kind for kind in every if "exit_code" in vars(kind)]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "",
-        "get",
-        "compare",
-        "access",
-        "access new-key",
-        "access check",
-        "demo",
-        "completion",
-        "openapi",
-        "snapshot",
-        "snapshot build",
-        "snapshot info",
-        "snapshot verify",
-    ],
-)
+def list_commands() -> Iterator[str]:
+    """Yield all commands and groups, beginning with the empty name of the root."""
+    yield ""
+    for name, entry in COMMANDS.items():
+        yield name
+        if isinstance(entry, Group):
+            yield from (f"{name} {command}" for command in entry.commands)
+
+
+@pytest.mark.parametrize("command", list(list_commands()))
 def test_help_fits_80_columns_and_names_every_option(cli: Cli, command: str) -> None:
     ran = cli(*command.split(), "--help")
     text = ran.stdout.decode()
@@ -197,11 +192,25 @@ def test_help_fits_80_columns_and_names_every_option(cli: Cli, command: str) -> 
         assert option in reference
 
 
-@pytest.mark.parametrize("number", range(1, 20))
-def test_every_decision_is_documented(number: int) -> None:
+def test_every_decision_that_the_code_refers_to_is_documented() -> None:
+    files = [path for name in ("src", "tests", "docs") for path in (ROOT / name).rglob("*.py")]
+    numbers = {
+        int(number)
+        for path in files
+        for number in re.findall(r"\bD([0-9]+)\b", path.read_text(encoding="utf-8"))
+    }
     text = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
+    documented = [int(number) for number in re.findall(r"^\*\*D([0-9]+) ", text, re.MULTILINE)]
 
-    assert re.search(rf"^\*\*D{number} ", text, re.MULTILINE)
+    assert len(numbers) > 10
+    assert documented == list(range(1, len(documented) + 1))
+    assert numbers <= set(documented)
+
+
+def test_the_readme_names_the_wheel_of_this_version() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    assert re.findall(r"srvstat-(.+)-py3-none-any\.whl", text) == [srvstat.__version__]
 
 
 def test_changelog_has_a_section_for_this_version() -> None:
