@@ -64,13 +64,13 @@ def read_players(service: Service) -> int:
     return current
 
 
-def wait_until_served(service: Service, of: int, *, seconds: float = 10) -> None:
-    """Wait until a snapshot is served: a slow machine takes long to check it."""
+def wait_until_served(service: Service, players: int, *, seconds: float = 10) -> None:
+    """Wait until a snapshot is served: a slow machine takes long to verify it."""
     deadline = time.monotonic() + seconds
-    while _read_players_or_none(service) != of:
+    while _read_players_or_none(service) != players:
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    assert read_players(service) == of
+    assert read_players(service) == players
 
 
 def _read_players_or_none(service: Service) -> int | None:
@@ -82,13 +82,13 @@ def _read_players_or_none(service: Service) -> int | None:
 def test_a_new_snapshot_answers_the_next_request(
     service: Service, path: Path, snapshots: dict[int, Path]
 ) -> None:
-    for of in (6, 8, 9, 6):
-        replace_with(snapshots[of], path)
+    for players in (6, 8, 9, 6):
+        replace_with(snapshots[players], path)
         began = time.monotonic()
         current = _read_players_or_none(service)
         if time.monotonic() - began < SECONDS_TO_WAIT:
-            assert current == of
-        wait_until_served(service, of)
+            assert current == players
+        wait_until_served(service, players)
 
     events = [event["event"] for event in wait_for_events(service, 4)]
     assert events == ["new snapshot in use"] * 4
@@ -153,7 +153,9 @@ def test_each_answer_comes_from_one_snapshot(
             for _ in range(20):
                 answer = client.read_answer()
                 assert answer.status == 200
-                figures = {(of["currentPlayers"], of["peakPlayers"]) for of in answer.json["data"]}
+                figures = {
+                    (one["currentPlayers"], one["peakPlayers"]) for one in answer.json["data"]
+                }
                 assert len(figures) == 1, figures
                 seen |= figures
     replacing.join()
@@ -298,18 +300,18 @@ def test_a_link_may_change_its_target(snapshots: dict[int, Path], tmp_path: Path
     link.symlink_to(snapshots[6])
     with serve(link) as service:
         assert read_players(service) == 6
-        for of in (8, 6):
-            link.with_name("next").symlink_to(snapshots[of])
+        for players in (8, 6):
+            link.with_name("next").symlink_to(snapshots[players])
             os.replace(link.with_name("next"), link)
-            wait_until_served(service, of)
+            wait_until_served(service, players)
 
 
 def test_a_linked_directory_may_change_its_target(
     snapshots: dict[int, Path], tmp_path: Path
 ) -> None:
-    for of in (6, 8):
-        (tmp_path / str(of)).mkdir()
-        shutil.copy(snapshots[of], tmp_path / str(of) / "snapshot.db")
+    for players in (6, 8):
+        (tmp_path / str(players)).mkdir()
+        shutil.copy(snapshots[players], tmp_path / str(players) / "snapshot.db")
     (tmp_path / "current").symlink_to("6")
     with serve(tmp_path / "current" / "snapshot.db") as service:
         assert read_players(service) == 6

@@ -96,10 +96,10 @@ def test_questions_get_a_worker_in_order(service: InProcess) -> None:
                 generation, str, remember=lambda _: None, is_wanted=partial(is_wanted, number)
             )
 
-    async def crowd() -> None:
+    async def ask_in_parallel() -> None:
         await asyncio.gather(*[ask_repeatedly() for _ in range(50)])
 
-    service.run(crowd())
+    service.run(ask_in_parallel())
 
     assert served == list(range(1_000))
 
@@ -110,7 +110,7 @@ def test_get_server_does_not_wait_for_comparisons(
     def wait(_: Any) -> bool:
         return release.wait()
 
-    async def crowd() -> None:
+    async def ask_in_parallel() -> None:
         slow = [service.ask(wait, is_comparison=True) for _ in range(2 * WORKERS)]
         waiting = asyncio.gather(*slow)
         async with service.client() as client:
@@ -120,7 +120,7 @@ def test_get_server_does_not_wait_for_comparisons(
         release.set()
         assert await waiting == [True] * (2 * WORKERS)
 
-    service.run(crowd())
+    service.run(ask_in_parallel())
 
 
 def test_an_answer_finished_too_late_is_remembered(
@@ -189,7 +189,7 @@ def test_equal_waiting_questions_are_computed_once(
 
     monkeypatch.setattr(operations, "compute_results", count)
 
-    async def crowd() -> None:
+    async def ask_in_parallel() -> None:
         for worker in (await service.snapshot.get_generation()).files:
             worker.submit(release.wait)
         async with service.client() as client:
@@ -200,6 +200,6 @@ def test_equal_waiting_questions_are_computed_once(
             release.set()
             assert {(await one).content for one in waiting} == {COMPARED}
 
-    service.run(crowd())
+    service.run(ask_in_parallel())
 
     assert len(computed) <= WORKERS

@@ -1,4 +1,4 @@
-"""Find the line of a value in a TOML text."""
+"""Find the lines of values in TOML texts."""
 
 import tomllib
 
