@@ -18,19 +18,19 @@ VERSION = 1
 """Increase it whenever the generated data changes; it is part of the names of kept files."""
 
 DAYS = 370
-POLLS_A_DAY = 288
-POLLS = DAYS * POLLS_A_DAY
+POLLS_PER_DAY = 288
+POLLS = DAYS * POLLS_PER_DAY
 POLL_MS = 300_000
 # 2025-02-25T07:50Z: neither the first nor the last poll is at midnight.
 START_MS = 1_740_469_800_000
 
-_POLLS_A_FORTNIGHT = 14 * POLLS_A_DAY
+_POLLS_PER_FORTNIGHT = 14 * POLLS_PER_DAY
 _LATEST_MS = 9_000
-_LONGEST_GAP = 3 * POLLS_A_DAY
+_LONGEST_GAP = 3 * POLLS_PER_DAY
 _RAMP = 7
 """Number of polls until a server is full again after a restart."""
 
-_ROWS_A_CHUNK = 250_000
+_ROWS_PER_CHUNK = 250_000
 
 # Percent of the busiest hour (from midnight) and day (from Thursday, as in 1970).
 _DAILY = np.array(
@@ -112,7 +112,7 @@ def generate_recorded_csv(size: int) -> Iterator[bytes]:
     yield _HEADER
     for day in range(DAYS):
         course = _generate_observations(
-            np.arange(size), np.arange(day * POLLS_A_DAY, (day + 1) * POLLS_A_DAY)
+            np.arange(size), np.arange(day * POLLS_PER_DAY, (day + 1) * POLLS_PER_DAY)
         )
         # A poll ends before the next one starts, so sorting each day is enough.
         yield from _format_lines(course, np.argsort(course.instants, kind="stable"))
@@ -130,8 +130,8 @@ _HEADER = b"serverId,observedAt,players\n"
 
 
 def _format_lines(course: Course, order: Integers) -> Iterator[bytes]:
-    for start in range(0, len(order), _ROWS_A_CHUNK):
-        chosen = order[start : start + _ROWS_A_CHUNK]
+    for start in range(0, len(order), _ROWS_PER_CHUNK):
+        chosen = order[start : start + _ROWS_PER_CHUNK]
         rows = zip(*(column[chosen].tolist() for column in course), strict=True)
         lines = [f"{build_server_id(number)},{at},{players}\n" for number, at, players in rows]
         yield "".join(lines).encode("ascii")
@@ -182,16 +182,16 @@ def _compute_running(server: Integers, poll: Integers) -> Integers:
     Every fourth server restarts once a day, the others about every twelve days.
     """
     daily, _, _ = _draw_noise(_NoiseKind.TRAITS, server)
-    whether, when, how_long = _draw_noise(_NoiseKind.RESTART, server, poll // POLLS_A_DAY)
-    since = poll % POLLS_A_DAY - when % POLLS_A_DAY
+    whether, when, how_long = _draw_noise(_NoiseKind.RESTART, server, poll // POLLS_PER_DAY)
+    since = poll % POLLS_PER_DAY - when % POLLS_PER_DAY
     restarted = (whether % np.where(daily % 4 == 0, 1, 12) == 0) & (since >= 0)
     return np.where(restarted, np.clip(since - how_long % 3, 0, _RAMP), _RAMP)
 
 
 def _is_in_gap(server: Integers, poll: Integers) -> NDArray[np.bool_]:
     """Return whether polls are in a gap: 2 hours to 3 days long, in one of ten fortnights."""
-    whether, when, how_long = _draw_noise(_NoiseKind.GAP, server, poll // _POLLS_A_FORTNIGHT)
-    since = poll % _POLLS_A_FORTNIGHT - when % (_POLLS_A_FORTNIGHT - _LONGEST_GAP)
+    whether, when, how_long = _draw_noise(_NoiseKind.GAP, server, poll // _POLLS_PER_FORTNIGHT)
+    since = poll % _POLLS_PER_FORTNIGHT - when % (_POLLS_PER_FORTNIGHT - _LONGEST_GAP)
     length = 24 + how_long % (_LONGEST_GAP - 24)
     return (whether % 10 == 0) & (since >= 0) & (since < length)
 

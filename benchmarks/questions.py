@@ -14,7 +14,7 @@ from srvstat.contract.ranges import DAYS, Range, Window, find_window
 from srvstat.contract.requests import ServerReference
 
 RANGES: tuple[Range, ...] = tuple(DAYS)
-SERVERS_A_REQUEST = 5
+SERVERS_PER_REQUEST = 5
 
 Row = Sequence[Any]
 """A server's key, then its count, mean, median, peak, lowest, first and last."""
@@ -79,7 +79,7 @@ def build_request(keys: Sequence[int], range: Range, as_of: int) -> Request:
 def _draw_sets(seed: str, size: int, number: int) -> Iterator[list[int]]:
     source = random.Random(f"{seed} {size}")
     for _ in range(number):
-        yield source.sample(range(1, size + 1), SERVERS_A_REQUEST)
+        yield source.sample(range(1, size + 1), SERVERS_PER_REQUEST)
 
 
 @cache

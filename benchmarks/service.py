@@ -21,7 +21,7 @@ from benchmarks.commands import build_datasette_line, call_without_pandas
 from benchmarks.data import FleetFiles
 from benchmarks.measure import FailedError, print_progress
 from benchmarks.questions import (
-    SERVERS_A_REQUEST,
+    SERVERS_PER_REQUEST,
     Request,
     build_request,
     check_answers,
@@ -160,7 +160,7 @@ def _list_parts(
 def _draw_each_server_once(files: FleetFiles, length: Range) -> list[Request]:
     """Return requests that together contain each server of the fleet once."""
     keys = random.Random("service").sample(range(1, files.size + 1), files.size)
-    fives = zip(*[iter(keys)] * SERVERS_A_REQUEST, strict=True)
+    fives = zip(*[iter(keys)] * SERVERS_PER_REQUEST, strict=True)
     return [build_request(five, length, files.as_of) for five in fives]
 
 

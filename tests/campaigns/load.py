@@ -28,8 +28,8 @@ _MAX_ROUNDS = 4
 _EXTRA_SECONDS = 0.3
 """Added to the time that this takes, for pauses of the machine."""
 
-_BYTES_AN_ANSWER = 20
-_KIB_A_PERIOD = 400
+_BYTES_PER_ANSWER = 20
+_KIB_PER_PERIOD = 400
 """Growth of memory allowed in a period: the memory pools of threads take a while to fill. A leak
 grows with the number of answers."""
 
@@ -96,7 +96,7 @@ def run(seed: int, count: int) -> Result:
         paced = crowd.ask(all_requests, pause=2 * count / fast.rate)
     growth = median(after - before for before, after in pairwise(memory))
     answers = median(outcome.answers for outcome in crowd.outcomes[1 : 1 + _PERIODS])
-    if growth > _KIB_A_PERIOD + _BYTES_AN_ANSWER * answers / 1024:
+    if growth > _KIB_PER_PERIOD + _BYTES_PER_ANSWER * answers / 1024:
         crowd.failures.append(f"memory grows: {', '.join(f'{kib:,}' for kib in memory)} KiB")
     counts = {
         "correct answers": sum(one.answers - one.wrong_count for one in crowd.outcomes),

@@ -77,7 +77,7 @@ def build_small_snapshot(directory: Path, seed: int) -> Path:
 
 _Row = tuple[str, int, int]
 
-_VALUES_A_DAY = 8
+_VALUES_PER_DAY = 8
 """Number of values a day. No two days share a value, so every seed gives the same bands."""
 
 
@@ -96,7 +96,7 @@ def _draw_observations(rng: random.Random) -> Iterator[_Row]:
         yield (
             "daily",
             MIDNIGHT - day * DAY + 5 * HOUR,
-            _VALUES_A_DAY * day + rng.randrange(_VALUES_A_DAY),
+            _VALUES_PER_DAY * day + rng.randrange(_VALUES_PER_DAY),
         )
     for number, players in enumerate(_draw_shuffled(rng, range(12), 40)):
         yield "uneven", AS_OF - (number * number * 7_919_003) % (5 * DAY), players

@@ -61,14 +61,14 @@ def compute_from_ends(observed: Observed, window: Window) -> Statistics:
     end = read_state(last[-1], window.end, starts)
     ranking, growth = rank_between(start, end, starts)
 
-    def value_at(rank: int) -> int:
+    def find_value(rank: int) -> int:
         band = ranking.find_band(rank)
         if band not in members:
             return starts[band]
         within = rank - ranking.count_below(band)
         return starts[band] + sorted(members[band].slice(*ranking.find_members(band)))[within]
 
-    return compute_ranking_statistics(ranking, value_at, growth)
+    return compute_ranking_statistics(ranking, find_value, growth)
 
 
 Case = tuple[Observed, Window]

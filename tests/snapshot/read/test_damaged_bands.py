@@ -46,7 +46,7 @@ def path(sound: Path, tmp_path: Path) -> str:
 def test_the_snapshot_has_rows_of_every_table(sound: Path) -> None:
     with closing(sqlite3.connect(sound)) as connection:
         for table in ("bands", "calendars"):
-            ((count,),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()  # noqa: S608 - names of ours
+            ((count,),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()  # noqa: S608 - our own names
             assert count > 5, table
 
 

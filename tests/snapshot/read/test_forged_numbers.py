@@ -49,7 +49,7 @@ def test_an_extreme_number_is_answered_or_refused(
 ) -> None:
     for extreme in EXTREMES:
         path = str(shutil.copy(sound, tmp_path))
-        forge(path, f"UPDATE {table} SET {column} = {extreme}")  # noqa: S608 - names of ours
+        forge(path, f"UPDATE {table} SET {column} = {extreme}")  # noqa: S608 - our own names
         for question in QUESTIONS:
             ran = cli(*question, path)
             assert ran.exit_code in (0, 3, 44), (extreme, question, ran.stderr)

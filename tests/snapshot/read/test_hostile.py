@@ -17,9 +17,9 @@ from snapshot.measured import Forks, Measured, start_forks
 pytestmark = pytest.mark.slow
 
 NOT_FOUND = 44
-MOST_SECONDS = 1
-MOST_MIB_MORE = 64
-RSS_UNITS_A_MIB = 1 << 20 if sys.platform == "darwin" else 1 << 10
+MAX_SECONDS = 1
+MAX_ADDED_MIB = 64
+RSS_UNITS_PER_MIB = 1 << 20 if sys.platform == "darwin" else 1 << 10
 
 COMMANDS: Mapping[str, list[str]] = {
     "get": ["get", "uneven", "--json", "--snapshot"],
@@ -30,12 +30,12 @@ COMMANDS: Mapping[str, list[str]] = {
     "verify": ["snapshot", "verify", "--json"],
 }
 _KNOWN = "|".join(PUBLISHED)
-_OF_A_SERVER = "(day [0-9-]{10}|the (calendar|bands|days|observations))"
+_PART_OF_SERVER = "(day [0-9-]{10}|the (calendar|bands|days|observations))"
 _PARTS = (
     "the (whole file|directory of identifiers|servers|calendars|bands|days|table [a-z]+)",
     "its (header|tables)",
     "the structure of the SQLite file",
-    rf"({_OF_A_SERVER} of )?(a server|server ({_KNOWN}))",
+    rf"({_PART_OF_SERVER} of )?(a server|server ({_KNOWN}))",
 )
 REASON = re.compile(
     rf"damaged \(({'|'.join(_PARTS)})\); copy it again, or build one with"
@@ -116,9 +116,9 @@ def ask_within_limits(path: Path, healthy: Healthy) -> dict[str, Measured]:
     asked = ask_all(path, path.parent.parent, healthy.forks)
     assert content(path.parent) == before
     for command, found in asked.items():
-        assert found.seconds < MOST_SECONDS, command
+        assert found.seconds < MAX_SECONDS, command
         more = found.memory - healthy.asked[command].memory
-        assert more / RSS_UNITS_A_MIB < MOST_MIB_MORE, command
+        assert more / RSS_UNITS_PER_MIB < MAX_ADDED_MIB, command
     return asked
 
 

@@ -132,7 +132,7 @@ def test_another_format_version_is_refused_and_both_are_named(
 
     check_refusal(
         "x.db",
-        f"x.db: a snapshot of format {version}, and this srvstat reads format {FORMAT_VERSION};"
+        f"x.db: a snapshot of format {version}, but this srvstat reads format {FORMAT_VERSION};"
         f" {remedy}",
     )
 

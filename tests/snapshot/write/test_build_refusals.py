@@ -89,7 +89,7 @@ def test_too_many_rejects_build_nothing_but_are_written(
     assert ran.exit_code == (0 if builds else 6)
     if not builds:
         assert ran.stderr == (
-            f"error: 2 of 10 rows were rejected, and --max-rejected allows {limit}; first reject:"
+            f"error: 2 of 10 rows were rejected, but --max-rejected allows {limit}; first reject:"
             " week.csv, line 2: players: must be a whole number from 0 to 9007199254740991, in"
             " digits only\n"
         )

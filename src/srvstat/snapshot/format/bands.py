@@ -1,9 +1,9 @@
 """Divide the values of a server into bands, which keep its histograms short.
 
 Bands are adjacent ranges of values. If a server has few different values, each of them is a band.
-Otherwise bands have several values and about equally many observations, and the row of a band in
-`bands` has the players of its observations in the order of time. To find the value at a rank takes
-the histogram of the bands and the observations of one band.
+Otherwise bands have several values and about equally many observations, and the row of such a band
+in `bands` stores the players of its observations in order of time. The histogram of the bands and
+the observations of one band are enough to find the value at a rank.
 """
 
 from array import array
@@ -16,15 +16,16 @@ from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import ServerRow, Value
 
 BANDS_PER_SERVER = 1_000_000
-"""Exceeds the bands of a server: `server_band` is the server times this plus the band's number."""
+"""More than any server has: `server_band` is the server's key times this, plus the band."""
 
 _MAX_VALUES = 4_096
 _MAX_VALUES_PER_OBSERVATION = 16
-"""The most different values that are a band each; the second per observation of a mean day."""
+"""A server with more different values has bands of several values. The second limit is
+multiplied by its average number of observations per day."""
 
 _MIN_BANDS, _MAX_BANDS = 16, 512
 _MAX_OBSERVATIONS_PER_BAND = 100_000
-"""Reading a band takes milliseconds, even if a server has many observations."""
+"""Limits the time to read a band of a server with many observations to milliseconds."""
 
 _NO_DIGEST = bytes(DIGEST_BYTES)
 """The digest of a band of one value, which has no row."""
@@ -49,17 +50,17 @@ def divide_into_bands(players: Sequence[int], days: int) -> list[int]:
     """Return the least value of each band for all observations of a server on a number of days."""
     counts = Counter(players)
     values = sorted(counts)
-    a_day = len(players) // max(days, 1)
-    if len(values) <= min(_MAX_VALUES, _MAX_VALUES_PER_OBSERVATION * a_day):
+    per_day = len(players) // max(days, 1)
+    if len(values) <= min(_MAX_VALUES, _MAX_VALUES_PER_OBSERVATION * per_day):
         return values
     wanted = max(
-        min(max(a_day, _MIN_BANDS), _MAX_BANDS), len(players) // _MAX_OBSERVATIONS_PER_BAND
+        min(max(per_day, _MIN_BANDS), _MAX_BANDS), len(players) // _MAX_OBSERVATIONS_PER_BAND
     )
     return list(_find_starts(values, counts, -(-len(players) // wanted)))
 
 
 def _find_starts(values: Sequence[int], counts: Mapping[int, int], full: int) -> Iterator[int]:
-    """Yield the least value of each band; `full` is the number of observations that fills one."""
+    """Yield the least value of each band; `full` observations fill a band."""
     in_band = full
     for value in values:
         if in_band >= full or counts[value] >= full:
@@ -113,7 +114,7 @@ def read_bands(server: ServerRow) -> Bands:
 
 
 class Members(NamedTuple):
-    """The observations in a band: their number, and their packed players above the band's start."""
+    """The observations in a band: their number, and their packed players above its start."""
 
     size: int
     packed: bytes

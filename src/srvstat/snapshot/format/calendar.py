@@ -1,4 +1,4 @@
-"""List the days with observations of a server and their digests, so that a lost day is detected.
+"""List the days with observations of a server and their digests, so that a missing day is detected.
 
 The last days are in the row of the server, as most windows begin and end there. Earlier days are in
 blocks: rows of `calendars`, whose first day, last day and digest are in the row of the server. So
@@ -14,7 +14,7 @@ from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import ServerRow, Value
 
 BLOCKS_PER_SERVER = 10_000
-"""Exceeds the blocks of a server: `server_block` is the server times this plus the block."""
+"""More than any server has: `server_block` is the server's key times this, plus the block."""
 
 _MAX_BLOCKS = BLOCKS_PER_SERVER - 1
 

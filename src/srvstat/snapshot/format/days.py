@@ -1,7 +1,7 @@
-"""Derive and read the index of answers: for each server and day, its observations and a prefix.
+"""Derive and read the rows of `days`: for each server and day, its observations and a prefix.
 
 A prefix is the cumulative count, sum and histogram of a server's observations up to the middle of
-the day. So the rows at the two ends of a window answer for any length of the window.
+the day. So two rows, at the ends of a window, are enough for a window of any length.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,7 +16,7 @@ from srvstat.snapshot.format.rows import Day, ServerRow
 from srvstat.stats import Growth, Prefix, Ranking, compute_growth
 
 DAYS_PER_SERVER = 10_000_000
-"""Exceeds the days up to the year 9999: `server_day` is the server times this plus the day."""
+"""More than the days until 9999: `server_day` is the server's key times this, plus the day."""
 
 
 def derive_days(
@@ -35,7 +35,7 @@ def derive_days(
     for start, end in pairwise([*find_day_starts(instants), len(instants)]):
         day = instants[start] // DAY_MS
         middle = start + (end - start) // 2
-        total += _count(players[start:middle], histogram, bands)
+        total += _add_to_histogram(players[start:middle], histogram, bands)
         yield Day(
             server_day=server * DAYS_PER_SERVER + day,
             observation_count=end - start,
@@ -47,10 +47,12 @@ def derive_days(
             prefix_sum=pack_sum(total),
             cumulative=pack(list(accumulate(histogram)), middle),
         )
-        total += _count(players[middle:end], histogram, bands)
+        total += _add_to_histogram(players[middle:end], histogram, bands)
 
 
-def _count(players: Sequence[int], histogram: list[int], bands: Mapping[int, int]) -> int:
+def _add_to_histogram(
+    players: Sequence[int], histogram: list[int], bands: Mapping[int, int]
+) -> int:
     """Add observations to a histogram of bands and return the sum of their players."""
     for value in players:
         histogram[bands[value]] += 1
@@ -81,8 +83,8 @@ class State(NamedTuple):
 def read_state(day: Day, instant: int, starts: Sequence[int]) -> State:
     """Return the state of a server at an instant; `starts` are the starts of its bands.
 
-    `day` is the day of the instant, or the next or previous day with observations if that day has
-    none.
+    `day` is the day of the instant or, if that day has no observations, the next or previous one
+    that has.
 
     Raises ValueError, TypeError and LookupError for a row that no build writes.
     """

@@ -36,7 +36,7 @@ def digest_row(table: str, row: Sequence[Value]) -> bytes:
 
 
 def has_digest(table: str, row: Sequence[Any], digest: bytes) -> bool:
-    """Check the types of an untrusted row's values for its table, and its digest."""
+    """Check that an untrusted row has the types of its table's columns and the given digest."""
     types = tuple(map(type, row))
     try:
         # The cache of layouts stays small, as only the types of our tables pass.
@@ -155,14 +155,14 @@ def _divide_entries(entries: Sequence[bytes]) -> list[bytes]:
 
 
 def find_bucket(hash: bytes, count: int) -> int:
-    """Return the bucket of a namespace that an identifier with a hash belongs to."""
+    """Return the bucket, within its namespace, of an identifier with a given hash."""
     return int.from_bytes(hash) * count >> 8 * _HASH_BYTES
 
 
 def find_entries(entries: bytes, wanted: bytes) -> list[tuple[int, bytes]]:
-    """Return the key and the digest of each server in a bucket whose identifier has a hash.
+    """Return the key and the digest of each server in a bucket whose identifier has a given hash.
 
-    This is rarely more than one; the row of the server shows whether it is the right one.
+    There is rarely more than one. The row of a server shows whether it has the identifier.
     """
     found = []
     at = entries.find(wanted)

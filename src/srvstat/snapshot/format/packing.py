@@ -9,13 +9,16 @@ _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 def pack(numbers: Sequence[int], greatest: int) -> bytes:
-    """Pack numbers of 0 to `greatest`, below 2^64, in the fewest bytes each: 1, 2, 4 or 8."""
+    """Pack numbers from 0 to `greatest`, below 2^64, in the fewest bytes each: 1, 2, 4 or 8.
+
+    Raises OverflowError for a number that needs more bytes.
+    """
     width = next(width for width in _CODES if greatest >> 8 * width == 0)
     return _swap_big_endian(array(_CODES[width], numbers)).tobytes()
 
 
 def unpack(packed: bytes, count: int) -> "array[int]":
-    """Return the `count` numbers, at least one, that `pack` has packed.
+    """Return the `count` numbers, at least one, that `pack` packed.
 
     Raises ValueError for bytes that are not `count` numbers of one width.
     """

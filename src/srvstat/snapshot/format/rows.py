@@ -1,7 +1,7 @@
 """The rows of `snapshot`, `servers` and `days`; schema.sql explains each of their columns.
 
 The fields are the columns in the table's order, and hold what the file holds: instants are Unix
-milliseconds, lists are JSON, truth values are 0 and 1.
+milliseconds, lists are JSON, and booleans are 0 and 1.
 """
 
 import re
@@ -80,7 +80,7 @@ class ServerRow(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The server's name in messages, without an identifier that no build accepts."""
+        """How messages name the server; an identifier that no build accepts is not shown."""
         return f"server {self.id}" if re.fullmatch(IDENTIFIER_PATTERN, self.id) else "a server"
 
     def get_identifier(self, by: Namespace) -> str:

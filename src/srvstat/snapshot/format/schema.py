@@ -1,4 +1,4 @@
-"""The identification of a snapshot among SQLite files; schema.sql explains its tables."""
+"""Identify a snapshot among SQLite files, and read the SQL that creates its tables."""
 
 import os
 
@@ -6,7 +6,7 @@ APPLICATION_ID = 0x73727673
 FORMAT_VERSION = 5
 
 MAX_ROW_BYTES = 1 << 24
-"""The most bytes of a row that a reader accepts; no build writes a longer row."""
+"""Longest row in bytes that a reader accepts. No build writes a longer one."""
 
 
 def read_schema() -> str:

@@ -1,4 +1,4 @@
-"""Ask an open snapshot named questions; every row is verified against its digest first."""
+"""Query an open snapshot; every row is verified against its digest first."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -22,7 +22,7 @@ _COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
 
 
 class Totals(NamedTuple):
-    """What a snapshot counts of itself; without observations it has no instants."""
+    """The counts in the row of the file; the instants are None without observations."""
 
     observations: int
     first_observed_at: int | None
@@ -102,14 +102,15 @@ class SnapshotFile:
     def iter_identifiers(
         self, by: Namespace, start: str = "", *, backwards: bool = False
     ) -> Iterator[str]:
-        """Yield candidates for the identifiers of a namespace; `has_identifier` verifies one.
+        """Yield unverified identifiers of a namespace; `has_identifier` verifies one.
 
-        Yields in ascending order beginning with `start`, or in descending order before it.
+        They are in ascending order from `start` on, or with `backwards` in descending order before
+        `start`.
         """
         column = _COLUMNS[by]
         operator, order = ("<", "DESC") if backwards else (">=", "ASC")
         rows = self._connection.stream(
-            f"SELECT {column} FROM servers WHERE {column} {operator} ? ORDER BY {column} {order}",  # noqa: S608 - a column of ours
+            f"SELECT {column} FROM servers WHERE {column} {operator} ? ORDER BY {column} {order}",  # noqa: S608 - our own names
             start,
             part="the servers",
         )
@@ -118,7 +119,7 @@ class SnapshotFile:
         return (name for (name,) in limited if isinstance(name, str))
 
     def compute_statistics(self, servers: Sequence[ServerRow], window: Window) -> list[Statistics]:
-        """Return the statistics of each server in a window; the number of reads is constant."""
+        """Return the statistics of each server in a window, with a constant number of statements."""
         with self.convert_decode_errors("the days"):
             return compute_window_statistics(self._rows, servers, window)
 
@@ -151,11 +152,11 @@ class SnapshotFile:
         return self._rows.iter_days(server, 0, DAYS_PER_SERVER - 1)
 
     def forget_servers(self) -> None:
-        """Remove all servers from memory, so that the next question reads them again."""
+        """Remove all servers from memory, so that the next query reads them again."""
         self._rows.forget_servers()
 
     def read_totals(self) -> Totals:
-        """Return what the file counts of itself."""
+        """Return the counts in the row of the file."""
         row = self.file_row
         with self.convert_decode_errors(FILE_ROW):
             return Totals(
@@ -229,7 +230,7 @@ def _check_optional_instant(value: int | None) -> int | None:
 def _read_texts(array: str) -> tuple[str, ...]:
     """Return the texts of a JSON array.
 
-    Raises ValueError for other JSON and for texts that UTF-8 can't encode.
+    Raises ValueError or TypeError for other JSON, and for texts that UTF-8 can't encode.
     """
     texts = tuple(wire.decode_text(array))
     "".join(texts).encode("utf-8")

@@ -76,7 +76,7 @@ def _compute_statistics(
     starts = rows.get_bands(server).starts
     between: dict[int, Sequence[int]] = {}
 
-    def value_at(rank: int) -> int:
+    def find_value(rank: int) -> int:
         band = ranking.find_band(rank)
         if (server.server, band) not in members:
             return starts[band]
@@ -92,4 +92,4 @@ def _compute_statistics(
         between[band] = sorted(between[band])
         return starts[band] + between[band][within]
 
-    return compute_ranking_statistics(ranking, value_at, growth)
+    return compute_ranking_statistics(ranking, find_value, growth)

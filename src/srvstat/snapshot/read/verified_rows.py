@@ -31,7 +31,7 @@ from srvstat.snapshot.format.digest import (
     read_entries,
 )
 from srvstat.snapshot.format.rows import Day, FileRow, ServerRow
-from srvstat.snapshot.read.connection import UNDECODABLE, SnapshotConnection
+from srvstat.snapshot.read.connection import DECODE_ERRORS, SnapshotConnection
 
 FILE_ROW = "the table snapshot"
 DIRECTORY = "the directory of identifiers"
@@ -43,7 +43,7 @@ _MAX_BYTES_KEPT = 1 << 25
 """Approximate bytes of servers, calendars and bands kept in memory."""
 
 _BYTES_PER_SERVER, _BYTES_PER_CALENDAR, _BYTES_PER_BLOCK, _BYTES_PER_NUMBER = 2_500, 500, 1_000, 40
-"""Upper bounds of their memory: a server without texts and blobs, a calendar without numbers."""
+"""Upper bounds of memory, without the texts and blobs of a server and the numbers of a calendar."""
 
 _MIN_ROW_BYTES = 4
 """The fewest bytes of a file per row."""
@@ -135,7 +135,7 @@ class VerifiedRows:
         if server.server not in self._calendars:
             try:
                 calendar = self._calendars[server.server] = read_calendar(server)
-            except UNDECODABLE:
+            except DECODE_ERRORS:
                 raise self._connection.build_damage_error(
                     f"the calendar of {server.title}"
                 ) from None
@@ -147,7 +147,7 @@ class VerifiedRows:
         if server.server not in self._bands:
             try:
                 bands = self._bands[server.server] = read_bands(server)
-            except UNDECODABLE:
+            except DECODE_ERRORS:
                 raise self._connection.build_damage_error(f"the bands of {server.title}") from None
             self._kept += _BYTES_PER_CALENDAR + _BYTES_PER_NUMBER * len(bands.starts)
         return self._bands[server.server]
@@ -156,8 +156,9 @@ class VerifiedRows:
         """Return the days of each server that give its state at the start and end of a window.
 
         These are its first day on or after the day of the window's start, and its last day on or
-        before the day of the window's end. The second is omitted if the window ends after all
-        observations, both if the window can't contain any. Reads with at most one statement.
+        before the day of the window's end. The second is omitted if the window does not end before
+        the last observation; both are omitted if the window can't contain any. Runs at most one
+        statement.
         """
         self._limit_memory()
         first_day, last_day = window.start // DAY_MS, window.end // DAY_MS
@@ -178,7 +179,7 @@ class VerifiedRows:
             try:
                 entries = [block.find_first(first_day) for block in blocks[:1]]
                 entries += [block.find_last(last_day) for block in blocks[1:]]
-            except UNDECODABLE:
+            except DECODE_ERRORS:
                 raise self._connection.build_damage_error(
                     f"the calendar of {server.title}"
                 ) from None
@@ -202,7 +203,7 @@ class VerifiedRows:
                 if row is None or not has_digest("calendars", row, digest):
                     raise ValueError("not the row of the digest")
                 self._blocks[key] = read_block(*row[1:])
-            except UNDECODABLE:
+            except DECODE_ERRORS:
                 raise self._connection.build_damage_error(
                     f"the calendar of {server.title}"
                 ) from None
@@ -310,7 +311,7 @@ class VerifiedRows:
         return self._buckets[number]
 
     def _limit_memory(self) -> None:
-        """Forget all servers once they take too much memory."""
+        """Remove all servers from memory once they take too much of it."""
         if self._kept > _MAX_BYTES_KEPT:
             self.forget_servers()
 
@@ -331,4 +332,4 @@ def format_day(server: ServerRow, day: int) -> str:
 @lru_cache(maxsize=64)
 def _build_query(table: str, column: str, count: int) -> str:
     marks = ", ".join("?" * count)
-    return f"SELECT * FROM {table} WHERE {column} IN ({marks})"  # noqa: S608 - names of ours
+    return f"SELECT * FROM {table} WHERE {column} IN ({marks})"  # noqa: S608 - our own names

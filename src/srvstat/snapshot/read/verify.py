@@ -1,4 +1,4 @@
-"""Verify a whole snapshot: the rows by their digests, and both by the observations."""
+"""Verify a whole snapshot: each row by its digest, and derived data by recomputing it."""
 
 from array import array
 from collections import Counter
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, islice
 
-from srvstat.contract.errors import OutputError, SnapshotError
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents.verification import Verification
 from srvstat.snapshot.format.days import DAYS_PER_SERVER, is_ascending
@@ -28,9 +27,9 @@ _STRUCTURE = "the structure of the SQLite file"
 def verify(
     path: str, progress: Callable[[int, int], None] = lambda _done, _of: None
 ) -> Verification:
-    """Recompute all derived data from the observations and the servers, and compare it.
+    """Verify all rows, recompute derived data from the observations and servers, and compare it.
 
-    Calls `progress` with the number of observations just checked and the number of all.
+    Calls `progress` with the number of observations just checked and the total number.
 
     Raises SnapshotError, which names the first part that differs.
     """
@@ -56,21 +55,6 @@ def verify(
             observations=observations,
             days=counts["days"],
         )
-
-
-def check_draft(output: str, draft: str, observations: int) -> None:
-    """Read back a draft before it becomes the output of a build.
-
-    Raises OutputError if it is damaged or has another number of observations.
-    """
-    try:
-        with closing(open_file(draft)) as snapshot:
-            check_chain(snapshot)
-            is_complete = snapshot.file_row.observation_count == observations
-    except SnapshotError:
-        is_complete = False
-    if not is_complete:
-        raise OutputError(f"{output}: the written file does not read back; check the disk")
 
 
 def check_chain(snapshot: SnapshotFile) -> None:
@@ -160,7 +144,10 @@ def _check_directory(
 
 
 def _check_counts(snapshot: SnapshotFile, derived: Mapping[str, int]) -> None:
-    """Find rows that belong to no server; the rows of servers are verified before."""
+    """Check that no table has rows beyond those of the servers, which were verified before.
+
+    Raises SnapshotError.
+    """
     expected = {
         "snapshot": 1,
         "servers": snapshot.file_row.server_count,

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import sqlite_utils
 
 from srvstat.contract import wire
-from srvstat.contract.errors import OutputError, SourceError, UsageError
+from srvstat.contract.errors import OutputError, SnapshotError, SourceError, UsageError
 from srvstat.documents.build_summary import BuildSummary
 from srvstat.files.atomic_write import atomic_write
 from srvstat.files.errors import convert_write_errors
@@ -20,7 +20,8 @@ from srvstat.snapshot.format.digest import build_directory, digest_directory, se
 from srvstat.snapshot.format.rows import FileRow, ServerRow
 from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, read_schema
 from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
-from srvstat.snapshot.read.verify import check_draft
+from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.verify import check_chain
 from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects
@@ -30,7 +31,7 @@ from srvstat.sources import servers
 from srvstat.sources.servers import ServerRecord
 from srvstat.sources.source import Source, check_stdin_once
 
-# The draft is deleted on any error and flushed before it gets its name, so SQLite needs neither a
+# The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a
 # journal nor flushes. Rows of `days` take a few kilobytes each; larger pages waste less space.
 _SETTINGS = """
     PRAGMA page_size = 16384;
@@ -56,8 +57,8 @@ def build(  # noqa: PLR0913 - each is an option of the command
     """Build a snapshot at a path, and return a summary of its sources.
 
     `as_of`, in Unix milliseconds, defaults to the latest observation kept. `rejects` is the path of
-    a file for malformed and conflicting rows. `strict` refuses the source of the first such row
-    instead; `max_rejected` limits the malformed ones. Without `allow_empty` a snapshot needs at
+    a file for malformed and conflicting rows. With `strict`, the first such row refuses its source
+    instead; `max_rejected` limits the malformed ones. Without `allow_empty`, a snapshot needs at
     least one server and one observation. An existing file is replaced only after the new one is
     complete and was read back.
 
@@ -65,7 +66,7 @@ def build(  # noqa: PLR0913 - each is an option of the command
     """
     _check_names(output, rejects, [servers_source, *observation_sources])
     rules = Rules(strict, max_rejected, allow_empty)
-    # The snapshot gets its name first, then the rejects.
+    # The snapshot is renamed into place first, then the rejects.
     with open_rejects(rejects) as rejects_file, atomic_write(output, overwrite=overwrite) as draft:
         warnings: list[str] = []
         records = servers.read(servers_source, warnings.append)
@@ -224,6 +225,21 @@ def _build_server_row(record: ServerRecord, key: int, stored: Stored, as_of: int
 
 def _encode_texts(values: Sequence[str]) -> str:
     return wire.encode(values).decode("utf-8")
+
+
+def check_draft(output: str, draft: str, observations: int) -> None:
+    """Read back a draft before it becomes the output of a build.
+
+    Raises OutputError if it is damaged or has another number of observations.
+    """
+    try:
+        with closing(open_file(draft)) as snapshot:
+            check_chain(snapshot)
+            is_complete = snapshot.file_row.observation_count == observations
+    except SnapshotError:
+        is_complete = False
+    if not is_complete:
+        raise OutputError(f"{output}: the written file does not read back; check the disk")
 
 
 def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) -> None:

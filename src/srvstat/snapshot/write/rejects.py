@@ -8,8 +8,8 @@ from typing import NamedTuple
 from srvstat.sources.batch import Batch
 from srvstat.sources.source import Block, Original, Source
 
-# Conflicts are found last, once the observations are sorted. Until then rejects and the text of
-# rows wait in the temporary database.
+# Conflicts are found last, once the observations are sorted. Until then, the
+# temporary database stores the rejects and the text of rows.
 _SCHEMA = """
     CREATE TEMP TABLE rejects (
         place       INTEGER PRIMARY KEY,
@@ -22,7 +22,7 @@ _SCHEMA = """
         lines TEXT NOT NULL
     );
 """
-_PLACES_A_SOURCE = 1 << 40
+_PLACES_PER_SOURCE = 1 << 40
 
 
 class PlacedReject(NamedTuple):
@@ -45,7 +45,7 @@ class Rejects:
         connection.executescript(_SCHEMA)
         self._connection = connection
         self._sources = sources
-        # Each original serves the places from its start up to the next start.
+        # Each original returns the text of the places from its start up to the next start.
         self._starts: list[int] = []
         self._originals: list[Original | None] = []
         self.malformed = 0
@@ -53,18 +53,18 @@ class Rejects:
 
     def create_text_store(self, source: int) -> "TextStore":
         """Return a store for the text of a source."""
-        return TextStore(self._connection, source * _PLACES_A_SOURCE)
+        return TextStore(self._connection, source * _PLACES_PER_SOURCE)
 
     def place_rows(self, source: int, batch: Batch) -> Sequence[int]:
         """Return the place in the build of each observation of a batch."""
-        places, start = batch.places, source * _PLACES_A_SOURCE
+        places, start = batch.places, source * _PLACES_PER_SOURCE
         if isinstance(places, range):
             return range(start + places.start, start + places.stop)
         return [start + place for place in places]
 
     def add_batch(self, source: int, batch: Batch) -> None:
-        """Add the malformed rows of a batch, and remember where the text of its others is."""
-        start = source * _PLACES_A_SOURCE
+        """Add the malformed rows of a batch, and keep the function that returns its other rows."""
+        start = source * _PLACES_PER_SOURCE
         self.malformed += len(batch.rejects)
         self._connection.executemany(
             "INSERT INTO rejects VALUES (?, ?, ?, 0)",
@@ -84,10 +84,10 @@ class Rejects:
         self._connection.execute("INSERT INTO rejects VALUES (?, ?, ?, 1)", (place, reason, text))
 
     def __iter__(self) -> Iterator[PlacedReject]:
-        """Return all rejected rows in the order they were read."""
+        """Yield all rejected rows in the order they were read."""
         found = self._connection.execute("SELECT * FROM rejects ORDER BY place")
         for place, reason, text, is_conflict in found:
-            number, line = divmod(place, _PLACES_A_SOURCE)
+            number, line = divmod(place, _PLACES_PER_SOURCE)
             original = self._find_original(place) if is_conflict else None
             written = original(line) if original else text
             yield PlacedReject(self._sources[number], line, reason, written)

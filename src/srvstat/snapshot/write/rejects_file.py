@@ -11,7 +11,7 @@ from srvstat.snapshot.write.rules import RowsRejectedError
 
 
 class RejectsFile:
-    """Takes the lines of the rejects; without an output it discards them.
+    """Writes the lines of the rejects; without an output, discards them.
 
     The methods raise OutputError.
     """
@@ -50,13 +50,13 @@ def open_rejects(path: str | None) -> Iterator[RejectsFile]:
     refusal = None
     with atomic_write(path, overwrite=True) as draft:
         with convert_write_errors(path):
-            file = open(draft, "wb")  # noqa: SIM115 - closed below, where an error has its name
+            file = open(draft, "wb")  # noqa: SIM115 - closed below
         try:
             yield RejectsFile(path, file)
         except RowsRejectedError as error:
             refusal = error
         finally:
-            # Errors were reported by flush, unless the build has failed for another reason.
+            # `flush` has reported write errors, unless the build failed for another reason.
             with suppress(OSError):
                 file.close()
     if refusal:

@@ -1,4 +1,4 @@
-"""Refuse a build whose sources are readable but whose result is not wanted."""
+"""Refuse builds whose sources are valid but whose snapshot would be of no use."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _LIMIT = re.compile(
 
 
 class RejectLimit(NamedTuple):
-    """The most malformed rows that a build accepts, as a number or a share of all rows."""
+    """The maximum number or share of malformed rows that a build accepts."""
 
     text: str
     rows: int | None
@@ -38,7 +38,7 @@ class RejectLimit(NamedTuple):
             return cls(text, int(found["rows"]), Fraction(0))
         share = Fraction(found["percent"]) / 100
         if share > 1:
-            raise ValueError("at most 100% is possible")
+            raise ValueError("must be at most 100%")
         return cls(text, None, share)
 
     def is_exceeded(self, rejected: int, read: int) -> bool:
@@ -48,7 +48,7 @@ class RejectLimit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The options of a build that refuse or allow its result."""
+    """The options that decide whether a build is refused."""
 
     strict: bool
     max_rejected: RejectLimit | None
@@ -56,7 +56,7 @@ class Rules:
 
 
 class RowsRejectedError(SourceError):
-    """All rows were read, and too few of them are usable."""
+    """All rows were read, but too few of them are usable."""
 
 
 def check_servers(source: Source, records: Sequence[ServerRecord], rules: Rules) -> None:
@@ -79,7 +79,7 @@ def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
     first = f"; first reject: {first_reject}" if rejected else ""
     if limit is not None and limit.is_exceeded(rejected, intake.rows):
         raise RowsRejectedError(
-            f"{rejected:,} of {intake.rows:,} rows were rejected, and --max-rejected allows"
+            f"{rejected:,} of {intake.rows:,} rows were rejected, but --max-rejected allows"
             f" {limit.text}{first}"
         )
     _, last = find_observed_span(stored.derived.values())

@@ -14,20 +14,20 @@ from typing import NamedTuple
 
 from srvstat.snapshot.format.days import is_ascending
 
-_MOST_IN_MEMORY = 1_000_000
-"""The observations held in memory; each takes 24 bytes."""
+_MAX_IN_MEMORY = 1_000_000
+"""Number of observations after which those in memory move to disk; each takes 24 bytes."""
 
 # The temporary database ends with its connection, so it needs no journal.
 _SCHEMA = """
     PRAGMA temp.journal_mode = OFF;
     CREATE TEMP TABLE runs (
-        run      INTEGER PRIMARY KEY, -- the server times _RUNS_A_SERVER, plus the number of the run
+        run      INTEGER PRIMARY KEY, -- the server times _RUNS_PER_SERVER, plus the run
         instants BLOB NOT NULL,
         players  BLOB NOT NULL,
         places   BLOB NOT NULL
     );
 """
-_RUNS_A_SERVER = 10_000_000
+_RUNS_PER_SERVER = 10_000_000
 
 
 class _Columns(NamedTuple):
@@ -43,7 +43,7 @@ class _Columns(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """An observation for whose instant another one was read before and is kept."""
+    """An observation that is not kept, because another one of its instant was read earlier."""
 
     place: int
     instant: int
@@ -95,14 +95,14 @@ class Staging:
             ):
                 column.extend(array("q", of_server(read)[:-1]))
         self._in_memory += len(servers)
-        if self._in_memory >= _MOST_IN_MEMORY:
+        if self._in_memory >= _MAX_IN_MEMORY:
             self._move_to_disk()
 
     def take_series(self, server: int) -> Series:
         """Return all observations of a server. Can be called once for each server."""
         columns = _Columns.empty()
         if self._moves:
-            first = server * _RUNS_A_SERVER
+            first = server * _RUNS_PER_SERVER
             runs = self._connection.execute(
                 "SELECT instants, players, places FROM runs WHERE run BETWEEN ? AND ? ORDER BY run",
                 (first, first + self._moves),
@@ -119,7 +119,7 @@ class Staging:
         self._connection.executemany(
             "INSERT INTO runs VALUES (?, ?, ?, ?)",
             (
-                (server * _RUNS_A_SERVER + self._moves, *map(array.tobytes, columns))
+                (server * _RUNS_PER_SERVER + self._moves, *map(array.tobytes, columns))
                 for server, columns in sorted(self._columns.items())
             ),
         )

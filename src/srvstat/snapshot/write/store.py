@@ -21,7 +21,7 @@ MAX_DAYS = 100_000
 """Days per server; keeps each calendar below that size too."""
 
 _ROWS_PER_STATEMENT = 100
-"""Inserting many rows with one statement takes half the time of single inserts."""
+"""Inserting many rows per statement takes half the time of single inserts."""
 
 _ROWS_PER_REPORT = 10_000
 """Reporting the progress of each small server would take longer than storing it."""
@@ -93,7 +93,7 @@ def _derive(
             _check_day(server_id, row, days)
             days += 1
         marks = ", ".join("?" * len(row))
-        connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - names of ours
+        connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - our own names
 
     return derive(key, series.instants, series.players, insert)
 
