@@ -119,7 +119,7 @@ class SnapshotFile:
         return (name for (name,) in limited if isinstance(name, str))
 
     def compute_statistics(self, servers: Sequence[ServerRow], window: Window) -> list[Statistics]:
-        """Return the statistics of each server in a window, with a constant number of statements."""
+        """Return the statistics of each server in a window; the number of reads is constant."""
         with self.convert_decode_errors("the days"):
             return compute_window_statistics(self._rows, servers, window)
 
