@@ -7,36 +7,36 @@ from contextlib import suppress
 from srvstat.cli.signals import take_over_signals
 
 _DESCRIPTORS = 16
-"""The number of descriptors that must be free at the start. A build uses 7 at most."""
+"""The number of descriptors that must be free at the start. A build uses at most 7."""
 
 _TOO_FEW = (
-    f"error: open files: the limit leaves srvstat fewer than {_DESCRIPTORS};"
+    f"error: open files: the limit leaves fewer than {_DESCRIPTORS} for srvstat;"
     " raise it with ulimit -n\n"
 )
 _USAGE_ERROR = 2
 
 
 def run() -> None:
-    """Run the command line of this process, and end the process."""
+    """Run the command line of this process, then end the process."""
     # Before the slow imports, so that a signal during them is handled.
     take_over_signals()
     _occupy_standard_descriptors()
     _check_descriptors()
-    # Both imports come after the signal handlers.
-    from srvstat.cli.start_up import start_lean  # noqa: PLC0415
+    from srvstat.cli.start_up import start_lean  # noqa: PLC0415 - see above
 
     start_lean()
-    from srvstat.cli.main import main  # noqa: PLC0415
+    from srvstat.cli.main import main  # noqa: PLC0415 - see above
 
     exit_code = main(sys.argv[1:])
-    # Skips the interpreter's own clean-up, which takes time and changes nothing.
+    # Skip the interpreter's own clean-up: it takes time and changes nothing.
     os._exit(exit_code)
 
 
 def _occupy_standard_descriptors() -> None:
-    """Open /dev/null for each closed standard descriptor, so that no file of ours gets its number.
+    """Open /dev/null for each closed standard descriptor, so that no other file gets its number.
 
-    Each is opened for the wrong direction, so that reading and writing still fail visibly.
+    It is opened in the wrong direction, such as standard output for reading, so that each use of
+    it still fails.
     """
     for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
         try:
@@ -46,7 +46,7 @@ def _occupy_standard_descriptors() -> None:
 
 
 def _check_descriptors() -> None:
-    """End the process if the limit on open files is too low, before an import fails."""
+    """End the process if the limit on open files is too low. Otherwise an import would fail."""
     opened = []
     try:
         for _ in range(_DESCRIPTORS):

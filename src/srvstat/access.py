@@ -218,7 +218,7 @@ def _check_not_replaced(path: str, descriptor: int) -> None:
 def _open_regular_file(path: str, flags: int, error_class: type[SrvstatError]) -> Iterator[int]:
     """Open a regular file and yield its descriptor; OS errors raise `error_class`."""
     if not path:
-        raise SourceError("the name of the access file is empty; name a file")
+        raise SourceError("access file: the name is empty; name a file")
     with _convert_errors(path, error_class):
         # O_NONBLOCK: opening a FIFO must not wait for its other end.
         descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)

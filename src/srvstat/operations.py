@@ -61,7 +61,9 @@ def compute_results(
     *,
     at: int | None = None,
 ) -> list[ServerResult]:
-    """Return the results of some servers over a range, in their order.
+    """Compute the results of servers over a range, in the order of the references.
+
+    `at`, in Unix milliseconds, replaces the snapshot's own as_of (D3).
 
     Raises UnknownServerError, SnapshotError.
     """
@@ -77,9 +79,9 @@ def compute_results(
 def resolve_servers(
     snapshot: SnapshotFile, references: Sequence[ServerReference]
 ) -> list[ServerRow]:
-    """Return the server that each reference names.
+    """Return the server that each reference names, in their order.
 
-    Raises UnknownServerError for the first reference that names none, SnapshotError.
+    Raises UnknownServerError for the first unknown reference, SnapshotError.
     """
     servers = []
     for reference, server in zip(references, snapshot.find_servers(references), strict=True):

@@ -91,7 +91,7 @@ def test_an_access_file_allows_any_host(small: str, tmp_path: Path) -> None:
 def test_standard_output_warns_that_every_key_is_accepted(service: Service) -> None:
     assert service.process.stdout
     assert service.process.stdout.readline() == (
-        b"without --access every key is valid, and only this machine can connect\n"
+        b"without --access, any key is valid, and only this machine can connect\n"
     )
 
 

@@ -58,7 +58,7 @@ def _describe_server(snapshot: SnapshotFile) -> str:
 
 
 def _describe_snapshot(snapshot: SnapshotFile) -> bytes:
-    return b"".join(describe_snapshot(snapshot, list_all=True).json_pieces())
+    return b"".join(describe_snapshot(snapshot, list_all=True).iter_json())
 
 
 def _ask_unknown(snapshot: SnapshotFile) -> str:

@@ -82,7 +82,7 @@ def _list_questions() -> Iterator[tuple[str, _Question]]:
 
 
 def _describe_snapshot(snapshot: SnapshotFile) -> bytes:
-    return b"".join(describe_snapshot(snapshot, list_all=True).json_pieces())
+    return b"".join(describe_snapshot(snapshot, list_all=True).iter_json())
 
 
 def _get(request: ServerReference, snapshot: SnapshotFile) -> bytes:

@@ -42,7 +42,7 @@ def test_a_new_key_is_printed_and_its_digest_stored(cli: Cli) -> None:
     assert ran.exit_code == 0
     assert re.fullmatch(r"srvstat_[A-Za-z0-9_-]{43}", key)
     assert ran.stderr == (
-        "a key of the plan starter, printed only once: access.toml keeps nothing but its digest\n"
+        "a new key of the plan starter, shown only once: access.toml has only its digest\n"
     )
     sha256 = hashlib.sha256(key.encode()).hexdigest()
     assert Path("access.toml").read_text() == PLANS + format_key_table(sha256)
@@ -84,7 +84,7 @@ def format_unprinted_key_message() -> str:
     (customer,) = read_access("access.toml").customers
     digest = f'sha256 = "{customer.sha256.hex()}"'
     assert digest in Path("access.toml").read_text()
-    return f"the key was not printed: remove the one with {digest} from access.toml"
+    return f"access.toml: the key was added but not printed; remove the one with {digest}"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def format_unprinted_key_message() -> str:
         ("check --access bad.toml", 6, "bad.toml, line 1: plans: missing"),
         ("new-key --plan pro --access .", 6, ".: a directory, not an access file"),
         ("check --access .", 6, ".: a directory, not an access file"),
-        ("check --json --table", 2, "--json and --table exclude each other"),
+        ("check --json --table", 2, "--json and --table can't be combined"),
     ],
 )
 def test_errors_are_reported_and_write_nothing(
@@ -225,7 +225,7 @@ def test_a_plan_and_its_file_need_each_other(cli: Cli) -> None:
         for options in (["--plan", "starter"], ["--access", "access.toml"]):
             ran = cli(*command, *options)
             assert (ran.exit_code, ran.stdout) == (2, b"")
-            assert ran.stderr == "error: --plan NAME and --access FILE need each other\n"
+            assert ran.stderr == "error: --plan NAME and --access FILE must be used together\n"
 
 
 def test_bash_completes_plans() -> None:

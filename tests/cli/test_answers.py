@@ -197,7 +197,8 @@ def test_an_instant_in_seconds_is_answered_with_a_warning(
 
     assert ran.exit_code == 0
     assert ran.stderr == (
-        f"warning: --at {at} is {warning}; are these seconds? They are read as milliseconds\n"
+        f"warning: --at {at}: read as milliseconds, {warning};"
+        " if these are seconds, multiply by 1000\n"
         if warning
         else ""
     )

@@ -99,7 +99,7 @@ def test_the_demo_never_replaces_another_file(cli: Cli, name: str) -> None:
     ran = cli("demo", "mine")
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert f"mine/{name}: exists and is not the demo's" in ran.stderr
+    assert f"mine/{name}: exists and is not of this version's demo" in ran.stderr
     assert Path("mine", name).read_text() == "precious"
     assert [path.name for path in Path("mine").iterdir()] == [name]
 
@@ -111,7 +111,7 @@ def test_the_demo_refuses_another_snapshot(cli: Cli, build: Build) -> None:
     ran = cli("demo", "mine")
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert "mine/snapshot.db: exists and is not the demo's" in ran.stderr
+    assert "mine/snapshot.db: exists and is not of this version's demo" in ran.stderr
 
 
 def test_a_directory_that_cannot_be_created_exits_4(cli: Cli) -> None:

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 SRVSTAT = [sys.executable, "-m", "srvstat"]
 STANDARD, NEEDED = 3, 16
-TOO_FEW = "error: open files: the limit leaves srvstat fewer than 16; raise it with ulimit -n\n"
+TOO_FEW = "error: open files: the limit leaves fewer than 16 for srvstat; raise it with ulimit -n\n"
 
 COMMANDS = [
     ["get", "harbor-city", "--json"],

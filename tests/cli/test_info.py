@@ -24,7 +24,7 @@ def test_an_option_names_the_snapshot(
     assert by_option.stdout == cli("snapshot", command, path).stdout
     both = cli("snapshot", command, path, option, path)
     assert (both.exit_code, both.stdout) == (2, b"")
-    assert both.stderr == "error: PATH and --snapshot exclude each other\n"
+    assert both.stderr == "error: PATH and --snapshot can't be combined\n"
 
 
 def test_the_list_shows_the_observations_of_each_server(cli: Cli, build: Build) -> None:

@@ -254,7 +254,7 @@ def test_a_flag_sets_the_form(terminal: int, pipe: tuple[int, int]) -> None:
         with standard(1, descriptor):
             assert choose_form(json=True, table=False) is Form.JSON
             assert choose_form(json=False, table=True) is Form.TABLE
-            with pytest.raises(UsageError, match=r"^--json and --table exclude each other$"):
+            with pytest.raises(UsageError, match=r"^--json and --table can't be combined$"):
                 choose_form(json=True, table=True)
 
 

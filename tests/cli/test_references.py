@@ -62,5 +62,5 @@ def test_the_error_of_an_unknown_server_suggests_another(cli: Cli, crossed_snaps
     assert other_namespace.stderr == "servers[1]: no id x-a; did you mean cfxId:x-a?\n"
     assert (near.exit_code, near.stdout) == (44, b"")
     assert near.stderr == (
-        "error: SERVER_NOT_FOUND: Server not found\nno cfxId X-b; the nearest: x-a\n"
+        "error: SERVER_NOT_FOUND: Server not found\nno cfxId X-b; similar: x-a\n"
     )

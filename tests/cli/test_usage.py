@@ -68,8 +68,8 @@ def test_without_a_snapshot_the_error_lists_the_places_searched(
 
     assert (ran.exit_code, ran.stdout) == (3, b"")
     assert ran.stderr == (
-        "error: no snapshot: give --snapshot PATH, set SRVSTAT_SNAPSHOT, or have snapshot.db in the"
-        " current directory\n"
+        "error: no snapshot: give --snapshot PATH, set SRVSTAT_SNAPSHOT, or change to a"
+        " directory with snapshot.db\n"
     )
 
 
@@ -78,7 +78,7 @@ def test_an_empty_name_does_not_mean_the_default_snapshot(cli: Cli, crossed_snap
     for arguments in (["get", "a", "--snapshot", ""], ["snapshot", "info", ""]):
         ran = cli(*arguments)
         assert (ran.exit_code, ran.stdout) == (3, b"")
-        assert ran.stderr == "error: the name of the snapshot is empty; name a file\n"
+        assert ran.stderr == "error: snapshot: the name is empty; name a file\n"
 
 
 def test_a_line_break_in_a_file_name_is_escaped(cli: Cli) -> None:

@@ -47,7 +47,7 @@ def test_the_pieces_are_one_json_text_with_all_servers(count: int) -> None:
     for server in list_servers(count):
         servers.append(server)
 
-    text = b"".join(build_info(servers, count).json_pieces())
+    text = b"".join(build_info(servers, count).iter_json())
 
     body = json.loads(text)
     assert text.decode() == json.dumps(body, separators=(",", ":"), ensure_ascii=False)

@@ -1,1 +1,1 @@
-"""Questions beyond the API's two: one file for each, from a snapshot to a document."""
+"""Answer questions beyond the API's two, each in its own file; the answers are documents."""

@@ -1,4 +1,4 @@
-"""Describe a comparison: the answer of Compare Servers and the course of each server."""
+"""Describe a comparison: the answer of Compare Servers, and averages over time."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _HOUR_MS = DAY_MS // 24
 def describe_comparison(
     snapshot: SnapshotFile, request: CompareRequest, cells: int, *, at: int | None = None
 ) -> Comparison:
-    """Answer Compare Servers, with the averages of each server in `cells` parts of the window.
+    """Answer Compare Servers, and divide the window into `cells` parts with averages.
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of.
 
@@ -36,7 +36,7 @@ def describe_comparison(
     return Comparison(response, compared, window, snapshot.as_of, span)
 
 
-def _describe_server(  # noqa: PLR0913, PLR0917 - each is a part of the description
+def _describe_server(  # noqa: PLR0913, PLR0917 - all come from describe_comparison
     snapshot: SnapshotFile,
     server: ServerRow,
     result: ServerResult,
@@ -62,7 +62,7 @@ def _compute_averages(
 ) -> tuple[float | None, ...]:
     """Return the average of each of the equal parts of a window; None without observations.
 
-    Each part is closed at its end, as the window is.
+    Like the window, a part excludes its start and includes its end.
     """
     length = (window.end - window.start) // parts
     ends = [bisect_right(instants, window.start + part * length) for part in range(parts + 1)]

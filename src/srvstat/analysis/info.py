@@ -7,9 +7,9 @@ from srvstat.snapshot.read.reader import SnapshotFile
 
 
 def describe_snapshot(snapshot: SnapshotFile, *, list_all: bool) -> SnapshotInfo:
-    """Return what is in a snapshot, after all rows of its servers are verified.
+    """Return the totals and the servers of a snapshot. Verifies all rows of the servers.
 
-    The list has the first servers for a table, and with `list_all` all of them as JSON.
+    The list has the first servers for a table and, with `list_all`, all servers as JSON.
 
     Raises SnapshotError.
     """

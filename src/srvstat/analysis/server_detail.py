@@ -1,4 +1,4 @@
-"""Describe one server: the answer of Get Server and the instants around it."""
+"""Describe one server: the answer of Get Server, and when it was last observed."""
 
 from srvstat.contract.requests import ServerReference
 from srvstat.documents.server_detail import DetailedServer
@@ -9,7 +9,9 @@ from srvstat.snapshot.read.reader import SnapshotFile
 def describe_server(
     snapshot: SnapshotFile, request: ServerReference, *, at: int | None = None
 ) -> DetailedServer:
-    """Return a server's record, and when it was observed last up to `at` or the snapshot's as_of.
+    """Answer Get Server, and find the last observation up to `at`.
+
+    `at`, in Unix milliseconds, replaces the snapshot's own as_of.
 
     Raises UnknownServerError, SnapshotError.
     """

@@ -1,4 +1,4 @@
-"""Suggest what a reference to no server may have meant."""
+"""Suggest servers for a reference that names none."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -8,11 +8,11 @@ from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.snapshot.read.reader import SnapshotFile
 
 _MAX_COMPARED_CHARACTERS = 12_000
-"""About 20 ms of comparing."""
+"""Comparing this many takes about 20 ms."""
 
 
 def suggest_servers(snapshot: SnapshotFile, unknown: ServerReference) -> str | None:
-    """Return a hint for a person about a reference that names no server; None without any.
+    """Return a hint such as `did you mean cfxId:abc?` for an unknown reference; None without one.
 
     Raises SnapshotError.
     """
@@ -22,7 +22,7 @@ def suggest_servers(snapshot: SnapshotFile, unknown: ServerReference) -> str | N
     names = {name.lower(): name for name in _find_neighbors(snapshot, unknown)}
     near = [names[name] for name in get_close_matches(unknown.identifier.lower(), names)]
     near = _find_known(snapshot, unknown.by, near)
-    return f"the nearest: {', '.join(near)}" if near else None
+    return f"similar: {', '.join(near)}" if near else None
 
 
 def _find_neighbors(snapshot: SnapshotFile, unknown: ServerReference) -> list[str]:

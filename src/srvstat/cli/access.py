@@ -1,4 +1,4 @@
-"""`access new-key` and `access check`: the file of plans and keys."""
+"""`access new-key` and `access check`: extend and check the file of plans and keys."""
 
 import hashlib
 from typing import Annotated
@@ -16,7 +16,7 @@ from srvstat.contract.errors import OutputError
 _DEFAULT_FILE = "access.toml"
 
 AccessFileOption = Annotated[
-    str, typer.Option("--access", metavar="FILE", help="The file of plans and keys.")
+    str, typer.Option("--access", metavar="FILE", help="The access file, with plans and keys.")
 ]
 PlanNameOption = Annotated[
     str, typer.Option(metavar="NAME", help="The plan of the key.", autocompletion=complete_plan)
@@ -26,7 +26,7 @@ PlanNameOption = Annotated[
 def new_key(plan: PlanNameOption, access: AccessFileOption = _DEFAULT_FILE) -> Outcome:
     """Create a key and print it once.
 
-    Adds its digest and its plan to the end of the file.
+    Appends its digest and its plan to the access file.
 
     Example: srvstat access new-key --plan starter
     """
@@ -39,17 +39,17 @@ def new_key(plan: PlanNameOption, access: AccessFileOption = _DEFAULT_FILE) -> O
 
 
 def _print_key(key: str, plan: str, access: str) -> None:
-    """Print a key; on failure report its digest, so that it can be removed.
+    """Print a key. If that fails, report its digest, so that the user can remove it.
 
     Raises OutputError, ReaderGoneError.
     """
     try:
         write(f"{key}\n".encode())
     except (OutputError, ReaderGoneError):
-        sha256 = hashlib.sha256(key.encode()).hexdigest()
-        report(f'the key was not printed: remove the one with sha256 = "{sha256}" from {access}')
+        digest = f'sha256 = "{hashlib.sha256(key.encode()).hexdigest()}"'
+        report(f"{access}: the key was added but not printed; remove the one with {digest}")
         raise
-    report(f"a key of the plan {plan}, printed only once: {access} keeps nothing but its digest")
+    report(f"a new key of the plan {plan}, shown only once: {access} has only its digest")
 
 
 def check(

@@ -1,4 +1,4 @@
-"""The root of the command line."""
+"""The app of the command line: its name, its commands and --version."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ written, 5 a difference found, 6 an input file rejected, 40 invalid request, 43 
 app = create_app(
     COMMANDS,
     name="srvstat",
-    help="Exact statistics of game servers from one local file, byte for byte as the API answers.",
+    help="Compute exact statistics of game servers from one local file, byte for byte as the API.",
     epilog=_EXIT_CODES,
 )
 
@@ -35,7 +35,9 @@ def _main(
     ctx: typer.Context,
     version: Annotated[  # noqa: ARG001 - its callback acts on it
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions."),
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the versions and exit."
+        ),
     ] = False,
 ) -> None:
     show_help_without_command(ctx)

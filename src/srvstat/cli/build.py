@@ -41,7 +41,7 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="|".join(FORMATS),
-        help="Format of standard input and of files with another extension than"
+        help="The format of standard input and of files with an extension other than"
         f" {', '.join(EXTENSIONS)} (with or without .gz).",
     ),
 ]
@@ -59,7 +59,7 @@ RejectsOption = Annotated[
 MaxRejectedOption = Annotated[
     str | None,
     typer.Option(
-        metavar="N|P%", help="Build nothing if more rows, or a greater share of them, are rejected."
+        metavar="N|P%", help="Build nothing if more rows, or a larger percentage, are rejected."
     ),
 ]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Stop at the first rejected row.")]
@@ -71,7 +71,7 @@ AllowEmptyOption = Annotated[
 ]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT if it exists.")]
 QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Show no progress bar and no summary, only warnings.")
+    bool, typer.Option("--quiet", "-q", help="Show only warnings: no progress bar and no summary.")
 ]
 
 
@@ -117,7 +117,7 @@ def build(
 def draft_servers(observations: ObservationsOption, format: FormatOption = None) -> Outcome:
     """Draft a servers file to fill in.
 
-    Prints a line for each identifier in the observations.
+    Prints a server record for each identifier in the observations.
 
     Example: srvstat snapshot draft-servers --observations week.csv.gz > servers.ndjson
     """
@@ -127,9 +127,9 @@ def draft_servers(observations: ObservationsOption, format: FormatOption = None)
         warn=lambda warning: report(f"warning: {warning}"),
     )
     if rejected:
-        report(f"note: {format_count(rejected, 'row')} skipped: not observations")
+        report(f"warning: {format_count(rejected, 'malformed row')} ignored")
     report(
-        f"{format_count(len(seen), 'server')}: replace each null, or remove it if it is optional"
+        f"{format_count(len(seen), 'server')}: replace each null; an optional field can be removed"
     )
     return Outcome(draft_records(seen))
 
@@ -143,7 +143,7 @@ def _report_summary(output: str, summary: BuildSummary, seconds: float, *, quiet
 
 
 def _parse_source(name: str, format: str | None) -> Source:
-    """Return the source of observations that a name and --format mean.
+    """Return the source of observations for a name and --format.
 
     Raises UsageError.
     """
@@ -164,7 +164,7 @@ def _parse_servers_source(name: str) -> Source:
 
 def _check_name(name: str) -> None:
     if not name:
-        raise UsageError("the name of an input file is empty; name a file, or - for standard input")
+        raise UsageError("input file: the name is empty; name a file, or - for standard input")
 
 
 def _parse_limit(text: str | None) -> RejectLimit | None:
@@ -182,7 +182,7 @@ def _parse_limit(text: str | None) -> RejectLimit | None:
 def _show_progress(
     sources: Sequence[Source], *, quiet: bool
 ) -> Iterator[Callable[[str, int, int], None]]:
-    """Show progress on a terminal, and let the block clean up when it is interrupted."""
+    """Show progress on a terminal. An interrupted block can clean up."""
     if not is_progress_shown(quiet=quiet):
         with allow_cleanup():
             yield lambda _step, _bytes, _rows: None

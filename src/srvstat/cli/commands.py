@@ -19,7 +19,7 @@ class Command(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Commands below a name of their own."""
+    """Commands that share a first word, such as `snapshot`."""
 
     help: str
     commands: Mapping[str, Command]
@@ -55,15 +55,15 @@ COMMANDS: Mapping[str, Command | Group] = {
 def create_app(
     commands: Mapping[str, Command | Group], *, name: str, help: str, **settings: Any
 ) -> typer.Typer:
-    """Create a group of commands whose modules are imported when they are needed.
+    """Create an app that imports the module of a command when the command is used.
 
-    `settings` are those of `typer.Typer`.
+    `settings` are passed to `typer.Typer`.
     """
 
     class LazyGroup(TyperGroup):
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
-            # Typer lists these names, and suggests them for an unknown one.
+            # Typer lists these names in the help, and suggests one for an unknown command.
             self.commands = dict.fromkeys(commands)  # type: ignore[assignment] # see get_command
 
         def get_command(self, _ctx: object, cmd_name: str) -> Any:
@@ -82,7 +82,7 @@ def create_app(
 
 
 def show_help_without_command(ctx: typer.Context) -> None:
-    """Report the help of a group as invalid usage if no command was given."""
+    """Report the help of a group, as invalid usage, if no command was given."""
     if ctx.invoked_subcommand is None:
         report(*ctx.get_help().split("\n"))
         raise typer.Exit(2)

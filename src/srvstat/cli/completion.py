@@ -1,4 +1,4 @@
-"""`completion`: the script that makes a shell complete commands, options and servers."""
+"""`completion`: print completion scripts, and adapt what shells pass to Typer."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def completion(shell: ShellArgument) -> Outcome:
 
 
 def replace_completion_options(arguments: list[str]) -> list[str]:
-    """Replace `--show-completion SHELL` by `completion SHELL`: Typer's option ignores the shell.
+    """Replace `--show-completion SHELL` with `completion SHELL`: Typer's option ignores the shell.
 
     Raises UsageError for `--install-completion SHELL`, which would install for another shell.
     """
@@ -51,17 +51,17 @@ def replace_completion_options(arguments: list[str]) -> list[str]:
 
 
 def join_bash_words() -> str:
-    """Join the words that bash splits at colons, as in `cfxId:abc`, in the environment.
+    """Join words in the environment that bash has split at colons, such as `cfxId:abc`.
 
-    Return the start of the current word that bash keeps and that replies must omit.
+    Returns the current word up to its last colon: bash keeps it, so completions must omit it.
 
-    Raises UsageError for an environment that bash does not set.
+    Raises UsageError if COMP_WORDS or COMP_CWORD is missing or invalid.
     """
     if os.environ.get(_VARIABLE) != "complete_bash":
         return ""
     position, text = os.environ.get("COMP_CWORD", ""), os.environ.get("COMP_WORDS")
     if text is None or not re.fullmatch("[0-9]{1,9}", position):
-        raise UsageError(f"{_VARIABLE}: bash must set COMP_WORDS and COMP_CWORD, a number")
+        raise UsageError(f"{_VARIABLE}: needs COMP_WORDS and COMP_CWORD, a number; bash sets them")
     words = text.split("\n")[: int(position) + 1]
     joined, is_joined = words[:1], False
     for before, word in pairwise(words):

@@ -1,4 +1,4 @@
-"""`demo`: a snapshot to play with."""
+"""`demo`: create an example snapshot."""
 
 import os
 import shlex
@@ -24,7 +24,7 @@ DirectoryArgument = Annotated[
 
 
 def demo(directory: DirectoryArgument = "srvstat-demo") -> Outcome:
-    """Create a small snapshot to play with.
+    """Create a small example snapshot.
 
     Compares three of its servers and shows what to try next. Never replaces a file.
 
@@ -32,7 +32,8 @@ def demo(directory: DirectoryArgument = "srvstat-demo") -> Outcome:
     """
     if not directory:
         raise UsageError("DIRECTORY: the name is empty; name a directory")
-    load_reader("csv")  # now: nothing may be imported while the demo can be interrupted
+    # Import the reader now: nothing may be imported while the demo can be interrupted.
+    load_reader("csv")
     with allow_cleanup():
         path = write_demo(directory)
     request = build_compare_request(

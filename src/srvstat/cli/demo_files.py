@@ -14,9 +14,9 @@ from srvstat.sources.source import Source
 
 
 def write_demo(directory: str) -> str:
-    """Write the demo's files that do not exist yet, and return the path of its snapshot.
+    """Write the missing files of the demo, and return the path of its snapshot.
 
-    Raises UsageError if another file has one of their names, OutputError.
+    Raises UsageError if one of the names is taken by another file, OutputError.
     """
     with convert_write_errors(directory):
         os.makedirs(directory, exist_ok=True)
@@ -57,7 +57,7 @@ def _write_file(path: str, content: bytes) -> None:
 
 
 def _is_present(path: str, content: bytes) -> bool:
-    """Return whether a file of the demo exists already.
+    """Return whether a file of the demo already exists.
 
     The access file may be longer: users add keys to it.
 
@@ -87,6 +87,5 @@ def _check_snapshot(path: str) -> None:
 
 def _refuse(path: str) -> UsageError:
     return UsageError(
-        f"{path}: exists and is not the demo's, or not this version's;"
-        " remove it, or name another directory"
+        f"{path}: exists and is not of this version's demo; remove it, or name another directory"
     )

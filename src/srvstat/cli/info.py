@@ -1,4 +1,4 @@
-"""`snapshot info`: what is in a snapshot."""
+"""`snapshot info`: describe a snapshot."""
 
 from contextlib import closing
 
@@ -23,7 +23,7 @@ def info(
 ) -> Outcome:
     """Show what is in a snapshot.
 
-    Lists its servers, each with its number of observations and their span.
+    Prints totals, and the servers with the number and the span of their observations.
 
     Example: srvstat snapshot info snapshot.db
     """

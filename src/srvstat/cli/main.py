@@ -1,4 +1,4 @@
-"""Run a command line: the only place where errors become exit codes."""
+"""Run a command line. Only this module turns errors into exit codes."""
 
 import io
 import traceback
@@ -12,8 +12,8 @@ from srvstat.cli.output import Outcome, ReaderGoneError, report, write
 from srvstat.cli.signals import get_interruption_code
 from srvstat.contract.errors import SrvstatError
 
-BUG = 1
-READER_GONE = 141
+_BUG = 1
+_READER_GONE = 141
 
 _USAGE_REMEDY = "srvstat --help shows the commands and their options"
 
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
         report(f"error: {error.reason}")
         return error.exit_code
     except ReaderGoneError:
-        return READER_GONE
+        return _READER_GONE
     except Exception as error:  # noqa: BLE001 - any other error is a bug, reported without a traceback
         if exit_code := get_interruption_code():
             return exit_code
@@ -40,12 +40,12 @@ def main(arguments: list[str]) -> int:
             f"error: a bug in srvstat: {type(error).__name__} in {place.name}, {place.filename}"
             f" line {place.lineno}; please report it"
         )
-        return BUG
+        return _BUG
     return outcome.exit_code
 
 
 def _run(arguments: list[str]) -> Outcome:
-    """Let Typer parse the arguments and call the command; collect what Typer prints, such as help.
+    """Let Typer parse the arguments and call the command. Collects what Typer prints, such as help.
 
     Nothing is written inside Typer: it would exit with 1 for a closed pipe.
     """

@@ -1,4 +1,4 @@
-"""`openapi`: the description of the HTTP service for tools."""
+"""`openapi`: print the description of the HTTP service that tools read."""
 
 from srvstat.cli.output import Outcome
 from srvstat.contract.openapi import read_openapi

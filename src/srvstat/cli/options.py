@@ -1,4 +1,4 @@
-"""Options that several commands share, and the meaning of their values."""
+"""Define options that several commands share, and interpret their values."""
 
 import os
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ def _complete_range(incomplete: str) -> list[str]:
     return [name for name in RANGES if name.startswith(incomplete)]
 
 
-def _complete_by(incomplete: str) -> list[str]:
+def _complete_namespace(incomplete: str) -> list[str]:
     return [namespace for namespace in NAMESPACES if namespace.startswith(incomplete)]
 
 
@@ -88,9 +88,9 @@ ByOption = Annotated[
     str | None,
     typer.Option(
         metavar="|".join(NAMESPACES),
-        help=f"The namespace of identifiers without a prefix such as cfxId:"
-        f" [default: {NAMESPACES[0]}].",
-        autocompletion=_complete_by,
+        help=f"The namespace of identifiers without a prefix"
+        f" ({' or '.join(f'{name}:' for name in NAMESPACES)}) [default: {NAMESPACES[0]}].",
+        autocompletion=_complete_namespace,
     ),
 ]
 RangeOption = Annotated[
@@ -103,14 +103,16 @@ RangeOption = Annotated[
 ]
 RequestOption = Annotated[
     str | None,
-    typer.Option(metavar="FILE|-", help="Read a JSON request body, exactly as a customer sent it."),
+    typer.Option(
+        metavar="FILE|-", help="Answer a JSON request body, exactly as a customer sent it."
+    ),
 ]
 BatchOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|-",
-        help="Read one JSON request per line and print one answer or API error per line; exit with"
-        " 0 once all lines are answered.",
+        help="Answer JSON requests, one per line; print one answer or API error per line, and exit"
+        " with 0 if all lines were answered.",
     ),
 ]
 AtOption = Annotated[
@@ -118,7 +120,7 @@ AtOption = Annotated[
     typer.Option(
         metavar="TIME",
         help="Answer as of this instant, such as 2026-01-31T12:00Z or Unix milliseconds, and ignore"
-        " later observations [default: the snapshot's own].",
+        " later observations [default: the end of the snapshot].",
     ),
 ]
 PlanOption = Annotated[
@@ -130,7 +132,7 @@ PlanOption = Annotated[
     ),
 ]
 AccessOption = Annotated[
-    str | None, typer.Option(metavar="FILE", help="The access file with the plan of --plan.")
+    str | None, typer.Option(metavar="FILE", help="The access file that defines the plan.")
 ]
 ExactJsonOption = Annotated[
     bool,
@@ -161,7 +163,7 @@ IdentifiersArgument = Annotated[
 
 
 def find_snapshot(given: str | None) -> str:
-    """Return the path of the snapshot: the one given, the environment's, or the default.
+    """Return the path of the snapshot: the given one, that of the environment, or the default.
 
     Raises SnapshotError if there is none.
     """
@@ -174,8 +176,8 @@ def find_snapshot(given: str | None) -> str:
             os.lstat(DEFAULT_SNAPSHOT)
         except FileNotFoundError:
             raise SnapshotError(
-                f"no snapshot: give --snapshot PATH, set {SNAPSHOT_VARIABLE}, or have"
-                f" {DEFAULT_SNAPSHOT} in the current directory"
+                f"no snapshot: give --snapshot PATH, set {SNAPSHOT_VARIABLE}, or change to a"
+                f" directory with {DEFAULT_SNAPSHOT}"
             ) from None
     return DEFAULT_SNAPSHOT
 
@@ -183,22 +185,22 @@ def find_snapshot(given: str | None) -> str:
 def choose_snapshot(path: str | None, option: str | None) -> str:
     """Return the snapshot of PATH or --snapshot, else that of `find_snapshot`.
 
-    Raises UsageError for both, SnapshotError.
+    Raises UsageError if both are given, SnapshotError.
     """
     if path is not None and option is not None:
-        raise UsageError("PATH and --snapshot exclude each other")
+        raise UsageError("PATH and --snapshot can't be combined")
     return find_snapshot(option if path is None else path)
 
 
 def find_plan(name: str | None, path: str | None) -> "Plan | None":
-    """Return the plan of --plan and --access; None without these options: all is allowed.
+    """Return the plan of --plan in the file of --access; None without these options.
 
     Raises UsageError for one option without the other or an unknown plan, SourceError.
     """
     if name is None and path is None:
         return None
     if name is None or path is None:
-        raise UsageError("--plan NAME and --access FILE need each other")
+        raise UsageError("--plan NAME and --access FILE must be used together")
     # Importing the reader of access files takes 9 ms.
     from srvstat.access import read_access  # noqa: PLC0415
 
@@ -206,7 +208,7 @@ def find_plan(name: str | None, path: str | None) -> "Plan | None":
 
 
 def check_plan(plan: "Plan | None", request: ServerReference | CompareRequest) -> None:
-    """Check that a plan allows a request; without a plan all is allowed.
+    """Check that a plan allows a request. None allows all requests.
 
     Raises FeatureNotAvailableError.
     """
@@ -215,7 +217,7 @@ def check_plan(plan: "Plan | None", request: ServerReference | CompareRequest) -
 
 
 def parse_instant_option(option: str, text: str | None) -> int | None:
-    """Return the instant of an option in Unix milliseconds; warn of what looks like seconds.
+    """Return the instant of an option in Unix milliseconds. Warns if it looks like seconds.
 
     Raises UsageError.
     """
@@ -227,7 +229,7 @@ def parse_instant_option(option: str, text: str | None) -> int | None:
         raise UsageError(f"{option}: {error}") from None
     if text.isdecimal() and instant < YEAR_2001:
         report(
-            f"warning: {option} {text} is {format_time(instant)}; are these seconds?"
-            " They are read as milliseconds"
+            f"warning: {option} {text}: read as milliseconds, {format_time(instant)};"
+            " if these are seconds, multiply by 1000"
         )
     return instant

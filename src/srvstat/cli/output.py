@@ -15,9 +15,9 @@ STDOUT, STDERR = 1, 2
 
 
 class Outcome(NamedTuple):
-    """The result of a command: its output, in pieces, and its exit code.
+    """The result of a command: its output in pieces, and its exit code.
 
-    Pieces may be computed while they are written, and raise any error.
+    Pieces can be computed while they are written, so iterating over them can raise any error.
     """
 
     pieces: Iterable[bytes] = ()
@@ -36,19 +36,19 @@ class Form(Enum):
 
 
 def choose_form(*, json: bool, table: bool) -> Form:
-    """Return the form that a flag sets, else a table for a terminal and JSON for all else.
+    """Return the form that a flag sets. The default is a table on a terminal, JSON elsewhere.
 
-    Raises UsageError for both flags.
+    Raises UsageError if both flags are set.
     """
     if json and table:
-        raise UsageError("--json and --table exclude each other")
+        raise UsageError("--json and --table can't be combined")
     if json or table:
         return Form.JSON if json else Form.TABLE
     return Form.TABLE if os.isatty(STDOUT) else Form.JSON
 
 
 def prepare_json(part: bytes) -> bytes:
-    """Return a part of a JSON text for standard output, harmless on a terminal."""
+    """Return a part of a JSON text for standard output. On a terminal, escapes what controls it."""
     return wire.escape_for_terminal(part) if os.isatty(STDOUT) else part
 
 
@@ -73,9 +73,9 @@ def write(data: bytes) -> None:
 
 
 def report(*lines: str) -> None:
-    """Write lines to standard error, each escaped to one line.
+    """Write lines to standard error, escaped so that each stays one line.
 
-    Failures are ignored.
+    Ignores failures.
     """
     text = "".join(f"{escape_text(line)}\n" for line in lines)
     if is_ascii_only():

@@ -1,4 +1,4 @@
-"""Read request bodies from a file or standard input: one, or one a line."""
+"""Read request bodies from a file or standard input: a single one, or one per line."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 def read_body(name: str) -> bytes:
-    """Read a body, but at most one byte more than a body may have.
+    """Read a body. One that is too long is cut to one byte more than the maximum.
 
     Raises SourceError.
     """
@@ -28,16 +28,16 @@ def read_body(name: str) -> bytes:
 def read_lines(name: str) -> Iterator[Iterator[bytes]]:
     """Open a file of bodies and yield its lines, each as soon as it is complete.
 
-    A body that is too long may be cut, but keeps at least one byte more than a body may have.
+    A line that is too long may be cut, to no less than one byte more than the maximum of a body.
 
-    Raises SourceError, also while lines are read.
+    Raises SourceError, also from the iterator.
     """
     with _read_chunks(name) as chunks:
         yield split_lines(chunks)
 
 
 def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a text that comes in chunks, cut as `read_lines` says."""
+    """Yield the lines of a text that comes in chunks. Long lines are cut as in `read_lines`."""
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
@@ -50,6 +50,6 @@ def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
 @contextmanager
 def _read_chunks(name: str) -> Iterator[Iterator[bytes]]:
     if not name:
-        raise SourceError("the name of the request file is empty; name a file, or -")
+        raise SourceError("request file: the name is empty; name a file, or - for standard input")
     with open_input(name) as file:
         yield iter(lambda: file.read(_CHUNK_BYTES), b"")

@@ -20,8 +20,8 @@ AccessFileOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="The file of plans and keys. Without it any key is valid, and only this machine can"
-        " connect.",
+        help="The access file, with plans and keys. Without it, any key is valid, and only this"
+        " machine can connect.",
     ),
 ]
 HostOption = Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")]
@@ -38,8 +38,8 @@ def serve(
 ) -> Outcome:
     """Serve the API over HTTP.
 
-    Logs to standard error, one JSON object per line. Switches to a new snapshot when one replaces
-    the file. Ctrl-C or SIGTERM completes the requests in progress.
+    Logs to standard error, one JSON object per line. When another snapshot replaces the file, the
+    service switches to it. Ctrl-C or SIGTERM stops the service after the requests in progress.
 
     Example: srvstat serve --snapshot snapshot.db --access access.toml
     """
@@ -49,7 +49,7 @@ def serve(
         from srvstat.asgi import server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"serve needs the package {error.name}: install srvstat with its extra, srvstat[serve]"
+            f"serve: the package {error.name} is missing; install srvstat[serve]"
         ) from None
     with server.open_listener(host, number, loopback_only=access is None) as listener:
         path = _find_snapshot(snapshot, access)
@@ -64,12 +64,12 @@ def _describe_service(path: str, access: str | None, listener: socket.socket) ->
     host = f"[{address}]" if ":" in address else address
     lines = [f"serving {escape_text(path)} at http://{host}:{port}"]
     if access is None:
-        lines.append("without --access every key is valid, and only this machine can connect")
+        lines.append("without --access, any key is valid, and only this machine can connect")
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
 def _parse_port(text: str) -> int:
-    """Return the port of --port. Python's own conversion would also take `1_0` and `+10`.
+    """Return the port of --port. `int` alone would also accept `1_0` and `+10`.
 
     Raises UsageError.
     """
@@ -81,7 +81,7 @@ def _parse_port(text: str) -> int:
 def _find_snapshot(given: str | None, access: str | None) -> str:
     """Return the snapshot to serve.
 
-    Raises SourceError if the access file is invalid, else SnapshotError if there is no snapshot.
+    Raises SnapshotError if there is none; SourceError instead if the access file is invalid too.
     """
     try:
         return find_snapshot(given)

@@ -15,12 +15,12 @@ _MIN_WIDTH = 20
 def show(document: Any, form: Form, *, exit_code: int = 0) -> Outcome:
     """Return the outcome of a command that shows a document or an answer of the API.
 
-    For JSON the document has `to_json` or, if it is long, `json_pieces`. Tables take the documents
-    of `render_table`.
+    As JSON, `document` needs a method `to_json` or, if it is long, `iter_json`. As a table, it must
+    be a `TableDocument`.
     """
     if form is Form.JSON:
-        if hasattr(document, "json_pieces"):
-            return Outcome(_end_line(document.json_pieces()), exit_code)
+        if hasattr(document, "iter_json"):
+            return Outcome(_prepare_pieces(document.iter_json()), exit_code)
         return Outcome([encode_line(document)], exit_code)
     # Importing Rich takes 40 ms, a quarter of the time of a JSON answer.
     from srvstat.render.screen import Screen  # noqa: PLC0415
@@ -49,7 +49,7 @@ def encode_line(answer: Response) -> bytes:
     return prepare_json(answer.to_json()) + b"\n"
 
 
-def _end_line(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _prepare_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         yield prepare_json(piece)
     yield b"\n"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 _received: list[int] = []
-"""The signal that interrupted a clean-up block: the exception raised for it can get lost."""
+"""The signal that interrupted a clean-up block. Its exception can get lost."""
 
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -24,7 +24,7 @@ def take_over_signals() -> None:
 def allow_cleanup() -> Iterator[None]:
     """Make an interruption raise SystemExit in the block, so that the block can clean up.
 
-    The block must not import anything: an import may swallow or replace an exception.
+    The block must not import anything: an import can swallow or replace the exception.
     """
     _received.clear()
     ours = [number for number in _INTERRUPTIONS if signal.getsignal(number) is _end_process]

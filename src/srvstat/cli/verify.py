@@ -1,4 +1,4 @@
-"""`snapshot verify`: check a whole snapshot."""
+"""`snapshot verify`: verify a whole snapshot."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def verify(
     table: TableOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")] = False,
 ) -> Outcome:
-    """Check a whole snapshot, and print its root.
+    """Verify a whole snapshot and print its root.
 
     Recomputes all derived data from the observations. Exits with 3 if the snapshot is damaged, and
     with 5 if its root is not the expected one.
@@ -49,7 +49,7 @@ def verify(
         verification = verify_snapshot(name, progress)
     if expected in (None, verification.root):
         return show(verification, form)
-    report(f"error: the root is not the one expected, {expected}")
+    report(f"error: --expect: the root of {name} is not {expected}")
     return show(verification, form, exit_code=DifferenceError.exit_code)
 
 
@@ -60,7 +60,7 @@ def _parse_root(text: str | None) -> str | None:
     """
     if text is None or re.fullmatch("[0-9A-Fa-f]{64}", text):
         return text and text.lower()
-    raise UsageError("--expect: a root is 64 hexadecimal digits, as `snapshot info` shows it")
+    raise UsageError("--expect: must be 64 hexadecimal digits, as `snapshot info` shows a root")
 
 
 @contextmanager

@@ -1,5 +1,5 @@
-"""Documents of our own: what commands show besides the API's answers, one file for each.
+"""Documents: what commands show besides the API's answers, one file each.
 
-A model is strict, and its JSON is part of the interface. A dataclass is never JSON: it holds what a
-table or a summary shows.
+The JSON of a model is part of the interface. A dataclass has no JSON; it holds what a table or a
+summary shows.
 """

@@ -1,4 +1,4 @@
-"""The summary of a build. It is never JSON."""
+"""The summary of a build. It has no JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 class BuildSummary:
     """What a build did with the rows of its sources; instants are Unix milliseconds.
 
-    `read` counts all rows but empty ones; each was kept, repeated, conflicting, rejected or
-    skipped. `skipped` has the count for each reason, `first_reject` the place and reason of the
-    first row in the rejects. `withheld` counts the servers that are not publishable.
+    `read` counts all rows except empty ones; each was kept, repeated, conflicting, rejected or
+    skipped. `skipped` has a count for each reason. `first_reject` is the place of the first row in
+    the rejects, with the reason. `withheld` counts the servers that are not publishable.
     """
 
     read: int

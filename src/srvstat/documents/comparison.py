@@ -1,4 +1,4 @@
-"""What the table of a comparison shows besides the API's answer. It is never JSON."""
+"""What the table of a comparison shows besides the API's answer. It has no JSON."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,9 @@ from srvstat.contract.responses import CompareResponse, ServerResult
 class ComparedServer:
     """One server of a comparison.
 
-    `averages` has the average of each cell of the window, oldest first, None without observations.
-    `observed_spans` counts the spans (hours of a 24h window, days of any other) that have an
-    observation. `first_players` is the first count in the window, the base of growth.
-    `last_observed_at` may lie before the window.
+    `averages` has the average of each cell of the window, oldest first; None if it is empty.
+    `observed_spans` counts the spans of the window that have an observation. `first_players` is the
+    first count in the window, the base of growth. `last_observed_at` can be before the window.
     """
 
     result: ServerResult
@@ -26,7 +25,10 @@ class ComparedServer:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """An answer of Compare Servers and its context; instants are Unix milliseconds."""
+    """An answer of Compare Servers and its context; instants are Unix milliseconds.
+
+    A span is an hour of a 24h window and a day of any other.
+    """
 
     response: CompareResponse
     servers: tuple[ComparedServer, ...]
@@ -41,5 +43,5 @@ class Comparison:
 
     @property
     def cell_ms(self) -> int:
-        """The length of a cell of `ComparedServer.averages`."""
+        """The length of a cell of `ComparedServer.averages`, in milliseconds."""
         return (self.window.end - self.window.start) // len(self.servers[0].averages)

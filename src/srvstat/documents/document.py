@@ -1,4 +1,4 @@
-"""What all JSON documents of our own share."""
+"""The model that all JSON documents extend, and their type of instants."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from srvstat.contract import wire
 from srvstat.contract.instants import format_instant
 
 Instant = Annotated[int, PlainSerializer(format_instant, return_type=str)]
-"""An instant in Unix milliseconds; JSON has it as the API writes it, in UTC."""
+"""An instant in Unix milliseconds. In JSON it is a UTC time, as in the API."""
 
 
 class Document(BaseModel):

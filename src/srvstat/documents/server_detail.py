@@ -1,4 +1,4 @@
-"""What the table of one server shows besides the API's answer. It is never JSON."""
+"""What the table of one server shows besides the API's answer. It has no JSON."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from srvstat.contract.responses import ServerDetail
 
 @dataclass(frozen=True, slots=True)
 class DetailedServer:
-    """An answer of Get Server and the instants around it, in Unix milliseconds.
+    """An answer of Get Server, with the instants for its table in Unix milliseconds.
 
     `last_observed_at` is the last observation up to and including `as_of`.
     """

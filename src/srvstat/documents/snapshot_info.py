@@ -1,4 +1,4 @@
-"""What is in a snapshot: totals, and a list of its servers that may be long."""
+"""The contents of a snapshot: totals, and a list of its servers that can be long."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -9,12 +9,12 @@ from pydantic import ConfigDict, Field
 from srvstat.contract import wire
 from srvstat.documents.document import Document, Instant
 
-_FIRST = 50
+_MAX_FIRST = 50
 _SERVERS_PER_PIECE = 100
 
 
 class ListedServer(Document):
-    """A server in the list; without observations it has no instants."""
+    """A server in the list; its instants are None without observations."""
 
     id: str
     cfx_id: str
@@ -26,10 +26,9 @@ class ListedServer(Document):
 
 
 class ServerList:
-    """The servers of a snapshot in the order of their ids, in little memory.
+    """The servers of a snapshot, ordered by id and stored in little memory.
 
-    Keeps the first 50 for a table. With `keep_json` it also keeps all of them as JSON, compressed
-    in pieces.
+    Keeps the first 50 for a table. With `keep_json`, it also keeps all servers as compressed JSON.
     """
 
     def __init__(self, *, keep_json: bool) -> None:
@@ -40,7 +39,7 @@ class ServerList:
 
     def append(self, server: ListedServer) -> None:
         """Add a server to the end of the list."""
-        if len(self.first) < _FIRST:
+        if len(self.first) < _MAX_FIRST:
             self.first.append(server)
         if not self._keeps_json:
             return
@@ -49,8 +48,8 @@ class ServerList:
             self._pieces.append(compress(wire.encode(self._uncompressed)[1:-1], level=1))
             self._uncompressed.clear()
 
-    def json_pieces(self) -> Iterator[bytes]:
-        """Yield the list as JSON in pieces; it must have been kept."""
+    def iter_json(self) -> Iterator[bytes]:
+        """Yield the list as JSON in pieces. Requires `keep_json`."""
         start = b"["
         for piece in self._pieces:
             yield start + decompress(piece)
@@ -64,7 +63,8 @@ class ServerList:
 class SnapshotInfo(Document):
     """Totals of a snapshot and the list of its servers.
 
-    `games` counts the servers of each game. Without observations there are no instants.
+    `games` counts the servers of each game. Without observations, the first and the last instant
+    are None.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -83,8 +83,8 @@ class SnapshotInfo(Document):
     rejected: int
     identifiers: Annotated[ServerList, Field(exclude=True)]
 
-    def json_pieces(self) -> Iterator[bytes]:
+    def iter_json(self) -> Iterator[bytes]:
         """Yield the document as JSON in pieces, without a newline."""
         yield self.to_json().removesuffix(b"}") + b',"identifiers":'
-        yield from self.identifiers.json_pieces()
+        yield from self.identifiers.iter_json()
         yield b"}"

@@ -4,7 +4,10 @@ from srvstat.documents.document import Document, Instant
 
 
 class Verification(Document):
-    """A snapshot found sound: its root, as 64 hexadecimal digits, and the counts of its rows."""
+    """The root of a verified snapshot, as 64 hexadecimal digits, and the counts of its rows.
+
+    `days` counts each day of each server.
+    """
 
     root: str
     as_of: Instant

@@ -93,8 +93,8 @@ def test_without_a_snapshot_the_error_lists_the_ways_to_name_one(
         ran = cli(*command)
         assert (ran.exit_code, ran.stdout) == (3, b"")
         assert ran.stderr == (
-            "error: no snapshot: give --snapshot PATH, set SRVSTAT_SNAPSHOT, or have snapshot.db"
-            " in the current directory\n"
+            "error: no snapshot: give --snapshot PATH, set SRVSTAT_SNAPSHOT, or change to a"
+            " directory with snapshot.db\n"
         )
     assert read_directory(empty_directory) == {}
 

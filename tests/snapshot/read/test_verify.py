@@ -74,7 +74,7 @@ def test_another_root_exits_5(good: str, cli: Cli) -> None:
 
     assert ran.exit_code == 5
     assert ran.stdout == found.stdout
-    assert ran.stderr == f"error: the root is not the one expected, {'0' * 64}\n"
+    assert ran.stderr == f"error: --expect: the root of {good} is not {'0' * 64}\n"
 
 
 @pytest.mark.parametrize("text", ["", "12", "g" * 64, "0" * 63, "0" * 65, "0" * 64 + "\n"])
@@ -82,7 +82,7 @@ def test_an_invalid_root_is_invalid_usage(text: str, good: str, cli: Cli) -> Non
     ran = cli("snapshot", "verify", good, "--expect", text)
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert ran.stderr.startswith("error: --expect: a root is 64 hexadecimal digits")
+    assert ran.stderr.startswith("error: --expect: must be 64 hexadecimal digits")
 
 
 def test_equal_content_of_different_files_has_an_equal_root(

@@ -44,7 +44,7 @@ def test_a_draft_of_servers_has_a_record_per_identifier(cli: Cli) -> None:
     assert [list(record.items()) for record in records] == [
         [(name, identifier if name == "id" else None) for name in DETAIL] for identifier in "abz"
     ]
-    assert "1 row skipped: not observations" in ran.stderr
+    assert "warning: 1 malformed row ignored\n" in ran.stderr
 
 
 def test_a_completed_draft_of_servers_can_be_built(cli: Cli) -> None:

@@ -265,7 +265,7 @@ def _check_file(path: str) -> tuple[str, os.stat_result]:
 def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:
     """Return the real path, first bytes and status of a regular file without a journal."""
     if not path:
-        raise SnapshotError("the name of the snapshot is empty; name a file")
+        raise SnapshotError("snapshot: the name is empty; name a file")
     with convert_errors(path, SnapshotError, remedy=_BUILD_ONE):
         location = os.path.realpath(path)
         # Without O_NONBLOCK, opening a FIFO would wait for a writer.
