@@ -10,10 +10,10 @@ from support.process import Service
 def wait_for_entries(service: Service, number: int, after: int = 0) -> list[dict[str, Any]]:
     """Wait for a number of entries, check that no more come, and return them."""
     deadline = time.monotonic() + 5
-    while len(service.log()) < after + number and time.monotonic() < deadline:
+    while len(service.read_log()) < after + number and time.monotonic() < deadline:
         time.sleep(0.02)
     time.sleep(0.07)  # longer than the log collects lines
-    found = service.log()[after:]
+    found = service.read_log()[after:]
     assert len(found) == number, found
     return found
 
@@ -31,7 +31,7 @@ def wait_for_events(service: Service, number: int, after: int = 0) -> list[dict[
 
 def list_events(service: Service) -> list[dict[str, Any]]:
     """Return the entries so far about something other than requests."""
-    return [entry for entry in service.log() if "event" in entry]
+    return [entry for entry in service.read_log() if "event" in entry]
 
 
 def log_request(service: Service, sent: bytes) -> dict[str, Any]:
@@ -48,4 +48,4 @@ def log_request(service: Service, sent: bytes) -> dict[str, Any]:
 
 
 def _find_entries(service: Service, request_id: str) -> list[dict[str, Any]]:
-    return [entry for entry in service.log() if entry.get("id") == request_id]
+    return [entry for entry in service.read_log() if entry.get("id") == request_id]

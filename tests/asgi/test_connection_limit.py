@@ -78,7 +78,7 @@ def test_silent_connections_do_not_keep_others_out(service: Service) -> None:
     for connection in silent:
         connection.close()
     service.stop()
-    assert [entry for entry in service.log() if entry.get("event") == "warning"] == []
+    assert [entry for entry in service.read_log() if entry.get("event") == "warning"] == []
 
 
 def test_an_idle_connection_is_closed_to_make_room(service: Service) -> None:
@@ -127,7 +127,7 @@ def test_the_service_stops_while_clients_keep_connecting(service: Service, numbe
         is_over.set()
         for other in others:
             other.join()
-    assert service.log()[-1]["event"] == "stopped"
+    assert service.read_log()[-1]["event"] == "stopped"
 
 
 def test_a_signal_ignored_at_the_start_stays_ignored(small: str, tmp_path: Path) -> None:

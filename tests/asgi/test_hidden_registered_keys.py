@@ -65,7 +65,7 @@ def test_a_registered_key_as_the_request_id_is_replaced(service: Service) -> Non
     answer = send_request(service, request(A, HOST, b"X-Request-Id: " + REGISTERED.encode()))
 
     assert answer.headers["x-request-id"] != REGISTERED
-    assert REGISTERED not in str(service.log())
+    assert REGISTERED not in str(service.read_log())
 
 
 @pytest.mark.parametrize("key", [REGISTERED, QUOTED])

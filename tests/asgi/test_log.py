@@ -99,7 +99,7 @@ def test_an_answer_to_head_has_no_bytes(service: Service) -> None:
 
 
 def test_malformed_http_is_logged_once(service: Service) -> None:
-    before = len(service.log())
+    before = len(service.read_log())
     send_request(service, b"GET / / HTTP/1.1\r\n\r\n")
 
     (entry,) = wait_for_entries(service, 1, before)
@@ -150,7 +150,7 @@ def test_a_short_quotation_stays_in_a_reason_and_a_long_one_does_not(service: Se
 @pytest.mark.parametrize("status", [400, 401])
 def test_a_malformed_body_is_logged_once(status: int, service: Service) -> None:
     key = KEY if status == 400 else b"X-Gateway-Key:"
-    before = len(service.log())
+    before = len(service.read_log())
     sent = request(COMPARE, HOST, key, JSON, b"Transfer-Encoding: chunked") + b"zz\r\n"
     send_request(service, sent)
 
@@ -159,7 +159,7 @@ def test_a_malformed_body_is_logged_once(status: int, service: Service) -> None:
 
 
 def test_a_client_that_leaves_is_logged(service: Service) -> None:
-    before = len(service.log())
+    before = len(service.read_log())
     with Client(service) as client:
         client.send(compare(TWO)[:-1])
         time.sleep(0.1)
@@ -192,7 +192,7 @@ def test_the_log_is_printable_ascii(service: Service) -> None:
     log_request(service, get(quote(harmful).encode()))
     log_request(service, get(b"a?" + quote(harmful).encode()))
     log_request(service, compare(TWO[:-1] + f',"{harmful[1:4]}{harmful[-3:]}":1}}'.encode()))
-    before = len(service.log())
+    before = len(service.read_log())
     send_request(service, b"GET /\x1b[31m HTTP/1.1\r\n\r\n")
     wait_for_entries(service, 1, before)
 
@@ -200,7 +200,7 @@ def test_the_log_is_printable_ascii(service: Service) -> None:
 
 
 def test_many_clients_are_logged_completely(service: Service) -> None:
-    before = len(service.log())
+    before = len(service.read_log())
 
     def ask(number: int) -> None:
         with Client(service) as client:

@@ -125,7 +125,7 @@ KEYS = {
     "a key of 15,000 bytes": (get_with(b"X-Gateway-Key: " + b"k" * 15_000), SERVER_FOUND),
     "a key of 40,000 bytes": (get_with(b"X-Gateway-Key: " + b"k" * 40_000), MALFORMED),
     "a header with underscores": (get_with(b"X_Gateway_Key: k"), UNAUTHORIZED),
-    "a bearer": (get_with(b"Authorization: Bearer k"), UNAUTHORIZED),
+    "a bearer token": (get_with(b"Authorization: Bearer k"), UNAUTHORIZED),
     "a cookie": (get_with(b"Cookie: X-Gateway-Key=k"), UNAUTHORIZED),
 }
 

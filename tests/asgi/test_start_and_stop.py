@@ -183,7 +183,7 @@ def test_a_signal_stops_an_idle_service_at_once(number: signal.Signals, service:
         assert time.monotonic() - began < 3
         for client in (silent, idle, late):
             assert client.read_rest() == b""
-    assert service.log()[-1]["event"] == "stopped"
+    assert service.read_log()[-1]["event"] == "stopped"
 
 
 @pytest.mark.parametrize("number", EXIT_CODES)
@@ -199,7 +199,7 @@ def test_a_signal_lets_a_request_finish(number: signal.Signals, service: Service
         assert (answer.status, answer.body) == (200, COMPARED)
         assert client.read_rest() == b""
         assert service.process.wait(timeout=5) == EXIT_CODES[number]
-    assert [entry.get("status") for entry in service.log()] == [200, None]
+    assert [entry.get("status") for entry in service.read_log()] == [200, None]
 
 
 def _wait_until_refused(service: Service) -> None:
@@ -223,7 +223,7 @@ def test_pipelined_requests_are_answered_completely_or_not_at_all(service: Servi
     assert all(head.startswith(b"HTTP/1.1 200 ") for head in heads)
     answered = 1 + len(heads)
     assert service.process.wait(timeout=5) == 143
-    assert [entry.get("status") for entry in service.log()] == [200] * answered + [None]
+    assert [entry.get("status") for entry in service.read_log()] == [200] * answered + [None]
 
 
 def test_a_partial_request_delays_the_stop_until_its_deadline(service: Service) -> None:

@@ -64,7 +64,7 @@ def run(seed: int, count: int) -> Result:
         with serve(snapshot, "--access", str(access)) as service:
             found = _send_requests(service.url, seed, count, directory)
             service.stop()  # completes its log
-            log = service.log()
+            log = service.read_log()
     answered = Counter(entry["status"] for entry in log if "status" in entry)
     return Result(
         answered.total(),

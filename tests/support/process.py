@@ -47,7 +47,7 @@ class Service(NamedTuple):
         """The address, without a path."""
         return f"http://127.0.0.1:{self.port}"
 
-    def log(self) -> list[dict[str, Any]]:
+    def read_log(self) -> list[dict[str, Any]]:
         """Return the log entries so far."""
         lines = self.log_path.read_bytes().split(b"\n")
         return [json.loads(line) for line in lines[:-1]]

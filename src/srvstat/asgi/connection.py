@@ -109,7 +109,7 @@ class _Parser(h11.Connection):
     def _extract_next_receive_event(
         self,
     ) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Skip one empty line before a request, and reject another major version of HTTP."""
+        """Skip one empty line before a request, and reject other major versions of HTTP."""
         if self.their_state is h11.IDLE and not self._has_skipped_line:
             start = bytes(self._receive_buffer)[: len(_EMPTY_LINE)]
             if start == _EMPTY_LINE:  # RFC 9112, section 2.2

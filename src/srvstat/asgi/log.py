@@ -47,7 +47,7 @@ class KeyFilter(NamedTuple):
     """Returns whether the access file has a key."""
 
     def has_key(self, text: str) -> bool:
-        """Return whether a text is a registered key, or contains a generated or own one."""
+        """Return whether a text is registered or contains a generated key or one of the request."""
         return len(text) >= _SHORTEST_SECRET and (
             any(key in text for key in self.own_keys if len(key) >= _SHORTEST_SECRET)
             or _GENERATED_KEY.search(text) is not None

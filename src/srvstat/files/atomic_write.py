@@ -86,7 +86,7 @@ def _open_directory(directory: str, stack: ExitStack) -> int:
 
 
 def _link(path: str, draft: str, target: str) -> None:
-    """Give a draft its name, unless another file has it; a rename would replace that file."""
+    """Link a draft to its final name. A rename would replace a file that has the name."""
     try:
         os.link(draft, target)
     except FileExistsError:

@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 _NAME_CHARACTERS = 50
-"""Characters of the target's name in the draft's: at most 200 bytes, which leaves room for more."""
+"""Characters of the target's name in a draft's name: at most 200 of the 255 bytes of a name."""
 
 _MAX_TRIES = 100
-"""Attempts to create a draft that other builds keep sweeping before it is locked."""
+"""Attempts to create a draft, which other builds may sweep before it is locked."""
 
 
 class Draft(NamedTuple):
@@ -38,7 +38,7 @@ def create_draft(target: str, mode: int = 0o666) -> Iterator[Draft]:
             # O_EXCL never follows an existing link.
             flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
             descriptor = os.open(path, flags, mode)
-            if _is_ours(path, descriptor):
+            if _lock_draft(path, descriptor):
                 yield Draft(path, descriptor)
                 return
         finally:
@@ -76,8 +76,8 @@ def _build_prefix(target: str) -> str:
     return os.path.join(directory, f".{name[:_NAME_CHARACTERS]}.srvstat-")
 
 
-def _is_ours(path: str, descriptor: int) -> bool:
-    """Lock a draft, and check that no other build has swept it meanwhile."""
+def _lock_draft(path: str, descriptor: int) -> bool:
+    """Lock a new draft; return False if another build has locked or swept it."""
     try:
         _lock(descriptor)
     except BlockingIOError:
@@ -101,5 +101,5 @@ def _remove_unlocked(path: str) -> None:
 
 
 def _lock(descriptor: int) -> None:
-    """Lock a file until its descriptor is closed, also by the end of the process."""
+    """Lock a file until its descriptor is closed or the process ends."""
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

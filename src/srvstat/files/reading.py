@@ -81,7 +81,7 @@ class Input(io.RawIOBase):
         return not self._is_named or self._is_at_its_name()
 
     def _is_at_its_name(self) -> bool:
-        """Check whether the name refers to this file; standard input has no name."""
+        """Return whether the name refers to this file; standard input has no name."""
         if self._name == STDIN:
             return False
         try:

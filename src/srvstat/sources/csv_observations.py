@@ -65,7 +65,7 @@ def _skip_header(source: Source) -> Iterator[Block]:
         if at is None:
             continue
         if _split_fields(lines[at].removesuffix("\r")) != HEADER:
-            raise source.refuse(block.first_line + at, f"must be the header {_HEADER_TEXT}")
+            raise source.build_error(block.first_line + at, f"must be the header {_HEADER_TEXT}")
         yield Block(block.first_line + at + 1, "\n".join(lines[at + 1 :]))
         yield from blocks
         return

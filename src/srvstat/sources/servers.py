@@ -71,13 +71,13 @@ def read(source: Source, warn: Callable[[str], None] = lambda _warning: None) ->
         try:
             record = _parse_record(wire.decode_text(text))
         except (wire.JsonError, _FieldError) as error:
-            raise source.refuse(line, str(error)) from None
+            raise source.build_error(line, str(error)) from None
         if record in found:
             continue
         for name, identifier in (("id", record.id), ("cfxId", record.cfx_id)):
             first = identifier_lines.setdefault((name, identifier), line)
             if first != line:
-                raise source.refuse(line, f"{name}: the same as in line {first}")
+                raise source.build_error(line, f"{name}: the same as in line {first}")
         found[record] = line
     for warning in _describe_oddities(source.title, found):
         warn(warning)

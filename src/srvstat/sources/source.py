@@ -100,7 +100,7 @@ class Source:
             return None
         return status.st_size if stat.S_ISREG(status.st_mode) and self.name != STDIN else None
 
-    def refuse(self, line: int, reason: str) -> SourceError:
+    def build_error(self, line: int, reason: str) -> SourceError:
         """Return the error for a line that makes the source unusable."""
         return SourceError(f"{self.title}, line {line}: {reason}")
 
@@ -125,7 +125,7 @@ class Source:
                 self._check_length(line, rest)
         if rest:
             if self.on_warning and warn_if_unended:
-                self.on_warning(self.refuse(line, _UNENDED).reason)
+                self.on_warning(self.build_error(line, _UNENDED).reason)
             yield self._decode(line, rest)
 
     def read_lines(self) -> Iterator[tuple[int, str]]:
@@ -148,20 +148,20 @@ class Source:
         try:
             return stream.read1(_BLOCK_BYTES)
         except EOFError:
-            raise self.refuse(line, "the gzip data is cut off here") from None
+            raise self.build_error(line, "the gzip data is cut off here") from None
         except (zlib.error, gzip.BadGzipFile):
-            raise self.refuse(line, "the gzip data is damaged here") from None
+            raise self.build_error(line, "the gzip data is damaged here") from None
 
     def _check_length(self, line: int, text: bytes) -> None:
         if len(text) > MAX_LINE_BYTES:
-            raise self.refuse(line, f"longer than {MAX_LINE_BYTES:,} bytes")
+            raise self.build_error(line, f"longer than {MAX_LINE_BYTES:,} bytes")
 
     def _decode(self, line: int, text: bytes) -> Block:
         try:
             decoded = text.decode("utf-8")
         except UnicodeDecodeError as error:
             at = line + text.count(b"\n", 0, error.start)
-            raise self.refuse(at, "not UTF-8") from None
+            raise self.build_error(at, "not UTF-8") from None
         return Block(line, decoded.removeprefix("\ufeff") if line == 1 else decoded)
 
 
@@ -183,7 +183,7 @@ class _CountedInput(io.RawIOBase):
         self._head = b""
 
     def starts_with(self, magic: bytes) -> bool:
-        """Check the first bytes without consuming them, also of a FIFO."""
+        """Return whether the input starts with some bytes, without consuming them."""
         while len(self._head) < len(magic) and (
             more := self._stored.read(len(magic) - len(self._head))
         ):

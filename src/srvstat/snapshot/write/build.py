@@ -133,7 +133,7 @@ def _write_rejects(rejects: Rejects, file: RejectsFile, *, strict: bool) -> str 
     first = None
     for reject in rejects:
         if strict:
-            raise reject.source.refuse(reject.line, reject.reason)
+            raise reject.source.build_error(reject.line, reject.reason)
         if first is None:
             first = f"{reject.source.title}, line {reject.line}: {reject.reason}"
         fields = {
