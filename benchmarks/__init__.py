@@ -3,5 +3,5 @@
 import os
 import sys
 
-# The load client belongs to the tests.
+# For the load client, which is in tests/support.
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests"))

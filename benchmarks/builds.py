@@ -61,7 +61,7 @@ def build_snapshot(files: FleetFiles, order: Order) -> Build:
 def time_builds(files: FleetFiles, *, quick: bool) -> list[Build]:
     """Load a small fleet with each tool; runs sqlite-utils between the builds of srvstat.
 
-    A quick run skips everything that no requirement needs.
+    With `quick`, skips everything that no requirement needs.
     """
     plan: list[tuple[str, Order]] = [
         (SRVSTAT, "recorded"),

@@ -20,7 +20,7 @@ SELECT server::USMALLINT AS server, observed_at, players::USMALLINT AS players
 FROM read_parquet('{}') ORDER BY server, observed_at"""
 
 _SERVER_YEAR = 105_000
-"""About the observations of one server, so that a Parquet row group has one or two servers."""
+"""Approximate number of observations of a server: a Parquet row group has one or two servers."""
 
 _PIPE = "import sys; from benchmarks import fleet; "
 _PIPE += "sys.stdout.buffer.writelines(fleet.generate_recorded_csv(int(sys.argv[1])))"

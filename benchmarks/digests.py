@@ -25,7 +25,7 @@ _DERIVED = ("directory", "servers", "calendars", "bands", "days")
 
 
 class DigestCost(NamedTuple):
-    """Time that digests add to an answer: in seconds, relative to the rest, and that for 1y."""
+    """The time that digests add to an answer: in seconds, and relative to the rest, also for 1y."""
 
     added: float
     over_rest: float

@@ -86,9 +86,7 @@ def open_engines(files: FleetFiles) -> Iterator[list[Engine]]:
         _open_datasette,
     )
     with ExitStack() as stack:
-        yield [
-            make_engine for family in families for make_engine in stack.enter_context(family(files))
-        ]
+        yield [engine for family in families for engine in stack.enter_context(family(files))]
 
 
 @contextmanager

@@ -89,7 +89,7 @@ FIGURES: Sequence[Figure[Results]] = (
 
 
 def _divide_rates(one: str, other: str) -> Callable[[Rates], float | None]:
-    """Return a function that divides one rate by another; None without the other."""
+    """Return a function that divides one rate by another; it returns None without the other."""
     return lambda rates: rates[one] / rates[other] if other in rates else None
 
 

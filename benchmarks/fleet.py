@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 VERSION = 1
-"""Increase it whenever the generated data changes; it is part of the names of kept files."""
+"""Part of the names of kept files: increase it when the generated data changes."""
 
 DAYS = 370
 POLLS_PER_DAY = 288
@@ -209,20 +209,15 @@ class _NoiseKind(IntEnum):
 
 
 def _draw_noise(
-    of: _NoiseKind, server: Integers, moment: Integers | int = 0
+    kind: _NoiseKind, server: Integers, moment: Integers | int = 0
 ) -> tuple[Integers, Integers, Integers]:
     """Return three numbers below 2^20 for each server and moment, with SplitMix64."""
-    draw_mixed_requests = (server.astype(np.uint64) << np.uint64(48)) + np.uint64(of)
-    draw_mixed_requests = draw_mixed_requests + (
-        np.asarray(moment).astype(np.uint64) << np.uint64(4)
-    )
+    mixed = (server.astype(np.uint64) << np.uint64(48)) + np.uint64(kind)
+    mixed = mixed + (np.asarray(moment).astype(np.uint64) << np.uint64(4))
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        draw_mixed_requests = (
-            draw_mixed_requests ^ (draw_mixed_requests >> np.uint64(shift))
-        ) * np.uint64(factor)
-    draw_mixed_requests ^= draw_mixed_requests >> np.uint64(31)
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
     first, second, third = (
-        ((draw_mixed_requests >> np.uint64(shift)) & np.uint64(0xFFFFF)).astype(np.int64)
-        for shift in (0, 20, 40)
+        ((mixed >> np.uint64(shift)) & np.uint64(0xFFFFF)).astype(np.int64) for shift in (0, 20, 40)
     )
     return first, second, third

@@ -22,13 +22,13 @@ from srvstat.snapshot.read.reader import open_file
 
 _SOURCE = ("shared", "data", "hypixel-hourly", "player_counts.csv.gz")
 _INSTANTS = 50
-"""Number of instants to query as of, each over every range."""
+"""Number of random instants; each is the as of of one query per range."""
 
 
 def measure_bytes_per_observation(repository: str, directory: str) -> float | None:
     """Build a snapshot of Hypixel and return its bytes per observation; None without the data.
 
-    Checks its answers over every range, as of its end and of random hours.
+    Checks its answers over every range, as of the last observation and of random hours.
 
     Raises WrongAnswerError.
     """

@@ -157,4 +157,4 @@ DATASETTE = {
 """Metadata of Datasette with the comparison as a canned query."""
 
 DATASETTE_SETTINGS = {"num_sql_threads": 0, "sql_time_limit_ms": 60_000, "cache_size_kb": 65_536}
-"""Without SQL threads, sequential requests are faster."""
+"""Sequential requests are faster without SQL threads."""

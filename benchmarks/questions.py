@@ -20,7 +20,7 @@ Row = Sequence[Any]
 """A server's key, then its count, mean, median, peak, lowest, first and last."""
 
 COLUMNS = ("server", "count", "mean", "median", "peak", "lowest", "first", "last")
-"""The names of these columns in a query's result."""
+"""The names of the columns of a row."""
 
 
 class Request(NamedTuple):

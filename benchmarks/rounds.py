@@ -19,7 +19,7 @@ from benchmarks.questions import RANGES, check_answers, compute_answers, draw_re
 from srvstat.contract.ranges import Range
 
 _CHECKED = 10
-"""Requests per range to check an engine with; a command, which is slower, gets one."""
+"""Number of requests per range to check an engine with; a command, which is slower, gets one."""
 
 _MAX_CALLS = 200
 

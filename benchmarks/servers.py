@@ -19,7 +19,7 @@ _REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LOOPBACK = "127.0.0.1"
 _START_SECONDS = 60.0
 _LONGEST = 600.0
-"""Maximum number of seconds to send each exchange once."""
+"""Maximum number of seconds to send every exchange once."""
 _BUSIEST = 0.95
 
 
@@ -42,7 +42,7 @@ def start_client() -> Iterator[Ask]:
     """Start the client.
 
     The yielded function raises WrongAnswerError for a wrong answer, and FailedError if the client
-    limits the rate.
+    is the bottleneck.
     """
     with load_client.start_client(_choose_cores()[1]) as client:
 
@@ -55,7 +55,7 @@ def start_client() -> Iterator[Ask]:
             if failures := outcome.list_failures():
                 raise WrongAnswerError(failures[0])
             if outcome.busy > _BUSIEST:
-                raise FailedError("the client limits the rate: it needs a core of its own")
+                raise FailedError("the client is the bottleneck; give it a core of its own")
             return outcome
 
         yield ask

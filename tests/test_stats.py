@@ -99,8 +99,8 @@ def is_nearest(double: float | None, exact: Fraction) -> bool:
     if double is None:
         return False
     distance = abs(Fraction(double) - exact)
-    for neighbour in (math.nextafter(double, -math.inf), math.nextafter(double, math.inf)):
-        farther = abs(Fraction(neighbour) - exact)
+    for neighbor in (math.nextafter(double, -math.inf), math.nextafter(double, math.inf)):
+        farther = abs(Fraction(neighbor) - exact)
         if distance > farther or (distance == farther and is_odd(double)):
             return False
     return double == float(exact)

@@ -18,10 +18,7 @@ _MIN_BLOCKS_FOR_PROCESSES = 8
 
 
 def run_in_blocks(block: Block, seed: int, count: int, size: int) -> Result:
-    """Run `count` cases in blocks of `size`.
-
-    The cases do not depend on the number of processes.
-    """
+    """Run `count` cases in blocks of `size`; they do not depend on the number of processes."""
     sizes = [min(size, count - start) for start in range(0, count, size)]
     seeds = [f"{seed} {number}" for number in range(len(sizes))]
     if len(sizes) < _MIN_BLOCKS_FOR_PROCESSES:

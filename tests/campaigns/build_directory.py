@@ -28,7 +28,7 @@ class Setting(NamedTuple):
 
 SETTINGS = (
     Setting("over old files", is_old=True, options=("--overwrite",)),
-    Setting("where nothing is", is_old=False, options=("--overwrite",)),
+    Setting("without old files", is_old=False, options=("--overwrite",)),
     Setting("without --overwrite", is_old=False, options=()),
 )
 
@@ -83,7 +83,7 @@ class BuildDirectory:
         return set(os.listdir(self.path)) - {"out.db", "rejects.ndjson"}
 
     def check_files(self, before: Files) -> Iterator[str]:
-        """Yield everything that no build may leave, however it ended."""
+        """Yield the problems with the files that a build left; a killed build may leave drafts."""
         after = self.read_files()
         for name, *allowed, now in zip(Files._fields, before, self.new, after, strict=True):
             if now not in allowed:

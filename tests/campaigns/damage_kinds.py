@@ -15,7 +15,7 @@ PAGE_COUNT_AT = 28
 class Originals:
     """Two snapshots of the same servers with different observations.
 
-    `root_page` is the number, from 0, of the page that tells the two apart.
+    `root_page` is the number, from 0, of the page that identifies the snapshot.
     """
 
     small: bytes
@@ -40,7 +40,8 @@ class Originals:
 class Damage:
     """Damage to a snapshot: patches to write, then the size to truncate the file to.
 
-    `is_other`: the damaged file has the identity of the other snapshot.
+    With `is_other`, the damaged file has the root of the other snapshot, so its correct answers are
+    those of the other one.
     """
 
     text: str
@@ -71,7 +72,7 @@ def _truncate(rng: random.Random, originals: Originals) -> Damage:
 def _truncate_with_header(rng: random.Random, originals: Originals) -> Damage:
     pages = rng.randrange(1, originals.pages)
     patch = (PAGE_COUNT_AT, pages.to_bytes(4))
-    return Damage(f"cut to {pages} pages, with a header to match", (patch,), pages * PAGE)
+    return Damage(f"cut to {pages} pages, with a matching header", (patch,), pages * PAGE)
 
 
 def _swap_pages(rng: random.Random, originals: Originals) -> Damage:

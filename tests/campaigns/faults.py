@@ -28,10 +28,10 @@ KILLED = -9
 OUTPUT_ERROR = 4
 
 FEW = 300
-"""Observations of the small build. Every one of its calls fails."""
+"""Number of observations of the small build. Each of its calls fails in some case."""
 
 MANY = 20_000
-"""Observations of the large build, from whose calls further cases are drawn."""
+"""Number of observations of the large build, from whose calls more cases are drawn."""
 
 CALLS_BY_KIND = {
     Kind.TORN: "write",
@@ -39,7 +39,7 @@ CALLS_BY_KIND = {
     Kind.FSYNC_ON: "sync",
     Kind.LOST: "pwrite",
 }
-"""Kinds of faults that only some calls can have, with a pattern of these calls."""
+"""Patterns of the calls that can have a fault; other kinds of faults suit all calls."""
 
 
 class Case(NamedTuple):
@@ -91,7 +91,7 @@ def _draw_cases(
 
 
 def _draw_of_each_call(cases: Sequence[Case], rng: random.Random, count: int) -> Iterator[Case]:
-    """Draw at least `count` cases, the same number from each call where it has as many."""
+    """Draw at least `count` cases: the same number from each call, or all that the call has."""
     calls = defaultdict(list)
     for case in cases:
         calls[case.setting, case.fault.at].append(case)
@@ -167,8 +167,8 @@ def _check_next_build(directory: BuildDirectory) -> Iterator[str]:
 
 CAMPAIGN = Campaign(
     name="faults",
-    promise="whichever call fails, both files are either the old or the new ones, complete; exit"
-    " code 0 means the new ones; the next build removes all leftovers",
+    promise="if any call fails, both files are either the old or the new ones, complete; exit code"
+    " 0 means the new ones; the next build removes all leftovers",
     run=run,
     short=200,
     long=2_000,

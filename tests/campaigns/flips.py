@@ -15,10 +15,7 @@ def _run(seed: int, count: int) -> Result:
 
 
 def draw(originals: Originals, seed: int, number: int) -> Damage:
-    """Return the flip of a case.
-
-    As many cases as the file has bits flip each bit once.
-    """
+    """Return the flip of a case; a case for every bit of the file flips each bit once."""
     bits = 8 * len(originals.small)
     rng = random.Random(seed)
     first, step = rng.randrange(bits), rng.randrange(bits)

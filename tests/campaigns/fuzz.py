@@ -22,7 +22,7 @@ _OPTIONS = ("-max_len=4096", "-timeout=20", "-rss_limit_mb=2048", "-print_final_
 
 
 def _run(name: str, seed: int, seconds: int) -> Result:
-    """Fuzz a harness until a promise is broken or the time is over."""
+    """Fuzz a harness until a promise is broken or the time is up."""
     if find_spec("atheris") is None:
         return Result(0, {}, ("atheris is not installed; run make soak, which installs it",))
     corpus = _TESTS / "corpus" / name

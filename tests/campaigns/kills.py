@@ -17,10 +17,10 @@ from srvstat.cli.main import main
 from support.process import restore_signals
 
 MANY = 60_000
-"""Observations of the build to kill: enough that it takes longer than Python's start-up."""
+"""Number of observations of the build to kill, which takes longer than Python's start-up."""
 
 FEW = 10
-"""Observations of the build after it, which only has to remove leftovers."""
+"""Number of observations of the next build, which only has to remove leftovers."""
 
 EARLY = 0.06
 """Seconds in which Python starts and runs the first lines of srvstat."""

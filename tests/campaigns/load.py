@@ -24,9 +24,9 @@ _PARTS = 10
 _PERIODS = 6
 
 _MAX_ROUNDS = 4
-"""Maximum number of answers that each client may get while another waits for one."""
+"""Maximum number of answers that each client may get while another client waits for one."""
 _EXTRA_SECONDS = 0.3
-"""Added to the time that this takes, for pauses of the machine."""
+"""Added to the time of these rounds, for pauses of the machine."""
 
 _BYTES_PER_ANSWER = 20
 _KIB_PER_PERIOD = 400

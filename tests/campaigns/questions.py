@@ -40,7 +40,7 @@ _UNKNOWN = ("id:unknown", "cfxId:unknown", f"id:{HIDDEN}", f"cfxId:x-{HIDDEN}", 
 
 
 def ask_everything(path: str) -> Answers:
-    """Open a file and ask it every question; if it can't be opened, return only that.
+    """Open a file and ask it every question; the only answer is REFUSED if it can't be opened.
 
     Exceptions other than ServerNotFoundError and SnapshotError propagate.
     """

@@ -174,7 +174,7 @@ def _encode_record(name: str) -> str:
 
 CAMPAIGN = Campaign(
     name="reads",
-    promise="whichever read of an input fails, is short or ends early, a command either works as"
+    promise="if any read of an input fails, is short or ends early, a command either works as"
     " without the fault, or exits with 6 and one line, and writes no file",
     run=run,
     short=100,

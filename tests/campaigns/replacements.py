@@ -159,12 +159,12 @@ def _write_truncated(snapshot: Path, draft: Path, rng: Random) -> None:
     draft.write_bytes(data[: rng.randrange(len(data))])
 
 
-def _write_foreign(_snapshot: Path, draft: Path, _draw: Random) -> None:
+def _write_foreign(_snapshot: Path, draft: Path, _rng: Random) -> None:
     with closing(sqlite3.connect(draft)) as connection:
         connection.executescript("CREATE TABLE other (program TEXT); PRAGMA user_version = 7")
 
 
-def _write_nothing(_snapshot: Path, _draft: Path, _draw: Random) -> None:
+def _write_nothing(_snapshot: Path, _draft: Path, _rng: Random) -> None:
     """Write nothing: the path will not exist."""
 
 

@@ -54,7 +54,7 @@ def _draw_position(rng: Random, within: Sequence[object]) -> int:
 
 
 def _replace_at_random(rng: Random, body: bytes, new: bytes, most: int = 1) -> bytes:
-    """Replace up to `most` bytes at a random position."""
+    """Replace up to `most` bytes at a random position by new ones."""
     start = int(rng.random() * (len(body) + 1))
     return body[:start] + new + body[start + int(rng.random() * (most + 1)) :]
 

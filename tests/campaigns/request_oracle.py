@@ -1,8 +1,8 @@
 """A second validator of request bodies, written only from the specification and the decisions.
 
 It does not parse JSON. A valid body contains only objects, arrays and strings, and its strings
-consist of ASCII letters, digits and hyphens, plain or escaped. So every valid body matches one
-regular expression, and only a few words remain to be checked.
+consist of ASCII letters, digits and hyphens, plain or escaped. So one regular expression matches
+every valid body, and only a few words remain to be checked.
 """
 
 import re

@@ -9,15 +9,15 @@ def _spell_reference(identifier: str, by: str) -> list[bytes]:
     """Spell a reference in many ways: plain and escaped, in both orders, with and without space."""
     escaped = "".join(f"\\u{ord(character):04x}" for character in identifier)
     partly = f"\\u{ord(identifier[0]):04X}{identifier[1:]}"
-    spaces = (by, by.replace("d", r"\u0064"))
+    namespaces = (by, by.replace("d", r"\u0064"))
     texts = (
         text
-        for name, space in product((identifier, escaped, partly), spaces)
+        for name, namespace in product((identifier, escaped, partly), namespaces)
         for text in (
-            f'{{"identifier":"{name}","by":"{space}"}}',
-            f'{{"by":"{space}","identifier":"{name}"}}',
-            rf'{{"identifi\u0065r":"{name}","\u0062\u0079":"{space}"}}',
-            f'{{ "identifier" : "{name}",\r\n\t"by":"{space}" }}',
+            f'{{"identifier":"{name}","by":"{namespace}"}}',
+            f'{{"by":"{namespace}","identifier":"{name}"}}',
+            rf'{{"identifi\u0065r":"{name}","\u0062\u0079":"{namespace}"}}',
+            f'{{ "identifier" : "{name}",\r\n\t"by":"{namespace}" }}',
         )
     )
     return [text.encode() for text in texts]

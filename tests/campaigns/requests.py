@@ -42,7 +42,7 @@ def _run_block(rng: Random, count: int) -> Result:
 
 
 def find_disagreement(body: bytes, verdict: Verdict | None) -> str | None:
-    """Describe how srvstat's verdict on a body differs from the given one; None if it does not."""
+    """Describe how srvstat's verdict on a body differs from the given one; None if they agree."""
     try:
         found = _read_verdict(body)
     except Exception as error:  # noqa: BLE001 - any exception is a failure

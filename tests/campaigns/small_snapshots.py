@@ -1,4 +1,4 @@
-"""Build small snapshots of the same servers that contain everything a snapshot can contain."""
+"""Build small snapshots of the same servers; together these have every feature of a snapshot."""
 
 import random
 from collections.abc import Iterator
@@ -78,7 +78,7 @@ def build_small_snapshot(directory: Path, seed: int) -> Path:
 _Row = tuple[str, int, int]
 
 _VALUES_PER_DAY = 8
-"""Number of values a day. No two days share a value, so every seed gives the same bands."""
+"""Number of values per day. No two days share a value, so every seed gives the same bands."""
 
 
 def _draw_observations(rng: random.Random) -> Iterator[_Row]:

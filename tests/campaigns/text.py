@@ -34,7 +34,7 @@ _STRINGS_PER_TERMINAL_ROUND = 100_000
 def run(seed: int, count: int) -> Result:
     """Display code points and `count` strings, and further strings on real terminals.
 
-    The short form displays all code points of the first plane's alphabets, then one in 64.
+    The short form displays all code points of the first plane's alphabets, and one in 64 others.
     """
     return add_results(
         [

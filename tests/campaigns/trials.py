@@ -18,7 +18,8 @@ OUTCOMES = ("the same answers", "refused", "wrong", "crashed")
 SAME, REFUSED_IT, WRONG, CRASHED = OUTCOMES
 
 NUMBER, SLOWEST, TALLY = 0, 1, 2
-"""Indexes in a board: the current case, microseconds of the slowest case, one count per outcome."""
+"""Positions in a board: the current case, the microseconds of the slowest one, and the first of the
+counts, one per outcome."""
 
 MAX_SECONDS = 0.1
 # Odd, so that both processes check: one has the even cases, the other the odd ones.

@@ -38,7 +38,7 @@ _CONTEXT = multiprocessing.get_context("spawn")
 
 
 def run_trials(draw: Draw, seed: int, count: Callable[[Originals], int]) -> Result:
-    """Run cases of damage; `count` returns their number for the snapshots."""
+    """Run cases of damage; `count` returns the number of cases for two snapshots."""
     with build_originals() as (originals, directory):
         cases = count(originals)
         workers = []

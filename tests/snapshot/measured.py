@@ -1,8 +1,8 @@
-"""Run commands on a snapshot and measure what each takes.
+"""Run commands on a snapshot, and measure the time and memory of each.
 
 Each set of commands runs in a fork of one process that has already imported srvstat, so that a
-set does not pay for the start of Python. In a fork the peak of memory only grows, so the value
-after a command is the peak of this command and those before it.
+set does not include the start of Python. In a fork, the peak of memory only grows, so the value
+after a command is the peak of that command and those before it.
 """
 
 import json

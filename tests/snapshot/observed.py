@@ -51,7 +51,7 @@ def _instants(draw: st.DrawFn) -> list[int]:
 
 @st.composite
 def few_values(draw: st.DrawFn) -> Observed:
-    """Draw a server of few values, which are a band each."""
+    """Draw a server of few values; each is a band."""
     instants = draw(_instants())
     a_day = len(instants) // len({at // DAY for at in instants})
     most = min(20, 16 * a_day)

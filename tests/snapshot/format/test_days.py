@@ -132,7 +132,9 @@ def test_a_server_without_observations_has_no_days() -> None:
 @pytest.mark.parametrize(
     ("position", "window"), [(0, Window(0, 2 * DAY)), (2, Window(-1, 2 * DAY - 1))]
 )
-def test_a_day_without_its_neighbours_is_refused(position: int, window: Window) -> None:
+def test_a_day_without_the_players_before_and_after_it_is_refused(
+    position: int, window: Window
+) -> None:
     days, starts, _ = derive_all(Observed([0, DAY, 2 * DAY], [1, 2, 3]))
     days[position] = days[position]._replace(players_before=None, players_after=None)
     start = read_state(days[0], window.start, starts)

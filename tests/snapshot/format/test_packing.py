@@ -33,11 +33,9 @@ def test_numbers_are_packed_in_the_width_of_the_greatest(
     assert list(unpack(bytes.fromhex(packed), len(numbers))) == numbers
 
 
-def test_big_endian_machines_swap_bytes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # The other byte order is patched in. The swapped bytes, or the missing swap, are wrong on this
-    # machine, and equally so on machines of both orders.
+def test_big_endian_machines_swap_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    # With the other byte order patched in, packing gives big-endian bytes on any machine, and
+    # unpacking reads them back.
     monkeypatch.setattr(sys, "byteorder", {"little": "big", "big": "little"}[sys.byteorder])
 
     assert pack([258, 1], 65_535) == b"\1\2\0\1"

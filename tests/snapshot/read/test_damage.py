@@ -44,7 +44,7 @@ DAYS = {
     "a day whose sum exceeds a double": (
         "UPDATE days SET prefix_sum = CAST(zeroblob(200) || x'ff' AS BLOB)"
     ),
-    "a day without its neighbours": (
+    "a day without the players before and after it": (
         "UPDATE days SET players_before = NULL, players_after = NULL,"
         " times = zeroblob(length(times))"
     ),

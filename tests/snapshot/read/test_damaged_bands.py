@@ -34,7 +34,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 ANSWERS: dict[tuple[str, ...], bytes] = {}
-"""The answers of the undamaged snapshot, once they are needed."""
+"""The answers of the undamaged snapshot, computed on first use."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Refuse hostile snapshots, or answer correctly: fast, in little memory, without changing them."""
+"""Refuse hostile snapshots or answer correctly, fast, in little memory, without changing files."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Refuse files that are not snapshots: one line, within seconds, and nothing is written."""
+"""Refuse files that are not snapshots: with one line, within seconds, without writing."""
 
 import os
 import sqlite3

@@ -34,7 +34,7 @@ def steps(peak: int) -> Observed:
 
 
 def years(peak: int) -> Observed:
-    """Return these three days and so many later ones that blocks and wide bands are needed."""
+    """Return these three days, and enough later ones for blocks of days and wide bands."""
     more = {DAY * day: 1_000 + day * 37 % 101 for day in range(500, 601)}
     few = steps(peak)
     return Observed([*few.instants, *more], [*few.players, *more.values()])

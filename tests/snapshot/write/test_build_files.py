@@ -1,4 +1,4 @@
-"""Build to files with modes and groups, to streams and to descriptors."""
+"""Keep the modes and groups of replaced files; write rejects to streams and descriptors."""
 
 import json
 import multiprocessing

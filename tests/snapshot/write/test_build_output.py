@@ -1,4 +1,4 @@
-"""Build a snapshot in place of another one, or change nothing."""
+"""Replace an existing snapshot completely, or change nothing."""
 
 import gzip
 import os

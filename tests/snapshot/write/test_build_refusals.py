@@ -1,4 +1,4 @@
-"""Refuse builds that would replace a good snapshot by a useless one; report all lost rows."""
+"""Refuse builds that would replace a good snapshot by a useless one; count the rows not kept."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""Build to open files and pipes, and refuse names that no new file can have."""
+"""Write rejects to open files and pipes, and refuse invalid names."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Keep the first observation of an instant, for any order, size of memory and of blocks."""
+"""Keep the first observation of an instant, for any order of rows and any size of steps."""
 
 import sqlite3
 from collections.abc import Sequence
