@@ -193,6 +193,11 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.parametrize("value", [None, 'a"b', 12.0, [{"b": True}, ()], {}])
+def test_a_value_encoded_once_is_the_same_text_in_others(value: Any) -> None:
+    assert wire.encode({"a": wire.encode_once(value)}) == wire.encode({"a": value})
+
+
 @given(value=json_values)
 def test_a_value_survives_encoding_and_decoding(value: Any) -> None:
     body = wire.encode(value)

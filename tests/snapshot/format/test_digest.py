@@ -133,6 +133,13 @@ def test_values_that_no_column_holds_have_no_digest(value: Any) -> None:
     assert not has_digest("directory", [value, b""], b"")
 
 
+@pytest.mark.parametrize("hostname", ["a\0b", "\ud800"])
+def test_a_row_with_a_text_that_cannot_be_hashed_has_no_digest(hostname: str) -> None:
+    row = build_server(1, hostname=hostname)
+
+    assert not has_digest("servers", row, bytes(DIGEST_BYTES))
+
+
 def find_claims(rows: dict[int, bytes], by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
     """Return the entries that a directory has for an identifier."""
     count = len(rows) // len(NAMESPACES)
