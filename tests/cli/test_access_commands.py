@@ -203,7 +203,9 @@ def test_the_plan_is_checked_for_each_line_of_a_batch(cli: Cli) -> None:
     )
 
 
-def test_errors_are_found_in_their_order(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_are_reported_in_the_documented_order(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each step fixes the error of the one before: usage, file, plan, request, and so on."""
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", "missing.db")
     Path("bad.toml").write_text("")
@@ -220,7 +222,7 @@ def test_errors_are_found_in_their_order(cli: Cli, monkeypatch: pytest.MonkeyPat
     assert [cli(*arguments).exit_code for arguments, _ in steps] == [code for _, code in steps]
 
 
-def test_a_plan_and_its_file_need_each_other(cli: Cli) -> None:
+def test_plan_and_access_must_be_used_together(cli: Cli) -> None:
     for command in (["get", "a"], ["compare", "a", "b"], ["compare", "--batch", "none"]):
         for options in (["--plan", "starter"], ["--access", "access.toml"]):
             ran = cli(*command, *options)

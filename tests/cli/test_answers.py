@@ -48,14 +48,14 @@ def test_an_answer_is_the_exact_bytes_and_a_newline(cli: Cli, crossed_snapshot: 
 def test_results_keep_the_order_of_the_request(cli: Cli, demo_snapshot: str) -> None:
     references = ["harbor-city", "cfxId:nf8q1z", "old-guard", "cfxId:fa9t5w", "id:night-shift"]
     ids = ["harbor-city", "new-frontier", "old-guard", "flaky-arena", "night-shift"]
-    id_of = dict(zip(references, ids, strict=True))
+    ids_by_reference = dict(zip(references, ids, strict=True))
     whole = cli("compare", *references, "-s", demo_snapshot, "--range", "24h").json["data"]
-    result_of = dict(zip(references, whole, strict=True))
+    results_by_reference = dict(zip(references, whole, strict=True))
 
     for order in itertools.permutations(references):
         data = cli("compare", *order, "-s", demo_snapshot, "--range", "24h").json["data"]
-        assert [result["serverId"] for result in data] == [id_of[name] for name in order]
-        assert data == [result_of[name] for name in order]
+        assert [result["serverId"] for result in data] == [ids_by_reference[name] for name in order]
+        assert data == [results_by_reference[name] for name in order]
 
 
 @pytest.mark.parametrize(
@@ -156,17 +156,15 @@ def test_at_moves_the_window_but_not_current_players(cli: Cli, build: Build) -> 
     assert before.stderr == ""
 
 
-def test_at_before_all_data_gives_empty_windows(cli: Cli, crossed_snapshot: str) -> None:
-    assert crossed_snapshot
+@pytest.mark.usefixtures("crossed_snapshot")
+def test_at_before_all_data_gives_empty_windows(cli: Cli) -> None:
     ran = cli("compare", "a", "b", "--at", "0")
 
     assert [result["sampleCount"] for result in ran.json["data"]] == [0, 0]
 
 
-def test_at_later_than_the_snapshot_is_answered_with_a_warning(
-    cli: Cli, crossed_snapshot: str
-) -> None:
-    assert crossed_snapshot
+@pytest.mark.usefixtures("crossed_snapshot")
+def test_at_later_than_the_snapshot_is_answered_with_a_warning(cli: Cli) -> None:
     ran = cli("compare", "a", "b", "--at", "2026-03-02T00:00:00Z")
 
     assert ran.exit_code == 0
@@ -176,8 +174,8 @@ def test_at_later_than_the_snapshot_is_answered_with_a_warning(
     )
 
 
-def test_at_changes_no_byte_of_get(cli: Cli, crossed_snapshot: str) -> None:
-    assert crossed_snapshot
+@pytest.mark.usefixtures("crossed_snapshot")
+def test_at_changes_no_byte_of_get(cli: Cli) -> None:
     assert cli("get", "a", "--at", "1").stdout == cli("get", "a").stdout
 
 

@@ -193,7 +193,7 @@ def test_at_applies_to_every_answer_and_warns_once(cli: Cli) -> None:
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_a_batch_can_not_be_combined_with_other_requests(more: list[str], cli: Cli) -> None:
+def test_a_batch_cannot_be_combined_with_other_requests(more: list[str], cli: Cli) -> None:
     Path("batch.ndjson").write_bytes(GOOD)
     ran = cli("compare", "--batch", "batch.ndjson", *more)
 

@@ -174,7 +174,7 @@ def test_install_completion_refuses_a_shell(tmp_path: Path) -> None:
 
 
 def test_bash_completes_ranges_namespaces_and_identifiers(demo_snapshot: str) -> None:
-    def completed(words: str, current: int) -> list[str]:
+    def complete(words: str, current: int) -> list[str]:
         ran = srvstat(
             env={
                 "_SRVSTAT_COMPLETE": "complete_bash",
@@ -185,16 +185,16 @@ def test_bash_completes_ranges_namespaces_and_identifiers(demo_snapshot: str) ->
         )
         return ran.stdout.decode().split()
 
-    assert completed("srvstat compare a b --range ", 5) == ["24h", "7d", "30d", "90d", "1y"]
-    assert completed("srvstat get a --by c", 4) == ["cfxId"]
-    assert completed("srvstat get ha", 2) == ["harbor-city"]
-    assert completed("srvstat get --by cfxId n", 4) == ["nf8q1z", "ns6r0b"]
+    assert complete("srvstat compare a b --range ", 5) == ["24h", "7d", "30d", "90d", "1y"]
+    assert complete("srvstat get a --by c", 4) == ["cfxId"]
+    assert complete("srvstat get ha", 2) == ["harbor-city"]
+    assert complete("srvstat get --by cfxId n", 4) == ["nf8q1z", "ns6r0b"]
 
 
 @pytest.mark.parametrize(
     ("position", "exit_code"), [("", 2), ("x", 2), ("-1", 2), ("²", 2), ("0", 0), ("99", 0)]
 )
-def test_completion_refuses_a_position_that_is_no_number(position: str, exit_code: int) -> None:
+def test_completion_refuses_a_position_that_is_not_a_number(position: str, exit_code: int) -> None:
     env = {"_SRVSTAT_COMPLETE": "complete_bash", "COMP_WORDS": "srvstat get cfxId:"}
 
     ran = srvstat(env={**env, "COMP_CWORD": position})

@@ -124,8 +124,9 @@ def test_a_directory_that_cannot_be_created_exits_4(cli: Cli) -> None:
 
 
 def test_make_demo_and_make_test_do_what_the_readme_says(tmp_path: Path) -> None:
-    if not (ROOT / ".venv" / "bin" / "installed").exists():
-        pytest.skip("make has not installed the environment")
+    stamp = ROOT / ".venv" / "bin" / "installed"
+    if not stamp.exists() or stamp.stat().st_mtime < (ROOT / "pyproject.toml").stat().st_mtime:
+        pytest.skip("make has not installed the environment since pyproject.toml changed")
     copy = tmp_path / "copy"
     ignored = shutil.ignore_patterns(".*", "srvstat-demo")
     shutil.copytree(ROOT, copy, ignore=ignored)

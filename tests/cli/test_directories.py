@@ -87,7 +87,7 @@ REMOVE, CLOSE = "os.rmdir(os.getcwd())", "os.chmod(os.getcwd(), 0)"
 
 @pytest.mark.parametrize("before", [REMOVE, CLOSE])
 @pytest.mark.parametrize(("command", "exit_code", "name"), FAILURES)
-def test_a_removed_or_unsearchable_directory_is_no_bug(
+def test_a_removed_or_unsearchable_directory_is_not_reported_as_a_bug(
     command: list[str], exit_code: int, name: str | None, before: str, place: Path
 ) -> None:
     ran = run(before, place, *(word.format(place) for word in command))
@@ -98,7 +98,7 @@ def test_a_removed_or_unsearchable_directory_is_no_bug(
         assert ran.stderr.startswith(f"error: {name}: " if name else "error: ")
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="it may find the file")
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS can still find the file")
 def test_a_default_snapshot_without_permission_is_not_reported_as_missing(place: Path) -> None:
     ran = run(f"open('snapshot.db', 'w').close(); {CLOSE}", place, "get", "harbor-city")
 

@@ -22,7 +22,7 @@ ROWS = csv([("ab"[at % 2], AS_OF - at * 1000, at % 50) for at in range(200_000)]
 BUILD = [*COMMAND, "--observations", "-", "--format", "csv"]
 VERIFY = ["snapshot", "verify", "big.db", "--json"]
 
-# A shell's background job may ignore the signal, and so would the processes of the tests.
+# Sets the handler of SIGHUP: in a shell's background job, the tests would inherit an ignored one.
 START = """
 import fcntl, os, signal, sys, termios
 signal.signal(signal.SIGHUP, signal.Handlers(int(sys.argv[1])))

@@ -27,7 +27,7 @@ def environment(request: pytest.FixtureRequest, demo_snapshot: str) -> dict[str,
     return {**os.environ, "SRVSTAT_SNAPSHOT": demo_snapshot, "PYTHONUNBUFFERED": request.param}
 
 
-def shell(script: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def run_shell(script: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", script],
         capture_output=True,
@@ -44,26 +44,26 @@ NO_SPACE = "error: standard output: No space left on device\n"
 
 @pytest.mark.parametrize("flag", ["--json", "--table"])
 def test_a_full_disk_exits_4(flag: str, environment: dict[str, str]) -> None:
-    done = shell(f"{ASK} {flag} > /dev/full", environment)
+    done = run_shell(f"{ASK} {flag} > /dev/full", environment)
 
     assert (done.returncode, done.stderr) == (4, NO_SPACE)
 
 
 def test_help_on_a_full_disk_exits_4(environment: dict[str, str]) -> None:
-    done = shell(f"{COMMAND} --help > /dev/full", environment)
+    done = run_shell(f"{COMMAND} --help > /dev/full", environment)
 
     assert (done.returncode, done.stderr) == (4, NO_SPACE)
 
 
 def test_an_api_error_that_cannot_be_written_exits_4(environment: dict[str, str]) -> None:
-    done = shell(f"{COMMAND} compare one --json > /dev/full", environment)
+    done = run_shell(f"{COMMAND} compare one --json > /dev/full", environment)
 
     assert done.returncode == 4
     assert done.stderr.endswith(NO_SPACE)
 
 
 def test_a_closed_standard_output_exits_4(environment: dict[str, str]) -> None:
-    done = shell(f"{ASK} >&-", environment)
+    done = run_shell(f"{ASK} >&-", environment)
 
     assert (done.returncode, done.stderr) == (4, "error: standard output: Bad file descriptor\n")
 
@@ -74,7 +74,7 @@ def test_files_never_get_standard_descriptors(environment: dict[str, str]) -> No
         " occupy(); sys.exit(os.open(os.devnull, os.O_RDONLY))"
     )
 
-    done = shell(f"{sys.executable} -c '{script}' <&- >&- 2>&-", environment)
+    done = run_shell(f"{sys.executable} -c '{script}' <&- >&- 2>&-", environment)
 
     assert done.returncode == 3
 
@@ -82,12 +82,12 @@ def test_files_never_get_standard_descriptors(environment: dict[str, str]) -> No
 def test_a_build_needs_no_standard_descriptor(environment: dict[str, str], tmp_path: Path) -> None:
     source = Path(environment["SRVSTAT_SNAPSHOT"]).parent
     arguments = "snapshot build new.db --servers servers.ndjson --observations observations.csv"
-    shell(f"cd {tmp_path} && cp {source}/*.ndjson {source}/*.csv .", environment)
+    run_shell(f"cd {tmp_path} && cp {source}/*.ndjson {source}/*.csv .", environment)
 
-    done = shell(f"cd {tmp_path} && {COMMAND} {arguments} <&- >&- 2>&-", environment)
+    done = run_shell(f"cd {tmp_path} && {COMMAND} {arguments} <&- >&- 2>&-", environment)
 
     assert done.returncode == 0
-    assert shell(f"{COMMAND} snapshot info {tmp_path}/new.db", environment).returncode == 0
+    assert run_shell(f"{COMMAND} snapshot info {tmp_path}/new.db", environment).returncode == 0
 
 
 @pytest.mark.parametrize("flag", ["--json", "--table"])
@@ -95,13 +95,13 @@ def test_a_closed_pipe_exits_141_silently(flag: str, environment: dict[str, str]
     # The reader ends before the first byte is written.
     script = f"(sleep 0.2; {ASK} {flag}; echo $? >&2) | true"
 
-    done = shell(script, environment)
+    done = run_shell(script, environment)
 
     assert done.stderr == "141\n"
 
 
 def test_head_may_close_the_pipe(environment: dict[str, str]) -> None:
-    done = shell(f"({ASK}; echo $? >&2) | head -c0", environment)
+    done = run_shell(f"({ASK}; echo $? >&2) | head -c0", environment)
 
     assert done.stderr in {"141\n", "0\n"}
 
@@ -112,7 +112,7 @@ def test_a_file_size_limit_exits_4(environment: dict[str, str], tmp_path: Path) 
         f"cd {tmp_path}; head -c 1000 /dev/zero > out; ulimit -f 1; {ASK} --json >> out; echo $?"
     )
 
-    done = shell(script, environment)
+    done = run_shell(script, environment)
 
     assert done.stdout == "4\n"
     assert done.stderr == "error: standard output: File too large\n"
@@ -139,7 +139,7 @@ def test_a_nonblocking_pipe_loses_nothing(demo_snapshot: str) -> None:
 
 
 def test_an_unwritable_standard_error_changes_no_answer(environment: dict[str, str]) -> None:
-    done = shell(f"{COMMAND} compare one --json 2> /dev/full", environment)
+    done = run_shell(f"{COMMAND} compare one --json 2> /dev/full", environment)
 
     assert done.returncode == 40
     assert done.stdout == '{"error":{"code":"INVALID_REQUEST","message":"Invalid request"}}\n'
@@ -166,7 +166,7 @@ def test_a_bug_is_reported_in_one_line_without_a_traceback(
 
 
 @contextmanager
-def standard(stream: int, descriptor: int) -> Iterator[None]:
+def replace_descriptor(stream: int, descriptor: int) -> Iterator[None]:
     """Replace a standard descriptor of this process."""
     kept = os.dup(stream)
     os.dup2(descriptor, stream)
@@ -199,7 +199,7 @@ def test_write_waits_for_a_full_pipe(pipe: tuple[int, int]) -> None:
 
     reader = Timer(0.2, read_all)
     reader.start()
-    with standard(1, writing):
+    with replace_descriptor(1, writing):
         write(body)
     reader.join()
 
@@ -210,7 +210,7 @@ def test_a_closed_pipe_is_not_an_output_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
 
-    with standard(1, writing), pytest.raises(ReaderGoneError):
+    with replace_descriptor(1, writing), pytest.raises(ReaderGoneError):
         write(b"x")
     os.close(writing)
 
@@ -218,14 +218,14 @@ def test_a_closed_pipe_is_not_an_output_error() -> None:
 def test_a_failed_write_raises_an_output_error(pipe: tuple[int, int]) -> None:
     # The read end is not writable.
     with (
-        standard(1, pipe[0]),
+        replace_descriptor(1, pipe[0]),
         pytest.raises(OutputError, match=r"^standard output: Bad file descriptor$"),
     ):
         write(b"x")
 
 
 def test_writing_nothing_never_fails(pipe: tuple[int, int]) -> None:
-    with standard(1, pipe[0]):
+    with replace_descriptor(1, pipe[0]):
         write(b"")
 
 
@@ -241,9 +241,9 @@ def terminal() -> Iterator[int]:
 def test_the_default_form_is_a_table_on_a_terminal_and_json_elsewhere(
     terminal: int, pipe: tuple[int, int]
 ) -> None:
-    with standard(1, terminal):
+    with replace_descriptor(1, terminal):
         on_a_terminal = choose_form(json=False, table=False)
-    with standard(1, pipe[1]):
+    with replace_descriptor(1, pipe[1]):
         in_a_pipe = choose_form(json=False, table=False)
 
     assert (on_a_terminal, in_a_pipe) == (Form.TABLE, Form.JSON)
@@ -251,7 +251,7 @@ def test_the_default_form_is_a_table_on_a_terminal_and_json_elsewhere(
 
 def test_a_flag_sets_the_form(terminal: int, pipe: tuple[int, int]) -> None:
     for descriptor in (terminal, pipe[1]):
-        with standard(1, descriptor):
+        with replace_descriptor(1, descriptor):
             assert choose_form(json=True, table=False) is Form.JSON
             assert choose_form(json=False, table=True) is Form.TABLE
             with pytest.raises(UsageError, match=r"^--json and --table can't be combined$"):
@@ -261,9 +261,9 @@ def test_a_flag_sets_the_form(terminal: int, pipe: tuple[int, int]) -> None:
 def test_json_is_escaped_on_a_terminal_only(terminal: int, pipe: tuple[int, int]) -> None:
     body = '"\u202e\u00e9"'.encode()
 
-    with standard(1, terminal):
+    with replace_descriptor(1, terminal):
         on_a_terminal = prepare_json(body)
-    with standard(1, pipe[1]):
+    with replace_descriptor(1, pipe[1]):
         in_a_pipe = prepare_json(body)
 
     assert on_a_terminal == b'"\\u202e\xc3\xa9"'
@@ -312,5 +312,5 @@ def test_each_reported_line_stays_one_line(
 
 
 def test_report_ignores_failures(pipe: tuple[int, int]) -> None:
-    with standard(2, pipe[0]):
+    with replace_descriptor(2, pipe[0]):
         report("one")

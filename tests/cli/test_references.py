@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from conftest import AS_OF, Build, Cli, server
 
 NOT_FOUND = b'{"error":{"code":"SERVER_NOT_FOUND","message":"Server not found"}}\n'
@@ -20,10 +22,8 @@ def test_an_identifier_with_a_leading_hyphen_needs_a_separator_or_its_namespace(
     assert after_hyphens.json["data"]["id"] == "-a"
 
 
-def test_an_id_equal_to_the_cfx_id_of_another_server_is_not_confused(
-    cli: Cli, crossed_snapshot: str
-) -> None:
-    assert crossed_snapshot
+@pytest.mark.usefixtures("crossed_snapshot")
+def test_an_id_equal_to_the_cfx_id_of_another_server_is_not_confused(cli: Cli) -> None:
     assert cli("get", "a").json["data"]["id"] == "a"
     assert cli("get", "cfxId:a").json["data"]["id"] == "b"
     assert cli("get", "a", "--by", "cfxId").json["data"]["id"] == "b"
@@ -31,10 +31,8 @@ def test_an_id_equal_to_the_cfx_id_of_another_server_is_not_confused(
     assert [result["serverId"] for result in both] == ["a", "b"]
 
 
-def test_a_server_requested_in_both_namespaces_is_answered_twice(
-    cli: Cli, crossed_snapshot: str
-) -> None:
-    assert crossed_snapshot
+@pytest.mark.usefixtures("crossed_snapshot")
+def test_a_server_requested_in_both_namespaces_is_answered_twice(cli: Cli) -> None:
     results = cli("compare", "a", "cfxId:x-a").json["data"]
 
     assert results[0] == results[1]
@@ -43,7 +41,6 @@ def test_a_server_requested_in_both_namespaces_is_answered_twice(
 def test_unknown_and_unpublishable_servers_have_the_same_answer(
     cli: Cli, crossed_snapshot: str
 ) -> None:
-    assert crossed_snapshot
     unknown = cli("get", "hidde-", "--json")
     hidden = cli("get", "hidden", "--json")
 
@@ -53,8 +50,8 @@ def test_unknown_and_unpublishable_servers_have_the_same_answer(
     assert b"hidden" not in Path(crossed_snapshot).read_bytes()
 
 
-def test_the_error_of_an_unknown_server_suggests_another(cli: Cli, crossed_snapshot: str) -> None:
-    assert crossed_snapshot
+@pytest.mark.usefixtures("crossed_snapshot")
+def test_the_error_of_an_unknown_server_suggests_another(cli: Cli) -> None:
     other_namespace = cli("compare", "a", "x-a", "--json")
     near = cli("get", "X-b", "--by", "cfxId", "--table")
 

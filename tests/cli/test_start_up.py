@@ -45,10 +45,10 @@ NEVER_FOR_A_READER = {
     "tomllib",
     "uvicorn",
 }
-"""What no command that reads a snapshot imports. A name stands for all modules below it."""
+"""Modules that no reader of a snapshot imports. A name includes all modules below it."""
 
 NEVER_FOR_AN_ANSWER = {*NEVER_FOR_A_READER, "srvstat.analysis.info", "srvstat.documents"}
-"""What an answer of the contract never imports."""
+"""Modules that an answer of the contract never imports."""
 
 COMPARE = ["compare", "harbor-city", "old-guard", "--json"]
 GET = ["get", "harbor-city", "--json"]
@@ -101,17 +101,17 @@ def test_little_is_imported_before_the_signal_handlers() -> None:
     assert not {"re", "typing"} & names
 
 
-def test_an_import_can_not_swallow_an_interruption() -> None:
+def test_an_import_cannot_swallow_an_interruption() -> None:
     code = """
 import os, signal, sys
-class Losing:
+class SwallowingFinder:
     def find_spec(self, name, *_):
         if name == "typer":
             try:
                 os.kill(os.getpid(), signal.SIGTERM)
             except BaseException:
                 pass
-sys.meta_path.insert(0, Losing())
+sys.meta_path.insert(0, SwallowingFinder())
 sys.argv = ["srvstat", "--version"]
 from srvstat.__main__ import run
 run()

@@ -73,8 +73,8 @@ def test_without_a_snapshot_the_error_lists_the_places_searched(
     )
 
 
-def test_an_empty_name_does_not_mean_the_default_snapshot(cli: Cli, crossed_snapshot: str) -> None:
-    assert crossed_snapshot
+@pytest.mark.usefixtures("crossed_snapshot")
+def test_an_empty_name_does_not_mean_the_default_snapshot(cli: Cli) -> None:
     for arguments in (["get", "a", "--snapshot", ""], ["snapshot", "info", ""]):
         ran = cli(*arguments)
         assert (ran.exit_code, ran.stdout) == (3, b"")

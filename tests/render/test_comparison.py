@@ -125,7 +125,7 @@ def test_a_terminal_below_80_columns_gets_cards_with_aligned_figures(build: Buil
     assert shown.startswith("server ")
 
 
-def test_growth_from_less_than_10_players_shows_both_counts(build: Build, cli: Cli) -> None:
+def test_growth_from_fewer_than_10_players_shows_both_counts(build: Build, cli: Cli) -> None:
     changes = {
         "up": (80, 90),
         "down": (9_000, 80),

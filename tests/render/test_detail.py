@@ -30,19 +30,19 @@ def test_a_server_shows_when_it_was_last_seen(build: Build, cli: Cli) -> None:
     observations = [("a", AS_OF - 40 * DAY, 1), ("a", AS_OF - 32 * DAY, 1), ("c", AS_OF, 1)]
     path = build([server(name) for name in "abc"], observations)
 
-    def last_seen(name: str, *options: str) -> str:
+    def find_last_seen(name: str, *options: str) -> str:
         shown = cli("get", name, "-s", path, "--table", *options).stdout.decode()
         return shown[shown.index("last seen") :].removeprefix("last seen").strip()
 
-    assert last_seen("a") == "2026-01-28 12:00:00 UTC (32 days before the snapshot)"
-    assert last_seen("b") == "never"
-    assert last_seen("c") == "2026-03-01 12:00:00 UTC (the time of the snapshot)"
+    assert find_last_seen("a") == "2026-01-28 12:00:00 UTC (32 days before the snapshot)"
+    assert find_last_seen("b") == "never"
+    assert find_last_seen("c") == "2026-03-01 12:00:00 UTC (the time of the snapshot)"
     at = ("--at", "2026-01-22T12:00Z")
-    assert last_seen("a", *at) == "2026-01-20 12:00:00 UTC (2 days before as of)"
-    assert last_seen("c", *at) == "never"
+    assert find_last_seen("a", *at) == "2026-01-20 12:00:00 UTC (2 days before as of)"
+    assert find_last_seen("c", *at) == "never"
 
 
-def test_with_at_the_players_are_marked_as_the_snapshots(build: Build) -> None:
+def test_with_at_the_player_count_is_marked_as_of_the_snapshot(build: Build) -> None:
     path = build([server("a", players={"current": 3, "max": 9})], [("a", AS_OF, 1)])
     _, shown = run_srvstat_in_terminal("get", "a", "-s", path, "--at", "2026-01-22T12:00Z")
 

@@ -1,4 +1,4 @@
-"""The progress bar when an interruption comes while it appears."""
+"""The progress bar, interrupted while it starts."""
 
 import signal
 

@@ -44,7 +44,7 @@ def replace_completion_options(arguments: list[str]) -> list[str]:
             return ["completion", *arguments[1:]]
         case ["--install-completion", shell, *_]:
             raise UsageError(
-                "--install-completion takes no shell and installs for the current one;"
+                "--install-completion: takes no shell, and installs for the current one;"
                 f" `srvstat completion {shell}` prints the script to install"
             )
     return arguments

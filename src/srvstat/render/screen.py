@@ -44,9 +44,9 @@ class Screen:
         wide = console.options.update(width=NATURAL_WIDTH)
         return Measurement.get(console, wide, part).maximum
 
-    def show_cell(self, text: str, style: str = "") -> Text:
+    def escape_cell(self, text: str, style: str = "") -> Text:
         """Return foreign text for a cell: escaped, and cut to 200 characters."""
-        return self._show(escape_text(text, max_length=_MAX_CELL_LENGTH), style)
+        return self._build_text(escape_text(text, max_length=_MAX_CELL_LENGTH), style)
 
     def truncate(self, text: Text, width: int) -> Text:
         """Cut text to `width` cells. If anything is cut, the text ends with an ellipsis."""
@@ -56,14 +56,14 @@ class Screen:
         kept = _PART_OF_ESCAPE.sub("", set_cell_size(text.plain, width - len(ellipsis)))
         return Text(kept.rstrip() + ellipsis, text.style)
 
-    def show(self, text: str, style: str = "") -> Text:
+    def escape(self, text: str, style: str = "") -> Text:
         """Return foreign text, such as an identifier: escaped and never cut."""
-        return self._show(escape_text(text), style)
+        return self._build_text(escape_text(text), style)
 
-    def show_lines(self, text: str) -> Text:
+    def escape_lines(self, text: str) -> Text:
         """Return foreign text, escaped except for its line breaks."""
         lines = _LINE_BREAK.split(text.strip("\r\n"))
-        return Text("\n", overflow="fold").join(map(self.show, lines))
+        return Text("\n", overflow="fold").join(map(self.escape, lines))
 
     def _create_console(self) -> Console:
         return Console(
@@ -79,5 +79,5 @@ class Screen:
             highlight=False,
         )
 
-    def _show(self, text: str, style: str) -> Text:
+    def _build_text(self, text: str, style: str) -> Text:
         return Text(escape_non_ascii(text) if self.ascii_only else text, style, overflow="fold")

@@ -26,7 +26,7 @@ def render_access(check: AccessCheck, screen: Screen) -> str:
 
 def _build_block(plan: PlanPermissions, screen: Screen) -> tuple[RenderableType, ...]:
     fields = [*_list_fields(plan).items()]
-    return (screen.show(plan.name, "bold"), build_fields_grid(fields, screen), Text())
+    return (screen.escape(plan.name, "bold"), build_fields_grid(fields, screen), Text())
 
 
 def _list_fields(plan: PlanPermissions) -> dict[str, str]:

@@ -100,9 +100,9 @@ def _build_row(
     server: ComparedServer, growth: Text, comparison: Comparison, screen: Screen
 ) -> _Row:
     result = server.result
-    names = (screen.show(name).plain for name in (result.serverId, result.cfxId))
+    names = (screen.escape(name).plain for name in (result.serverId, result.cfxId))
     return _Row(
-        screen.show_cell(server.hostname, "bold"),
+        screen.escape_cell(server.hostname, "bold"),
         tuple(dict.fromkeys(names)),
         (*map(Text, format_figures(result).values()), growth),
         draw_averages(server.averages),
@@ -278,7 +278,7 @@ def _build_notes(comparison: Comparison, screen: Screen) -> Table:
     meaning = f"{format_date(start)} to {format_date(end)}, {mark}; ▁ is 0, blank is no observation"
     fields.append((comparison.response.range, meaning))
     tops = [
-        f"{screen.show(server.result.serverId).plain} {top}"
+        f"{screen.escape(server.result.serverId).plain} {top}"
         for server in comparison.servers
         if (top := format_highest_average(server.averages)) is not None
     ]

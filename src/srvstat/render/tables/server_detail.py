@@ -12,17 +12,17 @@ def render_server(detail: DetailedServer, screen: Screen) -> str:
     # The record is that of the snapshot; --at changes only the last observation.
     is_snapshot_time = detail.as_of == detail.snapshot_as_of
     fields: Fields = [
-        ("id", screen.show(server.id)),
-        ("cfxId", screen.show(server.cfxId)),
+        ("id", screen.escape(server.id)),
+        ("cfxId", screen.escape(server.cfxId)),
         ("game", server.game),
         None,
-        ("projectName", screen.show(server.projectName)),
-        ("projectDescription", screen.show_lines(server.projectDescription)),
-        ("region", screen.show(server.region)),
-        ("tags", screen.show(", ".join(server.tags))),
-        ("flags", screen.show(" ".join(server.flags))),
-        ("chatUrl", screen.show(server.chatUrl)),
-        ("iconUrl", screen.show(server.iconUrl or "")),
+        ("projectName", screen.escape(server.projectName)),
+        ("projectDescription", screen.escape_lines(server.projectDescription)),
+        ("region", screen.escape(server.region)),
+        ("tags", screen.escape(", ".join(server.tags))),
+        ("flags", screen.escape(" ".join(server.flags))),
+        ("chatUrl", screen.escape(server.chatUrl)),
+        ("iconUrl", screen.escape(server.iconUrl or "")),
         None,
         ("players", _format_players(detail)),
         ("offline", "yes" if server.offline else "no"),
@@ -32,7 +32,7 @@ def render_server(detail: DetailedServer, screen: Screen) -> str:
         *([] if is_snapshot_time else [("as of", format_time(detail.as_of))]),
         ("last seen", _format_last_seen(detail)),
     ]
-    return screen.render(screen.show(server.hostname, "bold"), build_fields_grid(fields, screen))
+    return screen.render(screen.escape(server.hostname, "bold"), build_fields_grid(fields, screen))
 
 
 def _format_players(detail: DetailedServer) -> str:

@@ -32,9 +32,9 @@ def _build_wide(servers: Sequence[ListedServer], screen: Screen, name_width: int
     table.columns[-1].max_width = name_width
     _add_observed_columns(table)
     for server in servers:
-        names = (screen.show(server.id), screen.show(server.cfx_id))
+        names = (screen.escape(server.id), screen.escape(server.cfx_id))
         observed = _format_observed(server)
-        table.add_row(*names, server.game, screen.show_cell(server.hostname), *observed)
+        table.add_row(*names, server.game, screen.escape_cell(server.hostname), *observed)
     return table
 
 
@@ -44,7 +44,7 @@ def _build_narrow(servers: Sequence[ListedServer], screen: Screen, *, is_beside:
     if is_beside:
         _add_observed_columns(table)
     for server in servers:
-        lines = [screen.show_cell(server.hostname), _show_names(server, screen)]
+        lines = [screen.escape_cell(server.hostname), _show_names(server, screen)]
         count, first, last = _format_observed(server)
         if is_beside:
             table.add_row(Text("\n").join(lines), count, first, last)
@@ -56,7 +56,7 @@ def _build_narrow(servers: Sequence[ListedServer], screen: Screen, *, is_beside:
 
 
 def _show_names(server: ListedServer, screen: Screen) -> Text:
-    return screen.show(f"  {server.game}  {server.id}  {server.cfx_id}", "dim")
+    return screen.escape(f"  {server.game}  {server.id}  {server.cfx_id}", "dim")
 
 
 def _start_table(*names: str) -> Table:

@@ -38,7 +38,7 @@ def _list_fields(info: SnapshotInfo, screen: Screen) -> Fields:
         ("observations", f"{info.observations:,}"),
         ("servers", f"{info.servers:,}" + (f" ({games})" if games else "")),
         ("fallbacks", format_fallbacks(info.fallbacks)),
-        ("sources", screen.show(", ".join(info.sources))),
+        ("sources", screen.escape(", ".join(info.sources))),
         ("not kept", dropped),
     ]
 
