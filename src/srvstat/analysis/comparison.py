@@ -18,7 +18,7 @@ _HOUR_MS = DAY_MS // 24
 def describe_comparison(
     snapshot: SnapshotFile, request: CompareRequest, cells: int, *, at: int | None = None
 ) -> Comparison:
-    """Answer Compare Servers, and divide the window into `cells` parts with averages.
+    """Answer Compare Servers, and add averages over `cells` equal parts of the window.
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of.
 

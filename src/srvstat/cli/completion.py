@@ -11,6 +11,7 @@ from typer.completion import (  # type: ignore[attr-defined] # imported there wi
 )
 
 from srvstat.cli.output import Outcome
+from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 
 _VARIABLE = "_SRVSTAT_COMPLETE"
@@ -29,7 +30,7 @@ def completion(shell: ShellArgument) -> Outcome:
     Example: srvstat completion bash >> ~/.bashrc
     """
     if shell not in _SHELLS:
-        raise UsageError(f"SHELL: {shell} is not one of {', '.join(_SHELLS)}")
+        raise UsageError(f"SHELL: {wire.quote_value(shell)} is not one of {', '.join(_SHELLS)}")
     script: str = get_completion_script(prog_name="srvstat", complete_var=_VARIABLE, shell=shell)
     return Outcome([f"{script}\n".encode()])
 

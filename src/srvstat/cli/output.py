@@ -48,7 +48,7 @@ def choose_form(*, json: bool, table: bool) -> Form:
 
 
 def prepare_json(part: bytes) -> bytes:
-    """Return a part of a JSON text for standard output. On a terminal, escapes what controls it."""
+    """Return a part of a JSON text, escaped if standard output is a terminal."""
     return wire.escape_for_terminal(part) if os.isatty(STDOUT) else part
 
 

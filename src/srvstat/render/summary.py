@@ -1,7 +1,7 @@
 """The summary of a build as plain lines."""
 
 from srvstat.documents.build_summary import BuildSummary
-from srvstat.render.text import format_count, format_fallbacks, format_time
+from srvstat.render.text import format_count, format_fallbacks, format_span, format_time
 
 
 def format_build_summary(output: str, summary: BuildSummary, seconds: float) -> list[str]:
@@ -19,7 +19,7 @@ def format_build_summary(output: str, summary: BuildSummary, seconds: float) -> 
         f"  conflicting  {summary.conflicting:,}",
         f"  rejected     {summary.rejected:,}",
         f"  skipped      {_format_skipped(summary)}",
-        f"  span         {_format_span(summary)}",
+        f"  span         {format_span(summary.first_observed_at, summary.last_observed_at)}",
         f"  as of        {format_time(summary.as_of)}",
     ]
     if summary.fallbacks:
@@ -45,9 +45,3 @@ def _format_skipped(summary: BuildSummary) -> str:
     total = sum(summary.skipped.values())
     reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(summary.skipped.items()))
     return f"{total:,} ({reasons})" if total else "0"
-
-
-def _format_span(summary: BuildSummary) -> str:
-    if summary.first_observed_at is None or summary.last_observed_at is None:
-        return "no observation"
-    return f"{format_time(summary.first_observed_at)} to {format_time(summary.last_observed_at)}"

@@ -95,6 +95,13 @@ def format_time(at: int) -> str:
     return format_instant(at).replace("T", " ").replace(".000Z", "Z").replace("Z", " UTC")
 
 
+def format_span(first: int | None, last: int | None) -> str:
+    """Format the instants of the first and the last observation; None means no observation."""
+    if first is None or last is None:
+        return "no observation"
+    return f"{format_time(first)} to {format_time(last)}"
+
+
 def format_date(at: int) -> str:
     """Format the UTC day of an instant: `2026-08-22`."""
     return format_instant(at)[:10]

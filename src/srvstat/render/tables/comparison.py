@@ -203,7 +203,7 @@ def _build_lines(row: _Row, layout: _Layout, widths: _Widths, screen: Screen) ->
 def _place_figures(
     cells: Sequence[Text], layout: _Layout, widths: _Widths
 ) -> Iterator[tuple[int, Text]]:
-    """Yield the figures right-aligned, each after the column where it starts."""
+    """Yield each figure, right-aligned in its column, after the position where it starts."""
     end = layout.name_width
     for cell, width in zip(cells, widths.columns, strict=True):
         end += _GAP + width

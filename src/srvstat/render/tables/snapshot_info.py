@@ -6,7 +6,7 @@ from srvstat.documents.snapshot_info import SnapshotInfo
 from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.tables.server_list import build_server_list
-from srvstat.render.text import format_count, format_fallbacks, format_time
+from srvstat.render.text import format_count, format_fallbacks, format_span, format_time
 
 
 def render_info(info: SnapshotInfo, screen: Screen) -> str:
@@ -34,16 +34,10 @@ def _list_fields(info: SnapshotInfo, screen: Screen) -> Fields:
     return [
         ("as of", format_time(info.as_of)),
         ("root", info.root),
-        ("observed", _format_span(info)),
+        ("observed", format_span(info.first_observed_at, info.last_observed_at)),
         ("observations", f"{info.observations:,}"),
         ("servers", f"{info.servers:,}" + (f" ({games})" if games else "")),
         ("fallbacks", format_fallbacks(info.fallbacks)),
         ("sources", screen.escape(", ".join(info.sources))),
         ("not kept", dropped),
     ]
-
-
-def _format_span(info: SnapshotInfo) -> str:
-    if info.first_observed_at is None or info.last_observed_at is None:
-        return "nothing"
-    return f"{format_time(info.first_observed_at)} to {format_time(info.last_observed_at)}"
