@@ -73,12 +73,49 @@ def test_a_request_has_exactly_one_key(headers: Headers, reason: str) -> None:
     assert refused.value.reason == f"X-Gateway-Key: {reason}"
 
 
+def test_the_key_is_returned_as_sent() -> None:
+    assert find_key([(b"x-gateway-key", b"a key")]) == b"a key"
+
+
 def test_a_request_of_get_server_is_parsed() -> None:
     head = Head("GET", b"/gateway/v1/servers/%61", b"by=cfxId", [])
 
     reference = parse_get_server(head, b"%61")
 
     assert (reference.by, reference.identifier) == ("cfxId", "a")
+
+
+@pytest.mark.parametrize(
+    ("identifier", "query", "headers", "reason"),
+    [
+        (b"a", b"by=id&by=id", [], "query: by is repeated"),
+        (b"a", b"to=id", [], 'query: unknown parameter "to"'),
+        (b"a", b"by=%4", [], "query: a broken percent-escape"),
+        (b"%zz", b"", [], "identifier: a broken percent-escape"),
+        (b"%ff", b"", [], "identifier: not UTF-8"),
+        (b"a", b"", [(b"content-length", b"1")], "body: Get Server has no body"),
+        (b"a", b"", [(b"transfer-encoding", b"chunked")], "body: Get Server has no body"),
+    ],
+)
+def test_an_invalid_request_of_get_server_is_refused(
+    identifier: bytes, query: bytes, headers: Headers, reason: str
+) -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        parse_get_server(Head("GET", b"/gateway/v1/servers/a", query, headers), identifier)
+    assert refused.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [
+        ([], "content-type: 0 given, exactly one needed"),
+        ([JSON, JSON], "content-type: 2 given, exactly one needed"),
+        ([(b"content-type", b"text/plain")], 'content-type: "text/plain" is not application/json'),
+        ([JSON, (b"content-encoding", b"gzip")], "content-encoding: not supported"),
+    ],
+)
+def test_a_comparison_is_json_without_an_encoding(headers: Headers, reason: str) -> None:
+    assert find_problem(Head("POST", b"/gateway/v1/compare", b"", headers)) == reason
 
 
 @pytest.mark.parametrize("length", [b"0", b"16384", b"0" * 5_000 + b"1"])

@@ -204,7 +204,8 @@ def test_the_limit_counts_bytes_not_characters() -> None:
 
 
 def test_a_deeply_nested_value_is_an_invalid_request() -> None:
-    for depth in (*range(1, 1000, 50), *range(1000, 8000, 1000)):
+    # The few depths that can be parsed but not quoted depend on the stack.
+    for depth in (*range(900, 1000), *range(1, 8000, 500)):
         nested = b"[" * depth + b"]" * depth
         problem = find_problem(b'{%b,"range":%b}' % (AB, nested))
         assert problem == "body: nested too deeply" or problem.endswith(NOT_A_RANGE)
