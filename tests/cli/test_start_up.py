@@ -53,6 +53,7 @@ NEVER_FOR_AN_ANSWER = {*NEVER_FOR_A_READER, "srvstat.analysis.info", "srvstat.do
 COMPARE = ["compare", "harbor-city", "old-guard", "--json"]
 GET = ["get", "harbor-city", "--json"]
 INFO = ["snapshot", "info", "--json"]
+VERIFY = ["snapshot", "verify", "--json"]
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +70,12 @@ def list_imported(*arguments: str, code: str = SCRIPT) -> set[str]:
 
 @pytest.mark.parametrize(
     ("command", "never"),
-    [(COMPARE, NEVER_FOR_AN_ANSWER), (GET, NEVER_FOR_AN_ANSWER), (INFO, NEVER_FOR_A_READER)],
+    [
+        (COMPARE, NEVER_FOR_AN_ANSWER),
+        (GET, NEVER_FOR_AN_ANSWER),
+        (INFO, NEVER_FOR_A_READER),
+        (VERIFY, NEVER_FOR_A_READER - {"srvstat.snapshot.read.verify"}),
+    ],
 )
 def test_a_command_imports_nothing_that_it_does_not_use(
     command: list[str], never: set[str]

@@ -13,7 +13,6 @@ from srvstat.cli.signals import allow_cleanup
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.documents.build_summary import BuildSummary
-from srvstat.render.progress import show_build_progress
 from srvstat.render.summary import format_build_summary, format_dropped_rows
 from srvstat.render.text import format_count
 from srvstat.snapshot.write.build import build as build_snapshot
@@ -187,6 +186,9 @@ def _show_progress(
         with allow_cleanup():
             yield lambda _step, _bytes, _rows: None
         return
+    # Imported only for a bar: Rich takes 30 ms. Nothing may be imported after allow_cleanup.
+    from srvstat.render.progress import show_build_progress  # noqa: PLC0415
+
     sizes = [source.get_size() for source in sources]
     total = None if None in sizes else sum(size for size in sizes if size)
     with allow_cleanup(), show_build_progress(total) as progress:

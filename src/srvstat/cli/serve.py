@@ -49,7 +49,7 @@ def serve(
         from srvstat.asgi import server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"serve: the package {error.name} is missing; install srvstat[serve]"
+            f"serve: the package {error.name} is missing; install srvstat with its extra serve"
         ) from None
     with server.open_listener(host, number, loopback_only=access is None) as listener:
         path = _find_snapshot(snapshot, access)

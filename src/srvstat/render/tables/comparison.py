@@ -101,10 +101,12 @@ def _build_row(
 ) -> _Row:
     result = server.result
     names = (screen.escape(name).plain for name in (result.serverId, result.cfxId))
+    texts = {name: Text(text) for name, text in format_figures(result).items()}
+    figures = {**texts, "growth": growth}
     return _Row(
         screen.escape_cell(server.hostname, "bold"),
         tuple(dict.fromkeys(names)),
-        (*map(Text, format_figures(result).values()), growth),
+        tuple(figures[name] for name in _USUAL_WIDTHS),
         draw_averages(server.averages),
         (
             describe_observations(server, comparison, is_narrow=False),
@@ -253,7 +255,7 @@ def _build_card_figures(rows: Sequence[_Row], count: int) -> list[list[Text]]:
         lines = []
         for start in range(0, len(names), count):
             line = Text(overflow="fold")
-            for at in range(count):
+            for at in range(min(count, len(names) - start)):
                 value = row.figures[start + at]
                 line.append(" " * (_CARD_GAP if at else 0))
                 line.append(names[start + at].ljust(name_widths[at] + _GAP), "dim")
