@@ -15,7 +15,7 @@ WITH_SHORT_FORM = [campaign for campaign in CAMPAIGNS.values() if campaign.short
     "campaign", WITH_SHORT_FORM, ids=[campaign.name for campaign in WITH_SHORT_FORM]
 )
 def test_no_case_breaks_the_promise(campaign: Campaign) -> None:
-    if missing := campaign.missing_programs():
+    if missing := campaign.list_missing_programs():
         pytest.skip(f"needs {', '.join(missing)}")
 
     result = campaign.run(SEED, campaign.short)

@@ -30,7 +30,7 @@ def main() -> int:
     failed = 0
     for campaign in [CAMPAIGNS[name] for name in arguments.names or CAMPAIGNS]:
         count = arguments.count or (campaign.long if arguments.long else campaign.short)
-        if missing := campaign.missing_programs():
+        if missing := campaign.list_missing_programs():
             print(f"{campaign.name}: not run; needs {', '.join(missing)}", flush=True)
             failed += 1
             continue

@@ -78,7 +78,7 @@ class BuildDirectory:
             for name, data in zip(("out.db", "rejects.ndjson"), OLD, strict=True):
                 (self.path / name).write_bytes(data or b"")
 
-    def leftovers(self) -> set[str]:
+    def list_leftovers(self) -> set[str]:
         """Return the names of all other files in the directory."""
         return set(os.listdir(self.path)) - {"out.db", "rejects.ndjson"}
 
@@ -90,7 +90,7 @@ class BuildDirectory:
                 yield f"{name} is neither the old nor the new one"
         if after.rejects == self.new.rejects and after.snapshot != self.new.snapshot:
             yield "new rejects without the new snapshot"
-        for name in self.leftovers():
+        for name in self.list_leftovers():
             if not DRAFT.fullmatch(name):
                 yield f"left: {name}"
 

@@ -36,6 +36,6 @@ class Campaign:
     unit: str = "cases"
     needs: tuple[str, ...] = ()
 
-    def missing_programs(self) -> list[str]:
+    def list_missing_programs(self) -> list[str]:
         """Return the required programs that are not installed."""
         return [program for program in self.needs if not shutil.which(program)]

@@ -82,7 +82,7 @@ def _draw_cases(
     }
     small = [Case(FEW, setting, fault) for setting in SETTINGS for fault in faults[FEW, setting]]
     if count < len(small):
-        yield from _draw_of_each_call(small, rng, count)
+        yield from _draw_for_each_call(small, rng, count)
         return
     yield from small
     for _ in range(count - len(small)):
@@ -90,7 +90,7 @@ def _draw_cases(
         yield Case(MANY, setting, rng.choice(faults[MANY, setting]))
 
 
-def _draw_of_each_call(cases: Sequence[Case], rng: random.Random, count: int) -> Iterator[Case]:
+def _draw_for_each_call(cases: Sequence[Case], rng: random.Random, count: int) -> Iterator[Case]:
     """Draw at least `count` cases: the same number from each call, or all that the call has."""
     calls = defaultdict(list)
     for case in cases:
@@ -127,7 +127,7 @@ def _run_case(directory: BuildDirectory, case: Case) -> tuple[str, list[str]]:
         *_check_exit(result, after, directory.new),
         *_check_leftovers(result, directory),
     ]
-    if directory.leftovers():  # without leftovers the next build starts as this one did
+    if directory.list_leftovers():  # without leftovers the next build starts as this one did
         problems += _check_next_build(directory)
     how = {0: "built", KILLED: "killed"}.get(result.exit_code, "refused")
     what = "new" if after.snapshot == directory.new.snapshot else "as before"
@@ -156,13 +156,14 @@ def _check_leftovers(result: ProcessResult, directory: BuildDirectory) -> Iterat
         if call.name == "unlink" and call.outcome == "failed"
     }
     if result.exit_code != KILLED:
-        yield from (f"left: {name}" for name in directory.leftovers() - failed)
+        yield from (f"left: {name}" for name in directory.list_leftovers() - failed)
 
 
 def _check_next_build(directory: BuildDirectory) -> Iterator[str]:
     result = _run_build(directory, Fault(), "--overwrite")
-    if result.exit_code or directory.read_files() != directory.new or directory.leftovers():
-        yield f"the next build: {result.exit_code}, {result.stderr}, left: {directory.leftovers()}"
+    left = directory.list_leftovers()
+    if result.exit_code or directory.read_files() != directory.new or left:
+        yield f"the next build: {result.exit_code}, {result.stderr}, left: {left}"
 
 
 CAMPAIGN = Campaign(

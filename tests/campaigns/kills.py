@@ -141,8 +141,8 @@ def _check_exit(case: Case, result: ProcessResult, *, is_new: bool) -> Iterator[
 
 def _check_leftovers(case: Case, directory: BuildDirectory) -> Iterator[str]:
     """Yield drafts that the build could have removed but did not."""
-    if case.number is not signal.SIGKILL and directory.leftovers():
-        yield f"left: {directory.leftovers()}"
+    if case.number is not signal.SIGKILL and directory.list_leftovers():
+        yield f"left: {directory.list_leftovers()}"
 
 
 def _has_ended_during_start_up(case: Case, result: ProcessResult) -> bool:
@@ -164,8 +164,8 @@ def _describe_outcome(case: Case, result: ProcessResult, *, is_new: bool) -> str
 
 def _check_next_build(directory: BuildDirectory, following: BuildDirectory) -> Iterator[str]:
     exit_code = main(following.build_command("--overwrite", into=directory.path))
-    if exit_code or directory.read_files() != following.new or directory.leftovers():
-        yield f"the next build: {exit_code}, left: {directory.leftovers()}"
+    if exit_code or directory.read_files() != following.new or directory.list_leftovers():
+        yield f"the next build: {exit_code}, left: {directory.list_leftovers()}"
 
 
 KILLS = Campaign(

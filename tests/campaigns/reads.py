@@ -91,7 +91,7 @@ class Inputs:
             output = self._output.read_bytes() if self._output.exists() else None
             return Outcome(result, stdout.read(), output)
 
-    def leftovers(self) -> list[str]:
+    def list_leftovers(self) -> list[str]:
         """Return the names of drafts that a build did not remove."""
         return [name for name in os.listdir(self._output.parent) if name.startswith(".")]
 
@@ -134,7 +134,7 @@ def _run_cases(inputs: Inputs) -> Iterator[tuple[str, Kind, int, str, list[str]]
                 found = inputs.run(name, Fault(kind, at))
                 problems = [
                     *_check_outcome(kind, found, expected),
-                    *map("left: {}".format, inputs.leftovers()),
+                    *map("left: {}".format, inputs.list_leftovers()),
                 ]
                 how = "refused" if found.process.exit_code else "as without a fault"
                 yield name, kind, at, how, problems

@@ -50,7 +50,7 @@ def run_trials(draw: Draw, seed: int, count: Callable[[Originals], int]) -> Resu
             workers.append(_Worker(Task(draw, seed, numbers, originals, own, failures_path)))
         while running := [worker for worker in workers if worker.is_running()]:
             wait([worker.process.sentinel for worker in running], timeout=1)
-        failures = [failure for worker in workers for failure in worker.failures()]
+        failures = [failure for worker in workers for failure in worker.read_failures()]
     counts = {
         outcome: sum(worker.board[place] for worker in workers)
         for place, outcome in enumerate(OUTCOMES, TALLY)
@@ -102,8 +102,8 @@ class _Worker:
             return bool(self._remaining)
         return False
 
-    def failures(self) -> list[str]:
-        """Return the failures."""
+    def read_failures(self) -> list[str]:
+        """Return the failures that the cases wrote to the file."""
         return self._task.failures.read_text(encoding="utf-8").splitlines()
 
     def _start(self, numbers: range) -> SpawnProcess:

@@ -45,7 +45,7 @@ def describe_rows(path: str) -> dict[str, _Rows]:
 def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows]) -> None:
     instants, players = [at for at, _ in pairs], [value for _, value in pairs]
     groups = describe_bands(players, len({at // DAY for at in instants}))
-    days = _days(key, pairs, [group[0] for group in groups])
+    days = _describe_days(key, pairs, [group[0] for group in groups])
     numbers = [row[0] % 10_000_000 for row in days]
     digests = [digest_row("days", row) for row in days]
     recent = max(len(days) // 32 - 1, 0) * 32
@@ -56,7 +56,7 @@ def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows
     ]
     edges = [day for block in blocks for day in (numbers[block][0], numbers[block][-1])]
     bands = {
-        number: (key * 1_000_000 + number, *_members(group, players))
+        number: (key * 1_000_000 + number, *_describe_members(group, players))
         for number, group in enumerate(groups)
         if len(group) > 1
     }
@@ -85,10 +85,10 @@ def describe_bands(players: Sequence[int], days: int) -> list[list[int]]:
     counts = Counter(players)
     if not counts:
         return []
-    a_day = len(players) // days
-    if len(counts) <= 4096 and len(counts) <= 16 * a_day:
+    per_day = len(players) // days
+    if len(counts) <= 4096 and len(counts) <= 16 * per_day:
         return [[value] for value in sorted(counts)]
-    wanted = max(sorted([16, a_day, 512])[1], len(players) // 100_000)
+    wanted = max(sorted([16, per_day, 512])[1], len(players) // 100_000)
     groups: list[list[int]] = []
     for value in sorted(counts):
         # A full band gets no more values, and a value that fills a band shares it with none.
@@ -99,12 +99,12 @@ def describe_bands(players: Sequence[int], days: int) -> list[list[int]]:
     return groups
 
 
-def _members(group: Sequence[int], players: Sequence[int]) -> tuple[int, bytes]:
+def _describe_members(group: Sequence[int], players: Sequence[int]) -> tuple[int, bytes]:
     members = [value - group[0] for value in players if group[0] <= value <= group[-1]]
     return len(members), pack_numbers(members)
 
 
-def _days(key: int, pairs: Sequence[tuple[int, int]], starts: Sequence[int]) -> _Rows:
+def _describe_days(key: int, pairs: Sequence[tuple[int, int]], starts: Sequence[int]) -> _Rows:
     found: _Rows = []
     for day, of_day in groupby(pairs, key=lambda pair: pair[0] // DAY):
         times, players = map(list, zip(*of_day, strict=True))

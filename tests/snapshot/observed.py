@@ -53,8 +53,8 @@ def _instants(draw: st.DrawFn) -> list[int]:
 def few_values(draw: st.DrawFn) -> Observed:
     """Draw a server of few values; each is a band."""
     instants = draw(_instants())
-    a_day = len(instants) // len({at // DAY for at in instants})
-    most = min(20, 16 * a_day)
+    per_day = len(instants) // len({at // DAY for at in instants})
+    most = min(20, 16 * per_day)
     lowest = draw(st.sampled_from([0, 0, 1, 254, 65_530, 2**32 - 3, LARGEST - 60]))
     highest = draw(st.sampled_from([lowest, lowest + 2, lowest + 60, LARGEST]))
     palette = draw(st.lists(st.integers(lowest, highest), min_size=1, max_size=most))
@@ -71,11 +71,11 @@ def many_values(draw: st.DrawFn) -> Observed:
     count = draw(st.sampled_from([18, 40, 63, 64, 65, 96, 97, 130]))
     first = draw(st.sampled_from([0, AS_OF // DAY - 200, LAST_DAY - 2 * count]))
     days = sorted(drawn.sample(range(first, first + 2 * count), count))
-    most_a_day = draw(st.sampled_from([1, 1, 2, 5]))
+    most_per_day = draw(st.sampled_from([1, 1, 2, 5]))
     instants = [
         day * DAY + time
         for day in days
-        for time in sorted(drawn.sample(range(0, DAY, 1000), drawn.randint(1, most_a_day)))
+        for time in sorted(drawn.sample(range(0, DAY, 1000), drawn.randint(1, most_per_day)))
     ]
     lowest = draw(st.sampled_from([0, 3, 2**32 - 40]))
     highest = draw(st.sampled_from([lowest + 200, lowest + 2**20, LARGEST]))
@@ -98,7 +98,7 @@ def windows(*observed: Observed) -> st.SearchStrategy[Window]:
     return st.tuples(starts, edges).map(lambda pair: Window(*sorted(pair)))
 
 
-def days_of_values(values: Sequence[int], a_day: int) -> Observed:
-    """Return a server with the given values, `a_day` on each of successive days."""
-    instants = [at // a_day * DAY + at % a_day for at in range(len(values))]
+def spread_over_days(values: Sequence[int], per_day: int) -> Observed:
+    """Return a server with the given values, `per_day` on each of successive days."""
+    instants = [at // per_day * DAY + at % per_day for at in range(len(values))]
     return Observed(instants, list(values))

@@ -12,5 +12,5 @@ COMMANDS = [
 FILE_ROW = "the table snapshot"
 
 
-def damaged(part: str) -> str:
+def format_damage(part: str) -> str:
     return f"x.db: damaged ({part}); copy it again, or {BUILD_ONE}"

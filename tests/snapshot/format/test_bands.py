@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, server
 from snapshot.described import describe_bands, describe_rows, pack_numbers, read_stored_rows
-from snapshot.observed import LARGEST, Observed, days_of_values
+from snapshot.observed import LARGEST, Observed, spread_over_days
 from snapshot.server_rows import build_server
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
@@ -35,7 +35,7 @@ KEY = 7
 
 
 @st.composite
-def players_of_days(draw: st.DrawFn) -> tuple[list[int], int]:
+def draw_players(draw: st.DrawFn) -> tuple[list[int], int]:
     """Draw the players of a server, some of them frequent, and the number of days."""
     drawn = random.Random(draw(st.integers(0, 2**32)))  # noqa: S311 - not for secrets
     count = draw(st.integers(1, 30) | st.integers(1, 3_000))
@@ -57,28 +57,28 @@ def count_values(starts: Sequence[int], players: Sequence[int]) -> list[Counter[
     return bands
 
 
-@given(case=players_of_days())
+@given(case=draw_players())
 def test_bands_are_full_or_have_one_value(case: tuple[list[int], int]) -> None:
     players, days = case
-    count, a_day = len(players), len(players) // days
+    count, per_day = len(players), len(players) // days
 
     starts = divide_into_bands(players, days)
 
     bands = count_values(starts, players)
     assert [min(band) for band in bands] == list(starts)
-    if len({*players}) <= min(4096, 16 * a_day):
+    if len({*players}) <= min(4096, 16 * per_day):
         event("a band for each value")
         assert list(starts) == sorted({*players})
         return
     event("bands of several values")
-    wanted = max(16, min(a_day, 512))
+    wanted = max(16, min(per_day, 512))
     full = -(-count // wanted)
     for band in bands:
         assert len(band) == 1 or (band.total() < 2 * full and max(band.values()) < full)
     assert len(starts) <= 2 * wanted + 1
 
 
-@given(case=players_of_days())
+@given(case=draw_players())
 def test_bands_match_their_description(case: tuple[list[int], int]) -> None:
     players, days = case
     groups = describe_bands(players, days)
@@ -108,7 +108,7 @@ BORDERS = [
 
 
 @pytest.mark.parametrize(("observations", "days", "values", "is_single"), BORDERS)
-def test_few_values_are_a_band_each(
+def test_each_of_few_values_is_a_band(
     observations: int, days: int, values: int, is_single: bool
 ) -> None:
     players = [LARGEST - at % values for at in range(observations)]
@@ -129,7 +129,7 @@ def test_few_values_are_a_band_each(
         (1_000_000, 1_900, 512),
     ],
 )
-def test_there_are_16_to_512_bands_by_the_observations_per_day(
+def test_the_number_of_bands_is_the_observations_per_day_within_16_to_512(
     observations: int, days: int, bands: int
 ) -> None:
     # Each value is observed once, so all bands are equally full.
@@ -166,7 +166,7 @@ def build_rows(players: Sequence[int], starts: Sequence[int]) -> list[tuple[Any,
     return list(build_band_rows(KEY, players, starts, numbers))
 
 
-def test_a_row_of_bands_has_the_players_above_the_least_in_the_order_of_time() -> None:
+def test_a_row_of_bands_has_the_players_minus_the_least_in_order_of_time() -> None:
     rows = build_rows([9, 300, 5, 7, 5, 40, 3, 812, 9], [3, 9, 40, 300])
 
     assert rows == [
@@ -209,7 +209,7 @@ def test_the_bands_of_a_server_are_read_back(starts: list[int]) -> None:
 
 
 @pytest.mark.parametrize(("count", "bands"), [(2, b"\1\2\3"), (-1, b"\1"), (1, b""), (2**62, b"")])
-def test_bands_of_another_count_are_refused(count: int, bands: bytes) -> None:
+def test_a_wrong_number_of_bands_is_refused(count: int, bands: bytes) -> None:
     with pytest.raises(ValueError, match="width"):
         read_bands(build_server(KEY, band_count=count, bands=bands))
 
@@ -222,7 +222,7 @@ def test_a_slice_of_members_is_read(data: st.DataObject, above: list[int]) -> No
     assert list(Members(len(above), pack_numbers(above)).slice(first, last)) == above[first:last]
 
 
-def test_members_of_another_count_are_refused() -> None:
+def test_a_wrong_number_of_members_is_refused() -> None:
     with pytest.raises(ValueError, match="width"):
         Members(2, b"\1\2\3").slice(0, 1)
 
@@ -230,12 +230,14 @@ def test_members_of_another_count_are_refused() -> None:
 def test_stored_rows_match_their_description_for_all_kinds_of_bands(build: Build) -> None:
     drawn = random.Random(5)  # noqa: S311 - not for secrets
     of = {
-        "few": days_of_values([at % 7 for at in range(90)], 1),
-        "heavy": days_of_values([500 if at % 3 else drawn.randrange(999) for at in range(300)], 2),
-        "large": days_of_values([drawn.randrange(LARGEST) for _ in range(600)], 4),
-        "light": days_of_values([drawn.randrange(4_000) for _ in range(2_000)], 20),
+        "few": spread_over_days([at % 7 for at in range(90)], 1),
+        "heavy": spread_over_days(
+            [500 if at % 3 else drawn.randrange(999) for at in range(300)], 2
+        ),
+        "large": spread_over_days([drawn.randrange(LARGEST) for _ in range(600)], 4),
+        "light": spread_over_days([drawn.randrange(4_000) for _ in range(2_000)], 20),
         "silent": Observed([], []),
-        "single": days_of_values([LARGEST] * 3, 1),
+        "single": spread_over_days([LARGEST] * 3, 1),
     }
     path = build(map(server, of), [row for name, one in of.items() for row in one.rows(name)])
 

@@ -117,7 +117,7 @@ def test_a_server_without_days_has_an_empty_calendar() -> None:
 
 
 @pytest.mark.parametrize(("days", "digests"), [(b"\1\2\3", bytes(32)), (b"", bytes(16))])
-def test_days_of_another_count_than_digests_are_refused(days: bytes, digests: bytes) -> None:
+def test_unequal_numbers_of_days_and_digests_are_refused(days: bytes, digests: bytes) -> None:
     with pytest.raises(ValueError, match="width"):
         read_block(days, digests)
     with pytest.raises(ValueError, match="width"):

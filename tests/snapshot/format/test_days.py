@@ -8,7 +8,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY
-from snapshot.observed import LARGEST, Observed, days_of_values, few_values, many_values, windows
+from snapshot.observed import LARGEST, Observed, few_values, many_values, spread_over_days, windows
 from srvstat.contract.ranges import Window
 from srvstat.snapshot.format.bands import (
     BANDS_PER_SERVER,
@@ -94,11 +94,11 @@ def test_the_days_and_a_few_bands_give_the_figures_for_many_values(case: Case) -
     assert compute_from_ends(observed, window) == compute_statistics(observed.within(window))
 
 
-@pytest.mark.parametrize("a_day", [1, 2, 100])
-def test_a_frequent_value_among_rare_ones_is_exact(a_day: int) -> None:
+@pytest.mark.parametrize("per_day", [1, 2, 100])
+def test_a_frequent_value_among_rare_ones_is_exact(per_day: int) -> None:
     # Two of three values are equal; the others are all different, some lower and some higher.
-    values = [500_000 if at % 3 else at * 7919 % 1_000_003 for at in range(40 * a_day)]
-    observed = days_of_values(values, a_day)
+    values = [500_000 if at % 3 else at * 7919 % 1_000_003 for at in range(40 * per_day)]
+    observed = spread_over_days(values, per_day)
 
     for start, end in ((-1, 40), (3, 9), (0, 1), (20, 40), (7, 7)):
         window = Window(start * DAY, end * DAY)

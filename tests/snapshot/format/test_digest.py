@@ -36,11 +36,11 @@ VALUES = st.none() | st.integers(LEAST, MOST) | TEXTS | st.binary(max_size=5)
 ROWS = st.lists(VALUES, max_size=5)
 
 
-def first_16(text: bytes) -> bytes:
+def hash_to_16_bytes(text: bytes) -> bytes:
     return sha256(text).digest()[:16]
 
 
-def int8(*numbers: int) -> bytes:
+def encode_integers(*numbers: int) -> bytes:
     return b"".join(number.to_bytes(8, "little", signed=True) for number in numbers)
 
 
@@ -48,29 +48,35 @@ def int8(*numbers: int) -> bytes:
     ("row", "hashed"),
     [
         ((), b"table\0\0"),
-        ((1,), b"table\0i\0" + int8(1)),
-        ((-12, None, "x"), b"table\0int\0" + int8(-12) + b"x\0"),
-        (("ä夜", b"\0\1"), b"table\0tb\0" + int8(2) + b"\xc3\xa4\xe5\xa4\x9c\0\0\1"),
-        ((b"", 5, b"abc"), b"table\0bib\0" + int8(5, 0, 3) + b"abc"),
-        (("x", 5, "y"), b"table\0tit\0" + int8(5) + b"x\0y\0"),
+        ((1,), b"table\0i\0" + encode_integers(1)),
+        ((-12, None, "x"), b"table\0int\0" + encode_integers(-12) + b"x\0"),
+        (("ä夜", b"\0\1"), b"table\0tb\0" + encode_integers(2) + b"\xc3\xa4\xe5\xa4\x9c\0\0\1"),
+        ((b"", 5, b"abc"), b"table\0bib\0" + encode_integers(5, 0, 3) + b"abc"),
+        (("x", 5, "y"), b"table\0tit\0" + encode_integers(5) + b"x\0y\0"),
     ],
 )
 def test_a_row_is_hashed_as_documented(row: tuple[Any, ...], hashed: bytes) -> None:
-    assert digest_row("table", row) == first_16(hashed)
+    assert digest_row("table", row) == hash_to_16_bytes(hashed)
 
 
 def test_a_new_label_is_hashed_like_a_cached_one() -> None:
     label = f"table {secrets.token_hex(8)}"
     start = label.encode()
 
-    assert digest_row(label, ()) == first_16(start + b"\0\0")
-    assert digest_row(label, (5,)) == first_16(start + b"\0i\0" + int8(5))
-    assert digest_row(label, (b"x",)) == first_16(start + b"\0b\0" + int8(1) + b"x")
-    assert digest_row(label, (5, b"x")) == first_16(start + b"\0ib\0" + int8(5, 1) + b"x")
-    assert digest_row(label, (5, 6)) == first_16(start + b"\0ii\0" + int8(5, 6))
-    assert digest_row(label, (b"x", b"y")) == first_16(start + b"\0bb\0" + int8(1, 1) + b"xy")
-    assert digest_row(label, (b"x", 5, b"y", 6)) == first_16(
-        start + b"\0bibi\0" + int8(5, 6, 1, 1) + b"xy"
+    assert digest_row(label, ()) == hash_to_16_bytes(start + b"\0\0")
+    assert digest_row(label, (5,)) == hash_to_16_bytes(start + b"\0i\0" + encode_integers(5))
+    assert digest_row(label, (b"x",)) == hash_to_16_bytes(
+        start + b"\0b\0" + encode_integers(1) + b"x"
+    )
+    assert digest_row(label, (5, b"x")) == hash_to_16_bytes(
+        start + b"\0ib\0" + encode_integers(5, 1) + b"x"
+    )
+    assert digest_row(label, (5, 6)) == hash_to_16_bytes(start + b"\0ii\0" + encode_integers(5, 6))
+    assert digest_row(label, (b"x", b"y")) == hash_to_16_bytes(
+        start + b"\0bb\0" + encode_integers(1, 1) + b"xy"
+    )
+    assert digest_row(label, (b"x", 5, b"y", 6)) == hash_to_16_bytes(
+        start + b"\0bibi\0" + encode_integers(5, 6, 1, 1) + b"xy"
     )
 
 
@@ -90,14 +96,14 @@ VALUES_BY_TYPE = {
 
 
 @st.composite
-def rows_of_tables(draw: st.DrawFn) -> tuple[str, tuple[Any, ...]]:
+def draw_table_rows(draw: st.DrawFn) -> tuple[str, tuple[Any, ...]]:
     """Draw a table and a row with the types of its columns."""
     table = draw(st.sampled_from(sorted(KINDS)))
     kinds = draw(st.sampled_from(sorted(KINDS[table], key=str)))
     return table, draw(st.tuples(*(VALUES_BY_TYPE[kind] for kind in kinds)))
 
 
-@given(case=rows_of_tables())
+@given(case=draw_table_rows())
 def test_a_digest_matches_only_its_table_and_row(case: tuple[str, tuple[Any, ...]]) -> None:
     table, row = case
     digest = digest_row(table, row)
@@ -212,7 +218,8 @@ def test_identifiers_with_equal_hashes_are_all_found() -> None:
 def test_the_digests_of_a_directory_are_in_the_order_of_its_rows() -> None:
     assert digest_directory([]) == b""
     assert digest_directory([(0, b"x"), (1, b"")]) == (
-        first_16(b"directory\0ib\0" + int8(0, 1) + b"x") + first_16(b"directory\0ib\0" + int8(1, 0))
+        hash_to_16_bytes(b"directory\0ib\0" + encode_integers(0, 1) + b"x")
+        + hash_to_16_bytes(b"directory\0ib\0" + encode_integers(1, 0))
     )
 
 
@@ -220,7 +227,7 @@ FILE_ROW = FileRow(5, 1, 2, 3, 4, '["a.csv"]', 6, 7, 8, b"buckets", b"", b"")
 
 
 def test_the_root_covers_the_content_but_not_its_sources() -> None:
-    root = sha256(b"root\0iiiiib\0" + int8(5, 1, 2, 3, 4, 7) + b"buckets").digest()
+    root = sha256(b"root\0iiiiib\0" + encode_integers(5, 1, 2, 3, 4, 7) + b"buckets").digest()
 
     assert compute_root(FILE_ROW) == root
     assert (

@@ -94,7 +94,7 @@ NO_NUMBERS = [
 
 
 @pytest.mark.parametrize(("packed", "count"), NO_NUMBERS)
-def test_bytes_of_another_count_are_refused(packed: bytes, count: int) -> None:
+def test_unpacking_another_number_of_integers_is_refused(packed: bytes, count: int) -> None:
     with pytest.raises(ValueError, match=r"^not numbers of one width$"):
         unpack(packed, count)
 

@@ -185,15 +185,3 @@ def test_a_draft_is_checked_beyond_what_answers_read(copy: str, cli: Cli) -> Non
     assert cli(*COMPARE, "-s", copy).exit_code == 0
     with pytest.raises(OutputError, match="does not read back"):
         check_draft("out.db", copy, 10_439)
-
-
-def test_damage_before_the_window_is_found_by_the_last_observation(copy: str, cli: Cli) -> None:
-    moments = ("2025-12-16T12:00:01Z", "2025-12-17T00:00Z", "2030-01-01T00:00Z")
-    shown = [
-        cli(*COMPARE, "-s", copy, "--range", "24h", "--at", at, "--table").stdout.decode()
-        for at in moments
-    ]
-
-    assert "never seen" in shown[0]
-    assert " seen" not in shown[1]
-    assert "last seen 2026-03-01" in shown[2]

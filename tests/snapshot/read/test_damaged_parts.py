@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import DAY, Build, Cli, server
-from snapshot.opening import COMMANDS, FILE_ROW, damaged
+from snapshot.opening import COMMANDS, FILE_ROW, format_damage
 from support.snapshots import change, forge
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
@@ -24,7 +24,11 @@ def check_refusal(cli: Cli) -> CheckRefusal:
     def check(part: str) -> None:
         for command in COMMANDS:
             ran = cli(*command, "x.db")
-            assert (ran.exit_code, ran.stdout, ran.stderr) == (3, b"", f"error: {damaged(part)}\n")
+            assert (ran.exit_code, ran.stdout, ran.stderr) == (
+                3,
+                b"",
+                f"error: {format_damage(part)}\n",
+            )
 
     return check
 
@@ -122,7 +126,7 @@ def test_a_changed_part_is_damage_and_is_named(
 
     ran = cli(*command, "x.db")
 
-    assert (ran.exit_code, ran.stdout, ran.stderr) == (3, b"", f"error: {damaged(part)}\n")
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (3, b"", f"error: {format_damage(part)}\n")
 
 
 @pytest.mark.parametrize(
@@ -161,14 +165,14 @@ def test_values_that_no_build_writes_are_damage_even_with_matching_digests(
 
     ran = cli(*command, "x.db")
 
-    assert (ran.exit_code, ran.stdout, ran.stderr) == (3, b"", f"error: {damaged(part)}\n")
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (3, b"", f"error: {format_damage(part)}\n")
 
 
 def test_a_value_of_an_unexpected_type_is_damage(two_servers: bytes, cli: Cli) -> None:
     Path("x.db").write_bytes(two_servers)
     change("x.db", "UPDATE days SET prefix_sum = 1.5")
 
-    assert cli(*COMPARE, "x.db").stderr == f"error: {damaged('day 2026-02-27 of server a')}\n"
+    assert cli(*COMPARE, "x.db").stderr == f"error: {format_damage('day 2026-02-27 of server a')}\n"
 
 
 FORGED_SEARCHES = {

@@ -83,7 +83,7 @@ def path(healthy: Healthy, tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(directory)  # some are large
 
 
-def content(directory: Path) -> dict[str, str]:
+def hash_files(directory: Path) -> dict[str, str]:
     return {each.name: sha256(each.read_bytes()).hexdigest() for each in directory.iterdir()}
 
 
@@ -100,11 +100,11 @@ def is_right(asked: Measured, of_healthy: Measured) -> bool:
 
 
 def test_a_healthy_snapshot_is_answered_and_unchanged(healthy: Healthy, path: Path) -> None:
-    before = content(path.parent)
+    before = hash_files(path.parent)
 
     asked = ask_all(path, path.parent.parent, healthy.forks)
 
-    assert content(path.parent) == before
+    assert hash_files(path.parent) == before
     for command, found in asked.items():
         assert found.exit_code == 0
         assert is_right(found, healthy.asked[command])
@@ -112,9 +112,9 @@ def test_a_healthy_snapshot_is_answered_and_unchanged(healthy: Healthy, path: Pa
 
 def ask_within_limits(path: Path, healthy: Healthy) -> dict[str, Measured]:
     """Run all commands, and check their limits and that they change nothing."""
-    before = content(path.parent)
+    before = hash_files(path.parent)
     asked = ask_all(path, path.parent.parent, healthy.forks)
-    assert content(path.parent) == before
+    assert hash_files(path.parent) == before
     for command, found in asked.items():
         assert found.seconds < MAX_SECONDS, command
         more = found.memory - healthy.asked[command].memory

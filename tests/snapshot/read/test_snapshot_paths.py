@@ -77,7 +77,7 @@ def test_the_option_precedes_the_environment_and_the_default_file(
 
 
 @pytest.mark.usefixtures("three")
-def test_a_missing_snapshot_of_the_environment_has_no_fallback(
+def test_a_missing_snapshot_named_by_the_environment_is_refused(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", "gone.db")

@@ -48,13 +48,13 @@ SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
 
 @pytest.fixture
-def heard() -> Iterator[None]:
+def restored_signals() -> Iterator[None]:
     """Let child processes receive signals."""
     with restore_signals():
         yield
 
 
-@pytest.mark.usefixtures("heard")
+@pytest.mark.usefixtures("restored_signals")
 @pytest.mark.parametrize(("number", "exit_code"), SIGNALS)
 def test_a_build_stopped_while_reading_changes_nothing(
     number: signal.Signals, exit_code: int, here: Path
@@ -78,7 +78,7 @@ def test_a_build_stopped_while_reading_changes_nothing(
     assert read_directory(here) == before
 
 
-@pytest.mark.usefixtures("heard")
+@pytest.mark.usefixtures("restored_signals")
 def test_a_signal_ignored_at_the_start_stays_ignored(here: Path) -> None:
     os.mkfifo("fifo.csv")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -92,7 +92,7 @@ def test_a_signal_ignored_at_the_start_stays_ignored(here: Path) -> None:
     assert "out.db" in read_directory(here)
 
 
-@pytest.mark.usefixtures("heard")
+@pytest.mark.usefixtures("restored_signals")
 def test_a_build_stopped_while_waiting_leaves_nothing(here: Path) -> None:
     os.mkfifo("fifo.csv")
     before = read_directory(here)
@@ -128,7 +128,7 @@ def test_a_killed_build_leaves_the_old_snapshot_and_a_draft_that_the_next_build_
 
 
 @pytest.mark.parametrize(("options", "exit_codes"), [(["--overwrite"], [0, 0]), ([], [0, 2])])
-def test_of_two_simultaneous_builds_one_result_remains_whole(
+def test_two_simultaneous_builds_leave_one_complete_snapshot(
     options: list[str], exit_codes: list[int], here: Path, cli: Cli
 ) -> None:
     names = ["one.csv", "two.csv"]

@@ -107,7 +107,7 @@ def test_servers_may_come_from_standard_input() -> None:
         ["--servers", "servers.ndjson", "--observations", "-", "--observations", "-"],
     ],
 )
-def test_standard_input_is_read_only_once(sources: list[str], cli: Cli) -> None:
+def test_standard_input_can_be_read_once(sources: list[str], cli: Cli) -> None:
     ran = cli("snapshot", "build", "out.db", *sources, "--format", "csv")
 
     assert (ran.exit_code, ran.stdout) == (2, b"")

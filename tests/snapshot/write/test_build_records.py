@@ -72,7 +72,7 @@ NOTHING_KEPT = [
 
 
 @pytest.mark.parametrize("data", NOTHING_KEPT)
-def test_a_snapshot_without_observations_needs_permission_and_as_of(data: bytes, cli: Cli) -> None:
+def test_a_snapshot_without_observations_needs_allow_empty_and_as_of(data: bytes, cli: Cli) -> None:
     Path("week.csv").write_bytes(data)
 
     for options in ([], ["--as-of", str(AS_OF)], ["--allow-empty"]):
@@ -120,7 +120,7 @@ def test_missing_fields_of_a_record_have_defaults(cli: Cli) -> None:
     }
 
 
-def test_the_fields_of_a_record_are_answered_unchanged(cli: Cli) -> None:
+def test_the_fields_of_a_record_are_returned_unchanged(cli: Cli) -> None:
     record = {
         "id": "a",
         "game": "game_b",

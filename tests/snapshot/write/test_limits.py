@@ -50,7 +50,7 @@ def test_a_day_with_more_observations_is_refused(
     assert not (here / "out.db").exists()
 
 
-def test_memory_for_servers_is_limited(build: Build) -> None:
+def test_large_servers_beyond_the_memory_limit_are_answered(build: Build) -> None:
     long = "x" * 1_000_000
     names = [f"s{number}" for number in range(40)]
     path = build(
