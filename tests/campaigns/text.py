@@ -7,7 +7,7 @@ from random import Random
 from campaigns.blocks import MAX_FAILURES, add_results, run_in_blocks
 from campaigns.campaign import Campaign, Result
 from campaigns.foreign_text import CODE_POINTS, draw_text
-from campaigns.text_checks import HARMLESS
+from campaigns.text_checks import is_harmless
 from campaigns.text_on_a_terminal import run_on_a_terminal
 from campaigns.text_places import (
     ALL_PLACES,
@@ -48,7 +48,7 @@ def run(seed: int, count: int) -> Result:
 def _run_code_points(step: int) -> Result:
     every = [chr(code) for code in (*range(_ALPHABETS), *range(_ALPHABETS, CODE_POINTS, step))]
     # All others are escaped as ASCII in every place.
-    as_themselves = [character for character in every if character in HARMLESS]
+    as_themselves = [character for character in every if is_harmless(character)]
     failures: list[str] = []
     for place, characters, length, texts_each, widths in (
         (show_in_json, every, 1_000, 20, _WIDTHS),

@@ -1,7 +1,6 @@
 """Check displayed text: no dangerous characters, and an intact table layout."""
 
 import re
-import sys
 import unicodedata
 from itertools import groupby
 
@@ -10,34 +9,47 @@ from rich.cells import cell_len
 from srvstat.render.screen import Screen
 
 _DANGEROUS = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-_ALL = [(chr(code), unicodedata.category(chr(code))) for code in range(sys.maxunicode + 1)]
-HARMLESS = frozenset(character for character, category in _ALL if category not in _DANGEROUS)
-"""All characters that can only be displayed."""
-# Displayed text has U+0020 as its only space, and no blank letters.
-_SPACES = frozenset(character for character, category in _ALL if category == "Zs")
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-_ON_SCREEN = HARMLESS - (_SPACES - {" "}) - _BLANK
-_MARKS = frozenset(character for character, category in _ALL if category in {"Mn", "Me"})
 _MAX_MARKS = 4
 
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 _WIDE_ENOUGH = 140
 
 
+def is_harmless(character: str) -> bool:
+    """Return whether a character can only be displayed."""
+    return unicodedata.category(character) not in _DANGEROUS
+
+
+def _is_space(character: str) -> bool:
+    return unicodedata.category(character) == "Zs"
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character) in {"Mn", "Me"}
+
+
+def _is_on_screen(character: str) -> bool:
+    """Return whether displayed text may have a character: one space, and no blank letters."""
+    if character == " ":
+        return True
+    return is_harmless(character) and not _is_space(character) and character not in _BLANK
+
+
 def find_text_fault(text: str, *, ascii_only: bool = False) -> str | None:
     """Return a fault in lines that display foreign text; None if there is none."""
     characters = set(text) - {"\n"}
-    if not characters <= _ON_SCREEN:
-        return f"it has {''.join(sorted(characters - _ON_SCREEN))!a}"
+    if wrong := sorted(one for one in characters if not _is_on_screen(one)):
+        return f"it has {''.join(wrong)!a}"
     if ascii_only and not text.isascii():
         return "it is not ASCII"
-    if characters & _MARKS and _count_most_marks(text) > _MAX_MARKS:
+    if any(map(_is_mark, characters)) and _count_most_marks(text) > _MAX_MARKS:
         return f"it has more than {_MAX_MARKS} marks in a row"
     return None
 
 
 def _count_most_marks(text: str) -> int:
-    return max(len(list(heap)) for is_mark, heap in groupby(text, _MARKS.__contains__) if is_mark)
+    return max(len(list(heap)) for is_mark, heap in groupby(text, _is_mark) if is_mark)
 
 
 def remove_gaps(text: str) -> str:
@@ -46,9 +58,9 @@ def remove_gaps(text: str) -> str:
 
 
 def _display(character: str) -> str:
-    if character in _MARKS or character in _SPACES:
+    if _is_mark(character) or _is_space(character):
         return ""
-    if character in HARMLESS:
+    if is_harmless(character):
         return "\ufffd" if character in _BLANK else character
     return f"\\u{ord(character):04x}" if character <= "\uffff" else f"\\U{ord(character):08x}"
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from campaigns.text_checks import (
-    HARMLESS,
     find_layout_fault,
     find_text_fault,
+    is_harmless,
     remove_colors,
     remove_gaps,
 )
@@ -170,8 +170,8 @@ def show_in_json(texts: Sequence[str], _screen: Screen) -> str | None:
     body = wire.encode({"data": _drop_surrogates(texts)})
     shown = wire.escape_for_terminal(body)
     text = shown.decode()
-    if not set(text) <= HARMLESS:
-        return f"it has {''.join(sorted(set(text) - HARMLESS))!a}"
+    if wrong := sorted(one for one in set(text) if not is_harmless(one)):
+        return f"it has {''.join(wrong)!a}"
     return None if json.loads(shown) == json.loads(body) else "its value changed"
 
 
