@@ -70,7 +70,7 @@ def _find_starts(values: Sequence[int], counts: Mapping[int, int], full: int) ->
 
 
 def number_values(values: Sequence[int], starts: Sequence[int]) -> dict[int, int]:
-    """Return the number of the band of each value; values and starts are ascending."""
+    """Map each value to the number of its band; values and starts are ascending."""
     numbers: dict[int, int] = {}
     band = -1
     for value in values:
@@ -99,7 +99,7 @@ def build_band_rows(
 
 
 def join_digests(rows: Sequence[tuple[Value, ...]], bands: int) -> bytes:
-    """Return the joined digests of all bands of a server; nothing if no band has a row."""
+    """Return the joined digests of all bands of a server; empty if no band has a row."""
     digests = {int(row[0] or 0) % BANDS_PER_SERVER: digest_row("bands", row) for row in rows}
     return b"".join(digests.get(band, _NO_DIGEST) for band in range(bands)) if digests else b""
 

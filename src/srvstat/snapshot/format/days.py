@@ -73,7 +73,7 @@ def pack_sum(total: int) -> bytes:
 
 
 class State(NamedTuple):
-    """A server at an instant: its prefix, and the last players before and the first after it."""
+    """A server at an instant: its prefix, and the players last before and first after it."""
 
     prefix: Prefix
     players_before: int | None
@@ -108,7 +108,7 @@ def read_state(day: Day, instant: int, starts: Sequence[int]) -> State:
 
 
 def read_last_state(server: ServerRow, starts: Sequence[int]) -> State:
-    """Return the state of a server with observations after the last one.
+    """Return the state of a server after its last observation; it must have one.
 
     Raises ValueError for a row that no build writes.
     """

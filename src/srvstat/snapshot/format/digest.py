@@ -30,7 +30,7 @@ _LETTERS = {int: "i", str: "t", bytes: "b", NoneType: "n"}
 def digest_row(table: str, row: Sequence[Value]) -> bytes:
     """Return the digest of a row with all its columns in the table's order.
 
-    Raises ValueError for values of other types than those of columns, and for zero bytes in texts.
+    Raises ValueError for values of types that no column has, and for texts with a zero byte.
     """
     return _hash(_build_layout(table, tuple(map(type, row))), row)[:DIGEST_BYTES]
 

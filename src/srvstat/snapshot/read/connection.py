@@ -114,7 +114,7 @@ class SnapshotConnection:
             return self._connection.execute(sql, parameters).fetchall()
 
     def stream(self, sql: str, *parameters: object, part: str) -> Iterator[Any]:
-        """Yield the rows of a statement that may have many; each may take a few seconds."""
+        """Yield the rows of a statement, each of which may take a few seconds."""
         self._deadline.extend(_SECONDS_PER_ROW)
         with self._convert_sqlite_errors(part):
             for row in self._connection.execute(sql, parameters):

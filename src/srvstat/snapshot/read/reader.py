@@ -45,7 +45,8 @@ class StoredDetail(NamedTuple):
 class SnapshotFile:
     """An open snapshot; `open_file` opens one.
 
-    Every method may raise SnapshotError, which names the damaged part of the file.
+    Instants are Unix milliseconds. Every method may raise SnapshotError, which names the damaged
+    part of the file.
     """
 
     def __init__(self, connection: SnapshotConnection) -> None:

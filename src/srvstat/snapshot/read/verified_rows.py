@@ -75,7 +75,7 @@ class VerifiedRows:
         raise self._connection.build_damage_error(FILE_ROW)
 
     def find_servers(self, references: Sequence[Reference]) -> list[ServerRow | None]:
-        """Return the server of each reference, None for an unknown one, with one statement."""
+        """Return the server of each reference, read with one statement; None for an unknown one."""
         self._limit_memory()
         found = {reference: self._servers.get(reference) for reference in references}
         entries = {

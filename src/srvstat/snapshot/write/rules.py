@@ -66,12 +66,12 @@ def check_servers(source: Source, records: Sequence[ServerRecord], rules: Rules)
     what = "no publishable server" if records else "no server records"
     raise SourceError(
         f"{source.title}: {what}, so every answer would be SERVER_NOT_FOUND;"
-        " --allow-empty builds such a snapshot"
+        " --allow-empty builds it anyway"
     )
 
 
 def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str | None) -> int:
-    """Return the as_of of the snapshot.
+    """Check the rows that were read, and return the snapshot's as of in Unix milliseconds.
 
     Raises RowsRejectedError if too many rows were rejected or no observation was kept.
     """

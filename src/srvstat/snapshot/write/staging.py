@@ -65,7 +65,7 @@ class Series(NamedTuple):
 class Staging:
     """Collects observations in any order and returns them by server.
 
-    A server is an integer key. A place is an integer that grows in reading order. May raise
+    Servers are integer keys. Places are integers that increase in reading order. May raise
     sqlite3.Error, for example when temporary space runs out.
     """
 

@@ -28,9 +28,9 @@ _ROWS_PER_REPORT = 10_000
 
 
 class Stored(NamedTuple):
-    """The stored observations: the derived columns and the last players by the keys of servers.
+    """Derived columns and last players by the key of the server, and the counts of rows.
 
-    Servers without observations have no last players.
+    `last_players` lacks servers without observations.
     """
 
     derived: Mapping[int, DerivedColumns]
