@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import sample
@@ -24,6 +24,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from campaigns import CAMPAIGNS  # noqa: E402 - from the tests, on the path since above
+from campaigns.campaign import format_counts  # noqa: E402 - likewise
 from openapi.document import encode_openapi_document  # noqa: E402
 from srvstat import demo  # noqa: E402
 from srvstat.asgi.app import WORK_SECONDS  # noqa: E402
@@ -138,15 +139,11 @@ def _format_reliability() -> str:
     ]
     rows = [
         f"| {name} | {last['cases']:,} {campaign.unit} | {last['seed']} | {last['seconds']:,} s |"
-        f" {_format_outcomes(last['counts'])} | {last['failures']} |"
+        f" {format_counts(last['counts'])} | {last['failures']} |"
         for name, campaign in CAMPAIGNS.items()
         if (last := kept.get(name))
     ]
     return "\n".join([*head, *rows]) + "\n"
-
-
-def _format_outcomes(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items())
 
 
 _Error = TypeVar("_Error", bound=SrvstatError)

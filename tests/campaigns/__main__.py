@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from campaigns import CAMPAIGNS
-from campaigns.campaign import Campaign, Result
+from campaigns.campaign import Campaign, Result, format_counts
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reliability.json"
 MAX_FAILURES_PRINTED = 20
@@ -44,7 +44,7 @@ def _run_campaign(campaign: Campaign, seed: int, count: int, *, save: bool) -> b
     started = time.monotonic()
     result = campaign.run(seed, count)
     seconds = time.monotonic() - started
-    outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in result.counts.items())
+    outcomes = format_counts(result.counts)
     print(f"{campaign.name}: {result.cases:,} {campaign.unit} in {seconds:.0f} s: {outcomes}")
     print(f"  promise: {campaign.promise}")
     print(f"  {len(result.failures)} failures", flush=True)

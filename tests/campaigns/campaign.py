@@ -12,12 +12,21 @@ from dataclasses import dataclass
 class Result:
     """The result of a campaign.
 
-    `counts` maps each outcome ("refused", "the same answers", …) to its number of cases.
+    `counts` maps each outcome ("refused", "the same answers", …) to its number of cases, and each
+    measurement ("at most {} ms late") to its figure.
     """
 
     cases: int
     counts: Mapping[str, int]
     failures: tuple[str, ...]
+
+
+def format_counts(counts: Mapping[str, int]) -> str:
+    """Return the outcomes and the measurements of a campaign as text."""
+    return "; ".join(
+        name.format(f"{count:,}") if "{}" in name else f"{count:,} {name}"
+        for name, count in counts.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,8 +130,8 @@ def _run_case(directory: BuildDirectory, case: Case) -> tuple[str, list[str]]:
     if directory.list_leftovers():  # without leftovers the next build starts as this one did
         problems += _check_next_build(directory)
     how = {0: "built", KILLED: "killed"}.get(result.exit_code, "refused")
-    what = "new" if after.snapshot == directory.new.snapshot else "as before"
-    return f"{how}, the snapshot {what}", problems
+    what = "new" if after.snapshot == directory.new.snapshot else "unchanged"
+    return f"{how} (snapshot {what})", problems
 
 
 def _check_exit(result: ProcessResult, after: Files, new: Files) -> Iterator[str]:

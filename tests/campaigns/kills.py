@@ -159,7 +159,7 @@ def _describe_outcome(case: Case, result: ProcessResult, *, is_new: bool) -> str
     if _has_ended_during_start_up(case, result):
         return "interrupted before srvstat started"
     how = "killed" if case.number is signal.SIGKILL else "interrupted"
-    return f"{how}, the files {'new' if is_new else 'as before'}"
+    return f"{how} (files {'new' if is_new else 'unchanged'})"
 
 
 def _check_next_build(directory: BuildDirectory, following: BuildDirectory) -> Iterator[str]:

@@ -101,13 +101,13 @@ def run(seed: int, count: int) -> Result:
     counts = {
         "correct answers": sum(one.answers - one.wrong_count for one in crowd.outcomes),
         "5xx answers": sum(_count_server_errors(one) for one in crowd.outcomes),
-        "answers a second": round(fast.rate),
-        "answers a second for known servers": round(known.rate),
-        "milliseconds for the slowest known server": round(known.quantile(1)),
-        "answers a second for unknown servers": round(unknown.rate),
-        "milliseconds for the slowest unknown server": round(unknown.quantile(1)),
-        "answers a second at half speed": round(paced.rate),
-        "milliseconds for 99 of 100 at half speed": round(paced.quantile(0.99)),
+        "answers per second": round(fast.rate),
+        "answers per second for known servers": round(known.rate),
+        "at most {} ms for a known server": round(known.quantile(1)),
+        "answers per second for unknown servers": round(unknown.rate),
+        "at most {} ms for an unknown server": round(unknown.quantile(1)),
+        "answers per second at half speed": round(paced.rate),
+        "p99 at half speed {} ms": round(paced.quantile(0.99)),
         "MiB of memory": memory[-1] // 1024,
     }
     return Result(count, counts, tuple(crowd.failures))

@@ -42,7 +42,7 @@ def run(seed: int, count: int) -> Result:
             counts += counted
             slowest = max(slowest, seconds)
             failures += [f"restart {number}, after {after:.3f} s: {why}" for why in problems]
-    counts["milliseconds from the signal to the end at most"] = round(slowest * 1000)
+    counts["at most {} ms from the signal to the end"] = round(slowest * 1000)
     return Result(count, dict(counts), tuple(failures))
 
 

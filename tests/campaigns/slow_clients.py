@@ -195,9 +195,9 @@ def run(seed: int, count: int) -> Result:
         failures.append(f"99 of 100 good answers took up to {slowest:.0f} ms")
     counts = {
         **crowd.ended,
-        "milliseconds late at most": round(crowd.latest * 1000),
+        "at most {} ms late": round(crowd.latest * 1000),
         "good answers": good.answers,
-        "milliseconds for 99 of 100 good answers": round(slowest),
+        "p99 of good answers {} ms": round(slowest),
     }
     return Result(count, counts, tuple(failures))
 
