@@ -127,11 +127,7 @@ def _measure(size: int, data: str) -> Results:
     return Results(
         size=size,
         observations=files.observation_count,
-        file_bytes={
-            SNAPSHOT: os.path.getsize(files.snapshot),
-            "DuckDB's native file": os.path.getsize(files.duckdb_path()),
-            "Parquet": os.path.getsize(files.parquet_path()),
-        },
+        file_bytes=_measure_sizes(files),
         latencies=latencies,
         processes=processes,
         loads=loads + [build for build in built if build.servers != SMALL],
@@ -142,6 +138,14 @@ def _measure(size: int, data: str) -> Results:
         service=rates,
         wide=wide.time_wide_servers(data),
     )
+
+
+def _measure_sizes(files: FleetFiles) -> dict[str, int]:
+    return {
+        SNAPSHOT: os.path.getsize(files.snapshot),
+        "DuckDB's native file": os.path.getsize(files.duckdb_path()),
+        "Parquet": os.path.getsize(files.parquet_path()),
+    }
 
 
 @contextmanager

@@ -55,7 +55,7 @@ _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _TIMING = re.compile(r"in [\d.]+ s, [\d,]+ per second")
 
 _OTHER_EXITS = {
-    0: "an answer",
+    0: "success",
     1: "a bug in srvstat; please report it",
     129: "the terminal was closed",
     130: "interrupted",

@@ -284,16 +284,6 @@ def test_a_key_written_by_mistake_is_not_quoted_in_the_error(path: Path) -> None
         assert key not in find_problem(path, content)
 
 
-def test_a_key_is_neither_stored_nor_in_the_representation(path: Path) -> None:
-    key = generate_key()
-    add_key(str(path), "starter", key)
-
-    access = read_access(str(path))
-
-    assert key not in repr(access) + repr(access.customers)
-    assert key not in path.read_text()
-
-
 def test_a_file_over_4_mib_is_rejected(path: Path) -> None:
     content = PLANS + "#" * (MAX_ACCESS_BYTES - len(PLANS))
     path.write_text(content)

@@ -179,3 +179,13 @@ print(*done)
 
     assert done.stdout == f"{path}: was replaced while the key was added; try again\n"
     assert path.read_text() == path.with_name("access.toml.old").read_text() == PLANS
+
+
+def test_a_key_is_neither_stored_nor_in_the_representation(path: Path) -> None:
+    key = generate_key()
+    add_key(str(path), "starter", key)
+
+    access = read_access(str(path))
+
+    assert key not in repr(access) + repr(access.customers)
+    assert key not in path.read_text()

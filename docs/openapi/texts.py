@@ -101,6 +101,23 @@ MODELS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 """Model name to its description and the descriptions of its properties."""
 
 
+_FORMATS = """\
+## Formats and rules
+
+- A response body is compact JSON in UTF-8, with its keys in the order of the schemas. Its
+  bytes are those that ECMAScript's `JSON.stringify` produces: `12`, never `12.0`.
+- Statistics are exact. The average is the IEEE 754 double nearest to sum / count. The median is the
+  middle value, or the average of the two middle values. Nothing is rounded further.
+- A range is a number of 24-hour days: `24h` is 1 day, `1y` is 365 days. It ends at the snapshot's
+  `asOf`, which the health check returns. The start is exclusive, the end inclusive. If there are no
+  observations in the range, the statistics are null and `sampleCount` is 0.
+- Identifiers are case-sensitive. Two references are duplicates if both `by` and `identifier` are
+  equal. The `id` and the `cfxId` of the same server are two different references.
+- Requests are validated strictly, and no value is converted. `"range": null`, a number in place of
+  a string, and unknown or repeated properties and query parameters are invalid.
+"""
+
+
 def describe_service(error_table: str) -> str:
     """Return the description of the service, in Markdown."""
     return f"""\
@@ -133,17 +150,4 @@ The first check that fails determines the response:
 
 Statistics are computed only if all checks pass.
 
-## Formats and rules
-
-- A response body is compact JSON in UTF-8, with its keys in the order of the schemas. Its
-  bytes are those that ECMAScript's `JSON.stringify` produces: `12`, never `12.0`.
-- Statistics are exact. The average is the IEEE 754 double nearest to sum / count. The median is the
-  middle value, or the average of the two middle values. Nothing is rounded further.
-- A range is a number of 24-hour days: `24h` is 1 day, `1y` is 365 days. It ends at the snapshot's
-  `asOf`, which the health check returns. The start is exclusive, the end inclusive. If there are no
-  observations in the range, the statistics are null and `sampleCount` is 0.
-- Identifiers are case-sensitive. Two references are duplicates if both `by` and `identifier` are
-  equal. The `id` and the `cfxId` of the same server are two different references.
-- Requests are validated strictly, and no value is converted. `"range": null`, a number in place of
-  a string, and unknown or repeated properties and query parameters are invalid.
-"""
+{_FORMATS}"""

@@ -44,8 +44,8 @@ _PLAN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # Masked in errors: it may be a key, written by mistake where its digest belongs.
 _MAYBE_KEY = re.compile(r"[A-Za-z0-9_+/=-]{31,}")
 _MESSAGES = {"dict_type": "must be a table", "model_type": "must be a table"}
-_NO_DIGEST = bytes(32)
-_CREATE_ONE = "see docs/access.md, or run `srvstat demo` to write one"
+_DUMMY_DIGEST = bytes(32)
+_ACCESS_REMEDY = "see docs/access.md, or run `srvstat demo` to write one"
 
 
 class _PlanTable(ContractModel):
@@ -132,7 +132,7 @@ class Access:
         """
         sha256 = hashlib.sha256(key).digest()
         customer = self._by_sha256.get(sha256)
-        is_known = hmac.compare_digest(customer.sha256 if customer else _NO_DIGEST, sha256)
+        is_known = hmac.compare_digest(customer.sha256 if customer else _DUMMY_DIGEST, sha256)
         return customer if is_known else None
 
 
@@ -234,7 +234,7 @@ def _open_regular_file(path: str, flags: int, error_class: type[SrvstatError]) -
 
 def _convert_errors(path: str, error_class: type[SrvstatError]) -> AbstractContextManager[None]:
     return convert_errors(
-        path, error_class, unknown="can't be used", name_class=SourceError, remedy=_CREATE_ONE
+        path, error_class, unknown="can't be used", name_class=SourceError, remedy=_ACCESS_REMEDY
     )
 
 

@@ -23,7 +23,7 @@ class UnknownServerError(ServerNotFoundError):
         super().__init__(f"{place}no {reference.by} {reference.identifier}")
         self.reference = reference
 
-    def place_in(self, request: CompareRequest) -> "UnknownServerError":
+    def with_place(self, request: CompareRequest) -> "UnknownServerError":
         """Return the error with the place of the reference in a request, such as `servers[1]`."""
         place = f"servers[{request.servers.index(self.reference)}]: "
         return UnknownServerError(self.reference, place)
@@ -50,7 +50,7 @@ def compare(
     try:
         results = compute_results(snapshot, request.servers, request.range, at=at)
     except UnknownServerError as error:
-        raise error.place_in(request) from None
+        raise error.with_place(request) from None
     return CompareResponse(range=request.range, data=tuple(results))
 
 

@@ -80,19 +80,19 @@ class Ranking:
         self.count = end.observations - start.observations
         self.total = end.total - start.total
         self._start, self._end, self._starts = start, end, starts
-        self._more = sorted([*end.added, *start.removed])
-        self._fewer = sorted([*end.removed, *start.added])
+        self._added = sorted([*end.added, *start.removed])
+        self._removed = sorted([*end.removed, *start.added])
         self._histograms: tuple[_Histogram, _Histogram] | None = None
 
     def find_band(self, rank: int) -> int:
         """Return the band that contains the value with a rank."""
         starts, before, after = self._starts, self._start.cumulative, self._end.cumulative
-        more, fewer = self._more, self._fewer
+        added, removed = self._added, self._removed
         low, high = 0, len(starts) - 1
         while low < high:
             at = (low + high) // 2
             limit = starts[at + 1]
-            below = after[at] - before[at] + bisect_left(more, limit) - bisect_left(fewer, limit)
+            below = after[at] - before[at] + bisect_left(added, limit) - bisect_left(removed, limit)
             if below > rank:
                 high = at
             else:
@@ -117,7 +117,7 @@ class Ranking:
             return 0
         limit = self._starts[band]
         below = self._end.cumulative[band - 1] - self._start.cumulative[band - 1]
-        return below + bisect_left(self._more, limit) - bisect_left(self._fewer, limit)
+        return below + bisect_left(self._added, limit) - bisect_left(self._removed, limit)
 
 
 class _Histogram:

@@ -17,7 +17,7 @@ from srvstat import operations
 from srvstat.asgi import app as asgi_app
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.log import Log
-from srvstat.asgi.results import Details
+from srvstat.asgi.results import DetailCache
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.asgi.workers import WORKERS
 from srvstat.contract.requests import ServerReference
@@ -164,7 +164,7 @@ def test_a_remembered_answer_needs_no_worker(
 
 
 def test_details_are_limited_by_bytes_and_drop_the_oldest() -> None:
-    details = Details(max_bytes=10_000)
+    details = DetailCache(max_bytes=10_000)
     references = [ServerReference(identifier=f"s{number}", by="id") for number in range(30)]
     for reference in references:
         details.remember(reference, b"x" * 600)

@@ -31,7 +31,7 @@ from srvstat.contract.responses import (
     ServerResult,
 )
 from srvstat.documents.comparison import ComparedServer, Comparison
-from srvstat.documents.server_detail import DetailedServer
+from srvstat.documents.server_detail import ServerTable
 from srvstat.documents.snapshot_info import ListedServer, ServerList, SnapshotInfo
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
@@ -126,7 +126,7 @@ def show_in_detail(texts: Sequence[str], screen: Screen) -> str | None:
         updatedAt=_MOMENT,
         **dict(zip(names, values, strict=False)),
     )
-    detailed = DetailedServer(
+    detailed = ServerTable(
         detail, _AS_OF, _AS_OF, _AS_OF, _AS_OF, _AS_OF, current_is_fallback=False
     )
     shown = render_table(detailed, screen)

@@ -38,7 +38,7 @@ def test_a_server_shows_when_it_was_last_seen(build: Build, cli: Cli) -> None:
     assert find_last_seen("b") == "never"
     assert find_last_seen("c") == "2026-03-01 12:00:00 UTC (the time of the snapshot)"
     at = ("--at", "2026-01-22T12:00Z")
-    assert find_last_seen("a", *at) == "2026-01-20 12:00:00 UTC (2 days before as of)"
+    assert find_last_seen("a", *at) == "2026-01-20 12:00:00 UTC (2 days before the as-of time)"
     assert find_last_seen("c", *at) == "never"
 
 

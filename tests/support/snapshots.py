@@ -49,7 +49,7 @@ def read_rejects(path: str = "rejects.ndjson") -> list[dict[str, Any]]:
 
 def expect_conflict(name: str, line: int, first: int, text: str) -> dict[str, Any]:
     """Return the reject of a row whose players differ from those of an earlier row."""
-    reason = f"conflicts with {first} players, read earlier for this server and instant"
+    reason = f"players: an earlier row of this server and instant has {first}"
     return {"file": name, "line": line, "reason": reason, "text": text}
 
 

@@ -1,14 +1,14 @@
 """Describe one server: the answer of Get Server, and when it was last observed."""
 
 from srvstat.contract.requests import ServerReference
-from srvstat.documents.server_detail import DetailedServer
+from srvstat.documents.server_detail import ServerTable
 from srvstat.operations import resolve_servers
 from srvstat.snapshot.read.reader import SnapshotFile
 
 
 def describe_server(
     snapshot: SnapshotFile, request: ServerReference, *, at: int | None = None
-) -> DetailedServer:
+) -> ServerTable:
     """Answer Get Server, and find the last observation up to `at`.
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of.
@@ -18,7 +18,7 @@ def describe_server(
     (server,) = resolve_servers(snapshot, [request])
     detail = snapshot.get_detail(server)
     as_of = snapshot.as_of if at is None else at
-    return DetailedServer(
+    return ServerTable(
         detail.server,
         as_of,
         snapshot.as_of,

@@ -166,7 +166,7 @@ class Service:
         answer = generation.details.look_up(reference)
         if answer is not None:
             return answer
-        async with _limit_work():
+        async with _enforce_deadline():
             return await answer_get_server(
                 self._snapshot, generation, reference, _track_client(request)
             )
@@ -177,7 +177,7 @@ class Service:
         generation = await self._snapshot.get_generation()
         results = generation.results.look_up(comparison)
         if None in results:
-            async with _limit_work():
+            async with _enforce_deadline():
                 await complete_results(
                     self._snapshot, generation, comparison, results, _track_client(request)
                 )
@@ -202,7 +202,7 @@ async def _read_body(request: Request) -> bytes:
 
 
 @asynccontextmanager
-async def _limit_work() -> AsyncIterator[None]:
+async def _enforce_deadline() -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(WORK_SECONDS):
             yield

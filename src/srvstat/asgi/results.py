@@ -35,7 +35,7 @@ class Results:
             del self._results[next(iter(self._results))]
 
 
-class Details:
+class DetailCache:
     """Answers of Get Server from one snapshot; drops the oldest."""
 
     def __init__(self, max_bytes: int = _MAX_DETAIL_BYTES) -> None:

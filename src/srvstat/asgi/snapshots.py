@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from srvstat import operations
 from srvstat.asgi.log import Log
-from srvstat.asgi.results import Details, Results
+from srvstat.asgi.results import DetailCache, Results
 from srvstat.asgi.workers import Worker, Workers
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import format_instant
@@ -38,7 +38,7 @@ class Generation:
     def __init__(self, files: Mapping[Worker, SnapshotFile]) -> None:
         self.files = files
         self.results = Results()
-        self.details = Details()
+        self.details = DetailCache()
         self.questions = 0
         self.is_retired = False
         file = next(iter(files.values()))
@@ -201,7 +201,7 @@ async def complete_results(
         try:
             answers = operations.compute_results(file, references, request.range)
         except operations.UnknownServerError as error:
-            raise error.place_in(request) from None
+            raise error.with_place(request) from None
         return found | {
             position: one.encode_once() for position, one in zip(missing, answers, strict=True)
         }

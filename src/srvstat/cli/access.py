@@ -7,7 +7,7 @@ import typer
 
 from srvstat.access import add_key, generate_key, read_access
 from srvstat.analysis.access_check import summarize_access
-from srvstat.cli.options import JsonOption, TableOption, complete_plan
+from srvstat.cli.options import AccessFileOption, JsonOption, TableOption, complete_plan
 from srvstat.cli.output import Outcome, ReaderGoneError, choose_form, report, write
 from srvstat.cli.show import show
 from srvstat.cli.signals import allow_cleanup
@@ -15,9 +15,6 @@ from srvstat.contract.errors import OutputError
 
 _DEFAULT_FILE = "access.toml"
 
-AccessFileOption = Annotated[
-    str, typer.Option("--access", metavar="FILE", help="The access file, with plans and keys.")
-]
 PlanNameOption = Annotated[
     str, typer.Option(metavar="NAME", help="The plan of the key.", autocompletion=complete_plan)
 ]

@@ -9,14 +9,14 @@ from srvstat.cli.commands import COMMANDS, create_app, show_help_without_command
 from srvstat.contract import CONTRACT_VERSION
 from srvstat.snapshot.format.schema import FORMAT_VERSION
 
-_EXIT_CODES = """Exit codes: 0 an answer, 2 invalid usage, 3 no usable snapshot, 4 output not
+_EXIT_CODES = """Exit codes: 0 success, 2 invalid usage, 3 no usable snapshot, 4 output not
 written, 5 a difference found, 6 an input file rejected, 40 invalid request, 43 not in the plan,
 44 server not found, 130 interrupted."""
 
 app = create_app(
     COMMANDS,
     name="srvstat",
-    help="Compute exact statistics of game servers from one local file, byte for byte as the API.",
+    help="Answer Server Analytics API requests from one local file, with the API's exact bytes.",
     epilog=_EXIT_CODES,
 )
 

@@ -58,10 +58,12 @@ RejectsOption = Annotated[
 MaxRejectedOption = Annotated[
     str | None,
     typer.Option(
-        metavar="N|P%", help="Build nothing if more rows, or a larger percentage, are rejected."
+        metavar="N|P%", help="Fail if more than N rows, or more than P% of rows, are rejected."
     ),
 ]
-StrictOption = Annotated[bool, typer.Option("--strict", help="Stop at the first rejected row.")]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Stop at the first rejected or conflicting row.")
+]
 AllowEmptyOption = Annotated[
     bool,
     typer.Option(

@@ -69,7 +69,7 @@ def _is_present(path: str, content: bytes) -> bool:
         found = file.read(len(content))
         has_more = bool(file.read(1)) and not path.endswith(".toml")
     if found != content or has_more:
-        raise _refuse(path)
+        raise _build_exists_error(path)
     return True
 
 
@@ -82,10 +82,10 @@ def _check_snapshot(path: str) -> None:
     except SnapshotError:
         is_ours = False
     if not is_ours:
-        raise _refuse(path)
+        raise _build_exists_error(path)
 
 
-def _refuse(path: str) -> UsageError:
+def _build_exists_error(path: str) -> UsageError:
     return UsageError(
         f"{path}: exists and is not of this version's demo; remove it, or name another directory"
     )

@@ -144,6 +144,18 @@ JsonOption = Annotated[
 TableOption = Annotated[
     bool, typer.Option("--table", help="Print a table; the default on a terminal.")
 ]
+AccessFileOption = Annotated[
+    str, typer.Option("--access", metavar="FILE", help="The access file, with plans and keys.")
+]
+OptionalAccessFileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--access",
+        metavar="FILE",
+        help="The access file, with plans and keys. Without it, any key is valid, and only this"
+        " machine can connect.",
+    ),
+]
 IdentifierArgument = Annotated[
     str,
     typer.Argument(

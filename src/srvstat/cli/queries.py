@@ -42,7 +42,7 @@ from srvstat.snapshot.read.reader import SnapshotFile, open_file
 if TYPE_CHECKING:
     from srvstat.access import Plan
     from srvstat.documents.comparison import Comparison
-    from srvstat.documents.server_detail import DetailedServer
+    from srvstat.documents.server_detail import ServerTable
 
 
 def get(
@@ -114,7 +114,7 @@ def compare(
 
 def _get(
     snapshot: SnapshotFile, request: ServerReference, form: Form, at: int | None
-) -> "ServerResponse | DetailedServer":
+) -> "ServerResponse | ServerTable":
     if form is Form.JSON:
         return operations.get_server(snapshot, request)
     # Importing what only tables need takes 3 ms, and 40 ms with Rich.

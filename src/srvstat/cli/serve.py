@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from srvstat.access import read_access
-from srvstat.cli.options import SnapshotOption, find_snapshot
+from srvstat.cli.options import OptionalAccessFileOption, SnapshotOption, find_snapshot
 from srvstat.cli.output import Outcome, write
 from srvstat.cli.start_up import start_serving
 from srvstat.contract import wire
@@ -16,14 +16,6 @@ from srvstat.render.text import escape_text
 
 _MAX_PORT = 65_535
 
-AccessFileOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="The access file, with plans and keys. Without it, any key is valid, and only this"
-        " machine can connect.",
-    ),
-]
 HostOption = Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")]
 PortOption = Annotated[
     str, typer.Option(metavar="PORT", help="The port to listen on; 0 means any free one.")
@@ -32,7 +24,7 @@ PortOption = Annotated[
 
 def serve(
     snapshot: SnapshotOption = None,
-    access: AccessFileOption = None,
+    access: OptionalAccessFileOption = None,
     host: HostOption = "127.0.0.1",
     port: PortOption = "8000",
 ) -> Outcome:

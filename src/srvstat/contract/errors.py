@@ -38,7 +38,7 @@ class UsageError(SrvstatError):
 
 
 class SnapshotError(SrvstatError):
-    """The snapshot can't be used: missing, damaged, not a snapshot, or newer than this program."""
+    """The file is missing, damaged, not a snapshot, or in a format this version does not read."""
 
     exit_code = 3
 
@@ -50,7 +50,7 @@ class OutputError(SrvstatError):
 
 
 class DifferenceError(SrvstatError):
-    """A check found a difference."""
+    """A check found a difference, such as another root than `--expect`."""
 
     exit_code = 5
 
@@ -77,7 +77,7 @@ class ApiError(SrvstatError):
 
 
 class InvalidRequestError(ApiError):
-    """The query, path, body, range or a duplicate reference failed validation."""
+    """The path, query, headers or body is invalid, or a reference is repeated."""
 
     code = "INVALID_REQUEST"
     http_status = 400

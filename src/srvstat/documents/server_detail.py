@@ -6,7 +6,7 @@ from srvstat.contract.responses import ServerDetail
 
 
 @dataclass(frozen=True, slots=True)
-class DetailedServer:
+class ServerTable:
     """An answer of Get Server, with the instants for its table in Unix milliseconds.
 
     `last_observed_at` is the last observation up to and including `as_of`.

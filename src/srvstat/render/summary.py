@@ -25,7 +25,7 @@ def format_build_summary(output: str, summary: BuildSummary, seconds: float) -> 
     if summary.fallbacks:
         lines.append(f"  fallbacks    {format_fallbacks(summary.fallbacks)}")
     if summary.first_reject:
-        lines.append(f"  first reject: {summary.first_reject}")
+        lines.append(f"  first rejected or conflicting row: {summary.first_reject}")
     return lines
 
 
@@ -37,8 +37,10 @@ def format_dropped_rows(summary: BuildSummary) -> list[str]:
     if not dropped:
         return []
     reasons = ", ".join(f"{count:,} {why}" for why, count in counts.items() if count)
-    first = f"; first reject: {summary.first_reject}" if summary.first_reject else ""
-    return [f"{dropped:,} of {format_count(summary.read, 'row')} not kept: {reasons}{first}"]
+    line = f"{dropped:,} of {format_count(summary.read, 'row')} not kept: {reasons}"
+    if summary.first_reject:
+        line += f"; first rejected or conflicting row: {summary.first_reject}"
+    return [line]
 
 
 def _format_skipped(summary: BuildSummary) -> str:

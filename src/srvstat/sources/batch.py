@@ -8,7 +8,7 @@ from typing import NamedTuple
 from srvstat.contract.instants import InstantError, parse_instant
 from srvstat.contract.requests import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.sources.source import Block, Original, Source
+from srvstat.sources.source import Block, FindText, Source
 
 MAX_PLAYERS = MAX_SAFE_INTEGER
 """The largest player count accepted."""
@@ -48,7 +48,7 @@ class Batch:
     players: Sequence[int]
     places: Sequence[int]
     rejects: Sequence[Reject] = ()
-    original: Original | None = None
+    original: FindText | None = None
     latest_integer: int | None = None
 
 

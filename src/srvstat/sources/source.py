@@ -24,7 +24,7 @@ _BLOCK_BYTES = 1 << 17
 
 _UNENDED = "the last line has no newline, so it may be cut off; add one if the line is complete"
 
-Original = Callable[[int], str]
+FindText = Callable[[int], str]
 """Returns the text of the row at a place of a source."""
 
 
@@ -44,7 +44,7 @@ class Block:
         return self.text.split("\n")[number - self.first_line].removesuffix("\r")
 
 
-def keep_in_memory(block: Block) -> Original:
+def keep_in_memory(block: Block) -> FindText:
     """Return a function that finds the lines of a block, which stays in memory."""
     return block.find_line
 
@@ -62,7 +62,7 @@ class Source:
     format: str
     on_bytes: Callable[[int], None] | None = None
     on_warning: Callable[[str], None] | None = None
-    keep_text: Callable[[Block], Original] = keep_in_memory
+    keep_text: Callable[[Block], FindText] = keep_in_memory
 
     @classmethod
     def from_name(cls, name: str, default: str | None) -> Self:

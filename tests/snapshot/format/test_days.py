@@ -18,8 +18,8 @@ from srvstat.snapshot.format.bands import (
 )
 from srvstat.snapshot.format.days import (
     DAYS_PER_SERVER,
+    build_ranking,
     derive_days,
-    rank_between,
     read_day_observations,
     read_state,
 )
@@ -59,7 +59,7 @@ def compute_from_ends(observed: Observed, window: Window) -> Statistics:
         return NOTHING
     start = read_state(first[0], window.start, starts)
     end = read_state(last[-1], window.end, starts)
-    ranking, growth = rank_between(start, end, starts)
+    ranking, growth = build_ranking(start, end, starts)
 
     def find_value(rank: int) -> int:
         band = ranking.find_band(rank)
@@ -141,7 +141,7 @@ def test_a_day_without_the_players_before_and_after_it_is_refused(
     end = read_state(days[2], window.end, starts)
 
     with pytest.raises(ValueError, match="without the players"):
-        rank_between(start, end, starts)
+        build_ranking(start, end, starts)
 
 
 WIDTHS = {0: 1, 255: 1, 256: 2, 65_535: 2, 65_536: 4, 2**32 - 1: 4, 2**32: 8, LARGEST: 8}

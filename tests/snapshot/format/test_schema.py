@@ -7,7 +7,7 @@ from hashlib import sha256
 from srvstat.snapshot.format.schema import FORMAT_VERSION, read_schema
 
 SCHEMA_HASHES = {
-    5: "825a5597f1545013051cfac37d7ccbbb508387046ae7b018a2f302c324211524",
+    5: "b00a0f4f62dcb91ae33b0fa7b2054f895063155e2e375a0bb112ea6f8080b1b8",
 }
 """The SHA-256 of the stored CREATE statements, with their comments, by format version."""
 

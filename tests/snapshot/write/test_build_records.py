@@ -44,7 +44,7 @@ def test_observations_after_as_of_are_skipped_before_defaults_are_derived(
 
     ran = cli(*WEEK, "--as-of", as_of)
 
-    assert parse_summary(ran)["skipped"] == "2 (2 after as_of)"
+    assert parse_summary(ran)["skipped"] == "2 (2 after the as-of time)"
     info = cli("snapshot", "info", "out.db").json
     assert info["asOf"] == info["lastObservedAt"] == "2026-03-01T12:00:00.000Z"
     a, b = (cli("get", name, "-s", "out.db").json["data"] for name in ("a", "b"))

@@ -35,28 +35,28 @@ def test_a_servers_file_without_publishable_servers_is_refused(
 
 def test_the_error_without_observations_gives_the_reason(cli: Cli) -> None:
     empty = "; --allow-empty with --as-of TIME builds an empty snapshot"
-    cases: list[tuple[list[Row], str]] = [
-        ([], f"there are no rows{empty}"),
-        (
-            [("unknown", AS_OF, 5), ("hidden", AS_OF, 5)],
-            f"1 not in the servers file, 1 not publishable{empty}",
-        ),
-        (
-            [("unknown", AS_OF, 5), ("a", "2026-03-01 12:00", 5)],
-            (
-                "1 rejected, 1 not in the servers file; first reject: week.csv, line 3:"
-                " observedAt: no time zone: end it with Z or an offset such as +02:00"
-            ),
-        ),
+    empty_at = "; --allow-empty builds an empty snapshot"
+    later = "; give a later --as-of, or build an empty snapshot with --allow-empty"
+    skipped: list[Row] = [("unknown", AS_OF, 5), ("hidden", AS_OF, 5)]
+    malformed = (
+        "1 rejected, 1 not in the servers file; first rejected or conflicting row: week.csv,"
+        " line 3: observedAt: no time zone: end it with Z or an offset such as +02:00"
+    )
+    at = ["--as-of", str(AS_OF)]
+    cases: list[tuple[list[Row], list[str], str]] = [
+        ([], [], f"there are no rows{empty}"),
+        ([], at, f"there are no rows{empty_at}"),
+        ([], ["--allow-empty"], "there are no rows; --as-of TIME builds an empty snapshot"),
+        (skipped, [], f"1 not in the servers file, 1 not publishable{empty}"),
+        (skipped, at, f"1 not in the servers file, 1 not publishable{empty_at}"),
+        ([("a", AS_OF + 1, 5)], at, f"1 after the as-of time{later}"),
+        ([("unknown", AS_OF, 5), ("a", "2026-03-01 12:00", 5)], [], malformed),
+        ([("unknown", AS_OF, 5), ("a", "2026-03-01 12:00", 5)], at, malformed),
     ]
-    for rows, reason in cases:
+    for rows, options, reason in cases:
         Path("week.csv").write_bytes(csv(rows))
-        for options in ([], ["--as-of", str(AS_OF)]):
-            ran = cli(*WEEK, *options)
-            assert (ran.exit_code, ran.stderr) == (
-                6,
-                f"error: no observation was kept: {reason}\n",
-            )
+        ran = cli(*WEEK, *options)
+        assert (ran.exit_code, ran.stderr) == (6, f"error: no observation was kept: {reason}\n")
 
 
 LIMITS = [
@@ -89,9 +89,9 @@ def test_too_many_rejects_build_nothing_but_are_written(
     assert ran.exit_code == (0 if builds else 6)
     if not builds:
         assert ran.stderr == (
-            f"error: 2 of 10 rows were rejected, but --max-rejected allows {limit}; first reject:"
-            " week.csv, line 2: players: must be a whole number from 0 to 9007199254740991, in"
-            " digits only\n"
+            f"error: 2 of 10 rows were rejected, but --max-rejected allows {limit}; first rejected"
+            " or conflicting row: week.csv, line 2: players: must be a whole number from 0 to"
+            " 9007199254740991, in digits only\n"
         )
 
 
@@ -117,8 +117,8 @@ def test_quiet_prints_one_line_about_rows_not_kept(cli: Cli) -> None:
         0,
         (
             "warning: 4 of 5 rows not kept: 1 rejected, 1 conflicting, 1 not in the servers file,"
-            " 1 not publishable; first reject: week.csv, line 3: conflicts with 5 players,"
-            " read earlier for this server and instant"
+            " 1 not publishable; first rejected or conflicting row: week.csv, line 3: players:"
+            " an earlier row of this server and instant has 5"
         ),
     )
     assert other.startswith("warning: week.csv: every integer instant is before 2001")

@@ -63,13 +63,16 @@ def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) ->
         "repeated": "2",
         "conflicting": "2",
         "rejected": "3",
-        "skipped": "3 (1 after as_of, 1 not in the servers file, 1 not publishable)",
+        "skipped": "3 (1 after the as-of time, 1 not in the servers file, 1 not publishable)",
         "span": "2026-02-28 12:00:00 UTC to 2026-03-01 12:00:00 UTC",
         "as of": "2026-03-01 12:00:00 UTC",
         "fallbacks": FALLBACKS,
     }
     assert read_observations("out.db") == [("a", AS_OF, 1), ("b", AS_OF - DAY, 3)]
-    assert "first reject: week.csv, line 4: conflicts with 1 players" in ran.stderr
+    assert (
+        "first rejected or conflicting row: week.csv, line 4: players: an earlier row of this"
+        " server and instant has 1\n" in ran.stderr
+    )
 
 
 def test_rejects_have_file_line_reason_and_text_in_the_order_of_lines(cli: Cli) -> None:
@@ -264,10 +267,12 @@ def test_a_build_without_rejects_writes_the_snapshot_alone(here: Path, cli: Cli)
     ("row", "reason"),
     [
         ("nonsense", "must have 3 fields, not 1"),
-        (f"a,{AS_OF},9", "conflicts with 6 players, read earlier for this server and instant"),
+        (f"a,{AS_OF},9", "players: an earlier row of this server and instant has 6"),
     ],
 )
-def test_strict_stops_at_the_first_reject(row: str, reason: str, here: Path, cli: Cli) -> None:
+def test_strict_stops_at_the_first_rejected_or_conflicting_row(
+    row: str, reason: str, here: Path, cli: Cli
+) -> None:
     Path("odd.csv").write_text(f"serverId,observedAt,players\na,5,1\n{row}\nworse\n")
     Path("rejects.ndjson").write_text("old")
     before = read_directory(here)

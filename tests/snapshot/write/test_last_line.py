@@ -46,7 +46,9 @@ def test_strict_names_an_earlier_row_first(cli: Cli) -> None:
     ran = cli(*WEEK, "--strict")
 
     assert ran.exit_code == 6
-    assert ran.stderr.startswith("error: week.csv, line 3: conflicts with 5 players")
+    assert ran.stderr.startswith(
+        "error: week.csv, line 3: players: an earlier row of this server and instant has 5"
+    )
 
 
 def test_draft_servers_warns_of_a_last_row_without_a_newline(cli: Cli) -> None:

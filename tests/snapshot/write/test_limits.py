@@ -161,7 +161,9 @@ def test_strict_reports_a_row_before_a_later_unreadable_file(cli: Cli) -> None:
     assert alone.stderr.startswith("error: wrong.csv, line 1: ")
     later = cli(*BUILD, "--observations", "twice.csv", "--observations", "wrong.csv", "--strict")
     assert later.exit_code == 6
-    assert later.stderr.startswith("error: twice.csv, line 2: conflicts with 5 players")
+    assert later.stderr.startswith(
+        "error: twice.csv, line 2: players: an earlier row of this server and instant has 5"
+    )
 
 
 @pytest.mark.parametrize("name", ["a\0b.db", "\0"])

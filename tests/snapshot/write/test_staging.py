@@ -243,7 +243,7 @@ def test_strict_names_the_first_reject_in_reading_order_for_any_size_of_steps(
         assert ran.stderr.startswith(first or "built out.db\n")
 
 
-CONFLICT = "conflicts with 1 players, read earlier for this server and instant"
+CONFLICT = "players: an earlier row of this server and instant has 1"
 SHAPE = "must have 3 fields, not 1"
 
 
@@ -293,7 +293,7 @@ def test_strict_reports_a_conflict_before_a_later_refused_file(later: str, cli: 
     Path("wrong.csv").write_text("server,time,players\n")
     command = [*COMMAND, "--observations", "odd.csv", "--observations", later]
 
-    reason = "conflicts with 1 players, read earlier for this server and instant"
+    reason = "players: an earlier row of this server and instant has 1"
     assert cli(*command, "--strict").stderr == f"error: odd.csv, line 3: {reason}\n"
     assert cli(*command).stderr.startswith(f"error: {later}")
 

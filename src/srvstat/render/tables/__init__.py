@@ -5,7 +5,7 @@ from typing import Any
 
 from srvstat.documents.access_check import AccessCheck
 from srvstat.documents.comparison import Comparison
-from srvstat.documents.server_detail import DetailedServer
+from srvstat.documents.server_detail import ServerTable
 from srvstat.documents.snapshot_info import SnapshotInfo
 from srvstat.documents.verification import Verification
 from srvstat.render.screen import Screen
@@ -15,12 +15,12 @@ from srvstat.render.tables.server_detail import render_server
 from srvstat.render.tables.snapshot_info import render_info
 from srvstat.render.tables.verification import render_verification
 
-TableDocument = AccessCheck | Comparison | DetailedServer | SnapshotInfo | Verification
+TableDocument = AccessCheck | Comparison | ServerTable | SnapshotInfo | Verification
 
 _RENDERERS: Mapping[type, Callable[[Any, Screen], str]] = {
     AccessCheck: render_access,
     Comparison: render_comparison,
-    DetailedServer: render_server,
+    ServerTable: render_server,
     SnapshotInfo: render_info,
     Verification: render_verification,
 }

@@ -1,12 +1,12 @@
 """The table of one server: all of its fields, in groups."""
 
-from srvstat.documents.server_detail import DetailedServer
+from srvstat.documents.server_detail import ServerTable
 from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.text import format_duration, format_time
 
 
-def render_server(detail: DetailedServer, screen: Screen) -> str:
+def render_server(detail: ServerTable, screen: Screen) -> str:
     """Render all fields of a server."""
     server = detail.server
     # The record is that of the snapshot; --at changes only the last observation.
@@ -35,7 +35,7 @@ def render_server(detail: DetailedServer, screen: Screen) -> str:
     return screen.render(screen.escape(server.hostname, "bold"), build_fields_grid(fields, screen))
 
 
-def _format_players(detail: DetailedServer) -> str:
+def _format_players(detail: ServerTable) -> str:
     players = detail.server.players
     time = "" if detail.as_of == detail.snapshot_as_of else ", as of the snapshot"
     fallback = (
@@ -44,14 +44,15 @@ def _format_players(detail: DetailedServer) -> str:
     return f"{players.current:,} of {players.max:,}{time}{fallback}"
 
 
-def _format_last_seen(detail: DetailedServer) -> str:
+def _format_last_seen(detail: ServerTable) -> str:
     at = detail.last_observed_at
     if at is None:
         return "never"
     if detail.as_of == detail.snapshot_as_of:
         return _format_moment(at, detail.snapshot_as_of)
-    before = f" ({format_duration(detail.as_of - at)} before as of)" if at != detail.as_of else ""
-    return f"{format_time(at)}{before}"
+    if at == detail.as_of:
+        return format_time(at)
+    return f"{format_time(at)} ({format_duration(detail.as_of - at)} before the as-of time)"
 
 
 def _format_moment(at: int, as_of: int) -> str:

@@ -122,7 +122,7 @@ def read_last_state(server: ServerRow, starts: Sequence[int]) -> State:
     return State(prefix, server.last_players, None)
 
 
-def rank_between(start: State, end: State, starts: Sequence[int]) -> tuple[Ranking, Growth]:
+def build_ranking(start: State, end: State, starts: Sequence[int]) -> tuple[Ranking, Growth]:
     """Return the ranking and the growth of the observations between two states of a server.
 
     Raises ValueError and LookupError for states that no build writes.

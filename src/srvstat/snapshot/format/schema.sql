@@ -5,8 +5,8 @@
 -- type only. Instants are integers of Unix milliseconds (UTC).
 --
 -- A digest is the first 16 bytes of the SHA-256 of a row; docs/snapshot.md describes the hashed
--- bytes. The digest of each row that an answer reads is stored in another row, and that of the row
--- of the file in itself.
+-- bytes. The digest of each row that an answer reads is stored in another row. Only the row of
+-- `snapshot` holds its own digest.
 --
 -- History: 1, the first format; 2, with days; 3, with digests; 4, with bands of values, blocks of
 -- days, and an observation count per server; 5, with current_is_stand_in renamed to
@@ -33,10 +33,10 @@ CREATE TABLE snapshot (
     digest            BLOB    NOT NULL  -- the digest of all columns above
 ) STRICT;
 
--- The server of each identifier. It also shows that no other identifier has a server. The hash of
--- an identifier is the first 8 bytes of the SHA-256 of its namespace (id or cfxId), a zero byte
--- and the identifier. Each namespace has N buckets. An identifier belongs to the bucket with the
--- number hash * N >> 64; for cfxId, the numbers begin at N.
+-- Maps each identifier to its server; an identifier not listed has none. The hash of an identifier
+-- is the first 8 bytes of the SHA-256 of its namespace (id or cfxId), a zero byte and the
+-- identifier. Each namespace has N buckets. An identifier belongs to the bucket with the number
+-- hash * N >> 64; for cfxId, the numbers begin at N.
 CREATE TABLE directory (
     bucket  INTEGER PRIMARY KEY, -- 0, 1, 2 …
     entries BLOB NOT NULL        -- 28 bytes for each identifier, ascending: its hash, servers.server
@@ -121,8 +121,8 @@ CREATE TABLE days (
     observation_count INTEGER NOT NULL,    -- the number of observations of the day, at least 1
     times             BLOB    NOT NULL,    -- of each: milliseconds since the start of the day, ascending
     players           BLOB    NOT NULL,    -- of each: the players, in the order of times
-    players_before    INTEGER,             -- the players just before the day; NULL without any
-    players_after     INTEGER,             -- the players just after the day; NULL without any
+    players_before    INTEGER,             -- player count of the last observation before this day; NULL without any
+    players_after     INTEGER,             -- player count of the first observation after this day; NULL without any
     prefix_count      INTEGER NOT NULL,    -- the number of observations of the prefix
     prefix_sum        BLOB    NOT NULL,    -- the sum of their players: one unsigned little-endian
                                            -- integer in the fewest bytes

@@ -26,7 +26,7 @@ _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 _UTF_8 = 1
 _SCHEMA_ENTRIES = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
-_BUILD_ONE = "build one with `srvstat snapshot build`"
+_BUILD_REMEDY = "build one with `srvstat snapshot build`"
 
 # The page cache holds up to 32 MiB, enough for answers about a few hundred servers.
 _SETTINGS = (
@@ -236,11 +236,11 @@ def _check_file(path: str) -> tuple[str, os.stat_result]:
     """Check the header of a file, and return its real path and status."""
     location, header, status = _read_header(path)
     if not status.st_size:
-        raise SnapshotError(f"{path}: an empty file, not a snapshot; {_BUILD_ONE}")
+        raise SnapshotError(f"{path}: an empty file, not a snapshot; {_BUILD_REMEDY}")
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
-        raise SnapshotError(f"{path}: not a snapshot and not a SQLite file; {_BUILD_ONE}")
+        raise SnapshotError(f"{path}: not a snapshot and not a SQLite file; {_BUILD_REMEDY}")
     if int.from_bytes(header[68:72]) != APPLICATION_ID:
-        raise SnapshotError(f"{path}: a SQLite file of another program; {_BUILD_ONE}")
+        raise SnapshotError(f"{path}: a SQLite file of another program; {_BUILD_REMEDY}")
     version = int.from_bytes(header[60:64])
     if version != FORMAT_VERSION:
         remedy = "upgrade srvstat" if version > FORMAT_VERSION else "build it again"
@@ -266,7 +266,7 @@ def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:
     """Return the real path, first bytes and status of a regular file without a journal."""
     if not path:
         raise SnapshotError("snapshot: the name is empty; name a file")
-    with convert_errors(path, SnapshotError, remedy=_BUILD_ONE):
+    with convert_errors(path, SnapshotError, remedy=_BUILD_REMEDY):
         location = os.path.realpath(path)
         # Without O_NONBLOCK, opening a FIFO would wait for a writer.
         descriptor = os.open(location, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -304,7 +304,7 @@ def format_journal_remedy(journal: str) -> str:
 
 def _is_unchanged(path: str, location: str, checked: os.stat_result) -> bool:
     """Check that the file at a path is still the one whose header was checked."""
-    with convert_errors(path, SnapshotError, remedy=_BUILD_ONE):
+    with convert_errors(path, SnapshotError, remedy=_BUILD_REMEDY):
         return compute_identity(os.stat(location)) == compute_identity(checked)
 
 
@@ -313,4 +313,4 @@ def _describe_kind(mode: int) -> str:
 
 
 def _build_damage_error(path: str, part: str) -> SnapshotError:
-    return SnapshotError(f"{path}: damaged ({part}); copy it again, or {_BUILD_ONE}")
+    return SnapshotError(f"{path}: damaged ({part}); copy it again, or {_BUILD_REMEDY}")

@@ -33,7 +33,7 @@ class Totals(NamedTuple):
     rejected: int
 
 
-class StoredDetail(NamedTuple):
+class DetailWithInstants(NamedTuple):
     """A server's public record and its instants in Unix milliseconds."""
 
     server: ServerDetail
@@ -87,7 +87,7 @@ class SnapshotFile:
         references = [(by, server.get_identifier(by)) for by in NAMESPACES]
         return self._rows.find_servers(references) == [server] * len(references)
 
-    def get_detail(self, server: ServerRow) -> StoredDetail:
+    def get_detail(self, server: ServerRow) -> DetailWithInstants:
         """Return a server's public record."""
         with self.convert_decode_errors(server.title):
             return _read_detail(server)
@@ -238,7 +238,7 @@ def _read_texts(array: str) -> tuple[str, ...]:
     return texts
 
 
-def _read_detail(row: ServerRow) -> StoredDetail:
+def _read_detail(row: ServerRow) -> DetailWithInstants:
     server = ServerDetail(
         id=row.id,
         game=row.game,
@@ -256,4 +256,6 @@ def _read_detail(row: ServerRow) -> StoredDetail:
         firstSeenAt=format_instant(_check_instant(row.first_seen_at)),
         updatedAt=format_instant(_check_instant(row.updated_at)),
     )
-    return StoredDetail(server, row.first_seen_at, row.updated_at, bool(row.current_is_fallback))
+    return DetailWithInstants(
+        server, row.first_seen_at, row.updated_at, bool(row.current_is_fallback)
+    )

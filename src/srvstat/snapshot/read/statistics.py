@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from srvstat.contract.ranges import Window
 from srvstat.snapshot.format.bands import Members
-from srvstat.snapshot.format.days import rank_between, read_last_state, read_state
+from srvstat.snapshot.format.days import build_ranking, read_last_state, read_state
 from srvstat.snapshot.format.rows import Day, ServerRow
 from srvstat.snapshot.read.verified_rows import VerifiedRows
 from srvstat.stats import (
@@ -30,20 +30,22 @@ def compute_window_statistics(
     ends = rows.find_ends(servers, window)
     days = rows.read_days(list(zip(servers, ends, strict=True)))
     rankings = [
-        _compute_ranking(server, of_server, window, rows.get_bands(server).starts)
-        if of_server
+        _compute_ranking(server, server_days, window, rows.get_bands(server).starts)
+        if server_days
         else None
-        for server, of_server in zip(servers, days, strict=True)
+        for server, server_days in zip(servers, days, strict=True)
     ]
     members = rows.read_members(
         (server, band)
-        for server, ranked in zip(servers, rankings, strict=True)
-        if ranked
-        for band in _find_wide_bands(rows, server, ranked[0])
+        for server, ranking_growth in zip(servers, rankings, strict=True)
+        if ranking_growth
+        for band in _find_wide_bands(rows, server, ranking_growth[0])
     )
     return [
-        _compute_statistics(rows, server, *ranked, members) if ranked else compute_statistics(())
-        for server, ranked in zip(servers, rankings, strict=True)
+        _compute_statistics(rows, server, *ranking_growth, members)
+        if ranking_growth
+        else compute_statistics(())
+        for server, ranking_growth in zip(servers, rankings, strict=True)
     ]
 
 
@@ -53,8 +55,8 @@ def _compute_ranking(
     """Return the ranking of a window from the days at its ends, or from its first day alone."""
     start = read_state(ends[0], window.start, starts)
     if len(ends) == 1:
-        return rank_between(start, read_last_state(server, starts), starts)
-    return rank_between(start, read_state(ends[1], window.end, starts), starts)
+        return build_ranking(start, read_last_state(server, starts), starts)
+    return build_ranking(start, read_state(ends[1], window.end, starts), starts)
 
 
 def _find_wide_bands(rows: VerifiedRows, server: ServerRow, ranking: Ranking) -> set[int]:
@@ -74,22 +76,22 @@ def _compute_statistics(
     members: dict[tuple[int, int], Members],
 ) -> Statistics:
     starts = rows.get_bands(server).starts
-    between: dict[int, Sequence[int]] = {}
+    window_members: dict[int, Sequence[int]] = {}
 
     def find_value(rank: int) -> int:
         band = ranking.find_band(rank)
         if (server.server, band) not in members:
             return starts[band]
-        if band not in between:
-            of_band = members[server.server, band]
-            between[band] = of_band.slice(*ranking.find_members(band))
-        within = rank - ranking.count_below(band)
-        if within == 0:
-            return starts[band] + min(between[band])
-        if within == len(between[band]) - 1:
-            return starts[band] + max(between[band])
+        if band not in window_members:
+            band_members = members[server.server, band]
+            window_members[band] = band_members.slice(*ranking.find_members(band))
+        rank_in_band = rank - ranking.count_below(band)
+        if rank_in_band == 0:
+            return starts[band] + min(window_members[band])
+        if rank_in_band == len(window_members[band]) - 1:
+            return starts[band] + max(window_members[band])
         # The two middle ranks often share a band; sorting a sorted list again is cheap.
-        between[band] = sorted(between[band])
-        return starts[band] + between[band][within]
+        window_members[band] = sorted(window_members[band])
+        return starts[band] + window_members[band][rank_in_band]
 
     return compute_ranking_statistics(ranking, find_value, growth)

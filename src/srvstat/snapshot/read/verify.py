@@ -87,8 +87,8 @@ def _read_observations(
     with snapshot.convert_decode_errors(part):
         # Pages that point to each other could yield endless rows.
         most = snapshot.file_row.observation_count + 1
-        both = array("q", chain.from_iterable(islice(rows, most)))
-    instants, players = both[::2], both[1::2]
+        interleaved = array("q", chain.from_iterable(islice(rows, most)))
+    instants, players = interleaved[::2], interleaved[1::2]
     is_valid = not instants or (
         is_ascending(instants)
         and instants[0] >= 0

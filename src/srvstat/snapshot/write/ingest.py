@@ -16,6 +16,9 @@ from srvstat.sources.observations import read_batches
 from srvstat.sources.servers import ServerRecord
 from srvstat.sources.source import Source
 
+AFTER_AS_OF = "after the as-of time"
+"""The reason to skip an observation later than the given instant."""
+
 Progress = Callable[[str, int, int], None]
 """Called with the current step, `reading` or `storing`, and the bytes and rows just processed."""
 
@@ -70,7 +73,7 @@ class Intake:
         latest = None
         for batch in read_batches(watched):
             self.rejects.add_batch(number, batch)
-            self._stage(batch, self.rejects.place_rows(number, batch))
+            self._stage(batch, self.rejects.locate_rows(number, batch))
             if batch.latest_integer is not None:
                 latest = max(latest or 0, batch.latest_integer)
             rows = len(batch.server_ids) + len(batch.rejects)
@@ -105,6 +108,6 @@ class Intake:
             self.skipped["not publishable" if is_withheld else "not in the servers file"] += 1
             return False
         if self.as_of is not None and instant > self.as_of:
-            self.skipped["after as_of"] += 1
+            self.skipped[AFTER_AS_OF] += 1
             return False
         return True

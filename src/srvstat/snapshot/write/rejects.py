@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from srvstat.sources.batch import Batch
-from srvstat.sources.source import Block, Original, Source
+from srvstat.sources.source import Block, FindText, Source
 
 # Conflicts are found last, once the observations are sorted. Until then, the
 # temporary database stores the rejects and the text of rows.
@@ -47,7 +47,7 @@ class Rejects:
         self._sources = sources
         # Each original returns the text of the places from its start up to the next start.
         self._starts: list[int] = []
-        self._originals: list[Original | None] = []
+        self._originals: list[FindText | None] = []
         self.malformed = 0
         self.conflicting = 0
 
@@ -55,7 +55,7 @@ class Rejects:
         """Return a store for the text of a source."""
         return TextStore(self._connection, source * _PLACES_PER_SOURCE)
 
-    def place_rows(self, source: int, batch: Batch) -> Sequence[int]:
+    def locate_rows(self, source: int, batch: Batch) -> Sequence[int]:
         """Return the place in the build of each observation of a batch."""
         places, start = batch.places, source * _PLACES_PER_SOURCE
         if isinstance(places, range):
@@ -80,7 +80,7 @@ class Rejects:
         `text` is used if the batch of the observation has no original.
         """
         self.conflicting += 1
-        reason = f"conflicts with {kept_players} players, read earlier for this server and instant"
+        reason = f"players: an earlier row of this server and instant has {kept_players}"
         self._connection.execute("INSERT INTO rejects VALUES (?, ?, ?, 1)", (place, reason, text))
 
     def __iter__(self) -> Iterator[PlacedReject]:
@@ -92,7 +92,7 @@ class Rejects:
             written = original(line) if original else text
             yield PlacedReject(self._sources[number], line, reason, written)
 
-    def _find_original(self, place: int) -> Original | None:
+    def _find_original(self, place: int) -> FindText | None:
         return self._originals[bisect_right(self._starts, place) - 1]
 
 
@@ -108,7 +108,7 @@ class TextStore:
         self._first_line = 0
         self._lines: list[str] = []
 
-    def keep(self, block: Block) -> Original:
+    def keep(self, block: Block) -> FindText:
         """Store a block and return the function that finds its lines, the same for all blocks."""
         self._connection.execute(
             "INSERT INTO texts VALUES (?, ?)", (self._start + block.first_line, block.text)

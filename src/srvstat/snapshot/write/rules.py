@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from srvstat.contract.errors import SourceError
 from srvstat.snapshot.format.derive import find_observed_span
-from srvstat.snapshot.write.ingest import Intake
+from srvstat.snapshot.write.ingest import AFTER_AS_OF, Intake
 from srvstat.snapshot.write.store import Stored
 from srvstat.sources.servers import ServerRecord
 from srvstat.sources.source import Source
@@ -76,7 +76,7 @@ def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
     Raises RowsRejectedError if too many rows were rejected or no observation was kept.
     """
     rejected, limit = intake.rejects.malformed, rules.max_rejected
-    first = f"; first reject: {first_reject}" if rejected else ""
+    first = f"; first rejected or conflicting row: {first_reject}" if rejected else ""
     if limit is not None and limit.is_exceeded(rejected, intake.rows):
         raise RowsRejectedError(
             f"{rejected:,} of {intake.rows:,} rows were rejected, but --max-rejected allows"
@@ -88,5 +88,15 @@ def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
         return as_of
     counts = {"rejected": rejected, **dict(sorted(intake.skipped.items()))}
     why = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    remedy = first or "; --allow-empty with --as-of TIME builds an empty snapshot"
+    remedy = first or f"; {_choose_remedy(intake, rules)}"
     raise RowsRejectedError(f"no observation was kept: {why or 'there are no rows'}{remedy}")
+
+
+def _choose_remedy(intake: Intake, rules: Rules) -> str:
+    """Return the remedy for a build that rejected no row and kept none."""
+    if intake.as_of is None:
+        missing = "--as-of TIME" if rules.allow_empty else "--allow-empty with --as-of TIME"
+        return f"{missing} builds an empty snapshot"
+    if intake.skipped[AFTER_AS_OF]:
+        return "give a later --as-of, or build an empty snapshot with --allow-empty"
+    return "--allow-empty builds an empty snapshot"
