@@ -31,8 +31,8 @@ def read_file(path: Path, data: bytes) -> Reading:
         columns = zip(batch.server_ids, batch.instants, batch.players, strict=True)
         kept.update(zip(batch.places, columns, strict=True))
         for place in batch.places[:: len(batch.places) // 20 + 1]:
-            original = batch.original or (lambda place: "{},{},{}".format(*kept[place]))
-            assert original(place) == lines[place - 1].removesuffix("\r")
+            find_text = batch.find_text or (lambda place: "{},{},{}".format(*kept[place]))
+            assert find_text(place) == lines[place - 1].removesuffix("\r")
         rejects.update({place: (reason, text) for place, reason, text in batch.rejects})
         latest = max(latest or 0, batch.latest_integer or 0) or None
     assert list(kept) == sorted(kept)

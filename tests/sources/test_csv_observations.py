@@ -296,4 +296,4 @@ def test_plain_rows_are_parsed_like_quoted_ones_and_keep_only_the_text_they_need
 
     assert read_file(path, HEADER + "\n".join([*rows, ""]).encode()) == expected
     (batch,) = csv_observations.read(Source(str(path), "csv"))
-    assert (batch.original is None) is ("Z" not in rows[0])
+    assert (batch.find_text is None) is ("Z" not in rows[0])

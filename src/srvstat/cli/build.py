@@ -53,7 +53,10 @@ AsOfOption = Annotated[
     ),
 ]
 RejectsOption = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write rejected rows to this file as NDJSON.")
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Write rejected and conflicting rows to this file as NDJSON."
+    ),
 ]
 MaxRejectedOption = Annotated[
     str | None,

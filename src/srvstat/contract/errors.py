@@ -38,7 +38,7 @@ class UsageError(SrvstatError):
 
 
 class SnapshotError(SrvstatError):
-    """The file is missing, damaged, not a snapshot, or in a format this version does not read."""
+    """The snapshot is missing, damaged, not a snapshot, or in a format this version can't read."""
 
     exit_code = 3
 

@@ -37,7 +37,7 @@ class Batch:
     """Consecutive observations of a source, as columns of equal length.
 
     `instants` are Unix milliseconds. A place is the number of a line or row in its source; places
-    ascend within a batch and from batch to batch. `original` returns the text of the row at a
+    ascend within a batch and from batch to batch. `find_text` returns the text of the row at a
     place; it is called only for rows that conflict with others. If it is None, the text is the
     columns as CSV: `serverId,observedAt,players`. `latest_integer` is the latest instant written as
     an integer, or None; it reveals seconds mistaken for milliseconds.
@@ -48,7 +48,7 @@ class Batch:
     players: Sequence[int]
     places: Sequence[int]
     rejects: Sequence[Reject] = ()
-    original: FindText | None = None
+    find_text: FindText | None = None
     latest_integer: int | None = None
 
 
@@ -108,5 +108,5 @@ def parse_records(
         lines.append(line)
         if row.observed_at.isdecimal():
             latest = max(latest or 0, instant)
-    original = source.keep_text(block) if server_ids else None
-    return Batch(server_ids, instants, players, lines, rejects, original, latest)
+    find_text = source.keep_text(block) if server_ids else None
+    return Batch(server_ids, instants, players, lines, rejects, find_text, latest)

@@ -91,7 +91,7 @@ def _parse_plain_block(source: Source, block: Block) -> Batch | None:
         instants,
         list(map(int, players)),
         range(block.first_line, block.first_line + len(server_ids)),
-        original=None if is_integer else source.keep_text(block),
+        find_text=None if is_integer else source.keep_text(block),
         latest_integer=max(instants) if is_integer else None,
     )
 

@@ -7,7 +7,7 @@ from hashlib import sha256
 from srvstat.snapshot.format.schema import FORMAT_VERSION, read_schema
 
 SCHEMA_HASHES = {
-    5: "b00a0f4f62dcb91ae33b0fa7b2054f895063155e2e375a0bb112ea6f8080b1b8",
+    5: "48469514c1def24679469cffcbb32632848a9b9d539698cce5651bf40c4acec7",
 }
 """The SHA-256 of the stored CREATE statements, with their comments, by format version."""
 

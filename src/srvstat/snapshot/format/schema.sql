@@ -121,8 +121,10 @@ CREATE TABLE days (
     observation_count INTEGER NOT NULL,    -- the number of observations of the day, at least 1
     times             BLOB    NOT NULL,    -- of each: milliseconds since the start of the day, ascending
     players           BLOB    NOT NULL,    -- of each: the players, in the order of times
-    players_before    INTEGER,             -- player count of the last observation before this day; NULL without any
-    players_after     INTEGER,             -- player count of the first observation after this day; NULL without any
+    players_before    INTEGER,             -- the player count of the last observation before this
+                                           -- day; NULL without any
+    players_after     INTEGER,             -- the player count of the first observation after this
+                                           -- day; NULL without any
     prefix_count      INTEGER NOT NULL,    -- the number of observations of the prefix
     prefix_sum        BLOB    NOT NULL,    -- the sum of their players: one unsigned little-endian
                                            -- integer in the fewest bytes

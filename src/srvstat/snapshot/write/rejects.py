@@ -45,9 +45,9 @@ class Rejects:
         connection.executescript(_SCHEMA)
         self._connection = connection
         self._sources = sources
-        # Each original returns the text of the places from its start up to the next start.
+        # Each function returns the text of the places from its start up to the next start.
         self._starts: list[int] = []
-        self._originals: list[FindText | None] = []
+        self._text_finders: list[FindText | None] = []
         self.malformed = 0
         self.conflicting = 0
 
@@ -70,14 +70,14 @@ class Rejects:
             "INSERT INTO rejects VALUES (?, ?, ?, 0)",
             ((start + reject.place, reject.reason, reject.text) for reject in batch.rejects),
         )
-        if batch.places and (not self._originals or batch.original != self._originals[-1]):
+        if batch.places and (not self._text_finders or batch.find_text != self._text_finders[-1]):
             self._starts.append(start + batch.places[0])
-            self._originals.append(batch.original)
+            self._text_finders.append(batch.find_text)
 
     def add_conflict(self, place: int, kept_players: int, text: str) -> None:
         """Add an observation that conflicts with the one kept for its server and instant (D16).
 
-        `text` is used if the batch of the observation has no original.
+        `text` is used if the batch of the observation has no `find_text`.
         """
         self.conflicting += 1
         reason = f"players: an earlier row of this server and instant has {kept_players}"
@@ -88,12 +88,12 @@ class Rejects:
         found = self._connection.execute("SELECT * FROM rejects ORDER BY place")
         for place, reason, text, is_conflict in found:
             number, line = divmod(place, _PLACES_PER_SOURCE)
-            original = self._find_original(place) if is_conflict else None
-            written = original(line) if original else text
+            find_text = self._get_text_finder(place) if is_conflict else None
+            written = find_text(line) if find_text else text
             yield PlacedReject(self._sources[number], line, reason, written)
 
-    def _find_original(self, place: int) -> FindText | None:
-        return self._originals[bisect_right(self._starts, place) - 1]
+    def _get_text_finder(self, place: int) -> FindText | None:
+        return self._text_finders[bisect_right(self._starts, place) - 1]
 
 
 class TextStore:
