@@ -173,7 +173,7 @@ KILLS = Campaign(
     promise="a build killed at any moment leaves either the old or the new files, complete, and the"
     " next build removes all leftovers",
     run=kill,
-    short=15,
+    short=10,
     long=2_000,
     unit="builds",
 )
@@ -182,7 +182,7 @@ INTERRUPTIONS = Campaign(
     promise="an interrupted build ends without a traceback and leaves either the old or the new"
     " files, complete, and nothing else",
     run=interrupt,
-    short=12,
+    short=8,
     long=400,
     unit="builds",
 )

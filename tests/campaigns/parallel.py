@@ -145,7 +145,7 @@ CAMPAIGN = Campaign(
     promise="of concurrent builds to one path, all succeed with --overwrite, exactly one without;"
     " readers always get an answer from one complete snapshot",
     run=run,
-    short=8,
+    short=5,
     long=200,
     unit="builds",
 )

@@ -78,7 +78,7 @@ CAMPAIGN = Campaign(
     name="requests",
     promise="a request body is read as the specification defines, or refused",
     run=run,
-    short=20_000,
+    short=10_000,
     long=10_000_000,
     unit="bodies",
 )
