@@ -323,7 +323,7 @@ def test_an_error_at_the_end_of_a_long_file_is_located_quickly(path: Path) -> No
     reason = find_problem(path, content)
 
     assert reason.startswith(", line 30012: keys[7500].sha256: ")
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 10  # quadratic work would take minutes
 
 
 @given(access_files())
