@@ -42,12 +42,14 @@ check: $(BIN)/installed  ## Check everything: lint, all tests, and that they run
 
 # Generators and compilers, in a separate environment. Tests of missing ones are skipped.
 EXTERNAL := .venv/external
+# Without a network, npm can wait for many minutes.
+LIMIT := $(if $(shell command -v timeout),timeout 300)
 $(EXTERNAL)/installed: tests/external/requirements.txt tests/external/package.json | $(BIN)/installed
 	$(PYTHON) -m venv $(EXTERNAL)
 	cp tests/external/package.json $(EXTERNAL)
 	@$(EXTERNAL)/bin/python -m pip install --quiet --disable-pip-version-check \
 		--requirement tests/external/requirements.txt && \
-		npm install --prefix $(EXTERNAL) --silent --no-audit --no-fund --no-package-lock \
+		$(LIMIT) npm install --prefix $(EXTERNAL) --silent --no-audit --no-fund --no-package-lock \
 			--fetch-timeout=30000 --fetch-retries=4 && \
 		touch $@ || echo 'some generators could not be installed; their tests are skipped' >&2
 
