@@ -116,14 +116,12 @@ def _measure(size: int, data: str) -> Results:
         rounds.check_engines(every_engine)
         rounds.check_commands(every_command, files)
         loads = builds.time_builds(fleets[SMALL], quick=quick)
-        processes = rounds.time_commands(every_command, files, rounds=3 if quick else 11)
+        processes = rounds.time_commands(every_command, files, rounds=7 if quick else 11)
         batched = batch.time_batch(files, rounds=1 if quick else 3)
         rates = _measure_service(files, quick=quick)
         digest_cost = digests.measure_digests(files)
         verified = digests.time_verify(files)
-        latencies = rounds.time_engines(
-            every_engine, rounds=3 if quick else 5, seconds=0.15 if quick else 2
-        )
+        latencies = rounds.time_engines(every_engine, rounds=9, seconds=0.4 if quick else 2)
     return Results(
         size=size,
         observations=files.observation_count,
