@@ -63,7 +63,7 @@ fix: $(BIN)/installed  ## Format, and fix lint errors where possible
 docs: $(BIN)/installed  ## Regenerate docs, the examples in them, and fixtures
 	$(BIN)/python docs/generate.py
 
-# SIZE=20 takes three minutes, the full size up to 40.
+# SIZE=20 takes six minutes, the full size up to 40.
 SIZE ?= 200
 $(BIN)/installed-bench: $(BIN)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
