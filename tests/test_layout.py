@@ -38,6 +38,7 @@ IMPORTS = {
         "snapshot/format",
         "snapshot/read",
     },
+    "support": {"contract"},
     "api": {"contract", "operations", "snapshot/read"},
     "asgi": {"access", "contract", "files", "operations", "snapshot/read"},
     "cli": {

@@ -51,7 +51,7 @@ def test_the_pieces_are_one_json_text_with_all_servers(count: int) -> None:
 
     body = json.loads(text)
     assert text.decode() == json.dumps(body, separators=(",", ":"), ensure_ascii=False)
-    assert list(body)[:3] == ["asOf", "firstObservedAt", "lastObservedAt"]
+    assert list(body)[:4] == ["document", "version", "asOf", "root"]
     assert list(body)[-1] == "identifiers"
     assert body["asOf"] == "1970-01-01T00:00:00.001Z"
     assert [one["cfxId"] for one in body["identifiers"]] == [f"x-{at}" for at in range(count)]

@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, Command | Group] = {
         },
     ),
     "openapi": Command("openapi", "openapi"),
+    "schema": Command("schema", "schema"),
     "demo": Command("demo", "demo"),
     "completion": Command("completion", "completion"),
 }

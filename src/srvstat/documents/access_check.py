@@ -1,9 +1,11 @@
 """What the plans of an access file allow."""
 
-from srvstat.documents.document import Document
+from typing import Literal
+
+from srvstat.documents.document import Document, Part
 
 
-class PlanPermissions(Document):
+class PlanPermissions(Part):
     """What one plan allows, and its number of keys.
 
     Without `requests_per_minute` there is no limit.
@@ -20,5 +22,7 @@ class PlanPermissions(Document):
 class AccessCheck(Document):
     """The plans in the order of the file, and the number of all keys."""
 
+    document: Literal["accessCheck"] = "accessCheck"
+    version: Literal[1] = 1
     plans: tuple[PlanPermissions, ...]
     keys: int

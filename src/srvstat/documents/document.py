@@ -12,7 +12,7 @@ Instant = Annotated[int, PlainSerializer(format_instant, return_type=str)]
 """An instant in Unix milliseconds. In JSON it is a UTC time, as in the API."""
 
 
-class Document(BaseModel):
+class Part(BaseModel):
     """A strict, frozen model. Its JSON has the fields in their order, in camel case."""
 
     model_config = ConfigDict(
@@ -26,6 +26,24 @@ class Document(BaseModel):
         serialize_by_alias=True,
     )
 
+
+class Document(Part):
+    """A part that is printed on its own.
+
+    `document` is its name, and `version` the version of its fields: both have a default in each
+    document. A field can be added without a new version.
+    """
+
+    document: str
+    version: int
+
     def to_json(self) -> bytes:
         """Return the document as JSON, without a newline."""
         return wire.encode(self.model_dump())
+
+
+class SnapshotDocument(Document):
+    """A document about a snapshot: the instant that it speaks for, and the snapshot's root."""
+
+    as_of: Instant
+    root: str

@@ -1,19 +1,19 @@
 """The contents of a snapshot: totals, and a list of its servers that can be long."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any, Literal
 from zlib import compress, decompress
 
 from pydantic import ConfigDict, Field
 
 from srvstat.contract import wire
-from srvstat.documents.document import Document, Instant
+from srvstat.documents.document import Instant, Part, SnapshotDocument
 
 _MAX_FIRST = 50
 _SERVERS_PER_PIECE = 100
 
 
-class ListedServer(Document):
+class ListedServer(Part):
     """A server in the list; its instants are None without observations."""
 
     id: str
@@ -60,21 +60,28 @@ class ServerList:
             yield b"]" if self._pieces else b"[]"
 
 
-class SnapshotInfo(Document):
+def _describe_list(schema: dict[str, Any]) -> None:
+    """Add the list, which `iter_json` writes, to the JSON Schema."""
+    server = ListedServer.model_json_schema(mode="serialization")
+    schema["properties"]["identifiers"] = {"type": "array", "items": server}
+    schema["required"].append("identifiers")
+
+
+class SnapshotInfo(SnapshotDocument):
     """Totals of a snapshot and the list of its servers.
 
     `games` counts the servers of each game. Without observations, the first and the last instant
     are None.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True, json_schema_extra=_describe_list)
 
-    as_of: Instant
+    document: Literal["snapshotInfo"] = "snapshotInfo"
+    version: Literal[1] = 1
     first_observed_at: Instant | None
     last_observed_at: Instant | None
     servers: int
     observations: int
-    root: str
     games: dict[str, int]
     fallbacks: int
     sources: tuple[str, ...]

@@ -1,16 +1,18 @@
 """The result of verifying a snapshot."""
 
-from srvstat.documents.document import Document, Instant
+from typing import Literal
+
+from srvstat.documents.document import SnapshotDocument
 
 
-class Verification(Document):
+class Verification(SnapshotDocument):
     """The root of a verified snapshot, as 64 hexadecimal digits, and the counts of its rows.
 
     `days` counts each day of each server.
     """
 
-    root: str
-    as_of: Instant
+    document: Literal["verification"] = "verification"
+    version: Literal[1] = 1
     servers: int
     observations: int
     days: int

@@ -1,0 +1,105 @@
+"""Where each figure of an answer comes from."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from srvstat.documents.document import Instant, Part, SnapshotDocument
+
+
+class ExplainedWindow(Part):
+    """The interval `(from, to]`. `from` is None if all observations up to `to` count."""
+
+    from_: Annotated[Instant | None, Field(serialization_alias="from")]
+    to: Instant
+
+
+class ExplainedObservation(Part):
+    """One observation."""
+
+    observed_at: Instant
+    players: int
+
+
+class RankedValue(Part):
+    """A value and its rank in ascending order; ranks count from 1."""
+
+    rank: int
+    players: int
+
+
+class ExtremeValue(Part):
+    """The highest or lowest value, and the instant of the first observation that has it."""
+
+    players: int
+    first_at: Instant
+
+
+class GrowthOperands(Part):
+    """The players of the first and of the last observation in the window."""
+
+    from_: Annotated[int, Field(serialization_alias="from")]
+    to: int
+
+
+class Gap(Part):
+    """An interval without observations: from one observation or edge of the window to the next."""
+
+    from_: Annotated[Instant, Field(serialization_alias="from")]
+    to: Instant
+
+
+class ServerExplanation(Part):
+    """The operands of one server's figures. Values that need an observation are None without one.
+
+    `sum` over `sample_count` is the mean. `middle` has the two middle values, or the one if their
+    number is odd. `usual_interval_seconds` is the median distance between successive observations.
+    `expected_count` is the number of usual intervals in the window, rounded down. `gaps` are the
+    longest distances over 1.5 usual intervals, longest first. In `time_weighted_average`, an
+    observation lasts until the next one, at most three usual intervals.
+    `current_is_fallback` means that the record had no current count, so that it is the one of the
+    last observation in the snapshot.
+    """
+
+    server_id: str
+    cfx_id: str
+    hostname: str
+    current_players: int
+    current_is_fallback: bool
+    window: ExplainedWindow
+    sample_count: int
+    sum: int
+    first: ExplainedObservation | None
+    last: ExplainedObservation | None
+    middle: tuple[RankedValue, ...]
+    peak: ExtremeValue | None
+    lowest: ExtremeValue | None
+    growth: GrowthOperands | None
+    usual_interval_seconds: float | None
+    expected_count: int | None
+    gaps: tuple[Gap, ...]
+    time_weighted_average: float | None
+
+
+class BuildCounts(Part):
+    """The rows that the build did not keep: repeated, conflicting and malformed ones."""
+
+    repeated: int
+    conflicting: int
+    rejected: int
+
+
+class Explanation(SnapshotDocument):
+    """The operands of an answer, and the answer: a JSON value whose text is the API's bytes.
+
+    `range` is None for Get Server. `program_version` is that of srvstat.
+    """
+
+    document: Literal["explanation"] = "explanation"
+    version: Literal[1] = 1
+    snapshot_as_of: Instant
+    program_version: str
+    range: str | None
+    not_kept: BuildCounts
+    servers: tuple[ServerExplanation, ...]
+    answer: Any

@@ -1,0 +1,1 @@
+"""Reproduce, explain and compare answers, for support."""

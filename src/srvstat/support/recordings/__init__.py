@@ -1,0 +1,1 @@
+"""Recorded exchanges: HAR files, curl commands and the recordings of the service."""
