@@ -120,7 +120,7 @@ def test_check_shows_what_each_plan_allows(cli: Cli) -> None:
 
     assert (ran.exit_code, ran.stderr) == (0, "")
     assert ran.stdout == (
-        b'{"plans":[{"name":"starter","operations":["get-server","compare-servers"],'
+        b'{"document":"accessCheck","version":1,"plans":[{"name":"starter","operations":["get-server","compare-servers"],'
         b'"ranges":["24h","7d"],"rawHistoryDays":0,"requestsPerMinute":60,"keys":2},'
         b'{"name":"details","operations":["get-server"],"ranges":[],"rawHistoryDays":7,'
         b'"requestsPerMinute":null,"keys":0}],"keys":2}\n'
@@ -131,7 +131,9 @@ def test_check_shows_what_each_plan_allows(cli: Cli) -> None:
 def test_check_shows_a_file_without_plans(cli: Cli) -> None:
     Path("access.toml").write_text("plans = {}")
 
-    assert cli("access", "check").stdout == b'{"plans":[],"keys":0}\n'
+    assert cli("access", "check").stdout == (
+        b'{"document":"accessCheck","version":1,"plans":[],"keys":0}\n'
+    )
     assert cli("access", "check", "--table").stdout.decode().startswith("plan ")
 
 

@@ -25,7 +25,7 @@ NameArgument = Annotated[
 
 
 def schema(name: NameArgument) -> Outcome:
-    """Print the JSON Schema of a document of srvstat.
+    """Print the JSON Schema of a document.
 
     Documents are the JSON that commands print besides the API's answers.
 
