@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from srvstat.asgi.auth import Authenticator, Caller, TooManyRequestsError
 from srvstat.asgi.connection import BODY_ERROR, IS_GONE
-from srvstat.asgi.log import HIDDEN, KeyFilter, Log
+from srvstat.asgi.log import Log
 from srvstat.asgi.snapshots import (
     ClientGoneError,
     ServedSnapshot,
@@ -45,6 +45,7 @@ from srvstat.contract.http import (
     has_ambiguous_length,
     parse_get_server,
 )
+from srvstat.contract.key_filter import HIDDEN, KeyFilter
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
     CompareRequest,
