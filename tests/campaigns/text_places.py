@@ -97,6 +97,8 @@ def show_in_list(texts: Sequence[str], screen: Screen) -> str | None:
         last_observed_at=_AS_OF,
         observations=1,
         root="0" * 64,
+        parent_root="0" * 64,
+        covered_from=_AS_OF,
         servers=len(listed),
         games={"game_a": len(listed)},
         fallbacks=0,

@@ -31,6 +31,8 @@ def build_info(servers: ServerList, count: int) -> SnapshotInfo:
         servers=count,
         observations=0,
         root="0" * 64,
+        parent_root=None,
+        covered_from=None,
         games={"game_a": count},
         fallbacks=0,
         sources=("week.csv",),

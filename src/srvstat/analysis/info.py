@@ -38,6 +38,8 @@ def describe_snapshot(snapshot: SnapshotFile, *, list_all: bool) -> SnapshotInfo
         servers=games.total(),
         observations=totals.observations,
         root=snapshot.root,
+        parent_root=snapshot.parent_root,
+        covered_from=snapshot.covered_from,
         games=dict(sorted(games.items())),
         fallbacks=fallbacks,
         sources=totals.sources,

@@ -71,13 +71,15 @@ class SnapshotInfo(SnapshotDocument):
     """Totals of a snapshot and the list of its servers.
 
     `games` counts the servers of each game. Without observations, the first and the last instant
-    are None.
+    are None. `parent_root` and `covered_from` are those of a bundle, and None for a whole snapshot.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, json_schema_extra=_describe_list)
 
     document: Literal["snapshotInfo"] = "snapshotInfo"
     version: Literal[1] = 1
+    parent_root: str | None
+    covered_from: Instant | None
     first_observed_at: Instant | None
     last_observed_at: Instant | None
     servers: int

@@ -223,7 +223,7 @@ def test_the_digests_of_a_directory_are_in_the_order_of_its_rows() -> None:
     )
 
 
-FILE_ROW = FileRow(5, 1, 2, 3, 4, '["a.csv"]', 6, 7, 8, b"buckets", b"", b"")
+FILE_ROW = FileRow(5, 1, 2, 3, 4, '["a.csv"]', 6, 7, 8, None, None, b"buckets", b"", b"")
 
 
 def test_the_root_covers_the_content_but_not_its_sources() -> None:
@@ -242,6 +242,15 @@ def test_the_root_covers_the_content_but_not_its_sources() -> None:
         FILE_ROW._replace(bucket_digests=b"bucket"),
     ):
         assert compute_root(other) != root
+
+
+def test_the_root_of_a_bundle_covers_its_provenance() -> None:
+    bundle = FILE_ROW._replace(parent_root=b"parent", covered_from=2)
+    hashed = b"bundle\0iiiiibib\0" + encode_integers(5, 1, 2, 3, 4, 2, 6, 7) + b"parentbuckets"
+
+    assert compute_root(bundle) == sha256(hashed).digest()
+    others = [bundle._replace(parent_root=b"another"), bundle._replace(covered_from=1), FILE_ROW]
+    assert compute_root(bundle) not in map(compute_root, others)
 
 
 def test_a_sealed_row_has_its_root_and_the_digest_of_the_other_columns() -> None:

@@ -8,6 +8,7 @@ from srvstat.snapshot.format.schema import FORMAT_VERSION, read_schema
 
 SCHEMA_HASHES = {
     5: "48469514c1def24679469cffcbb32632848a9b9d539698cce5651bf40c4acec7",
+    6: "107d32f8a0bdc2df739df1eeb705fdff7a856836c36f7a76a20d57fc5803794c",
 }
 """The SHA-256 of the stored CREATE statements, with their comments, by format version."""
 

@@ -38,6 +38,8 @@ def test_verify_prints_the_root_and_the_counts_of_a_sound_snapshot(good: str, cl
     root = ran.json["root"]
     assert re.fullmatch("[0-9a-f]{64}", root)
     assert ran.json == {
+        "document": "verification",
+        "version": 1,
         "root": root,
         "asOf": "2026-03-01T12:00:00.000Z",
         "servers": 3,

@@ -1,5 +1,7 @@
 """The table of a snapshot: its totals and the first of its servers."""
 
+from collections.abc import Iterator
+
 from rich.text import Text
 
 from srvstat.documents.snapshot_info import SnapshotInfo
@@ -26,6 +28,13 @@ def render_info(info: SnapshotInfo, screen: Screen) -> str:
     )
 
 
+def _list_coverage(info: SnapshotInfo) -> Iterator[tuple[str, str]]:
+    """Yield what a bundle covers and its parent's root."""
+    if info.covered_from is not None and info.parent_root is not None:
+        yield "parent root", info.parent_root
+        yield "covered from", format_time(info.covered_from)
+
+
 def _list_fields(info: SnapshotInfo, screen: Screen) -> Fields:
     games = ", ".join(f"{game} {count:,}" for game, count in info.games.items())
     dropped = (
@@ -34,6 +43,7 @@ def _list_fields(info: SnapshotInfo, screen: Screen) -> Fields:
     return [
         ("as of", format_time(info.as_of)),
         ("root", info.root),
+        *_list_coverage(info),
         ("observed", format_span(info.first_observed_at, info.last_observed_at)),
         ("observations", f"{info.observations:,}"),
         ("servers", f"{info.servers:,}" + (f" ({games})" if games else "")),

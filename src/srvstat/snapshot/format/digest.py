@@ -50,17 +50,22 @@ def has_digest(table: str, row: Sequence[Any], digest: bytes) -> bool:
 def compute_root(row: FileRow) -> bytes:
     """Return the root of a snapshot: the full SHA-256 of the columns that describe its content.
 
-    Columns about the sources are excluded, so that equal content has an equal root.
+    Columns about the sources are excluded, so that equal content has an equal root. The label of a
+    bundle differs from that of a whole snapshot, so the two never have the same root.
     """
+    provenance = (row.parent_root, row.covered_from)
+    is_whole = provenance == (None, None)
     content = (
         row.as_of,
         row.server_count,
         row.observation_count,
         row.first_observed_at,
         row.last_observed_at,
+        *(() if is_whole else provenance),
         row.bucket_digests,
     )
-    return _hash(_build_layout("root", tuple(map(type, content))), content)
+    label = "root" if is_whole else "bundle"
+    return _hash(_build_layout(label, tuple(map(type, content))), content)
 
 
 def seal(row: FileRow) -> FileRow:

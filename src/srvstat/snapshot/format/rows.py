@@ -28,6 +28,8 @@ class FileRow(NamedTuple):
     repeated: int
     conflicting: int
     rejected: int
+    parent_root: bytes | None
+    covered_from: int | None
     bucket_digests: bytes
     root: bytes
     digest: bytes

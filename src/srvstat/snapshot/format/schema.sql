@@ -1,4 +1,4 @@
--- A snapshot of srvstat, format version 5.
+-- A snapshot of srvstat, format version 6.
 --
 -- One SQLite file in rollback-journal mode. Its header has the application_id 0x73727673 ("srvs")
 -- and the format version as user_version. The tables are STRICT, so each column holds its declared
@@ -10,7 +10,10 @@
 --
 -- History: 1, the first format; 2, with days; 3, with digests; 4, with bands of values, blocks of
 -- days, and an observation count per server; 5, with current_is_stand_in renamed to
--- current_is_fallback.
+-- current_is_fallback; 6, with bundles.
+--
+-- A bundle is a snapshot with some servers of another one, its parent, and their observations from
+-- the beginning of a day on. It is the only kind with parent_root and covered_from.
 --
 -- A file stores the comments inside a CREATE TABLE, and readers compare them: changing one requires
 -- a new format version.
@@ -27,9 +30,13 @@ CREATE TABLE snapshot (
     repeated          INTEGER NOT NULL, -- rows equal to an earlier one of the same server and instant
     conflicting       INTEGER NOT NULL, -- rows that differ from the kept one of the same server and instant
     rejected          INTEGER NOT NULL, -- malformed rows
+    parent_root       BLOB,             -- the root of a bundle's parent; NULL unless a bundle
+    covered_from      INTEGER,          -- the first instant that a bundle covers, the start of a UTC
+                                        -- day; NULL unless a bundle
     bucket_digests    BLOB    NOT NULL, -- the digest of each row of directory, in order
     root              BLOB    NOT NULL, -- the full SHA-256 of as_of, the counts, the first and last
-                                        -- observation, and bucket_digests; equal for equal content
+                                        -- observation, bucket_digests and, in a bundle, parent_root
+                                        -- and covered_from; equal for equal content
     digest            BLOB    NOT NULL  -- the digest of all columns above
 ) STRICT;
 

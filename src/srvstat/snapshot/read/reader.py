@@ -8,7 +8,7 @@ from typing import NamedTuple
 from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
-from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.contract.ranges import DAY_MS, DAYS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.contract.responses import Players, ServerDetail
 from srvstat.snapshot.format.days import DAYS_PER_SERVER, read_day_observations
@@ -19,6 +19,7 @@ from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, VerifiedRow
 from srvstat.stats import Statistics
 
 _COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
+_ROOT_BYTES = 32
 
 
 class Totals(NamedTuple):
@@ -55,6 +56,7 @@ class SnapshotFile:
         self._rows = VerifiedRows(connection)
         with connection.convert_decode_errors(FILE_ROW):
             self.as_of = _check_instant(self.file_row.as_of)
+            _check_coverage(self.file_row)
 
     def close(self) -> None:
         """Close the file; later reads raise sqlite3.ProgrammingError."""
@@ -69,6 +71,17 @@ class SnapshotFile:
     def root(self) -> str:
         """The digest of the whole content, as 64 hexadecimal digits."""
         return self.file_row.root.hex()
+
+    @property
+    def parent_root(self) -> str | None:
+        """The root of a bundle's parent, as 64 hexadecimal digits; None for a whole snapshot."""
+        root = self.file_row.parent_root
+        return None if root is None else root.hex()
+
+    @property
+    def covered_from(self) -> int | None:
+        """The first instant that a bundle covers; None for a whole snapshot."""
+        return self.file_row.covered_from
 
     def is_same_as(self, other: "SnapshotFile") -> bool:
         """Check whether both files have equal content and equal counts of their sources."""
@@ -222,6 +235,20 @@ def _check_instant(value: int) -> int:
     if not 0 <= value <= LATEST:
         raise ValueError("not an instant")
     return value
+
+
+def _check_coverage(row: FileRow) -> None:
+    """Check the columns of a bundle, of which a whole snapshot has neither.
+
+    Raises ValueError.
+    """
+    if row.parent_root is None and row.covered_from is None:
+        return
+    if row.parent_root is None or len(row.parent_root) != _ROOT_BYTES or row.covered_from is None:
+        raise ValueError("not the provenance of a bundle")
+    # The longest range reaches to a year before 1970.
+    if not -max(DAYS.values()) * DAY_MS <= row.covered_from <= row.as_of:
+        raise ValueError("not the coverage of a bundle")
 
 
 def _check_optional_instant(value: int | None) -> int | None:

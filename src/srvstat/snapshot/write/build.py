@@ -188,6 +188,8 @@ def _store_servers(
         repeated=summary.repeated,
         conflicting=summary.conflicting,
         rejected=summary.rejected,
+        parent_root=None,
+        covered_from=None,
         bucket_digests=digest_directory(directory),
         root=b"",
         digest=b"",
