@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from srvstat.contract.errors import ServerNotFoundError
-from srvstat.contract.ranges import Range, find_window
+from srvstat.contract.errors import ServerNotFoundError, SnapshotError
+from srvstat.contract.instants import format_instant
+from srvstat.contract.ranges import Range, Window, find_window
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import (
     CompareResponse,
@@ -29,10 +30,17 @@ class UnknownServerError(ServerNotFoundError):
         return UnknownServerError(self.reference, place)
 
 
+class NotInBundleError(SnapshotError):
+    """The snapshot is a bundle that lacks the server or a part of the window.
+
+    Only the bundle's parent can tell whether there is such a server, or such an observation.
+    """
+
+
 def get_server(snapshot: SnapshotFile, request: ServerReference) -> ServerResponse:
     """Answer Get Server (specification, section 4.1).
 
-    Raises UnknownServerError, SnapshotError.
+    Raises UnknownServerError, NotInBundleError, SnapshotError.
     """
     (server,) = resolve_servers(snapshot, [request])
     return ServerResponse(data=snapshot.get_detail(server).server)
@@ -45,7 +53,7 @@ def compare(
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of (D3).
 
-    Raises UnknownServerError, SnapshotError.
+    Raises UnknownServerError, NotInBundleError, SnapshotError.
     """
     try:
         results = compute_results(snapshot, request.servers, request.range, at=at)
@@ -65,9 +73,10 @@ def compute_results(
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of (D3).
 
-    Raises UnknownServerError, SnapshotError.
+    Raises UnknownServerError, NotInBundleError, SnapshotError.
     """
     window = find_window(range, snapshot.as_of if at is None else at)
+    check_coverage(snapshot, window)
     servers = resolve_servers(snapshot, references)
     statistics = snapshot.compute_statistics(servers, window)
     return [
@@ -76,19 +85,44 @@ def compute_results(
     ]
 
 
+def check_coverage(snapshot: SnapshotFile, window: Window) -> None:
+    """Refuse a window that begins before a bundle does, even if no observation is missing.
+
+    Raises NotInBundleError.
+    """
+    if snapshot.covered_from is not None and window.start < snapshot.covered_from:
+        raise NotInBundleError(
+            f"{snapshot.path}: a bundle that covers {format_instant(snapshot.covered_from)} and"
+            f" later, but the window begins at {format_instant(window.start)}; use a shorter range,"
+            " or the snapshot that the bundle comes from"
+        )
+
+
 def resolve_servers(
     snapshot: SnapshotFile, references: Sequence[ServerReference]
 ) -> list[ServerRow]:
     """Return the server that each reference names, in their order.
 
-    Raises UnknownServerError for the first unknown reference, SnapshotError.
+    Raises UnknownServerError for the first unknown reference, SnapshotError; for a bundle
+    NotInBundleError instead of UnknownServerError.
     """
     servers = []
     for reference, server in zip(references, snapshot.find_servers(references), strict=True):
         if server is None:
-            raise UnknownServerError(reference)
+            raise _build_unknown_error(snapshot, reference)
         servers.append(server)
     return servers
+
+
+def _build_unknown_error(
+    snapshot: SnapshotFile, reference: ServerReference
+) -> UnknownServerError | NotInBundleError:
+    if snapshot.parent_root is None:
+        return UnknownServerError(reference)
+    return NotInBundleError(
+        f"{snapshot.path}: a bundle without {reference.by} {reference.identifier}; use the snapshot"
+        " that the bundle comes from"
+    )
 
 
 def _build_result(server: ServerRow, range: Range, figures: Statistics) -> ServerResult:

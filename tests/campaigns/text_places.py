@@ -71,6 +71,7 @@ def show_in_comparison(texts: Sequence[str], screen: Screen) -> str | None:
         Window(_AS_OF - 30 * DAY_MS, _AS_OF),
         _AS_OF,
         DAY_MS,
+        None,
     )
     return _find_table_fault(render_table(comparison, screen), screen, len(names), _STATISTICS)
 
@@ -129,7 +130,7 @@ def show_in_detail(texts: Sequence[str], screen: Screen) -> str | None:
         **dict(zip(names, values, strict=False)),
     )
     detailed = ServerTable(
-        detail, _AS_OF, _AS_OF, _AS_OF, _AS_OF, _AS_OF, current_is_fallback=False
+        detail, _AS_OF, _AS_OF, _AS_OF, _AS_OF, _AS_OF, current_is_fallback=False, covered_from=None
     )
     shown = render_table(detailed, screen)
     # A description keeps its line breaks.

@@ -63,7 +63,7 @@ def servers(draw: st.DrawFn) -> ComparedServer:
 def build_comparison(*shown: ComparedServer) -> Comparison:
     """Return a comparison of servers over 30 days."""
     response = CompareResponse(range="30d", data=tuple(one.result for one in shown))
-    return Comparison(response, shown, Window(AS_OF - 30 * DAY, AS_OF), AS_OF, DAY)
+    return Comparison(response, shown, Window(AS_OF - 30 * DAY, AS_OF), AS_OF, DAY, None)
 
 
 def expand_wide_characters(line: str) -> str:

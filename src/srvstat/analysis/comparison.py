@@ -22,7 +22,7 @@ def describe_comparison(
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of.
 
-    Raises UnknownServerError, SnapshotError.
+    Raises UnknownServerError, NotInBundleError, SnapshotError.
     """
     response = compare(snapshot, request, at=at)
     window = find_window(request.range, snapshot.as_of if at is None else at)
@@ -33,7 +33,7 @@ def describe_comparison(
         _describe_server(snapshot, server, result, window, cells, spans)
         for result, server in zip(response.data, servers, strict=True)
     )
-    return Comparison(response, compared, window, snapshot.as_of, span)
+    return Comparison(response, compared, window, snapshot.as_of, span, snapshot.covered_from)
 
 
 def _describe_server(  # noqa: PLR0913, PLR0917 - all come from describe_comparison

@@ -13,7 +13,7 @@ def describe_server(
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of.
 
-    Raises UnknownServerError, SnapshotError.
+    Raises UnknownServerError, NotInBundleError, SnapshotError.
     """
     (server,) = resolve_servers(snapshot, [request])
     detail = snapshot.get_detail(server)
@@ -26,4 +26,5 @@ def describe_server(
         detail.first_seen_at,
         detail.updated_at,
         detail.current_is_fallback,
+        snapshot.covered_from,
     )

@@ -27,7 +27,8 @@ class ComparedServer:
 class Comparison:
     """An answer of Compare Servers and its context; instants are Unix milliseconds.
 
-    A span is an hour of a 24h window and a day of any other.
+    A span is an hour of a 24h window and a day of any other. `covered_from` is the first instant
+    that a bundle covers, None for a whole snapshot.
     """
 
     response: CompareResponse
@@ -35,6 +36,7 @@ class Comparison:
     window: Window
     snapshot_as_of: int
     span_ms: int
+    covered_from: int | None
 
     @property
     def span_count(self) -> int:

@@ -9,7 +9,8 @@ from srvstat.contract.responses import ServerDetail
 class ServerTable:
     """An answer of Get Server, with the instants for its table in Unix milliseconds.
 
-    `last_observed_at` is the last observation up to and including `as_of`.
+    `last_observed_at` is the last observation up to and including `as_of`. `covered_from` is the
+    first instant that a bundle covers, None for a whole snapshot.
     """
 
     server: ServerDetail
@@ -19,3 +20,4 @@ class ServerTable:
     first_seen_at: int
     updated_at: int
     current_is_fallback: bool
+    covered_from: int | None

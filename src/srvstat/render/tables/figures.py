@@ -105,13 +105,14 @@ def describe_observations(
         spans = f"in {server.observed_spans} of {comparison.span_count} {unit}"
         count = f"{server.result.sampleCount:,}"
         lines = [observations, spans] if is_narrow else [f"{count} {spans}"]
-    last = _format_last_seen(server, comparison.window.end)
+    last = _format_last_seen(server, comparison)
     return [*lines, last] if last else lines
 
 
-def _format_last_seen(server: ComparedServer, end: int) -> str | None:
+def _format_last_seen(server: ComparedServer, comparison: Comparison) -> str | None:
     if server.last_observed_at is None:
-        return "never seen"
-    if server.result.sampleCount and end - server.last_observed_at <= DAY_MS:
+        start = comparison.covered_from
+        return "never seen" if start is None else f"none since {format_date(start)}"
+    if server.result.sampleCount and comparison.window.end - server.last_observed_at <= DAY_MS:
         return None
     return f"last seen {format_date(server.last_observed_at)}"

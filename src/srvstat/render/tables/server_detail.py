@@ -47,12 +47,21 @@ def _format_players(detail: ServerTable) -> str:
 def _format_last_seen(detail: ServerTable) -> str:
     at = detail.last_observed_at
     if at is None:
-        return "never"
+        return _format_absence(detail)
     if detail.as_of == detail.snapshot_as_of:
         return _format_moment(at, detail.snapshot_as_of)
     if at == detail.as_of:
         return format_time(at)
     return f"{format_time(at)} ({format_duration(detail.as_of - at)} before the as-of time)"
+
+
+def _format_absence(detail: ServerTable) -> str:
+    if detail.covered_from is None:
+        return "never"
+    start = format_time(detail.covered_from)
+    if detail.as_of < detail.covered_from:
+        return f"unknown: this bundle begins {start}"
+    return f"none since {start}, where this bundle begins"
 
 
 def _format_moment(at: int, as_of: int) -> str:

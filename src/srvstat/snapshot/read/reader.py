@@ -246,8 +246,9 @@ def _check_coverage(row: FileRow) -> None:
         return
     if row.parent_root is None or len(row.parent_root) != _ROOT_BYTES or row.covered_from is None:
         raise ValueError("not the provenance of a bundle")
-    # The longest range reaches to a year before 1970.
-    if not -max(DAYS.values()) * DAY_MS <= row.covered_from <= row.as_of:
+    # The longest range of a snapshot as of 1970-01-01 reaches back one year.
+    earliest = -max(DAYS.values()) * DAY_MS
+    if row.covered_from % DAY_MS or not earliest <= row.covered_from <= row.as_of:
         raise ValueError("not the coverage of a bundle")
 
 
