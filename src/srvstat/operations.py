@@ -77,8 +77,21 @@ def compute_results(
     """
     window = find_window(range, snapshot.as_of if at is None else at)
     check_coverage(snapshot, window)
-    servers = resolve_servers(snapshot, references)
-    statistics = snapshot.compute_statistics(servers, window)
+    return compute_server_results(
+        snapshot, resolve_servers(snapshot, references), range, at=window.end
+    )
+
+
+def compute_server_results(
+    snapshot: SnapshotFile, servers: Sequence[ServerRow], range: Range, *, at: int
+) -> list[ServerResult]:
+    """Compute the results of servers of a snapshot over a range, as of `at`.
+
+    The caller checks that a bundle covers the window.
+
+    Raises SnapshotError.
+    """
+    statistics = snapshot.compute_statistics(servers, find_window(range, at))
     return [
         _build_result(server, range, figures)
         for server, figures in zip(servers, statistics, strict=True)

@@ -29,12 +29,13 @@ COMMANDS: Mapping[str, Command | Group] = {
     "get": Command("queries", "get"),
     "compare": Command("queries", "compare"),
     "snapshot": Group(
-        "Build, inspect and verify snapshots.",
+        "Build, inspect, verify and compare snapshots.",
         {
             "build": Command("build", "build"),
             "draft-servers": Command("build", "draft_servers"),
             "info": Command("info", "info"),
             "verify": Command("verify", "verify"),
+            "diff": Command("diff", "diff"),
         },
     ),
     "serve": Command("serve", "serve"),

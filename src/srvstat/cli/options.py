@@ -35,7 +35,8 @@ def _complete_namespace(incomplete: str) -> list[str]:
     return [namespace for namespace in NAMESPACES if namespace.startswith(incomplete)]
 
 
-def _complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
+def complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
+    """Complete an identifier of --snapshot, of NEW in `snapshot diff`, or of the default one."""
     by: Namespace = "cfxId" if ctx.params.get("by") == "cfxId" else "id"
     searches: list[tuple[str, Namespace, str]] = [("", by, incomplete)]
     for namespace in NAMESPACES:
@@ -44,8 +45,9 @@ def _complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
             searches = [(prefix, namespace, incomplete.removeprefix(prefix))]
         elif incomplete and prefix.startswith(incomplete):
             searches.append((prefix, namespace, ""))
+    name = ctx.params.get("snapshot") or ctx.params.get("new")
     try:
-        with closing(open_file(find_snapshot(ctx.params.get("snapshot")))) as snapshot:
+        with closing(open_file(find_snapshot(name))) as snapshot:
             return [
                 prefix + name
                 for prefix, namespace, start in searches
@@ -161,7 +163,7 @@ IdentifierArgument = Annotated[
     typer.Argument(
         metavar="IDENTIFIER",
         help="A server: ID, id:ID or cfxId:ID.",
-        autocompletion=_complete_identifier,
+        autocompletion=complete_identifier,
     ),
 ]
 IdentifiersArgument = Annotated[
@@ -169,7 +171,7 @@ IdentifiersArgument = Annotated[
     typer.Argument(
         metavar="IDENTIFIER",
         help="2 to 5 servers: ID, id:ID or cfxId:ID.",
-        autocompletion=_complete_identifier,
+        autocompletion=complete_identifier,
     ),
 ]
 

@@ -40,7 +40,9 @@ class ChangedAnswer(Part):
 class SnapshotDiff(SnapshotDocument):
     """All differences. `as_of` is the instant of the answers, and `root` that of the new snapshot.
 
-    `old` and `new` in other fields are the two snapshots.
+    `old` and `new` in other fields are the two snapshots. If one is a bundle, `compared_from` is
+    the instant from which both have observations: earlier days and the answers of windows that
+    begin earlier are left out, and so are servers that a bundle lacks.
     """
 
     document: Literal["diff"] = "diff"
@@ -48,5 +50,11 @@ class SnapshotDiff(SnapshotDocument):
     old_as_of: Instant
     new_as_of: Instant
     old_root: str
+    compared_from: Instant | None
     servers: ServerChanges
     answers: tuple[ChangedAnswer, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no difference."""
+        return not (self.servers.added or self.servers.removed or self.servers.changed)

@@ -11,6 +11,7 @@ from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import DAY_MS, DAYS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.contract.responses import Players, ServerDetail
+from srvstat.snapshot.format.calendar import Entry
 from srvstat.snapshot.format.days import DAYS_PER_SERVER, read_day_observations
 from srvstat.snapshot.format.rows import Day, FileRow, ServerRow
 from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
@@ -164,6 +165,15 @@ class SnapshotFile:
     def iter_days(self, server: ServerRow) -> Iterator[Day]:
         """Yield all days of a server."""
         return self._rows.iter_days(server, 0, DAYS_PER_SERVER - 1)
+
+    def iter_entries(self, server: ServerRow) -> Iterator[Entry]:
+        """Yield all days of a server with the digests of their rows, which are not read."""
+        return self._rows.iter_entries(server, 0, LATEST // DAY_MS)
+
+    def read_days(self, server: ServerRow, entries: Sequence[Entry]) -> list[Day]:
+        """Return the rows of some days of a server: at most 1,000, read with one statement."""
+        (days,) = self._rows.read_days([(server, entries)])
+        return days
 
     def forget_servers(self) -> None:
         """Remove all servers from memory, so that the next query reads them again."""

@@ -229,13 +229,21 @@ class VerifiedRows:
             for server, entries in servers
         ]
 
-    def iter_days(self, server: ServerRow, first_day: int, last_day: int) -> Iterator[Day]:
-        """Yield the days of a server from `first_day` to `last_day`, both included."""
-        self._limit_memory()
+    def iter_entries(self, server: ServerRow, first_day: int, last_day: int) -> Iterator[Entry]:
+        """Yield the days of a server from `first_day` to `last_day`, without their rows."""
         calendar = self.get_calendar(server)
         first, last = calendar.find_block(first_day), calendar.find_last_block(last_day)
         if first is None or last is None:
             return
+        for number in range(first, last + 1):
+            self._limit_memory()
+            self._read_blocks([(server, calendar, (number,))])
+            block = self._get_block(server, calendar, number)
+            begin, end = bisect_left(block.days, first_day), bisect_right(block.days, last_day)
+            yield from map(block.get_entry, range(begin, end))
+
+    def iter_days(self, server: ServerRow, first_day: int, last_day: int) -> Iterator[Day]:
+        """Yield the days of a server from `first_day` to `last_day`, both included."""
         start = server.server * DAYS_PER_SERVER
         rows = self._connection.stream(
             "SELECT * FROM days WHERE server_day BETWEEN ? AND ? ORDER BY server_day",
@@ -243,13 +251,8 @@ class VerifiedRows:
             start + last_day,
             part=f"the days of {server.title}",
         )
-        for number in range(first, last + 1):
-            self._limit_memory()
-            self._read_blocks([(server, calendar, (number,))])
-            block = self._get_block(server, calendar, number)
-            begin, end = bisect_left(block.days, first_day), bisect_right(block.days, last_day)
-            for position in range(begin, end):
-                yield self._check_day(server, block.get_entry(position), next(rows, None))
+        for entry in self.iter_entries(server, first_day, last_day):
+            yield self._check_day(server, entry, next(rows, None))
 
     def _check_day(self, server: ServerRow, entry: Entry, row: Any) -> Day:
         """Verify the row that the file has for a day."""

@@ -1,0 +1,90 @@
+"""`snapshot diff`: the differences between two snapshots."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Annotated
+
+import typer
+
+from srvstat.analysis.suggestions import suggest_servers
+from srvstat.cli.options import (
+    ByOption,
+    JsonOption,
+    TableOption,
+    complete_identifier,
+    parse_instant_option,
+)
+from srvstat.cli.output import Outcome, choose_form, report
+from srvstat.cli.show import show, show_error
+from srvstat.contract.errors import ApiError, DifferenceError, ServerNotFoundError
+from srvstat.contract.requests import build_server_reference
+from srvstat.operations import UnknownServerError
+from srvstat.render.text import format_time
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.support.diff import compare_snapshots
+
+OldArgument = Annotated[str, typer.Argument(metavar="OLD", help="The earlier snapshot.")]
+NewArgument = Annotated[str, typer.Argument(metavar="NEW", help="The later snapshot.")]
+NamesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="IDENTIFIER",
+        help="Compare only these servers: ID, id:ID or cfxId:ID.",
+        autocompletion=complete_identifier,
+    ),
+]
+AtOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Compare the answers as of this instant, such as 2026-01-31T12:00Z or Unix"
+        " milliseconds [default: the end of the snapshot that ends first].",
+    ),
+]
+
+
+def diff(
+    old: OldArgument,
+    new: NewArgument,
+    identifiers: NamesArgument = None,
+    by: ByOption = None,
+    at: AtOption = None,
+    json: JsonOption = False,
+    table: TableOption = False,
+) -> Outcome:
+    """Show what differs between two snapshots.
+
+    Lists servers that were added or removed, fields that changed, days (UTC) whose observations
+    differ, and the answers of the API that change because of it. Exits with 5 if there is a
+    difference.
+
+    Example: srvstat snapshot diff old.db new.db srv-1
+    """
+    form = choose_form(json=json, table=table)
+    instant = parse_instant_option("--at", at)
+    try:
+        references = [build_server_reference(text, by=by) for text in identifiers or []]
+        with closing(open_file(old)) as before, closing(open_file(new)) as after:
+            _warn_of_missing_data(before, after, instant)
+            with _add_hints(before, after):
+                found = compare_snapshots(before, after, references, at=instant)
+    except ApiError as error:
+        return show_error(error, form)
+    return show(found, form, exit_code=0 if found.is_empty else DifferenceError.exit_code)
+
+
+def _warn_of_missing_data(old: SnapshotFile, new: SnapshotFile, at: int | None) -> None:
+    for snapshot in (old, new):
+        if at is not None and at > snapshot.as_of:
+            end = format_time(snapshot.as_of)
+            report(f"warning: --at is later than {snapshot.path}, which ends {end}")
+
+
+@contextmanager
+def _add_hints(old: SnapshotFile, new: SnapshotFile) -> Iterator[None]:
+    """Add a hint to the error of an unknown server."""
+    try:
+        yield
+    except UnknownServerError as error:
+        hint = suggest_servers(new, error.reference) or suggest_servers(old, error.reference)
+        raise ServerNotFoundError(f"{error.reason}; {hint}" if hint else error.reason) from None

@@ -1,0 +1,278 @@
+"""Find the differences between two snapshots by their digests, and the answers that change.
+
+A day is read only if its digests differ in the two files. They can differ for equal observations:
+the row of a day also depends on earlier and later observations, and on the number of the server.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, get_args
+
+from srvstat import operations
+from srvstat.contract.instants import format_instant
+from srvstat.contract.ranges import DAY_MS, Range, Window, find_window
+from srvstat.contract.requests import ServerReference
+from srvstat.documents.replay import Difference, DifferenceClass
+from srvstat.documents.snapshot_diff import (
+    ChangedAnswer,
+    ChangedServer,
+    ServerChanges,
+    SnapshotDiff,
+)
+from srvstat.snapshot.format.calendar import Entry
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile
+
+_RANGES: tuple[Range, ...] = get_args(Range)
+
+_DAYS_PER_READ = 250
+_SERVERS_PER_READ = 100
+"""A statement reads at most 1,000 rows: of a server, two days and a few bands."""
+
+
+class _Files(NamedTuple):
+    """The two snapshots, and the instant from which both have observations (None: all)."""
+
+    old: SnapshotFile
+    new: SnapshotFile
+    compared_from: int | None
+
+
+class _Pair(NamedTuple):
+    """The rows of a server in both snapshots; None where it is missing."""
+
+    old: ServerRow | None
+    new: ServerRow | None
+
+
+class _Change(NamedTuple):
+    """A changed server, and the instant of its last differing observation up to the as of."""
+
+    old: ServerRow
+    new: ServerRow
+    fields: tuple[str, ...]
+    days: list[int]
+    last_difference: int | None
+
+
+def compare_snapshots(
+    old: SnapshotFile,
+    new: SnapshotFile,
+    references: Sequence[ServerReference] = (),
+    *,
+    at: int | None = None,
+) -> SnapshotDiff:
+    """Return the differences between two snapshots: of the named servers, or of all.
+
+    Both answer as of `at`, by default the earlier of their own. Of a bundle, only what it covers is
+    compared: a server that it lacks was neither added nor removed.
+
+    Raises UnknownServerError for a server that neither has, NotInBundleError, SnapshotError.
+    """
+    at = min(old.as_of, new.as_of) if at is None else at
+    covered = [file.covered_from for file in (old, new) if file.covered_from is not None]
+    files = _Files(old, new, max(covered, default=None))
+    pairs: Iterable[_Pair] = _find_pairs(files, references) if references else _join_servers(files)
+    if old.root == new.root:
+        pairs = ()
+    added: list[str] = []
+    removed: list[str] = []
+    changed: list[ChangedServer] = []
+    answers: list[ChangedAnswer] = []
+    for batch in _split(pairs):
+        added += [pair.new.id for pair in batch if pair.new and not pair.old]
+        removed += [pair.old.id for pair in batch if pair.old and not pair.new]
+        changes = list(_find_changes(files, batch, at))
+        changed += map(_describe_change, changes)
+        answers += _compare_answers(files, changes, at)
+    return SnapshotDiff(
+        as_of=at,
+        root=new.root,
+        old_as_of=old.as_of,
+        new_as_of=new.as_of,
+        old_root=old.root,
+        compared_from=files.compared_from,
+        servers=ServerChanges(
+            added=tuple(added) if old.covered_from is None else (),
+            removed=tuple(removed) if new.covered_from is None else (),
+            changed=tuple(changed),
+        ),
+        answers=tuple(answers),
+    )
+
+
+def _find_pairs(files: _Files, references: Sequence[ServerReference]) -> list[_Pair]:
+    """Return the named servers, ordered by id. An identifier can name one in each snapshot.
+
+    Raises UnknownServerError for a server that neither snapshot has, NotInBundleError.
+    """
+    by_id = {}
+    for reference in references:
+        found = [(file, _find_server(file, reference)) for file in (files.old, files.new)]
+        for file, server in found:
+            if server:
+                with file.convert_decode_errors(server.title):
+                    by_id[server.id] = ServerReference(identifier=server.id, by="id")
+        if not any(server for _, server in found):
+            raise operations.UnknownServerError(reference)
+    return [
+        _Pair(_find_server(files.old, reference), _find_server(files.new, reference))
+        for _, reference in sorted(by_id.items())
+    ]
+
+
+def _find_server(file: SnapshotFile, reference: ServerReference) -> ServerRow | None:
+    """Return a server; None for an unknown one.
+
+    Raises NotInBundleError.
+    """
+    try:
+        (server,) = operations.resolve_servers(file, [reference])
+    except operations.UnknownServerError:
+        return None
+    return server
+
+
+def _join_servers(files: _Files) -> Iterator[_Pair]:
+    """Yield all servers of both snapshots in the order of their ids."""
+    olds, news = files.old.iter_servers(), files.new.iter_servers()
+    old, new = next(olds, None), next(news, None)
+    while old or new:
+        if old is None or (new and new.id < old.id):
+            yield _Pair(None, new)
+            new = next(news, None)
+        elif new is None or old.id < new.id:
+            yield _Pair(old, None)
+            old = next(olds, None)
+        else:
+            yield _Pair(old, new)
+            old, new = next(olds, None), next(news, None)
+
+
+def _split(pairs: Iterable[_Pair]) -> Iterator[list[_Pair]]:
+    """Yield pairs in lists short enough to read them with one statement."""
+    remaining = iter(pairs)
+    while batch := list(islice(remaining, _SERVERS_PER_READ)):
+        yield batch
+
+
+def _find_changes(files: _Files, pairs: Iterable[_Pair], at: int) -> Iterator[_Change]:
+    """Yield the servers in both snapshots whose record or observations differ."""
+    for old, new in pairs:
+        if old is None or new is None:
+            continue
+        fields = _find_changed_fields(files, old, new)
+        days = _find_changed_days(files, old, new)
+        if fields or days:
+            yield _Change(old, new, fields, days, _find_last_difference(files, old, new, days, at))
+
+
+def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> tuple[str, ...]:
+    """Return the names of the API's fields that differ, such as `players.max`."""
+    before = files.old.get_detail(old).server.model_dump()
+    after = files.new.get_detail(new).server.model_dump()
+    pointers = [difference.pointer for difference in _find_differences(before, after)]
+    return tuple(pointer.removeprefix("/").replace("/", ".") for pointer in pointers)
+
+
+def _find_changed_days(files: _Files, old: ServerRow, new: ServerRow) -> list[int]:
+    """Return the days whose observations differ, ascending."""
+    first = -(-(files.compared_from or 0) // DAY_MS)
+    before, after = (
+        {day: digest for day, digest in file.iter_entries(server) if day >= first}
+        for file, server in ((files.old, old), (files.new, new))
+    )
+    unequal = sorted(day for day in before.keys() & after.keys() if before[day] != after[day])
+    changed = [*before.keys() ^ after.keys()]
+    for start in range(0, len(unequal), _DAYS_PER_READ):
+        days = unequal[start : start + _DAYS_PER_READ]
+        old_rows = files.old.read_days(old, [Entry(day, before[day]) for day in days])
+        new_rows = files.new.read_days(new, [Entry(day, after[day]) for day in days])
+        changed += [
+            day
+            for day, old_row, new_row in zip(days, old_rows, new_rows, strict=True)
+            if (old_row.times, old_row.players) != (new_row.times, new_row.players)
+        ]
+    return sorted(changed)
+
+
+def _find_last_difference(
+    files: _Files, old: ServerRow, new: ServerRow, days: Sequence[int], at: int
+) -> int | None:
+    """Return the instant of the last differing observation up to `at`, if any.
+
+    The result of a server can differ only for windows that contain it.
+    """
+    for day in reversed(days):
+        window = Window(day * DAY_MS - 1, min((day + 1) * DAY_MS - 1, at))
+        if window.start < window.end:
+            before = set(zip(*files.old.read_observations(old, window), strict=True))
+            after = set(zip(*files.new.read_observations(new, window), strict=True))
+            if before != after:
+                return max(instant for instant, _ in before ^ after)
+    return None
+
+
+def _describe_change(change: _Change) -> ChangedServer:
+    dates = tuple(format_instant(day * DAY_MS)[:10] for day in change.days)
+    return ChangedServer(server_id=change.old.id, fields=change.fields, days=dates)
+
+
+def _compare_answers(files: _Files, changes: Sequence[_Change], at: int) -> Iterator[ChangedAnswer]:
+    """Yield the results that differ, for each server in the order of the ranges."""
+    found = {
+        name: _compare_results(files, changes, name, at)
+        for name in _RANGES
+        if files.compared_from is None or find_window(name, at).start >= files.compared_from
+    }
+    for change in changes:
+        for name, differences in found.items():
+            if differences[change.old.id]:
+                yield ChangedAnswer(
+                    server_id=change.old.id, range=name, differences=differences[change.old.id]
+                )
+
+
+def _compare_results(
+    files: _Files, changes: Sequence[_Change], name: Range, at: int
+) -> dict[str, tuple[Difference, ...]]:
+    """Return the differences of each server's result over a range, by the server's id."""
+    start = find_window(name, at).start
+    affected = [one for one in changes if start < (one.last_difference or start)]
+    before = operations.compute_server_results(
+        files.old, [change.old for change in affected], name, at=at
+    )
+    after = operations.compute_server_results(
+        files.new, [change.new for change in affected], name, at=at
+    )
+    found = {
+        change.old.id: _find_differences(_list_copied(change.old), _list_copied(change.new))
+        for change in changes
+    }
+    found |= {
+        old.serverId: _find_differences(old.model_dump(), new.model_dump())
+        for old, new in zip(before, after, strict=True)
+    }
+    return found
+
+
+def _list_copied(server: ServerRow) -> dict[str, Any]:
+    """Return the values of a result that are copied from the record of the server."""
+    return {"cfxId": server.cfx_id, "currentPlayers": server.players_current}
+
+
+def _find_differences(
+    old: Mapping[str, Any], new: Mapping[str, Any], place: str = ""
+) -> tuple[Difference, ...]:
+    """Return the differences of two objects with equal keys; `place` is their pointer."""
+    found: list[Difference] = []
+    for key, value in old.items():
+        pointer = f"{place}/{key}"
+        if isinstance(value, dict):
+            found += _find_differences(value, new[key], pointer)
+        elif value != new[key]:
+            kind: DifferenceClass = "current" if pointer == "/currentPlayers" else "value"
+            found.append(
+                Difference(pointer=pointer, recorded=value, recomputed=new[key], class_=kind)
+            )
+    return tuple(found)
