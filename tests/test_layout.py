@@ -38,7 +38,7 @@ IMPORTS = {
         "snapshot/format",
         "snapshot/read",
     },
-    "support": {"contract"},
+    "support": {"contract", "documents", "operations", "snapshot/format", "snapshot/read"},
     "api": {"contract", "operations", "snapshot/read"},
     "asgi": {"access", "contract", "files", "operations", "snapshot/read"},
     "cli": {
@@ -56,6 +56,7 @@ IMPORTS = {
         "snapshot/read",
         "snapshot/write",
         "sources",
+        "support",
     },
     "__init__": {"api", "contract"},
     "__main__": {"cli"},
