@@ -38,9 +38,9 @@ IMPORTS = {
         "snapshot/format",
         "snapshot/read",
     },
-    "support": {"contract", "documents", "operations", "snapshot/format", "snapshot/read"},
+    "support": {"contract", "documents", "files", "operations", "snapshot/format", "snapshot/read"},
     "api": {"contract", "operations", "snapshot/read"},
-    "asgi": {"access", "contract", "files", "operations", "snapshot/read"},
+    "asgi": {"access", "contract", "files", "operations", "snapshot/read", "support"},
     "cli": {
         "__init__",
         "access",

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -16,8 +17,10 @@ from starlette.types import Receive, Scope, Send
 from srvstat.asgi.auth import Authenticator, Caller, TooManyRequestsError
 from srvstat.asgi.connection import BODY_ERROR, IS_GONE
 from srvstat.asgi.log import Log
+from srvstat.asgi.recorder import Recorder
 from srvstat.asgi.snapshots import (
     ClientGoneError,
+    Generation,
     ServedSnapshot,
     answer_get_server,
     complete_results,
@@ -37,6 +40,7 @@ from srvstat.contract.http import (
     REQUEST_ID_HEADER,
     REQUEST_ID_PATTERN,
     Head,
+    OperationId,
     WrongMethodError,
     check_compare_head,
     check_method,
@@ -45,6 +49,7 @@ from srvstat.contract.http import (
     has_ambiguous_length,
     parse_get_server,
 )
+from srvstat.contract.instants import format_instant
 from srvstat.contract.key_filter import HIDDEN, KeyFilter
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
@@ -53,6 +58,7 @@ from srvstat.contract.requests import (
     parse_compare_request,
 )
 from srvstat.contract.responses import ErrorResponse, HealthResponse, encode_comparison
+from srvstat.support.recordings.writing import ServedExchange
 
 WORK_SECONDS = 10.0
 """Seconds from a validated request to its answer, including the wait for a worker."""
@@ -61,40 +67,95 @@ _OK = 200
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """The methods that the log names; any other is `other`."""
 
+_RECORDED: frozenset[OperationId] = frozenset({"getServer", "compareServers"})
+
 _REQUEST_ID = re.compile(REQUEST_ID_PATTERN)
 _REQUEST_ID_NAME = REQUEST_ID_HEADER.lower()
 _KEY_NAME = KEY_HEADER.lower().encode()
 
 
+@dataclass
+class _Progress:
+    """What is known of a request while it is answered, for the log and the recording."""
+
+    requested_at: int
+    head: Head
+    key_filter: KeyFilter
+    entry: dict[str, Any]
+    """The entry in the log."""
+    plan: str | None = None
+    body: bytes = b""
+    """Empty until it is read completely."""
+    generation: Generation | None = None
+    """The one that answers; None until it is selected."""
+
+
 class Service:
     """The ASGI application; it answers from the snapshot at one path."""
 
-    def __init__(self, snapshot: ServedSnapshot, authenticator: Authenticator, log: Log) -> None:
+    def __init__(
+        self,
+        snapshot: ServedSnapshot,
+        authenticator: Authenticator,
+        log: Log,
+        recorder: Recorder | None = None,
+    ) -> None:
         self._snapshot = snapshot
         self._authenticator = authenticator
         self._log = log
+        self._recorder = recorder
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, and log it."""
+        """Answer a request, log it, and record it."""
         started = time.perf_counter()
         request = Request(scope, receive)
-        keys = [key.decode("latin-1") for key in find_values(scope["headers"], _KEY_NAME)]
-        key_filter = KeyFilter(keys, self._authenticator.is_registered)
-        entry: dict[str, Any] = {
-            "id": _choose_request_id(request, key_filter),
-            "remote": _format_address(request.client),
-            "method": request.method if request.method in _METHODS else "other",
-        }
+        progress = self._start_progress(request)
+        entry = progress.entry
         try:
-            response = await self._respond(request, entry, key_filter)
+            response = await self._respond(request, progress)
         except (ClientDisconnect, ClientGoneError):
             entry["reason"] = "the client closed the connection"
         else:
             await response(scope, receive, send)
             sent = 0 if request.method == "HEAD" else len(response.body)
             entry |= {"status": response.status_code, "bytes": sent}
+            if self._recorder and entry.get("operation") in _RECORDED:
+                self._record(self._recorder, progress, response)
         entry["ms"] = round((time.perf_counter() - started) * 1000, 3)
         self._log.add(entry)
+
+    def _start_progress(self, request: Request) -> _Progress:
+        scope = request.scope
+        keys = [key.decode("latin-1") for key in find_values(scope["headers"], _KEY_NAME)]
+        key_filter = KeyFilter(keys, self._authenticator.is_registered)
+        entry = {
+            "id": _choose_request_id(request, key_filter),
+            "remote": _format_address(request.client),
+            "method": request.method if request.method in _METHODS else "other",
+        }
+        head = Head(request.method, scope["raw_path"], scope["query_string"], scope["headers"])
+        return _Progress(time.time_ns() // 1_000_000, head, key_filter, entry)
+
+    def _record(self, recorder: Recorder, progress: _Progress, response: Response) -> None:
+        generation = progress.generation or self._snapshot.current
+        exchange = ServedExchange(
+            head=progress.head,
+            body=progress.body,
+            status=response.status_code,
+            answer=None if progress.head.method == "HEAD" else bytes(response.body),
+            requested_at=progress.requested_at,
+            plan=progress.plan,
+            as_of=generation.as_of,
+            root=generation.root,
+        )
+        recorder.add(exchange, progress.key_filter)
+
+    def close(self) -> None:
+        """Write what remains of the recording and the log."""
+        if self._recorder:
+            self._recorder.close()
+        self._log.add_event("stopped")
+        self._log.close()
 
     def answer_malformed(
         self, client: tuple[str, int] | None
@@ -107,14 +168,12 @@ class Service:
         response = _build_error_response(error, {**_build_headers(new_id), "connection": "close"})
         return response.raw_headers, bytes(response.body)
 
-    async def _respond(
-        self, request: Request, entry: dict[str, Any], key_filter: KeyFilter
-    ) -> Response:
-        headers = _build_headers(entry["id"])
+    async def _respond(self, request: Request, progress: _Progress) -> Response:
+        headers = _build_headers(progress.entry["id"])
         if has_ambiguous_length(request.scope["headers"]):
             headers["connection"] = "close"  # RFC 9112, section 6.1; also after an error
         try:
-            body = await self._answer(request, entry, key_filter)
+            body = await self._answer(request, progress)
             return Response(body, _OK, headers, JSON_TYPE)
         except ApiError as error:
             answered = error
@@ -126,14 +185,12 @@ class Service:
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{place.name}, {place.filename} line {place.lineno}"
             answered = InternalError(f"a bug in srvstat: {type(error).__name__} in {where}")
-        entry |= {"code": answered.code, "reason": key_filter.redact(answered.reason)}
+        reason = progress.key_filter.redact(answered.reason)
+        progress.entry |= {"code": answered.code, "reason": reason}
         return _build_error_response(answered, headers)
 
-    async def _answer(
-        self, request: Request, entry: dict[str, Any], key_filter: KeyFilter
-    ) -> bytes:
-        scope = request.scope
-        head = Head(request.method, scope["raw_path"], scope["query_string"], scope["headers"])
+    async def _answer(self, request: Request, progress: _Progress) -> bytes:
+        head, entry = progress.head, progress.entry
         target = find_target(head.path)
         if target:
             entry["operation"] = target.operation
@@ -142,28 +199,31 @@ class Service:
                 return await self._check_health()
         caller = await self._authenticator.authenticate(head.headers)
         entry["caller"] = caller.name
+        progress.plan = caller.plan.name if caller.plan else None
         self._authenticator.count_request(caller)
         target = check_method(head.method, target)
         if target.operation == "getServer":
             reference = parse_get_server(head, target.identifier)
-            entry["servers"] = _format_references((reference,), key_filter)
-            return await self._get_server(request, reference, caller)
+            entry["servers"] = _format_references((reference,), progress.key_filter)
+            return await self._get_server(request, reference, caller, progress)
         check_compare_head(head)
-        comparison = parse_compare_request(await _read_body(request))
-        entry["servers"] = _format_references(comparison.servers, key_filter)
+        progress.body = await _read_body(request)
+        comparison = parse_compare_request(progress.body)
+        entry["servers"] = _format_references(comparison.servers, progress.key_filter)
         entry["range"] = comparison.range
-        return await self._compare(request, comparison, caller)
+        return await self._compare(request, comparison, caller, progress)
 
     async def _check_health(self) -> bytes:
         generation = await self._snapshot.get_generation()
-        return HealthResponse(asOf=generation.as_of, root=generation.root).to_json()
+        as_of = format_instant(generation.as_of)
+        return HealthResponse(asOf=as_of, root=generation.root).to_json()
 
     async def _get_server(
-        self, request: Request, reference: ServerReference, caller: Caller
+        self, request: Request, reference: ServerReference, caller: Caller, progress: _Progress
     ) -> bytes:
         if caller.plan:
             caller.plan.check_request(reference)
-        generation = await self._snapshot.get_generation()
+        progress.generation = generation = await self._snapshot.get_generation()
         answer = generation.details.look_up(reference)
         if answer is not None:
             return answer
@@ -172,10 +232,12 @@ class Service:
                 self._snapshot, generation, reference, _track_client(request)
             )
 
-    async def _compare(self, request: Request, comparison: CompareRequest, caller: Caller) -> bytes:
+    async def _compare(
+        self, request: Request, comparison: CompareRequest, caller: Caller, progress: _Progress
+    ) -> bytes:
         if caller.plan:
             caller.plan.check_request(comparison)
-        generation = await self._snapshot.get_generation()
+        progress.generation = generation = await self._snapshot.get_generation()
         results = generation.results.look_up(comparison)
         if None in results:
             async with _enforce_deadline():

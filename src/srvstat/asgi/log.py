@@ -1,6 +1,5 @@
 """Write the log to standard error, one JSON object a line. A slow reader never delays an answer."""
 
-import asyncio
 import json
 import logging
 import math
@@ -8,36 +7,23 @@ import os
 import select
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+from srvstat.asgi.line_writer import LineWriter
 from srvstat.contract.instants import format_instant
 
 _STDERR = 2
 _NEWLINE = ord("\n")
 
-_SECONDS_BETWEEN_WRITES = 0.05
-"""Lines added within this time are written with one call."""
-
-_MAX_BYTES_UNWRITTEN = 16 << 20
-"""Further entries are dropped and counted."""
-
 _SECONDS_BETWEEN_WARNINGS = 1.0
 
 
 class Log:
-    """Collect entries in the event loop, and write them in a separate thread."""
+    """Collect entries in the event loop; a separate thread writes them."""
 
     def __init__(self) -> None:
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="srvstat-log")
-        self._output = _Output()
-        self._lines: list[bytes] = []
-        self._bytes_waiting = 0
-        self._bytes_in_writer = 0
-        self._dropped = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self._writing: Future[None] | None = None
+        self._writer = LineWriter("srvstat-log", _Output().write)
 
     def add_event(self, event: str, **fields: object) -> None:
         """Add an entry about something other than a request."""
@@ -45,38 +31,11 @@ class Log:
 
     def add(self, fields: Mapping[str, object]) -> None:
         """Add an entry; `time` is put first."""
-        if self._bytes_waiting + self._bytes_in_writer < _MAX_BYTES_UNWRITTEN:
-            line = _encode_line(fields)
-            self._lines.append(line)
-            self._bytes_waiting += len(line)
-        else:
-            self._dropped += 1
-        if self._timer is None:
-            self._start_timer()
+        self._writer.add(_encode_line(fields))
 
     def close(self) -> None:
         """Write the remaining lines; give up after a second."""
-        if self._timer is not None:
-            self._timer.cancel()
-        with suppress(TimeoutError):
-            self._submit().result(timeout=1)
-
-    def _start_timer(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(_SECONDS_BETWEEN_WRITES, self._write)
-
-    def _write(self) -> None:
-        self._timer = None
-        if self._writing is not None and not self._writing.done():
-            self._start_timer()
-            return
-        self._writing = self._submit()
-
-    def _submit(self) -> Future[None]:
-        lines, self._lines = self._lines, []
-        dropped, self._dropped = self._dropped, 0
-        self._bytes_in_writer, self._bytes_waiting = self._bytes_waiting, 0
-        return self._writer.submit(self._output.write, lines, dropped)
+        self._writer.close(seconds=1)
 
 
 class _Output:

@@ -23,6 +23,7 @@ from srvstat.asgi.connection import (
     ConnectionLimiter,
 )
 from srvstat.asgi.log import Log, WarningHandler
+from srvstat.asgi.recorder import Recorder
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.contract.errors import UsageError
 
@@ -72,15 +73,21 @@ def open_listener(host: str, port: int, *, loopback_only: bool) -> socket.socket
 
 
 def serve(
-    path: str, access: str | None, listener: socket.socket, on_ready: Callable[[], None]
+    path: str,
+    access: str | None,
+    record: str | None,
+    listener: socket.socket,
+    on_ready: Callable[[], None],
 ) -> None:
     """Serve a snapshot until a signal; call `on_ready` once requests are accepted.
 
-    Raises SourceError for the access file, SnapshotError.
+    Raises SourceError for the access file, SnapshotError, and what Recorder raises.
     """
     log = Log()
     authenticator = Authenticator(access, log)
-    service = Service(ServedSnapshot(path, log), authenticator, log)
+    snapshot = ServedSnapshot(path, log)
+    recorder = None if record is None else Recorder(record, log)
+    service = Service(snapshot, authenticator, log, recorder)
     limiter = ConnectionLimiter(_compute_connection_limit())
     connect = partial(Connection, limiter=limiter, answer_malformed=service.answer_malformed)
     config = uvicorn.Config(
@@ -102,22 +109,22 @@ def serve(
     logging.getLogger().addHandler(WarningHandler(log))
     # Malformed requests are in the log already.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    _Server(config, limiter, log, on_ready).run([listener])
+    _Server(config, limiter, service, on_ready).run([listener])
 
 
 class _Server(uvicorn.Server):
-    """Extend uvicorn's server: enforce deadlines, and close the log at the end."""
+    """Extend uvicorn's server: enforce deadlines, and close the service at the end."""
 
     def __init__(
         self,
         config: uvicorn.Config,
         limiter: ConnectionLimiter,
-        log: Log,
+        service: Service,
         on_ready: Callable[[], None],
     ) -> None:
         super().__init__(config)
         self._limiter = limiter
-        self._log = log
+        self._service = service
         self._on_ready = on_ready
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -166,8 +173,7 @@ class _Server(uvicorn.Server):
         self._limiter.is_closing = True
         await super().shutdown(sockets)
         self._checks.cancel()
-        self._log.add_event("stopped")
-        self._log.close()
+        self._service.close()
 
 
 def _compute_connection_limit() -> int:

@@ -42,7 +42,7 @@ class Generation:
         self.questions = 0
         self.is_retired = False
         file = next(iter(files.values()))
-        self.as_of = format_instant(file.as_of)
+        self.as_of = file.as_of
         self.root = file.root
 
 
@@ -63,6 +63,11 @@ class ServedSnapshot:
         self._generation = Generation(_open_in_workers(path, self._workers.all))
         self._adoption: asyncio.Task[None] | None = None
         self._wait_until = 0.0
+
+    @property
+    def current(self) -> Generation:
+        """The generation that is in use, without a check for a new file."""
+        return self._generation
 
     async def get_generation(self) -> Generation:
         """Return the generation of the file at the path, or the previous one if that is rejected.
@@ -146,7 +151,8 @@ class ServedSnapshot:
         old.is_retired = True
         _close_unused(old)
         new = self._generation
-        self._log.add_event("new snapshot in use", asOf=new.as_of, root=new.root)
+        as_of = format_instant(new.as_of)
+        self._log.add_event("new snapshot in use", asOf=as_of, root=new.root)
 
     def _reject(self, candidate: Candidate, reason: str) -> None:
         if self._file.reject(candidate, reason):

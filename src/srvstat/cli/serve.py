@@ -20,6 +20,13 @@ HostOption = Annotated[str, typer.Option(metavar="ADDRESS", help="The address to
 PortOption = Annotated[
     str, typer.Option(metavar="PORT", help="The port to listen on; 0 means any free one.")
 ]
+RecordOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Append each request and its answer to this file, without keys, for srvstat replay.",
+    ),
+]
 
 
 def serve(
@@ -27,6 +34,7 @@ def serve(
     access: OptionalAccessFileOption = None,
     host: HostOption = "127.0.0.1",
     port: PortOption = "8000",
+    record: RecordOption = None,
 ) -> Outcome:
     """Serve the API over HTTP.
 
@@ -36,6 +44,8 @@ def serve(
     Example: srvstat serve --snapshot snapshot.db --access access.toml
     """
     number = _parse_port(port)
+    if record == "-":
+        raise UsageError("--record -: not a file; name a new file or a recording")
     try:
         # These packages are optional, and the list of commands must work without them.
         from srvstat.asgi import server  # noqa: PLC0415
@@ -47,7 +57,7 @@ def serve(
         path = _find_snapshot(snapshot, access)
         text = _describe_service(path, access, listener)
         start_serving()
-        server.serve(path, access, listener, lambda: write(text))
+        server.serve(path, access, record, listener, lambda: write(text))
     return Outcome()
 
 

@@ -1,11 +1,13 @@
 """Find and hide keys in what clients send, before it is logged or stored."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 HIDDEN = "[key]"
-"""The replacement of a key."""
+"""The replacement of a key in the log."""
+_CUT = "…".encode()
+"""The replacement of a key in a recording."""
 _SHORTEST_SECRET = 8
 """The length from which a key is hidden. Shorter keys may be common words."""
 
@@ -15,12 +17,27 @@ _QUOTATION = re.compile(rf'".{{{_SHORTEST_SECRET},}}["…]', re.DOTALL)
 _WORD = re.compile(rf"[A-Za-z0-9_-]{{{_SHORTEST_SECRET},}}")
 """A word outside of quotation marks, such as an identifier or the name of a property."""
 
+_PIECES = (
+    re.compile(r"[A-Za-z0-9_-]{8,}"),
+    re.compile(r'[^\s"/?&=,:;]{8,}'),
+    re.compile(r"[^/?&=]{8,}"),
+    re.compile(r"=([^&]*)"),
+    re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)', re.DOTALL),
+)
+"""Parts of a text that can be a key: words, parts of a path or a query, JSON strings."""
+_ESCAPES = {
+    "%": re.compile(r"%[0-9A-Fa-f]{2}"),
+    "\\": re.compile(r'(?:\\u[0-9A-Fa-f]{4})+|\\["\\/bfnrt]'),
+}
+"""The escapes of URLs and of JSON strings, by their first character."""
+_SHORT_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
 
 class KeyFilter(NamedTuple):
     """Find and hide keys, which a client may send in any part of a request."""
 
     own_keys: Sequence[str]
-    """The keys in the header of the request."""
+    """The keys in the header of the request, decoded as Latin-1."""
     is_registered: Callable[[bytes], bool]
     """Returns whether the access file has a key."""
 
@@ -40,3 +57,77 @@ class KeyFilter(NamedTuple):
     def _may_be_key(self, word: str) -> bool:
         # Messages cut long numbers, so a word may be only the beginning of a key.
         return self.has_key(word) or any(word in key for key in self.own_keys)
+
+    def hide(self, data: bytes) -> bytes:
+        """Replace the keys in a part of a request or an answer by `…`.
+
+        The request's own keys and generated keys are found anywhere, a key of the access file where
+        it is a word, a part of the path or the query, a JSON string, or all of the data; each also
+        percent-encoded or with JSON escapes.
+        """
+        text = data.decode("latin-1")
+        parts: list[bytes] = []
+        end = 0
+        for start, key_end in sorted(self._find_keys(text)):
+            if start >= end:
+                parts += (data[end:start], _CUT)
+            end = max(end, key_end)
+        return b"".join((*parts, data[end:]))
+
+    def _find_keys(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield where keys start and end."""
+        long_keys = [key for key in self.own_keys if len(key) >= _SHORTEST_SECRET]
+        # A key can be sent in Latin-1 in the header and in UTF-8 elsewhere.
+        own_keys = {*long_keys, *(key.encode("utf-8").decode("latin-1") for key in long_keys)}
+        yield from _find_known(text, own_keys)
+        for first, escape in _ESCAPES.items():
+            if first in text:
+                found = list(_find_known(escape.sub(_decode_escape, text), own_keys))
+                starts = _list_starts(text, escape) if found else ()
+                yield from ((starts[start], starts[end]) for start, end in found)
+        pieces = {text}.union(*(pattern.findall(text) for pattern in _PIECES))
+        for piece in pieces:
+            if len(piece) >= _SHORTEST_SECRET and self._is_registered_piece(piece):
+                yield from _find_all(text, piece)
+
+    def _is_registered_piece(self, piece: str) -> bool:
+        return self.is_registered(piece.encode("latin-1")) or any(
+            self.is_registered(escape.sub(_decode_escape, piece).encode("latin-1"))
+            for first, escape in _ESCAPES.items()
+            if first in piece
+        )
+
+
+def _find_known(text: str, keys: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yield the places of the given keys and of generated keys."""
+    for key in keys:
+        yield from _find_all(text, key)
+    for match in _GENERATED_KEY.finditer(text):
+        yield match.span()
+
+
+def _find_all(text: str, key: str) -> Iterator[tuple[int, int]]:
+    start = text.find(key)
+    while start >= 0:
+        end = start + len(key)
+        yield start, end
+        start = text.find(key, end)
+
+
+def _list_starts(text: str, escape: re.Pattern[str]) -> list[int]:
+    """Return where each character of the decoded text starts, and where the text ends."""
+    starts: list[int] = []
+    end = 0
+    for match in escape.finditer(text):
+        starts += (*range(end, match.start()), *(match.start() for _ in _decode_escape(match)))
+        end = match.end()
+    return [*starts, *range(end, len(text) + 1)]
+
+
+def _decode_escape(match: re.Match[str]) -> str:
+    """Decode an escape to bytes, each as a character of Latin-1."""
+    kind, rest = match[0][:2], match[0][1:]
+    if kind == "\\u":
+        units = bytes.fromhex(match[0].replace("\\u", ""))
+        return units.decode("utf-16-be", "replace").encode("utf-8").decode("latin-1")
+    return _SHORT_ESCAPES.get(rest, rest) if kind[0] == "\\" else chr(int(rest, 16))

@@ -6,10 +6,11 @@ from srvstat.documents.document import Instant, Part, SnapshotDocument
 
 
 class StoredRequest(Part):
-    """A request without its key.
+    """A request; `…` replaces each key in it.
 
-    `path` includes the query. `headers` are those that an answer depends on. A body that is not
-    UTF-8 is in `body_base64` instead of `body`.
+    `path` is as sent and includes the query. `headers` are those that an answer depends on, with
+    names in lower case. A body that is not UTF-8 is in `body_base64` instead of `body`. Both are
+    None if the body is empty, or was not read because the request was refused before that.
     """
 
     method: str
@@ -29,7 +30,8 @@ class StoredResponse(Part):
 class Recording(SnapshotDocument):
     """An exchange. `plan` is None if authentication failed, or without an access file.
 
-    `as_of` and `root` are those of the snapshot that answered.
+    `as_of` and `root` are those of the snapshot that answered. `requested_at` is when the head of
+    the request was received.
     """
 
     document: Literal["recording"] = "recording"
