@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, Command | Group] = {
         {
             "build": Command("build", "build"),
             "draft-servers": Command("build", "draft_servers"),
+            "bundle": Command("bundle", "bundle"),
             "info": Command("info", "info"),
             "verify": Command("verify", "verify"),
             "diff": Command("diff", "diff"),

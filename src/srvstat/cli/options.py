@@ -27,7 +27,8 @@ DEFAULT_SNAPSHOT = "snapshot.db"
 RANGES: tuple[str, ...] = get_args(Range)
 
 
-def _complete_range(incomplete: str) -> list[str]:
+def complete_range(incomplete: str) -> list[str]:
+    """Complete the name of a range."""
     return [name for name in RANGES if name.startswith(incomplete)]
 
 
@@ -100,7 +101,7 @@ RangeOption = Annotated[
     typer.Option(
         metavar="|".join(RANGES),
         help=f"The length of the window [default: {DEFAULT_RANGE}].",
-        autocompletion=_complete_range,
+        autocompletion=complete_range,
     ),
 ]
 RequestOption = Annotated[

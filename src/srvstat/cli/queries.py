@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from srvstat import operations
-from srvstat.analysis.suggestions import suggest_servers
+from srvstat.cli.hints import add_hint
 from srvstat.cli.options import (
     AccessOption,
     AtOption,
@@ -27,7 +27,7 @@ from srvstat.cli.options import (
 from srvstat.cli.output import Form, Outcome, choose_form, report
 from srvstat.cli.request_files import read_body, read_lines
 from srvstat.cli.show import encode_line, show, show_error
-from srvstat.contract.errors import ApiError, ServerNotFoundError, UsageError
+from srvstat.contract.errors import ApiError, UsageError
 from srvstat.contract.requests import (
     CompareRequest,
     ServerReference,
@@ -169,9 +169,5 @@ def _open_snapshot(name: str | None, at: int | None) -> Iterator[SnapshotFile]:
 @contextmanager
 def _open_with_hints(name: str | None, at: int | None) -> Iterator[SnapshotFile]:
     """Open the snapshot, and add a hint to the error of an unknown server."""
-    with _open_snapshot(name, at) as snapshot:
-        try:
-            yield snapshot
-        except operations.UnknownServerError as error:
-            hint = suggest_servers(snapshot, error.reference)
-            raise ServerNotFoundError(f"{error.reason}; {hint}" if hint else error.reason) from None
+    with _open_snapshot(name, at) as snapshot, add_hint(snapshot):
+        yield snapshot

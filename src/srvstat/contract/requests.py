@@ -14,7 +14,7 @@ from srvstat.contract.models import (
     find_duplicate,
     validate,
 )
-from srvstat.contract.ranges import DEFAULT_RANGE, Range
+from srvstat.contract.ranges import DAYS, DEFAULT_RANGE, Range
 
 MAX_BODY_BYTES = 16_384
 MAX_IDENTIFIER_LENGTH = 128
@@ -114,6 +114,17 @@ def build_compare_request(
             raise InvalidRequestError("range: must be a string")
         request["range"] = range
     return _validate_request(CompareRequest, request)
+
+
+def parse_range(text: str) -> Range:
+    """Parse a range that is not part of a request.
+
+    Raises InvalidRequestError.
+    """
+    for name in DAYS:
+        if name == text:
+            return name
+    raise InvalidRequestError(f"range: {wire.quote_value(text)} is not one of {', '.join(DAYS)}")
 
 
 def build_server_reference(identifier: str, *, by: str | None = None) -> ServerReference:

@@ -1,6 +1,10 @@
-"""The summary of a build as plain lines."""
+"""The summaries of a build and a bundle as plain lines."""
 
+from shlex import quote
+
+from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
 from srvstat.documents.build_summary import BuildSummary
+from srvstat.documents.bundle_summary import BundleSummary
 from srvstat.render.text import format_count, format_fallbacks, format_span, format_time
 
 
@@ -27,6 +31,28 @@ def format_build_summary(output: str, summary: BuildSummary, seconds: float) -> 
     if summary.first_reject:
         lines.append(f"  first rejected or conflicting row: {summary.first_reject}")
     return lines
+
+
+def format_bundle_summary(output: str, summary: BundleSummary) -> list[str]:
+    """Return the summary of a bundle as lines, and the commands that check and use it."""
+    path = quote(output)
+    # The namespace keeps an identifier that starts with a hyphen from being read as an option.
+    named = [f"id:{name}" if name.startswith("-") else name for name in summary.ids[:MAX_SERVERS]]
+    question = f"get {named[0]}"
+    if len(named) >= MIN_SERVERS:
+        question = f"compare {' '.join(named)} --range {summary.range}"
+    return [
+        f"wrote {output}",
+        f"  servers       {len(summary.ids):,}",
+        f"  observations  {summary.observations:,}",
+        f"  covered from  {format_time(summary.covered_from)}",
+        f"  as of         {format_time(summary.as_of)}",
+        f"  size          {summary.size:,} bytes",
+        f"  root          {summary.root}",
+        f"  parent root   {summary.parent_root}",
+        f"check it with   srvstat snapshot verify {path}",
+        f"use it with     srvstat {question} --snapshot {path}",
+    ]
 
 
 def format_dropped_rows(summary: BuildSummary) -> list[str]:

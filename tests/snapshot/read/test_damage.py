@@ -13,7 +13,7 @@ from conftest import Cli
 from srvstat.contract.errors import OutputError
 from srvstat.snapshot.format.digest import digest_row, seal
 from srvstat.snapshot.format.rows import FileRow
-from srvstat.snapshot.write.build import check_draft
+from srvstat.snapshot.write.database import check_draft
 from support.snapshots import forge
 
 BUILD_ONE = "build one with `srvstat snapshot build`"

@@ -253,13 +253,15 @@ def test_quiet_dumb_terminals_and_pipes_show_no_progress_bar(here: Path, cli: Cl
     assert cli(*WEEK, "--overwrite").stderr.startswith("built out.db\n")
 
 
-@pytest.mark.parametrize("stream", [["-"], ["out.db", "--rejects", "-"]])
+@pytest.mark.parametrize(
+    ("stream", "what"), [(["-"], "OUTPUT"), (["out.db", "--rejects", "-"], "--rejects")]
+)
 def test_standard_output_is_refused_for_a_snapshot_and_its_rejects(
-    stream: list[str], here: Path, cli: Cli
+    stream: list[str], what: str, here: Path, cli: Cli
 ) -> None:
     before = read_directory(here)
     ran = cli("snapshot", "build", *stream, *WEEK[3:])
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert ran.stderr == "error: OUTPUT and --rejects: - is not a file; name a file\n"
+    assert ran.stderr == f"error: {what}: - is not a file; name a file\n"
     assert read_directory(here) == before

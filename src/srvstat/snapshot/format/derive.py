@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot.format.bands import (
     build_band_rows,
     divide_into_bands,
@@ -15,7 +16,13 @@ from srvstat.snapshot.format.bands import (
     number_values,
 )
 from srvstat.snapshot.format.calendar import split_calendar
-from srvstat.snapshot.format.days import DAYS_PER_SERVER, derive_days, find_day_starts, pack_sum
+from srvstat.snapshot.format.days import (
+    DAYS_PER_SERVER,
+    derive_days,
+    find_day_starts,
+    is_ascending,
+    pack_sum,
+)
 from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.packing import pack
 from srvstat.snapshot.format.rows import ServerRow, Value
@@ -75,6 +82,17 @@ def derive(
         pack_sum(sum(players)),
         _count_bands(players, len(starts), bands),
         players[-1] if players else None,
+    )
+
+
+def has_valid_observations(instants: Sequence[int], players: Sequence[int], as_of: int) -> bool:
+    """Check that the observations of a server are some that a build can keep."""
+    return not instants or (
+        is_ascending(instants)
+        and instants[0] >= 0
+        and instants[-1] <= as_of
+        and min(players) >= 0
+        and max(players) <= MAX_SAFE_INTEGER
     )
 
 

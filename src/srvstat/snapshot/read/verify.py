@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, islice
 
-from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.documents.verification import Verification
-from srvstat.snapshot.format.days import DAYS_PER_SERVER, is_ascending
-from srvstat.snapshot.format.derive import derive, find_observed_span
+from srvstat.snapshot.format.days import DAYS_PER_SERVER
+from srvstat.snapshot.format.derive import derive, find_observed_span, has_valid_observations
 from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
 from srvstat.snapshot.format.rows import Day, ServerRow, Value
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
@@ -89,14 +88,7 @@ def _read_observations(
         most = snapshot.file_row.observation_count + 1
         interleaved = array("q", chain.from_iterable(islice(rows, most)))
     instants, players = interleaved[::2], interleaved[1::2]
-    is_valid = not instants or (
-        is_ascending(instants)
-        and instants[0] >= 0
-        and instants[-1] <= snapshot.as_of
-        and min(players) >= 0
-        and max(players) <= MAX_SAFE_INTEGER
-    )
-    if not is_valid:
+    if not has_valid_observations(instants, players, snapshot.as_of):
         raise snapshot.build_damage_error(part)
     return instants, players
 

@@ -2,26 +2,24 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
-from urllib.parse import quote
-
-import sqlite_utils
 
 from srvstat.contract import wire
-from srvstat.contract.errors import OutputError, SnapshotError, SourceError, UsageError
+from srvstat.contract.errors import SourceError, UsageError
 from srvstat.documents.build_summary import BuildSummary
 from srvstat.files.atomic_write import atomic_write
-from srvstat.files.errors import convert_write_errors
 from srvstat.files.reading import STDIN
 from srvstat.snapshot.format.derive import find_observed_span
-from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
 from srvstat.snapshot.format.rows import FileRow, ServerRow
-from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, read_schema
-from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
-from srvstat.snapshot.read.reader import open_file
-from srvstat.snapshot.read.verify import check_chain
+from srvstat.snapshot.write.database import (
+    check_draft,
+    check_journal,
+    check_name,
+    fill_tables,
+    open_draft,
+    store_servers,
+)
 from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects
@@ -30,15 +28,6 @@ from srvstat.snapshot.write.store import Stored, store
 from srvstat.sources import servers
 from srvstat.sources.servers import ServerRecord
 from srvstat.sources.source import Source, check_stdin_once
-
-# The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a
-# journal nor flushes. Rows of `days` take a few kilobytes each; larger pages waste less space.
-_SETTINGS = """
-    PRAGMA page_size = 16384;
-    PRAGMA journal_mode = OFF;
-    PRAGMA synchronous = OFF;
-    PRAGMA locking_mode = EXCLUSIVE;
-"""
 
 
 def build(  # noqa: PLR0913 - each is an option of the command
@@ -71,14 +60,14 @@ def build(  # noqa: PLR0913 - each is an option of the command
         warnings: list[str] = []
         records = servers.read(servers_source, warnings.append)
         check_servers(servers_source, records, rules)
-        with _convert_sqlite_errors(output), closing(_connect(draft)) as connection:
+        with open_draft(output, draft) as connection:
             intake = Intake(connection, records, observation_sources, as_of)
             intake.warnings.extend(warnings)
             summary = _fill(
                 connection, intake, records, rules, rejects_file=rejects_file, progress=progress
             )
         check_draft(output, draft, summary.kept)
-        _check_journal(output)
+        check_journal(output)
     return summary
 
 
@@ -92,12 +81,7 @@ def _fill(  # noqa: PLR0913 - each is a part of the build
     progress: Progress,
 ) -> BuildSummary:
     """Fill a new database file from the sources."""
-    connection.executescript(_SETTINGS)
-    database = sqlite_utils.Database(connection, execute_plugins=False)
-    database.executescript(read_schema())
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-    with database.atomic():
+    with fill_tables(connection) as database:
         try:
             intake.read(progress, strict=rules.strict)
         except SourceError:
@@ -115,14 +99,8 @@ def _fill(  # noqa: PLR0913 - each is a part of the build
             if record.publishable
         )
         summary = _summarize(intake, stored, rows, as_of, first_reject)
-        _store_servers(database, intake.sources, rows, summary)
+        store_servers(database, rows, _build_file_row(intake.sources, summary))
     return summary
-
-
-def _connect(draft: str) -> sqlite3.Connection:
-    # The draft itself is locked, and SQLite's locks would wait for that lock on macOS and NFS.
-    uri = f"file:{quote(os.fsencode(draft), safe='/')}?mode=rw&nolock=1"
-    return sqlite3.connect(uri, uri=True)
 
 
 def _write_rejects(rejects: Rejects, file: RejectsFile, *, strict: bool) -> str | None:
@@ -170,15 +148,9 @@ def _summarize(
     )
 
 
-def _store_servers(
-    database: sqlite_utils.Database,
-    sources: Sequence[Source],
-    rows: Sequence[ServerRow],
-    summary: BuildSummary,
-) -> None:
-    """Store the servers, their directory, and the row of the file."""
-    directory = build_directory(rows)
-    file_row = FileRow(
+def _build_file_row(sources: Sequence[Source], summary: BuildSummary) -> FileRow:
+    """Return the row of the file, without its digests."""
+    return FileRow(
         as_of=summary.as_of,
         server_count=summary.servers,
         observation_count=summary.kept,
@@ -190,15 +162,10 @@ def _store_servers(
         rejected=summary.rejected,
         parent_root=None,
         covered_from=None,
-        bucket_digests=digest_directory(directory),
+        bucket_digests=b"",
         root=b"",
         digest=b"",
     )
-    database.table("servers").insert_all(row._asdict() for row in rows)
-    database.table("directory").insert_all(
-        {"bucket": bucket, "entries": entries} for bucket, entries in directory
-    )
-    database.table("snapshot").insert(seal(file_row)._asdict())
 
 
 def _build_server_row(record: ServerRecord, key: int, stored: Stored, as_of: int) -> ServerRow:
@@ -229,41 +196,19 @@ def _encode_texts(values: Sequence[str]) -> str:
     return wire.encode(values).decode("utf-8")
 
 
-def check_draft(output: str, draft: str, observations: int) -> None:
-    """Read back a draft before it becomes the output of a build.
-
-    Raises OutputError if it is damaged or has another number of observations.
-    """
-    try:
-        with closing(open_file(draft)) as snapshot:
-            check_chain(snapshot)
-            is_complete = snapshot.file_row.observation_count == observations
-    except SnapshotError:
-        is_complete = False
-    if not is_complete:
-        raise OutputError(f"{output}: the written file does not read back; check the disk")
-
-
 def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) -> None:
     """Refuse an output that is a source or the other output."""
     read = set(map(_locate, sources))
     check_stdin_once(source.name for source in sources)
-    for what, path in (("OUTPUT", output), ("--rejects", rejects)):
-        if path == "":
-            raise UsageError(f"{what}: the name is empty; name a file")
-        if path and path.endswith(os.sep):
-            raise UsageError(f"{what} {path}: names a directory; name a file")
-    if STDIN in (output, rejects):
-        raise UsageError("OUTPUT and --rejects: - is not a file; name a file")
-    written = []
-    for path in filter(None, (output, rejects)):
-        with convert_write_errors(path):
-            written.append(os.path.realpath(path))
-        if written[-1] in read:
+    written = [check_name("OUTPUT", output)]
+    if rejects is not None:
+        written.append(check_name("--rejects", rejects))
+    for path, location in zip((output, rejects), written, strict=False):
+        if location in read:
             raise UsageError(f"{path}: is a source of this build; name another file")
     if len(set(written)) < len(written):
         raise UsageError(f"{rejects}: is the snapshot to build; name another file for the rejects")
-    _check_journal(output)
+    check_journal(output)
 
 
 def _locate(source: Source) -> str | None:
@@ -274,22 +219,3 @@ def _locate(source: Source) -> str | None:
         return os.path.realpath(source.name)
     except (OSError, ValueError):  # such as a relative path in a directory that was removed
         return None
-
-
-def _check_journal(output: str) -> None:
-    """Refuse an output with a journal, which would make the snapshot unreadable."""
-    with convert_write_errors(output):
-        journal = find_journal(output)
-    if journal:
-        raise UsageError(
-            f"{output}: {journal} exists, and SQLite would apply it to the new snapshot;"
-            f" {format_journal_remedy(journal)}"
-        )
-
-
-@contextmanager
-def _convert_sqlite_errors(output: str) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise OutputError(f"{output}: {error}, here or in SQLite's temporary files") from None

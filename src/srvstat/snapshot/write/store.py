@@ -1,7 +1,7 @@
 """Store the staged observations and the rows derived from them."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
 from typing import NamedTuple
 
@@ -12,7 +12,6 @@ from srvstat.snapshot.format.days import DAYS_PER_SERVER
 from srvstat.snapshot.format.derive import DerivedColumns, derive
 from srvstat.snapshot.format.rows import Day, Value
 from srvstat.snapshot.write.ingest import Intake, Progress
-from srvstat.snapshot.write.staging import Series
 
 MAX_OBSERVATIONS_PER_DAY = 1_000_000
 """Keeps each row of `days` below the size that readers accept."""
@@ -56,18 +55,46 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
                 text = f"{server_id},{instant},{players}"
                 intake.rejects.add_conflict(place, kept_players, text)
         if series.instants:
-            _insert_observations(connection, key, series)
             last_players[key] = series.players[-1]
             kept += len(series.instants)
-        derived[key] = _derive(connection, server_id, key, series)
+        derived[key] = store_server(connection, server_id, key, series.instants, series.players)
         if kept - reported >= _ROWS_PER_REPORT:
             progress("storing", 0, kept - reported)
             reported = kept
     return Stored(derived, last_players, kept, repeated)
 
 
-def _insert_observations(connection: sqlite3.Connection, key: int, series: Series) -> None:
-    instants, players = series.instants, series.players
+def store_server(
+    connection: sqlite3.Connection,
+    server_id: str,
+    key: int,
+    instants: Sequence[int],
+    players: Sequence[int],
+) -> DerivedColumns:
+    """Store all observations of a server, in ascending order, and the rows derived from them.
+
+    Returns the server's derived columns.
+
+    Raises SourceError for too many observations on a day, or on too many days.
+    """
+    if instants:
+        _insert_observations(connection, key, instants, players)
+    days = 0
+
+    def insert(table: str, row: tuple[Value, ...]) -> None:
+        nonlocal days
+        if isinstance(row, Day):
+            _check_day(server_id, row, days)
+            days += 1
+        marks = ", ".join("?" * len(row))
+        connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - our own names
+
+    return derive(key, instants, players, insert)
+
+
+def _insert_observations(
+    connection: sqlite3.Connection, key: int, instants: Sequence[int], players: Sequence[int]
+) -> None:
     many = len(instants) - len(instants) % _ROWS_PER_STATEMENT
     for rows, start, end in ((_ROWS_PER_STATEMENT, 0, many), (1, many, len(instants))):
         values = ", ".join(["(?, ?, ?)"] * rows)
@@ -79,23 +106,6 @@ def _insert_observations(connection: sqlite3.Connection, key: int, series: Serie
             f"INSERT INTO observations VALUES {values}",  # noqa: S608 - question marks
             (list(chain.from_iterable(part)) for part in parts),
         )
-
-
-def _derive(
-    connection: sqlite3.Connection, server_id: str, key: int, series: Series
-) -> DerivedColumns:
-    """Store the rows derived from a server's observations, and return its derived columns."""
-    days = 0
-
-    def insert(table: str, row: tuple[Value, ...]) -> None:
-        nonlocal days
-        if isinstance(row, Day):
-            _check_day(server_id, row, days)
-            days += 1
-        marks = ", ".join("?" * len(row))
-        connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - our own names
-
-    return derive(key, series.instants, series.players, insert)
 
 
 def _check_day(server_id: str, day: Day, days_before: int) -> None:

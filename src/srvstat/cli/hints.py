@@ -1,0 +1,19 @@
+"""Add hints to errors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from srvstat.analysis.suggestions import suggest_servers
+from srvstat.contract.errors import ServerNotFoundError
+from srvstat.operations import UnknownServerError
+from srvstat.snapshot.read.reader import SnapshotFile
+
+
+@contextmanager
+def add_hint(snapshot: SnapshotFile) -> Iterator[None]:
+    """Add a hint to the error of an unknown server that the block raises."""
+    try:
+        yield
+    except UnknownServerError as error:
+        hint = suggest_servers(snapshot, error.reference)
+        raise ServerNotFoundError(f"{error.reason}; {hint}" if hint else error.reason) from None

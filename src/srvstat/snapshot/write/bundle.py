@@ -1,0 +1,120 @@
+"""Write a bundle: a snapshot with some servers of another one, and the days that a range needs."""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+
+from srvstat.contract.errors import UsageError
+from srvstat.contract.ranges import DAY_MS, Range, Window, find_window
+from srvstat.documents.bundle_summary import BundleSummary
+from srvstat.files.atomic_write import atomic_write
+from srvstat.files.errors import convert_write_errors
+from srvstat.snapshot.format.derive import find_observed_span, has_valid_observations
+from srvstat.snapshot.format.rows import FileRow, ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.write.database import (
+    check_draft,
+    check_journal,
+    check_name,
+    fill_tables,
+    open_draft,
+    store_servers,
+)
+from srvstat.snapshot.write.store import store_server
+
+REDACTED_TEXT = "redacted"
+REDACTED_URL = "https://redacted.invalid/"
+
+
+def write_bundle(  # noqa: PLR0913 - each is an option of the command
+    output: str,
+    parent: SnapshotFile,
+    servers: Sequence[ServerRow],
+    range: Range,
+    *,
+    redact: bool = False,
+    overwrite: bool = False,
+) -> BundleSummary:
+    """Write a bundle of some servers of a snapshot, and return a summary of it.
+
+    The bundle answers each window of the range that ends at the parent's as_of, or of a shorter
+    range, as its parent does: it has all observations from the start of a UTC day on. A server can
+    be given repeatedly. The parent must cover the range. With `redact`, names, descriptions, links
+    and the names of the sources are replaced. An existing file is replaced only after the new one
+    is complete and was read back.
+
+    Raises SnapshotError, UsageError, OutputError.
+    """
+    if check_name("--output", output) == os.path.realpath(parent.path):
+        raise UsageError(f"{output}: is the snapshot to take servers from; name another file")
+    check_journal(output)
+    covered_from = find_window(range, parent.as_of).start // DAY_MS * DAY_MS
+    chosen = sorted(set(servers))
+    with atomic_write(output, overwrite=overwrite) as draft:
+        with open_draft(output, draft) as connection, fill_tables(connection) as database:
+            rows = [
+                _store_server(connection, parent, server, key, covered_from)
+                for key, server in enumerate(chosen, 1)
+            ]
+            if redact:
+                rows = list(map(_redact, rows))
+            file_row = _build_file_row(parent, rows, covered_from, redact=redact)
+            file_row = store_servers(database, rows, file_row)
+        check_draft(output, draft, file_row.observation_count)
+        check_journal(output)
+        with convert_write_errors(output):
+            size = os.path.getsize(draft)
+    return BundleSummary(
+        ids=tuple(row.id for row in rows),
+        observations=file_row.observation_count,
+        range=range,
+        covered_from=covered_from,
+        as_of=parent.as_of,
+        size=size,
+        root=file_row.root.hex(),
+        parent_root=parent.root,
+    )
+
+
+def _store_server(
+    connection: sqlite3.Connection,
+    parent: SnapshotFile,
+    server: ServerRow,
+    key: int,
+    covered_from: int,
+) -> ServerRow:
+    """Store the observations that a bundle has of a server, and return the server's row."""
+    instants, players = parent.read_observations(server, Window(covered_from - 1, parent.as_of))
+    # The digests of a forged file match, whatever its values are.
+    parent.get_detail(server)
+    if not has_valid_observations(instants, players, parent.as_of):
+        raise parent.build_damage_error(f"the days of {server.title}")
+    derived = store_server(connection, server.id, key, instants, players)
+    return server._replace(server=key, **derived._asdict())
+
+
+def _redact(row: ServerRow) -> ServerRow:
+    """Replace the texts of a server, except empty ones; URLs stay URLs."""
+    return row._replace(
+        hostname=row.hostname and REDACTED_TEXT,
+        project_name=row.project_name and REDACTED_TEXT,
+        project_description=row.project_description and REDACTED_TEXT,
+        chat_url=row.chat_url and REDACTED_URL,
+        icon_url=row.icon_url and REDACTED_URL,
+    )
+
+
+def _build_file_row(
+    parent: SnapshotFile, rows: Sequence[ServerRow], covered_from: int, *, redact: bool
+) -> FileRow:
+    """Return the row of the file, without its digests."""
+    first, last = find_observed_span(rows)
+    return parent.file_row._replace(
+        server_count=len(rows),
+        observation_count=sum(row.observation_count for row in rows),
+        first_observed_at=first,
+        last_observed_at=last,
+        sources="[]" if redact else parent.file_row.sources,
+        parent_root=parent.file_row.root,
+        covered_from=covered_from,
+    )

@@ -1,0 +1,116 @@
+"""Create the database file of a snapshot, and check the names and the drafts of outputs."""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from urllib.parse import quote
+
+import sqlite_utils
+
+from srvstat.contract.errors import OutputError, SnapshotError, UsageError
+from srvstat.files.errors import convert_write_errors
+from srvstat.files.reading import STDIN
+from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
+from srvstat.snapshot.format.rows import FileRow, ServerRow
+from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, read_schema
+from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
+from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.verify import check_chain
+
+# The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a
+# journal nor flushes. Rows of `days` take a few kilobytes each; larger pages waste less space.
+_SETTINGS = """
+    PRAGMA page_size = 16384;
+    PRAGMA journal_mode = OFF;
+    PRAGMA synchronous = OFF;
+    PRAGMA locking_mode = EXCLUSIVE;
+"""
+
+
+@contextmanager
+def open_draft(output: str, draft: str) -> Iterator[sqlite3.Connection]:
+    """Open the draft of an output as a database without tables.
+
+    Raises OutputError for SQLite's errors in the block.
+    """
+    # The draft itself is locked, and SQLite's locks would wait for that lock on macOS and NFS.
+    uri = f"file:{quote(os.fsencode(draft), safe='/')}?mode=rw&nolock=1"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise OutputError(f"{output}: {error}, here or in SQLite's temporary files") from None
+
+
+@contextmanager
+def fill_tables(connection: sqlite3.Connection) -> Iterator[sqlite_utils.Database]:
+    """Create the tables of a snapshot, and commit what the block stores in them."""
+    connection.executescript(_SETTINGS)
+    database = sqlite_utils.Database(connection, execute_plugins=False)
+    database.executescript(read_schema())
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+    with database.atomic():
+        yield database
+
+
+def store_servers(
+    database: sqlite_utils.Database, rows: Sequence[ServerRow], file_row: FileRow
+) -> FileRow:
+    """Store the servers, their directory, and the row of the file with its digests.
+
+    Returns the row of the file as stored.
+    """
+    directory = build_directory(rows)
+    sealed = seal(file_row._replace(bucket_digests=digest_directory(directory)))
+    database.table("servers").insert_all(row._asdict() for row in rows)
+    database.table("directory").insert_all(
+        {"bucket": bucket, "entries": entries} for bucket, entries in directory
+    )
+    database.table("snapshot").insert(sealed._asdict())
+    return sealed
+
+
+def check_draft(output: str, draft: str, observations: int) -> None:
+    """Read back a draft before it becomes the output.
+
+    Raises OutputError if it is damaged or has another number of observations.
+    """
+    try:
+        with closing(open_file(draft)) as snapshot:
+            check_chain(snapshot)
+            is_complete = snapshot.file_row.observation_count == observations
+    except SnapshotError:
+        is_complete = False
+    if not is_complete:
+        raise OutputError(f"{output}: the written file does not read back; check the disk")
+
+
+def check_name(option: str, path: str) -> str:
+    """Check the name of an output, and return its real path.
+
+    Raises UsageError for a name that no file can have, OutputError.
+    """
+    if not path:
+        raise UsageError(f"{option}: the name is empty; name a file")
+    if path.endswith(os.sep):
+        raise UsageError(f"{option} {path}: names a directory; name a file")
+    if path == STDIN:
+        raise UsageError(f"{option}: - is not a file; name a file")
+    with convert_write_errors(path):
+        return os.path.realpath(path)
+
+
+def check_journal(output: str) -> None:
+    """Refuse an output with a journal, which would make the snapshot unreadable.
+
+    Raises UsageError, OutputError.
+    """
+    with convert_write_errors(output):
+        journal = find_journal(output)
+    if journal:
+        raise UsageError(
+            f"{output}: {journal} exists, and SQLite would apply it to the new snapshot;"
+            f" {format_journal_remedy(journal)}"
+        )
