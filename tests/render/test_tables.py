@@ -1,6 +1,5 @@
 """Tables in a real terminal and in a pipe. The expected tables are in tests/gold."""
 
-import os
 import re
 from pathlib import Path
 
@@ -8,9 +7,8 @@ import pytest
 from rich.cells import cell_len
 
 from conftest import AS_OF, ROOT, Build, Cli, server
+from support.gold import check_gold
 from support.process import run_srvstat_in_terminal
-
-GOLD = ROOT / "tests" / "gold"
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 HOSTILE = "\x1b[2J\x1b]0;x\x07[red]A[/] [/x]\u202eb\n" + "z" + "\u0301" * 200 + "\x9b1m"
@@ -26,14 +24,6 @@ CASES = {
     "info": ["snapshot", "info"],
     "access": ["access", "check", "--access", str(ROOT / "fixtures" / "access.toml")],
 }
-
-
-def check_gold(name: str, text: str) -> None:
-    """Compare with a stored table; GOLD=write replaces it, so that git shows the difference."""
-    path = GOLD / f"{name}.txt"
-    if os.environ.get("GOLD") == "write":
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])
