@@ -38,7 +38,15 @@ IMPORTS = {
         "snapshot/format",
         "snapshot/read",
     },
-    "support": {"contract", "documents", "files", "operations", "snapshot/format", "snapshot/read"},
+    "support": {
+        "contract",
+        "documents",
+        "files",
+        "operations",
+        "snapshot/format",
+        "snapshot/read",
+        "stats",
+    },
     "api": {"contract", "operations", "snapshot/read"},
     "asgi": {"access", "contract", "files", "operations", "snapshot/read", "support"},
     "cli": {

@@ -122,7 +122,10 @@ def test_a_ranking_has_the_statistics_of_the_observations_between_its_prefixes(c
     expected = compute_statistics(case.values[start:end])
     between = sorted(case.values[start:end])
 
-    found = compute_ranking_statistics(create_ranking(case), between.__getitem__, expected.growth)
+    ranking = create_ranking(case)
+    found = compute_ranking_statistics(
+        ranking.count, ranking.total, between.__getitem__, expected.growth
+    )
 
     assert found == expected
 
@@ -138,13 +141,13 @@ def test_statistics_of_a_known_ranking() -> None:
         return starts[ranking.find_band(rank)]
 
     # After 4, 6 and 8 come 4, 5, 5, 8 and 6. The last is in the histogram and not in the window.
-    assert compute_ranking_statistics(ranking, find_value, growth) == Statistics(
-        4, 5.5, 5.0, 8, 4, growth
-    )
+    assert compute_ranking_statistics(
+        ranking.count, ranking.total, find_value, growth
+    ) == Statistics(4, 5.5, 5.0, 8, 4, growth)
     nothing = Ranking(start, start, starts)
-    assert compute_ranking_statistics(nothing, find_value, UNKNOWN) == Statistics(
-        0, None, None, None, None, UNKNOWN
-    )
+    assert compute_ranking_statistics(
+        nothing.count, nothing.total, find_value, UNKNOWN
+    ) == Statistics(0, None, None, None, None, UNKNOWN)
 
 
 def test_a_rank_is_exact_for_counts_beyond_exact_doubles() -> None:
@@ -152,7 +155,10 @@ def test_a_rank_is_exact_for_counts_beyond_exact_doubles() -> None:
     end = Prefix(at_0 + at_1, at_1, [at_0, at_0 + at_1], [], [])
     ranking = Ranking(Prefix(0, 0, [0, 0], [], []), end, [0, 1])
 
-    assert compute_ranking_statistics(ranking, ranking.find_band, UNKNOWN).median == 0.0
+    assert (
+        compute_ranking_statistics(ranking.count, ranking.total, ranking.find_band, UNKNOWN).median
+        == 0.0
+    )
     assert [ranking.find_band(rank) for rank in (at_0 - 1, at_0)] == [0, 1]
 
 
@@ -163,7 +169,7 @@ def test_a_sum_between_two_prefixes_is_divided_exactly() -> None:
     )
 
     found = compute_ranking_statistics(
-        ranking, lambda rank: starts[ranking.find_band(rank)], UNKNOWN
+        ranking.count, ranking.total, lambda rank: starts[ranking.find_band(rank)], UNKNOWN
     )
 
     assert (found.mean, found.median) == (9007199254740990.0, 9007199254740990.0)

@@ -140,19 +140,19 @@ def find_middle_ranks(count: int) -> tuple[int, int]:
 
 
 def compute_ranking_statistics(
-    ranking: Ranking, find_value: Callable[[int], int], growth: Growth
+    count: int, total: int, find_value: Callable[[int], int], growth: Growth
 ) -> Statistics:
-    """Return the statistics of a ranking; `find_value` returns the value with a rank.
+    """Return the statistics of observations; `find_value` returns the one with a rank.
 
-    They equal those that `compute_statistics` returns for the same observations.
+    `count` is their number and `total` their sum. The statistics equal those that
+    `compute_statistics` returns for the same observations.
     """
-    count = ranking.count
     if not count:
         return Statistics(0, None, None, None, None, growth)
     lower, upper = map(find_value, find_middle_ranks(count))
     return Statistics(
         observations=count,
-        mean=ranking.total / count,
+        mean=total / count,
         median=(lower + upper) / 2,
         peak=find_value(count - 1),
         lowest=find_value(0),

@@ -68,7 +68,7 @@ def compute_from_ends(observed: Observed, window: Window) -> Statistics:
         within = rank - ranking.count_below(band)
         return starts[band] + sorted(members[band].slice(*ranking.find_members(band)))[within]
 
-    return compute_ranking_statistics(ranking, find_value, growth)
+    return compute_ranking_statistics(ranking.count, ranking.total, find_value, growth)
 
 
 Case = tuple[Observed, Window]

@@ -94,4 +94,4 @@ def _compute_statistics(
         window_members[band] = sorted(window_members[band])
         return starts[band] + window_members[band][rank_in_band]
 
-    return compute_ranking_statistics(ranking, find_value, growth)
+    return compute_ranking_statistics(ranking.count, ranking.total, find_value, growth)

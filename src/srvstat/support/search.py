@@ -1,0 +1,173 @@
+"""Find when a recorded result was true.
+
+The statistics of a server change only when an observation enters or leaves the window. Between two
+such instants they are constant, so all instants of a search cost as much as the observations that
+pass the window's ends.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from srvstat.contract.ranges import DAY_MS, DAYS, Range, Window
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.stats import Growth, Statistics, compute_growth, compute_ranking_statistics
+
+Interval = tuple[int, int]
+"""The first and the last instant of an interval, in Unix milliseconds."""
+
+
+def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to search
+    snapshot: SnapshotFile,
+    server: ServerRow,
+    recorded: Mapping[str, Any],
+    range: Range,
+    earliest: int,
+    latest: int,
+    is_equal: Callable[[Any, Any], bool],
+) -> list[Interval]:
+    """Return the maximal intervals of as_of in which a recorded result was true, in their order.
+
+    They lie in [earliest, latest]; in a bundle, also where it covers the window. `recorded` is a
+    decoded ServerResult, of which only the statistics are compared. None equals only None;
+    `is_equal` compares each other recorded value with a number. A result without all statistics
+    was never true.
+
+    Raises SnapshotError.
+    """
+    length = DAYS[range] * DAY_MS
+    if snapshot.covered_from is not None:
+        earliest = max(earliest, snapshot.covered_from + length)
+    figures = _read_figures(recorded)
+    if figures is None or earliest > latest:
+        return []
+    instants, players = snapshot.read_observations(server, Window(earliest - length, latest))
+    sliding = _SlidingWindow(players)
+    found: list[Interval] = []
+    for period in _iter_periods(instants, length, earliest, latest):
+        sliding.move(period.low, period.high)
+        if _is_true(figures, sliding.compute_statistics(), is_equal):
+            is_adjacent = found and found[-1][1] == period.start - 1
+            start = found.pop()[0] if is_adjacent else period.start
+            found.append((start, period.end))
+    return found
+
+
+def intersect(lists: Sequence[Sequence[Interval]]) -> list[Interval]:
+    """Return the intervals that all lists have in common; each list is ascending and disjoint."""
+    if not lists:
+        return []
+    common, *others = map(list, lists)
+    for other in others:
+        common = list(_iter_common(common, other))
+    return common
+
+
+def _iter_common(one: Sequence[Interval], other: Sequence[Interval]) -> Iterator[Interval]:
+    left = right = 0
+    while left < len(one) and right < len(other):
+        start = max(one[left][0], other[right][0])
+        end = min(one[left][1], other[right][1])
+        if start <= end:
+            yield start, end
+        if one[left][1] < other[right][1]:
+            left += 1
+        else:
+            right += 1
+
+
+class _Period(NamedTuple):
+    """Instants of as_of, `start` and `end` included, whose windows have the same observations.
+
+    These are the observations at the positions from `low` up to but not including `high`.
+    """
+
+    start: int
+    end: int
+    low: int
+    high: int
+
+
+def _iter_periods(
+    instants: Sequence[int], length: int, earliest: int, latest: int
+) -> Iterator[_Period]:
+    """Yield the periods from `earliest` to `latest` for windows of a length in milliseconds.
+
+    `instants` are those of all observations in these windows, ascending.
+    """
+    low = high = 0
+    start = earliest
+    while start <= latest:
+        low = bisect_right(instants, start - length, low)
+        high = bisect_right(instants, start, high)
+        following = latest + 1
+        if low < len(instants):
+            following = min(following, instants[low] + length)
+        if high < len(instants):
+            following = min(following, instants[high])
+        yield _Period(start, following - 1, low, high)
+        start = following
+
+
+class _SlidingWindow:
+    """The player counts in a window that moves forward, in order of time and by rank."""
+
+    def __init__(self, players: Sequence[int]) -> None:
+        self._total = 0
+        self._players = players
+        self._low = self._high = 0
+        self._ranked: list[int] = []
+
+    def move(self, low: int, high: int) -> None:
+        """Move to the positions from `low` up to but not including `high`."""
+        entering, leaving = self._players[self._high : high], self._players[self._low : low]
+        self._total += sum(entering) - sum(leaving)
+        self._low, self._high = low, high
+        if not self._ranked:
+            self._ranked = sorted(self._players[low:high])
+            return
+        for value in entering:
+            insort(self._ranked, value)
+        for value in leaving:
+            del self._ranked[bisect_left(self._ranked, value)]
+
+    def compute_statistics(self) -> Statistics:
+        """Return the statistics of the window."""
+        growth = Growth(None, None)
+        if self._high - self._low > 1:
+            growth = compute_growth(self._players[self._low], self._players[self._high - 1])
+        return compute_ranking_statistics(
+            self._high - self._low, self._total, self._ranked.__getitem__, growth
+        )
+
+
+def _read_figures(recorded: Mapping[str, Any]) -> Statistics | None:
+    """Return the figures of a result, None unless it has all of them."""
+    growth = recorded.get("growth")
+    if not isinstance(growth, Mapping):
+        return None
+    try:
+        return Statistics(
+            observations=recorded["sampleCount"],
+            mean=recorded["averagePlayers"],
+            median=recorded["medianPlayers"],
+            peak=recorded["peakPlayers"],
+            lowest=recorded["lowestPlayers"],
+            growth=Growth(growth["players"], growth["percentage"]),
+        )
+    except KeyError:
+        return None
+
+
+def _is_true(
+    recorded: Statistics, computed: Statistics, is_equal: Callable[[Any, Any], bool]
+) -> bool:
+    return all(
+        one is other if one is None or other is None else is_equal(one, other)
+        for one, other in zip(_flatten(recorded), _flatten(computed), strict=True)
+    )
+
+
+def _flatten(statistics: Statistics) -> tuple[Any, ...]:
+    return (*statistics[:-1], *statistics.growth)

@@ -1,0 +1,169 @@
+"""Find when a recorded result was true."""
+
+import operator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, event, example, given, settings
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, Build, few_examples, server
+from srvstat import operations
+from srvstat.contract.ranges import DAYS, Range
+from srvstat.contract.requests import ServerReference
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.support.search import Interval, find_true_intervals, intersect
+
+HOUR = DAY // 24
+REFERENCE = ServerReference(identifier="a", by="id")
+
+
+class Case(NamedTuple):
+    """Observations, the limits of a search, and the instant of the recorded result."""
+
+    range: Range
+    players: dict[int, int]
+    earliest: int
+    latest: int
+    recorded_at: int
+
+
+@st.composite
+def draw_cases(draw: st.DrawFn) -> Case:
+    """Draw observations around both ends of the windows, some of them exactly a length apart."""
+    range_: Range = draw(st.sampled_from(["24h", "7d", "1y"]))
+    hours = st.integers(-50, 3).map(lambda hour: AS_OF + hour * HOUR)
+    ends = st.sampled_from([0, DAYS[range_] * DAY])
+    instants = st.builds(
+        lambda at, length, late: at - length + late, hours, ends, st.sampled_from([0, 0, 1, -1])
+    )
+    largest = draw(st.sampled_from([0, 1, 3]))
+    players = draw(st.dictionaries(instants, st.integers(0, largest), max_size=60))
+    earliest, recorded_at, latest = sorted(draw(st.tuples(hours, hours, hours)))
+    return Case(range_, players, earliest, latest, recorded_at)
+
+
+CONSTANT = Case(
+    "24h", {AS_OF - hour * HOUR: 7 for hour in range(80)}, AS_OF - 2 * DAY, AS_OF, AS_OF
+)
+
+
+@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=draw_cases())
+@example(case=CONSTANT)
+@example(case=CONSTANT._replace(players={}))
+@example(case=CONSTANT._replace(earliest=AS_OF, latest=AS_OF))
+def test_the_intervals_are_those_of_comparisons_at_every_instant(case: Case, build: Build) -> None:
+    rows = [("a", at, players) for at, players in case.players.items()]
+    path = build([server("a")], rows, "--allow-empty", "--as-of", str(AS_OF + DAY))
+
+    with closing(open_file(path)) as snapshot:
+        recorded = answer(snapshot, case.range, case.recorded_at)
+        found = search(snapshot, case, recorded)
+
+        assert found == list(iter_true_intervals(snapshot, case, recorded))
+        event(f"{min(len(found), 3)} intervals")
+        assert any(start <= case.recorded_at <= end for start, end in found)
+        assert search(snapshot, case, {**recorded, "peakPlayers": 4}) == []
+
+
+def answer(snapshot: SnapshotFile, range: Range, at: int) -> dict[str, Any]:
+    (result,) = operations.compute_results(snapshot, [REFERENCE], range, at=at)
+    return result.model_dump()
+
+
+def search(snapshot: SnapshotFile, case: Case, recorded: dict[str, Any]) -> list[Interval]:
+    (row,) = operations.resolve_servers(snapshot, [REFERENCE])
+    return find_true_intervals(
+        snapshot, row, recorded, case.range, case.earliest, case.latest, operator.eq
+    )
+
+
+def iter_true_intervals(
+    snapshot: SnapshotFile, case: Case, recorded: dict[str, Any]
+) -> Iterator[Interval]:
+    """Compare the answers at both ends of all periods without an event, and join the equal ones."""
+    events = {at + length for at in case.players for length in (0, DAYS[case.range] * DAY)}
+    starts = sorted({case.earliest, *events})
+    since = None
+    for start, following in pairwise([*starts, AS_OF + 1000 * DAY]):
+        last = min(following - 1, case.latest)
+        if not case.earliest <= start <= case.latest:
+            continue
+        ends = [answer(snapshot, case.range, at) for at in {start, min(start + 1, last), last}]
+        assert ends == [ends[0]] * len(ends)
+        if ends[0] == recorded:
+            since = start if since is None else since
+            if last == case.latest:
+                yield since, last
+        elif since is not None:
+            yield since, start - 1
+            since = None
+
+
+WEEK = [("a", AS_OF - hour * HOUR, hour % 5) for hour in range(200)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"growth": None},
+        {"growth": {"players": 1}},
+        {"growth": {"players": 1, "percentage": "50"}},
+        {"sampleCount": None},
+        {"sampleCount": "24"},
+        {"averagePlayers": [2]},
+        {"peakPlayers": {}},
+    ],
+    ids=repr,
+)
+def test_a_malformed_result_was_never_true(change: dict[str, Any], build: Build) -> None:
+    case = CONSTANT._replace(players={at: players for _, at, players in WEEK})
+
+    with closing(open_file(build([server("a")], WEEK))) as snapshot:
+        recorded = answer(snapshot, "24h", AS_OF)
+        assert search(snapshot, case, recorded)
+        assert search(snapshot, case, {**recorded, **change}) == []
+        for name in recorded.keys() & {"averagePlayers", "lowestPlayers", "growth", "sampleCount"}:
+            fewer = {other: value for other, value in recorded.items() if other != name}
+            assert search(snapshot, case, fewer) == []
+
+
+def test_no_other_value_equals_null(build: Build) -> None:
+    (row,) = [("a", AS_OF, 3)]
+    with closing(open_file(build([server("a")], [row]))) as snapshot:
+        (found,) = operations.resolve_servers(snapshot, [REFERENCE])
+        nothing = answer(snapshot, "24h", AS_OF - 1)
+        one = answer(snapshot, "24h", AS_OF)
+        intervals = [
+            find_true_intervals(
+                snapshot, found, recorded, "24h", AS_OF - 9, AS_OF + 9, lambda *_: True
+            )
+            for recorded in (nothing, one)
+        ]
+
+    assert intervals == [[(AS_OF - 9, AS_OF - 1)], [(AS_OF, AS_OF + 9)]]
+
+
+@st.composite
+def draw_intervals(draw: st.DrawFn) -> list[Interval]:
+    ends = sorted(draw(st.sets(st.integers(0, 40), max_size=12)))
+    return list(zip(ends[::2], ends[1::2], strict=False))
+
+
+@given(lists=st.lists(draw_intervals(), min_size=1, max_size=4))
+def test_the_intersection_holds_the_instants_of_all_lists(lists: list[list[Interval]]) -> None:
+    common = intersect(lists)
+
+    assert list_instants(common) == sorted(set.intersection(*map(set, map(list_instants, lists))))
+
+
+def list_instants(intervals: Sequence[Interval]) -> list[int]:
+    return [at for start, end in intervals for at in range(start, end + 1)]
+
+
+def test_the_intersection_of_no_lists_is_empty() -> None:
+    assert intersect([]) == []
