@@ -81,6 +81,7 @@ HOMES = {
     "sqlite_utils": {"snapshot/write"},
     "rich": {"render"},
     "typer": {"cli"},
+    "ijson": {"support"},
     "h11": {"asgi"},
     "starlette": {"asgi"},
     "uvicorn": {"asgi"},

@@ -1,11 +1,11 @@
 """Read request bodies from a file or standard input: a single one, or one per line."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.requests import MAX_BODY_BYTES
-from srvstat.files.reading import open_input
+from srvstat.files.reading import open_input, split_lines
 
 _CHUNK_BYTES = 1 << 16
 
@@ -28,23 +28,12 @@ def read_body(name: str) -> bytes:
 def read_lines(name: str) -> Iterator[Iterator[bytes]]:
     """Open a file of bodies and yield its lines, each as soon as it is complete.
 
-    A line that is too long may be cut, to no less than one byte more than the maximum of a body.
+    A line that is too long may be cut, as `split_lines` does.
 
     Raises SourceError, also from the iterator.
     """
     with _read_chunks(name) as chunks:
-        yield split_lines(chunks)
-
-
-def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a text that comes in chunks. Long lines are cut as in `read_lines`."""
-    rest = b""
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        rest = rest[: MAX_BODY_BYTES + 1]  # a line without an end must not fill the memory
-        yield from lines
-    if rest:
-        yield rest
+        yield split_lines(chunks, MAX_BODY_BYTES)
 
 
 @contextmanager

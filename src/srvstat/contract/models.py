@@ -84,18 +84,22 @@ class InvalidValueError(ValueError):
         self.reason = str(self)
 
 
-_Model = TypeVar("_Model", bound=ContractModel)
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
-def validate(model: type[_Model], value: Any, messages: Mapping[str, str]) -> _Model:
+def validate(
+    model: type[_Model], value: Any, messages: Mapping[str, str], *, by_alias: bool | None = None
+) -> _Model:
     """Validate a value and return the model.
 
-    `messages` adds to the messages of pydantic's error types, or overrides them.
+    `messages` adds to the messages of pydantic's error types, or overrides them. `by_alias` selects
+    the aliases of the fields, or their names; None leaves it to the model.
 
     Raises InvalidValueError for the first problem.
     """
+    by_name = None if by_alias is None else not by_alias
     try:
-        return model.model_validate(value)
+        return model.model_validate(value, by_alias=by_alias, by_name=by_name)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         location, problem = first["loc"], _describe_problem(first, messages)

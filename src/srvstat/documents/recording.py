@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from srvstat.documents.document import Instant, Part, SnapshotDocument
 
 
@@ -40,3 +42,29 @@ class Recording(SnapshotDocument):
     plan: str | None
     request: StoredRequest
     response: StoredResponse
+
+
+class PlainRequest(Part):
+    """A request that a person wrote."""
+
+    method: str
+    path: str
+    headers: dict[str, str] = Field(default_factory=dict)
+    body: str | None = None
+    body_base64: str | None = None
+
+
+class PlainResponse(Part):
+    """A response that a person wrote; without `body`, only the status is known."""
+
+    status: int
+    body: str | None = None
+
+
+class PlainExchange(Part):
+    """An exchange that a person wrote: a line with less than the service records."""
+
+    request: PlainRequest
+    response: PlainResponse | None = None
+    as_of: int | None = None
+    requested_at: int | None = None

@@ -4,7 +4,7 @@ import io
 import os
 import select
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from srvstat.contract.errors import SourceError
@@ -34,6 +34,20 @@ def open_input(name: str) -> Iterator["Input"]:
         raw = io.FileIO(0 if is_stdin else name, closefd=not is_stdin)
     with raw:
         yield Input(raw, name)
+
+
+def split_lines(chunks: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
+    """Yield the lines of a text that comes in chunks, each as soon as it is complete.
+
+    A line longer than `max_bytes` may be cut, to no less than one byte more than that.
+    """
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        rest = rest[: max_bytes + 1]  # a line without an end must not fill the memory
+        yield from lines
+    if rest:
+        yield rest
 
 
 class Input(io.RawIOBase):

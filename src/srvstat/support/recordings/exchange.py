@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 from srvstat.contract.http import Head
 
+STATUSES = range(100, 600)
+NOT_A_STATUS = "must be from 100 to 599"
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedResponse:

@@ -1,0 +1,67 @@
+"""Read curl commands from a script, or from a message that they were pasted into."""
+
+import re
+from collections.abc import Iterator
+
+from srvstat.contract.errors import SourceError
+from srvstat.support.recordings.cmd_words import is_cmd, split_cmd_line
+from srvstat.support.recordings.curl_options import CurlError
+from srvstat.support.recordings.curl_request import build_requests
+from srvstat.support.recordings.exchange import Exchange, Unreadable
+from srvstat.support.recordings.shell_words import Command, WordError, split_line
+
+MAX_BYTES = 16 << 20
+
+# `curl` in prose is not a command: its first argument is an option, is quoted, or looks like a URL.
+_START = re.compile(
+    r"""^[ \t]*(?:\$[ \t]+)?(curl(?:\.exe)?[ \t]+(?:[-'"$\\^`]|[^\s:/.]*[:/.]\S))""", re.MULTILINE
+)
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+_CURL = (b"curl", b"curl.exe")
+
+
+def read_curl(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
+    """Read the requests of curl commands in their order; other lines are skipped.
+
+    They are for a POSIX shell or, if a line has `^"` or ends in a caret, for Windows' cmd.exe.
+
+    Raises SourceError for more than MAX_BYTES.
+    """
+    text = _read_text(title, chunks)
+    at, line, counted = 0, 1, 0
+    while start := _START.search(text, at):
+        split = split_cmd_line if is_cmd(text, start.start(1)) else split_line
+        commands: list[Command] = []
+        reason = None
+        try:
+            commands, at = split(text, start.start(1))
+        except WordError as error:
+            reason, at = str(error), error.end
+        if _NOT_UTF8.search(text, start.start(1), at):
+            commands, reason = [], "not UTF-8"
+        line, counted = line + text.count("\n", counted, start.start(1)), start.start(1)
+        if reason:
+            yield Unreadable(f"{title}, line {line}", reason)
+        for command in commands:
+            if command.words[0] in _CURL and not command.is_piped:
+                after = text.count("\n", counted, command.start)
+                yield from _read_command(f"{title}, line {line + after}", command.words[1:])
+
+
+def _read_text(title: str, chunks: Iterator[bytes]) -> str:
+    data = bytearray()
+    for chunk in chunks:
+        data += chunk
+        if len(data) > MAX_BYTES:
+            raise SourceError(f"{title}: more than {MAX_BYTES:,} bytes of curl commands; split it")
+    return data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+
+
+def _read_command(place: str, words: list[bytes]) -> Iterator[Exchange | Unreadable]:
+    try:
+        requests = list(build_requests(words))
+    except CurlError as error:
+        yield Unreadable(place, str(error))
+        return
+    for head, body in requests:
+        yield Exchange(place, head, body)

@@ -1,0 +1,227 @@
+"""Read HAR 1.2 files, as browsers and proxies export them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import ijson
+
+from srvstat.contract.errors import SourceError
+from srvstat.contract.http import MAX_HEAD_BYTES, Headers, find_values
+from srvstat.contract.instants import InstantError, parse_instant
+from srvstat.support.recordings.exchange import (
+    NOT_A_STATUS,
+    STATUSES,
+    Exchange,
+    RecordedResponse,
+    Unreadable,
+)
+from srvstat.support.recordings.har_bodies import BodyError, decode_body, decompress, encode_text
+from srvstat.support.recordings.heads import HeaderList, build_head, is_foreign
+from srvstat.support.recordings.json_events import (
+    MAX_TEXT_BYTES,
+    TOO_LONG,
+    Events,
+    Problem,
+    Shape,
+    parse_events,
+    read_items,
+    read_keys,
+    read_value,
+    skip_value,
+)
+
+_T = TypeVar("_T")
+
+_KINDS: Mapping[type, str] = {str: "a string", int: "an integer"}
+
+
+class _EntryError(ValueError):
+    """An entry can't be read. The message gives the place in it, and the reason."""
+
+
+class _NotHarError(ValueError):
+    """The JSON is not that of a HAR file."""
+
+
+def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
+    """Read the entries of a HAR file in their order.
+
+    Raises SourceError if it is not a HAR file, or not complete.
+    """
+    count = 0
+    try:
+        for count, entry in enumerate(_read_entries(parse_events(chunks)), 1):
+            yield _read_exchange(f"{title}, entry {count}", entry)
+    except ijson.IncompleteJSONError:
+        raise SourceError(
+            f"{title}: cut off after {count} complete entries; export it again"
+        ) from None
+    except _NotHarError:
+        raise SourceError(
+            f"{title}: not a HAR file: it has no array log.entries; export it as HAR 1.2"
+        ) from None
+    # ijson's backend in Python also raises errors of the standard library.
+    except (ijson.JSONError, ValueError):
+        raise SourceError(f"{title}: not JSON after entry {count}; export it again") from None
+
+
+def _read_headers(events: Events) -> Headers | Problem:
+    """Read the rest of an array of headers."""
+    headers = HeaderList()
+    problem = None
+    for item in read_items(events):
+        pair = read_value(item, {"name": None, "value": None})
+        name, value = _get_member(pair, "name"), _get_member(pair, "value")
+        if isinstance(name, str) and isinstance(value, str):
+            headers.add(_encode_header(name), _encode_header(value))
+        else:
+            problem = Problem("must have objects with a name and a value, which are strings")
+    return problem or headers.build()
+
+
+def _encode_header(text: str) -> bytes:
+    # One that was too long to read is still too long.
+    is_cut = text.startswith(TOO_LONG)
+    return b"." * (MAX_HEAD_BYTES + 1) if is_cut else encode_text(text)
+
+
+_MESSAGE_BODY: Shape = {"text": None, "encoding": None}
+_ENTRY: Shape = {
+    "startedDateTime": None,
+    "request": {
+        "method": None,
+        "url": None,
+        "headers": _read_headers,
+        "bodySize": None,
+        "postData": _MESSAGE_BODY,
+    },
+    "response": {"status": None, "headers": _read_headers, "content": _MESSAGE_BODY},
+}
+
+
+def _read_entries(events: Events) -> Iterator[Any]:
+    """Yield the entries, each with the members of its shape, and read to the end of the text.
+
+    Raises _NotHarError, and what `parse_events` does.
+    """
+    is_found = False
+    for _ in _find_members(events, "log"):
+        for _ in _find_members(events, "entries"):
+            if is_found or next(events)[0] != "start_array":
+                raise _NotHarError
+            is_found = True
+            for item in read_items(events):
+                yield read_value(item, _ENTRY)
+    for _ in events:
+        pass
+    if not is_found:
+        raise _NotHarError
+
+
+def _find_members(events: Events, name: str) -> Iterator[None]:
+    """Stop at each value that has a name in the next object; the caller reads it."""
+    if next(events)[0] != "start_map":
+        raise _NotHarError
+    for key in read_keys(events):
+        if key == name:
+            yield
+        else:
+            skip_value(events)
+
+
+def _read_exchange(place: str, entry: Any) -> Exchange | Unreadable:
+    try:
+        return _build_exchange(place, entry)
+    except (_EntryError, BodyError) as error:
+        return Unreadable(place, str(error))
+
+
+def _build_exchange(place: str, entry: Any) -> Exchange:
+    method = _require(_get(entry, "request.method", str), "request.method")
+    url = _require(_find(entry, "request.url"), "request.url")
+    if not isinstance(url, str):
+        raise _EntryError("request.url: must be a string")
+    headers: Headers = _find(entry, "request.headers") or ()
+    head = build_head(method, encode_text(url.removeprefix(TOO_LONG)), headers)
+    if is_foreign(head.path):
+        return Exchange(place, head, b"")
+    _get(entry, "request.url", str)  # now, because it is too long only if it is not foreign
+    started = _get(entry, "startedDateTime", str)
+    try:
+        requested_at = None if started is None else parse_instant(started)
+    except InstantError as error:
+        raise _EntryError(f"startedDateTime: {error}") from None
+    return Exchange(
+        place,
+        head,
+        _build_request_body(entry, headers),
+        requested_at=requested_at,
+        response=_build_response(entry),
+    )
+
+
+def _build_request_body(entry: Any, headers: Headers) -> bytes:
+    body = _build_body(entry, "request.postData")
+    if body is not None:
+        return body
+    lengths = find_values(headers, b"content-length")
+    size = _get(entry, "request.bodySize", int) or 0
+    if size > 0 or any(length.strip(b"0") for length in lengths):
+        raise _EntryError("request.postData.text: missing; export the recording with bodies")
+    return b""
+
+
+def _build_response(entry: Any) -> RecordedResponse | None:
+    """Return the response; None if there was none, for which HAR has the status 0."""
+    status = _get(entry, "response.status", int)
+    if not status:
+        return None
+    if status not in STATUSES:
+        raise _EntryError(f"response.status: {NOT_A_STATUS}")
+    body = _build_body(entry, "response.content")
+    headers: Headers = _find(entry, "response.headers") or ()
+    if body is not None and _find(entry, "response.content.encoding"):
+        codings = find_values(headers, b"content-encoding")
+        body = decompress("response.content", body, b", ".join(codings).lower())
+    return RecordedResponse(status, body)
+
+
+def _build_body(entry: Any, path: str) -> bytes | None:
+    text = _get(entry, f"{path}.text", str)
+    if text is None:
+        return None
+    return decode_body(path, text, _get(entry, f"{path}.encoding", str) or "")
+
+
+def _get(entry: Any, path: str, kind: type[_T]) -> _T | None:
+    """Return the value at a path of an entry, or None if it is missing or null.
+
+    Raises _EntryError if it is of another type, or a string that was too long to read.
+    """
+    value = _find(entry, path)
+    if type(value) is not kind and value is not None:
+        raise _EntryError(f"{path}: must be {_KINDS[kind]}")
+    if isinstance(value, str) and value.startswith(TOO_LONG):
+        raise _EntryError(f"{path}: longer than {MAX_TEXT_BYTES:,} bytes")
+    return value
+
+
+def _find(entry: Any, path: str) -> Any:
+    """Return the value at a path, or None. Raises _EntryError if it does not have its shape."""
+    value, place = entry, "entry"
+    for step in path.split("."):
+        value = _get_member(value, step)
+        place = path[: path.index(step) + len(step)]
+        if isinstance(value, Problem):
+            raise _EntryError(f"{place}: {value.reason}")
+    return value
+
+
+def _get_member(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else value
+
+
+def _require(value: _T | None, path: str) -> _T:
+    if value is None:
+        raise _EntryError(f"{path}: missing")
+    return value

@@ -1,0 +1,75 @@
+"""Build the head of a recorded request, without the contents of most of its headers."""
+
+import re
+
+from srvstat.contract.http import KEY_HEADER, MAX_HEAD_BYTES, Head, Headers, find_target
+
+JUDGED_HEADERS = frozenset(
+    {
+        KEY_HEADER.lower().encode(),
+        b"content-encoding",
+        b"content-length",
+        b"content-type",
+        b"transfer-encoding",
+    }
+)
+"""The headers that an answer depends on. All others are dropped when a recording is read."""
+
+_ORIGIN = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
+_SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_FILLER = b"x"
+"""The name of the header that stands for dropped ones: only their size is judged."""
+_MAX_FOREIGN_BYTES = 1_000
+"""Longer paths of foreign requests are cut. Thousands of them must not fill the memory."""
+
+
+class HeaderList:
+    """The headers of a request or response, as they are read one by one."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[bytes, bytes]] = []
+        self._kept_bytes = 0
+        self._dropped_bytes = 0
+
+    def add(self, name: bytes, value: bytes) -> None:
+        """Add a header. Pseudo-headers of HTTP/2 (`:path`) are ignored."""
+        if name.startswith(b":"):
+            return
+        name, value = name.lower(), value.strip(b" \t")
+        size = len(name) + len(value)
+        if name in JUDGED_HEADERS and self._kept_bytes + size <= MAX_HEAD_BYTES:
+            self._kept.append((name, value))
+            self._kept_bytes += size
+        else:
+            self._dropped_bytes += size
+
+    def build(self) -> Headers:
+        """Return the judged headers, and one that is as large as all others."""
+        if not self._dropped_bytes:
+            return self._kept
+        # Any size above the limit is judged alike.
+        size = min(self._dropped_bytes, MAX_HEAD_BYTES + 1)
+        return [*self._kept, (_FILLER, b"." * (size - len(_FILLER)))]
+
+
+def is_foreign(path: bytes) -> bool:
+    """Return whether a path, as sent, is not one of the API; the health check is foreign too."""
+    target = find_target(path)
+    return target is None or target.operation == "getHealth"
+
+
+def build_head(method: str, url: bytes, headers: Headers) -> Head:
+    """Build the head of a request for a URL, or for a path with its query.
+
+    The host and the fragment of a URL are dropped. A foreign request keeps only its path, which may
+    be cut; if the URL is not of HTTP, that is the scheme.
+    """
+    origin = _ORIGIN.match(url)
+    if not origin and (scheme := _SCHEME.match(url)):
+        return Head(method, scheme[0], b"", ())
+    target = url[origin.end() :].partition(b"#")[0] if origin else url
+    path, _, query = target.partition(b"?")
+    path = path or b"/"
+    if is_foreign(path):
+        return Head(method, path[:_MAX_FOREIGN_BYTES], b"", ())
+    return Head(method, path, query, headers)
