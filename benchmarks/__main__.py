@@ -10,7 +10,18 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from benchmarks import batch, builds, digests, engines, hypixel, report, rounds, service, wide
+from benchmarks import (
+    batch,
+    builds,
+    digests,
+    engines,
+    hypixel,
+    report,
+    rounds,
+    searches,
+    service,
+    wide,
+)
 from benchmarks.builds import Order
 from benchmarks.commands import list_commands
 from benchmarks.data import FleetFiles
@@ -121,6 +132,7 @@ def _measure(size: int, data: str) -> Results:
         rates = _measure_service(files, quick=quick)
         digest_cost = digests.measure_digests(files)
         verified = digests.time_verify(files)
+        searched = searches.measure_searches(files, rounds=5 if quick else 9)
         latencies = rounds.time_engines(every_engine, rounds=9, seconds=0.4 if quick else 2)
     return Results(
         size=size,
@@ -132,6 +144,7 @@ def _measure(size: int, data: str) -> Results:
         batch=batched,
         digests=digest_cost,
         verified=verified,
+        searches=searched,
         hypixel=hypixel.measure_bytes_per_observation(_REPOSITORY, data),
         service=rates,
         wide=wide.time_wide_servers(data),

@@ -8,6 +8,7 @@ from benchmarks.builds import Build, Order
 from benchmarks.digests import DigestCost, VerifyRate
 from benchmarks.questions import RANGES
 from benchmarks.rounds import Latencies, Medians
+from benchmarks.searches import SearchCost
 from benchmarks.service import Rates
 from benchmarks.wide import Wide
 from srvstat.contract.ranges import Range
@@ -35,6 +36,7 @@ class Results:
     batch: Batch
     digests: DigestCost
     verified: VerifyRate
+    searches: SearchCost
     hypixel: float | None
     """Bytes per observation."""
     service: Rates
