@@ -87,6 +87,18 @@ def many_values(draw: st.DrawFn) -> Observed:
     )
 
 
+@st.composite
+def draw_fleets(draw: st.DrawFn) -> dict[str, Observed]:
+    """Draw a server of each kind, one without observations, and one with a single observation."""
+    lonely = draw(st.sampled_from([0, DAY - 1, DAY, AS_OF]))
+    return {
+        "few-values": draw(few_values()),
+        "lonely": Observed([lonely], [draw(st.integers(0, LARGEST))]),
+        "many-values": draw(many_values()),
+        "silent": Observed([], []),
+    }
+
+
 def windows(*observed: Observed) -> st.SearchStrategy[Window]:
     """Draw windows with edges at, next to, and far from observations and midnights."""
     seen = {at for one in observed for at in one.instants}

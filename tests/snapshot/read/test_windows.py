@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import AS_OF, DAY, Build, Cli, few_examples, server
+from conftest import DAY, Build, Cli, few_examples, server
 from snapshot.described import describe_rows, read_stored_rows
-from snapshot.observed import LARGEST, Observed, few_values, many_values, windows
+from snapshot.observed import LARGEST, Observed, draw_fleets, windows
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAYS, Range, Window
 from srvstat.contract.requests import ServerReference
@@ -143,18 +143,6 @@ def test_a_table_says_when_a_silent_server_was_last_seen(demo_snapshot: str, cli
     assert "never seen" in shown[0]
     assert " seen" not in shown[1]
     assert "last seen 2026-03-01" in shown[2]
-
-
-@st.composite
-def draw_fleets(draw: st.DrawFn) -> dict[str, Observed]:
-    """Draw a server of each kind, one without observations, and one with a single observation."""
-    lonely = draw(st.sampled_from([0, DAY - 1, DAY, AS_OF]))
-    return {
-        "few-values": draw(few_values()),
-        "lonely": Observed([lonely], [draw(st.integers(0, LARGEST))]),
-        "many-values": draw(many_values()),
-        "silent": Observed([], []),
-    }
 
 
 def compute_from_rows(path: str, name: str, window: Window) -> Statistics:

@@ -1,0 +1,62 @@
+"""A service that serves a bundle answers what the bundle covers, and nothing else."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from asgi.log_entries import log_request
+from asgi.small_service import NOT_FOUND, build_small
+from conftest import srvstat
+from support.http import ERRORS, Expected, check_answer, compare, get, send_request
+from support.process import Service, serve
+
+INTERNAL_ERROR = Expected(500, ERRORS["INTERNAL_ERROR"])
+
+
+def ask(range: str, *names: str) -> bytes:
+    """Return the request of a comparison; each server is named by its id and its cfxId."""
+    servers = [
+        {"identifier": prefix + name, "by": by}
+        for name in names
+        for by, prefix in (("id", ""), ("cfxId", "x-"))
+    ]
+    return compare(json.dumps({"servers": servers, "range": range}).encode())
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    directory = tmp_path_factory.mktemp("bundle")
+    build_small(directory)
+    options = ("-s", "small.db", "--range", "7d", "-o", "case.db")
+    assert srvstat("snapshot", "bundle", "a", *options, cwd=directory).exit_code == 0
+    with serve(directory / "case.db") as running:
+        yield running
+
+
+def test_covered_questions_have_the_answers_of_the_parent(service: Service, tmp_path: Path) -> None:
+    with serve(build_small(tmp_path)) as parent:
+        for sent in (get(b"a"), ask("24h", "a"), ask("7d", "a")):
+            expected = send_request(parent, sent)
+            assert expected.status == 200
+            check_answer(service, sent, Expected(200, expected.body))
+        check_answer(parent, get(b"nobody"), NOT_FOUND)
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        (get(b"b"), "a bundle without id b"),
+        (get(b"nobody"), "a bundle without id nobody"),
+        (ask("7d", "a", "b"), "a bundle without id b"),
+        (ask("30d", "a"), "a bundle that covers 2026-02-22T00:00:00.000Z and later"),
+    ],
+)
+def test_other_questions_are_internal_errors_with_a_reason_in_the_log(
+    sent: bytes, reason: str, service: Service
+) -> None:
+    check_answer(service, sent, INTERNAL_ERROR)
+    entry = log_request(service, sent)
+    assert (entry["status"], entry["code"]) == (500, "INTERNAL_ERROR")
+    assert reason in entry["reason"]

@@ -1,0 +1,280 @@
+"""A bundle answers as its parent does, and refuses what it doesn't cover."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import islice, product
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, SHARED_DATA, Build, build_in, few_examples, server
+from snapshot.observed import Observed, draw_fleets
+from srvstat.contract.errors import SnapshotError, UsageError
+from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import DAYS, Range, find_window
+from srvstat.contract.requests import ServerReference, build_compare_request
+from srvstat.documents.bundle_summary import BundleSummary
+from srvstat.operations import (
+    NotInBundleError,
+    UnknownServerError,
+    compare,
+    get_server,
+    resolve_servers,
+)
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.verify import verify
+from srvstat.snapshot.write.build import build as build_snapshot
+from srvstat.snapshot.write.bundle import write_bundle
+from srvstat.sources.source import Source
+from support.snapshots import change, forge, read_observations
+
+
+def find_references(*names: str) -> list[ServerReference]:
+    return [ServerReference(identifier=name, by="id") for name in names]
+
+
+def bundle(path: str, output: str, names: Sequence[str], range: Range, **options: bool) -> str:
+    """Write a bundle and return its path."""
+    write(path, output, names, range, **options)
+    return output
+
+
+def write(
+    path: str, output: str, names: Sequence[str], range: Range, **options: bool
+) -> BundleSummary:
+    with closing(open_file(path)) as parent:
+        servers = resolve_servers(parent, find_references(*names))
+        return write_bundle(output, parent, servers, range, **options)
+
+
+@contextmanager
+def open_both(parent: str, path: str) -> Iterator[tuple[SnapshotFile, SnapshotFile]]:
+    with closing(open_file(parent)) as first, closing(open_file(path)) as second:
+        yield first, second
+
+
+def draw_instants(fleet: dict[str, Observed], covered_from: int) -> st.SearchStrategy[int]:
+    """Draw instants next to observations and to the first one with a covered window."""
+    seen = {at for one in fleet.values() for at in one.instants}
+    edges = {covered_from + days * DAY for days in DAYS.values()}
+    marks = st.sampled_from(sorted(seen)) | st.sampled_from(sorted(edges))
+    nearby = st.builds(int.__add__, marks, st.sampled_from([-DAY, -1, 0, 1, DAY]))
+    return nearby.map(lambda at: min(max(at, 0), LATEST))
+
+
+def check_comparison(
+    parent: SnapshotFile, bundled: SnapshotFile, names: Sequence[str], range: Range, at: int | None
+) -> None:
+    """Compare the answers of both files, or expect a refusal by the bundle."""
+    request = build_compare_request(names, range=range)
+    start = find_window(range, parent.as_of if at is None else at).start
+    assert bundled.covered_from is not None
+    if start < bundled.covered_from:
+        with pytest.raises(NotInBundleError, match="a bundle that covers"):
+            compare(bundled, request, at=at)
+    else:
+        expected = compare(parent, request, at=at).to_json()
+        assert compare(bundled, request, at=at).to_json() == expected
+
+
+@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(fleet=draw_fleets(), data=st.data())
+def test_a_bundle_answers_as_its_parent_or_refuses(
+    fleet: dict[str, Observed], data: st.DataObject, build: Build
+) -> None:
+    as_of = data.draw(st.sampled_from([max(one.instants, default=0) for one in fleet.values()]))
+    rows = [row for name, one in fleet.items() for row in one.rows(name)]
+    path = build(map(server, fleet), rows, "--allow-empty", "--as-of", str(as_of))
+    names = data.draw(st.lists(st.sampled_from([*fleet]), min_size=1))
+    longest = data.draw(st.sampled_from([*DAYS]))
+
+    summary = write(path, f"{path}.case", names, longest)
+
+    found = verify(f"{path}.case")
+    assert (found.root, found.observations) == (summary.root, summary.observations)
+    with open_both(path, f"{path}.case") as (parent, bundled):
+        assert bundled.parent_root == parent.root == summary.parent_root
+        covered_from = (as_of - DAYS[longest] * DAY) // DAY * DAY
+        assert bundled.covered_from == covered_from == summary.covered_from
+        instants = st.lists(draw_instants(fleet, covered_from), max_size=3)
+        for at, each in product([None, *data.draw(instants)], DAYS):
+            check_comparison(parent, bundled, [names[0], f"cfxId:x-{names[-1]}"], each, at)
+        for name, reference in zip(fleet, find_references(*fleet), strict=True):
+            if name in names:
+                assert get_server(bundled, reference) == get_server(parent, reference)
+            else:
+                with pytest.raises(NotInBundleError, match=f"a bundle without id {name}"):
+                    get_server(bundled, reference)
+                with pytest.raises(NotInBundleError):
+                    compare(bundled, build_compare_request([names[0], name], range="24h"))
+
+
+def test_an_unknown_server_is_not_in_a_bundle_and_unknown_to_its_parent(build: Build) -> None:
+    path = build([server("a"), server("b")], [("a", AS_OF, 1)])
+    (reference,) = find_references("unknown")
+
+    with open_both(path, bundle(path, f"{path}.case", ["a"], "1y")) as (parent, bundled):
+        with pytest.raises(UnknownServerError):
+            get_server(parent, reference)
+        with pytest.raises(NotInBundleError):
+            get_server(bundled, reference)
+
+
+def test_a_bundle_of_a_bundle_answers_as_both(build: Build) -> None:
+    rows = [("a", AS_OF - days * DAY, days) for days in range(100)]
+    path = build([server("a"), server("b")], rows)
+    outer = bundle(path, f"{path}.outer", ["a", "b"], "90d")
+
+    inner = write(outer, f"{path}.inner", ["a"], "90d")
+
+    with open_both(path, f"{path}.inner") as (parent, bundled):
+        assert bundled.parent_root == inner.parent_root != parent.root
+        for each in DAYS:
+            check_comparison(parent, bundled, ["a", "cfxId:x-a"], each, None)
+
+
+def test_equal_content_has_an_equal_root_and_bundles_of_other_parents_do_not(
+    build: Build,
+) -> None:
+    rows = [("a", AS_OF, 1), ("b", AS_OF, 2)]
+    first = build([server("a"), server("b")], rows)
+    second = build([server("b"), server("a")], rows[::-1])
+    third = build([server("a")], rows[:1], "--as-of", str(AS_OF))
+
+    roots = [write(path, f"{path}.case", ["a"], "7d").root for path in (first, second, third)]
+
+    assert roots[0] == roots[1] != roots[2]
+    assert write(first, f"{first}.30d", ["a"], "30d").root != roots[0]
+    again = bundle(first, f"{first}.again", ["a", "a"], "7d")
+    assert Path(again).read_bytes() == Path(f"{first}.case").read_bytes()
+
+
+TEXTS = {
+    "hostname": "Høst of Alice",
+    "projectName": "Alice's project",
+    "projectDescription": "Call Alice at 555-0100\n" * 2_000,
+    "chatUrl": "https://chat.example/alice",
+    "iconUrl": "https://icons.example/alice.png",
+}
+KEPT = {"region": "EU", "tags": ["tag-kept"], "flags": ["FLAG"], "players": {"max": 64}}
+
+
+def test_redaction_leaves_none_of_the_original_texts(tmp_path: Path) -> None:
+    records = [server("a", **TEXTS, **KEPT), server("b", hostname="", iconUrl=None)]
+    path = str(build_in(tmp_path, records, [("a", AS_OF, 5)]))
+
+    case = bundle(path, f"{path}.case", ["a", "b"], "7d", redact=True)
+
+    found = Path(case).read_bytes()
+    texts = [*TEXTS.values(), "Alice", "alice", "555", "observations.csv"]
+    assert [text for text in texts if text.encode() in found] == []
+    verify(case)
+    with open_both(path, case) as (parent, bundled):
+        check_comparison(parent, bundled, ["a", "b"], "7d", None)
+        (first, second) = find_references("a", "b")
+        assert get_server(bundled, second) == get_server(parent, second)
+        original, shown = (
+            json.loads(get_server(file, first).to_json()) for file in (parent, bundled)
+        )
+    url = "https://redacted.invalid/"
+    new = {**dict.fromkeys(TEXTS, "redacted"), "chatUrl": url, "iconUrl": url}
+    assert shown["data"] == original["data"] | new
+
+
+def test_what_the_parent_counted_and_derived_is_copied(build: Build) -> None:
+    rows = [("a", AS_OF - 9 * DAY, 4), ("a", AS_OF, 5), ("a", AS_OF, 5), ("a", AS_OF, 6)]
+    path = build([server("a"), server("b")], [*rows, ("a", "never", 1)])
+
+    with open_both(path, bundle(path, f"{path}.case", ["a"], "7d")) as (parent, bundled):
+        whole, part = parent.read_totals(), bundled.read_totals()
+        assert part == whole._replace(observations=1, first_observed_at=AS_OF)
+        assert (part.repeated, part.conflicting, part.rejected) == (1, 1, 1)
+        (row,) = resolve_servers(bundled, find_references("a"))
+        assert (row.first_seen_at, row.current_is_fallback) == (AS_OF - 9 * DAY, 1)
+
+
+@pytest.mark.parametrize("link", [None, "link.db"])
+def test_the_parent_is_never_replaced(link: str | None, tmp_path: Path) -> None:
+    path = build_in(tmp_path, [server("a")], [("a", AS_OF, 1)])
+    output = str(tmp_path / link) if link else str(path)
+    if link:
+        os.symlink(path, output)
+    before = path.read_bytes()
+
+    with pytest.raises(UsageError, match="is the snapshot to take servers from"):
+        bundle(str(path), output, ["a"], "7d", overwrite=True)
+    assert path.read_bytes() == before
+
+
+DAMAGE = {
+    "a changed day": (change, "UPDATE days SET players = x'09'"),
+    "observations that descend": (forge, "UPDATE days SET times = x'0100000000000000'"),
+    "players beyond 64 bits": (
+        forge,
+        "UPDATE days SET players = x'ffffffffffffffffffffffffffffffff'",
+    ),
+    "tags that are no list": (forge, "UPDATE servers SET tags = '3'"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_parent_leaves_the_output_as_it_was(kind: str, tmp_path: Path) -> None:
+    midnight = AS_OF // DAY * DAY
+    path = build_in(tmp_path, [server("a")], [("a", midnight, 1), ("a", midnight + 1, 2)])
+    harm, sql = DAMAGE[kind]
+    harm(str(path), sql)
+    output = tmp_path / "case.db"
+    output.write_bytes(b"old")
+    before = sorted(os.listdir(tmp_path))
+
+    with pytest.raises(SnapshotError, match="damaged"):
+        bundle(str(path), str(output), ["a"], "7d", overwrite=True)
+    assert (output.read_bytes(), sorted(os.listdir(tmp_path))) == (b"old", before)
+
+
+@pytest.mark.parametrize("longest", ["24h", "30d", "1y"])
+@pytest.mark.parametrize("count", [2, 5, 11])
+def test_a_bundle_of_the_demo_is_as_small_as_a_built_snapshot(
+    count: int, longest: Range, demo_snapshot: str, tmp_path: Path
+) -> None:
+    check_size(demo_snapshot, tmp_path, count, longest)
+
+
+@pytest.mark.slow
+def test_a_bundle_of_real_data_is_as_small_as_a_built_snapshot(tmp_path: Path) -> None:
+    data = SHARED_DATA / "warbrokers"
+    if not data.is_dir():
+        pytest.skip("the War Brokers data is not beside the repository")
+    path = str(tmp_path / "wb.db")
+    build_snapshot(
+        path,
+        servers_source=Source(str(data / "servers.ndjson"), "ndjson"),
+        observation_sources=[Source(str(data / "observations.csv.gz"), "csv")],
+    )
+
+    for count, longest in product((1, 5), DAYS):
+        check_size(path, tmp_path, count, longest)
+
+
+def check_size(path: str, directory: Path, count: int, longest: Range) -> None:
+    """Compare the size of a bundle with that of a snapshot built from what the bundle contains."""
+    with closing(open_file(path)) as parent:
+        names = list(islice(parent.iter_identifiers("id"), count))
+        answers = [get_server(parent, reference) for reference in find_references(*names)]
+    case = directory / f"{count}-{longest}.db"
+    summary = write(path, str(case), names, longest)
+    rows = [row for row in read_observations(path) if row[0] in names]
+    sources = directory / f"{count}-{longest}"
+    sources.mkdir()
+    built = build_in(
+        sources,
+        [json.loads(answer.to_json())["data"] for answer in answers],
+        [row for row in rows if row[1] >= summary.covered_from],
+    )
+
+    assert read_observations(str(case)) == read_observations(str(built))
+    assert case.stat().st_size == summary.size <= 1.3 * built.stat().st_size
