@@ -1,16 +1,17 @@
 """Find when a recorded result was true."""
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
-from conftest import AS_OF, DAY, Build, few_examples, server
+from conftest import AS_OF, DAY, Build, Cli, few_examples, server
 from srvstat import operations
 from srvstat.contract.ranges import DAYS, Range
 from srvstat.contract.requests import ServerReference
@@ -75,10 +76,15 @@ def answer(snapshot: SnapshotFile, range: Range, at: int) -> dict[str, Any]:
     return result.model_dump()
 
 
-def search(snapshot: SnapshotFile, case: Case, recorded: dict[str, Any]) -> list[Interval]:
+def search(
+    snapshot: SnapshotFile,
+    case: Case,
+    recorded: dict[str, Any],
+    is_equal: Callable[[Any, Any], bool] = operator.eq,
+) -> list[Interval]:
     (row,) = operations.resolve_servers(snapshot, [REFERENCE])
     return find_true_intervals(
-        snapshot, row, recorded, case.range, case.earliest, case.latest, operator.eq
+        snapshot, row, recorded, case.range, case.earliest, case.latest, is_equal
     )
 
 
@@ -115,6 +121,7 @@ WEEK = [("a", AS_OF - hour * HOUR, hour % 5) for hour in range(200)]
         {"growth": {"players": 1, "percentage": "50"}},
         {"sampleCount": None},
         {"sampleCount": "24"},
+        {"growth": {"players": True, "percentage": None}},
         {"averagePlayers": [2]},
         {"peakPlayers": {}},
     ],
@@ -126,26 +133,36 @@ def test_a_malformed_result_was_never_true(change: dict[str, Any], build: Build)
     with closing(open_file(build([server("a")], WEEK))) as snapshot:
         recorded = answer(snapshot, "24h", AS_OF)
         assert search(snapshot, case, recorded)
-        assert search(snapshot, case, {**recorded, **change}) == []
+        assert search(snapshot, case, {**recorded, **change}, lambda *_: True) == []
         for name in recorded.keys() & {"averagePlayers", "lowestPlayers", "growth", "sampleCount"}:
             fewer = {other: value for other, value in recorded.items() if other != name}
             assert search(snapshot, case, fewer) == []
 
 
 def test_no_other_value_equals_null(build: Build) -> None:
-    (row,) = [("a", AS_OF, 3)]
-    with closing(open_file(build([server("a")], [row]))) as snapshot:
-        (found,) = operations.resolve_servers(snapshot, [REFERENCE])
-        nothing = answer(snapshot, "24h", AS_OF - 1)
-        one = answer(snapshot, "24h", AS_OF)
-        intervals = [
-            find_true_intervals(
-                snapshot, found, recorded, "24h", AS_OF - 9, AS_OF + 9, lambda *_: True
-            )
-            for recorded in (nothing, one)
+    case = CONSTANT._replace(earliest=AS_OF - 9, latest=AS_OF + 9)
+
+    with closing(open_file(build([server("a")], [("a", AS_OF, 3)]))) as snapshot:
+        found = [
+            search(snapshot, case, answer(snapshot, "24h", at), lambda *_: True)
+            for at in (AS_OF - 1, AS_OF)
         ]
 
-    assert intervals == [[(AS_OF - 9, AS_OF - 1)], [(AS_OF, AS_OF + 9)]]
+    assert found == [[(AS_OF - 9, AS_OF - 1)], [(AS_OF, AS_OF + 9)]]
+
+
+def test_a_search_in_a_bundle_begins_with_the_first_window_that_it_covers(
+    build: Build, cli: Cli, tmp_path: Path
+) -> None:
+    rows = [(name, at, 7) for name in "ab" for at in CONSTANT.players]
+    path, bundle = build([server("a"), server("b")], rows), str(tmp_path / "case.db")
+    assert cli("snapshot", "bundle", "a", "--range=24h", "-o", bundle, "-s", path).exit_code == 0
+
+    with closing(open_file(path)) as parent, closing(open_file(bundle)) as child:
+        recorded = answer(child, "24h", AS_OF)
+        assert search(parent, CONSTANT, recorded) == [(CONSTANT.earliest, AS_OF)]
+        # It covers the whole UTC day in which the window of the end begins.
+        assert search(child, CONSTANT, recorded) == [(AS_OF - DAY // 2, AS_OF)]
 
 
 @st.composite

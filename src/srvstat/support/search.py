@@ -7,6 +7,7 @@ pass the window's ends.
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import NoneType
 from typing import Any, NamedTuple
 
 from srvstat.contract.ranges import DAY_MS, DAYS, Range, Window
@@ -31,8 +32,8 @@ def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to sear
 
     They lie in [earliest, latest]; in a bundle, also where it covers the window. `recorded` is a
     decoded ServerResult, of which only the statistics are compared. None equals only None;
-    `is_equal` compares each other recorded value with a number. A result without all statistics
-    was never true.
+    `is_equal` compares a recorded number with a recomputed one. A result without all statistics, or
+    with other values than numbers, was never true.
 
     Raises SnapshotError.
     """
@@ -143,12 +144,12 @@ class _SlidingWindow:
 
 
 def _read_figures(recorded: Mapping[str, Any]) -> Statistics | None:
-    """Return the figures of a result, None unless it has all of them."""
+    """Return the figures of a result, None unless it has all of them as numbers or null."""
     growth = recorded.get("growth")
     if not isinstance(growth, Mapping):
         return None
     try:
-        return Statistics(
+        figures = Statistics(
             observations=recorded["sampleCount"],
             mean=recorded["averagePlayers"],
             median=recorded["medianPlayers"],
@@ -158,6 +159,8 @@ def _read_figures(recorded: Mapping[str, Any]) -> Statistics | None:
         )
     except KeyError:
         return None
+    is_valid = all(type(value) in {int, float, NoneType} for value in _flatten(figures))
+    return figures if is_valid else None
 
 
 def _is_true(
