@@ -40,7 +40,7 @@ check: $(BIN)/installed  ## Check everything: lint, all tests, and that they run
 	$(BIN)/python -m coverage report
 	@$(MAKE) --no-print-directory external
 
-# Generators and compilers, in a separate environment. Tests of missing ones are skipped.
+# Generators, compilers and recorders, in a separate environment. Tests of missing ones are skipped.
 EXTERNAL := .venv/external
 # Without a network, npm can wait for many minutes.
 LIMIT := $(if $(shell command -v timeout),timeout 300)
@@ -51,9 +51,9 @@ $(EXTERNAL)/installed: tests/external/requirements.txt tests/external/package.js
 		--requirement tests/external/requirements.txt && \
 		$(LIMIT) npm install --prefix $(EXTERNAL) --silent --no-audit --no-fund --no-package-lock \
 			--fetch-timeout=30000 --fetch-retries=4 && \
-		touch $@ || echo 'some generators could not be installed; their tests are skipped' >&2
+		touch $@ || echo 'some programs could not be installed; their tests are skipped' >&2
 
-external: $(EXTERNAL)/installed  ## Generate clients in other languages and call the service with them
+external: $(EXTERNAL)/installed  ## Call the service with generated clients, and replay what real clients record
 	$(BIN)/python -m pytest -m external
 
 fix: $(BIN)/installed  ## Format, and fix lint errors where possible
