@@ -39,6 +39,7 @@ IMPORTS = {
         "snapshot/read",
     },
     "support": {
+        "access",
         "contract",
         "documents",
         "files",

@@ -348,3 +348,11 @@ def test_text_is_decoded_by_the_rules_for_bytes() -> None:
         wire.decode_text('{"a":1,"a":1}')
 
     assert wire.decode_text(' {"a":"é"}\n') == {"a": "é"}
+
+
+def test_numbers_can_keep_their_text() -> None:
+    text = b'{"a":[12.0,1e5,-0,9007199254740993],"b":"12"}'
+    decoded = wire.decode(text, keep_numbers=True)
+
+    assert wire.encode(decoded) == text
+    assert repr(decoded["a"]) == "[12.0, 1e5, -0, 9007199254740993]"

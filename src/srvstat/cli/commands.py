@@ -28,6 +28,7 @@ class Group(NamedTuple):
 COMMANDS: Mapping[str, Command | Group] = {
     "get": Command("queries", "get"),
     "compare": Command("queries", "compare"),
+    "replay": Command("replay", "replay"),
     "snapshot": Group(
         "Build, inspect, verify and compare snapshots.",
         {

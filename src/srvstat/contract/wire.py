@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from json import JSONDecoder
@@ -21,8 +21,8 @@ class JsonError(ValueError):
     """The text is not acceptable JSON. The message is one line with the place and the reason."""
 
 
-def decode(data: bytes) -> Any:
-    """Decode one JSON value.
+def decode(data: bytes, *, keep_numbers: bool = False) -> Any:
+    """Decode one JSON value. With `keep_numbers`, each number is EncodedJson with its own text.
 
     Besides invalid JSON, rejects a byte order mark, invalid UTF-8, a repeated key at any depth, NaN
     and Infinity, and anything but JSON white space after the value.
@@ -33,10 +33,10 @@ def decode(data: bytes) -> Any:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise JsonError(f"not UTF-8 at byte {error.start + 1}") from None
-    return decode_text(text)
+    return decode_text(text, keep_numbers=keep_numbers)
 
 
-def decode_text(text: str) -> Any:
+def decode_text(text: str, *, keep_numbers: bool = False) -> Any:
     """Decode one JSON value from text, by the rules of `decode`.
 
     Raises JsonError.
@@ -46,7 +46,7 @@ def decode_text(text: str) -> Any:
     from json import JSONDecodeError  # noqa: PLC0415 - see _get_decoder
 
     try:
-        return _get_decoder().decode(text)
+        return _get_decoder(keep_numbers).decode(text)
     except JSONDecodeError as error:
         line = f"line {error.lineno}, " if "\n" in text else ""
         raise JsonError(f"not JSON at {line}column {error.colno}: {error.msg}") from None
@@ -77,13 +77,14 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 @cache
-def _get_decoder() -> "JSONDecoder":
+def _get_decoder(keep_numbers: bool) -> "JSONDecoder":
     # Most commands decode no JSON and start faster without the import.
     from json import JSONDecoder  # noqa: PLC0415
 
     return JSONDecoder(
         object_pairs_hook=_build_object,
-        parse_int=_parse_integer,
+        parse_int=EncodedJson if keep_numbers else _parse_integer,
+        parse_float=EncodedJson if keep_numbers else None,
         parse_constant=_reject_constant,
     )
 
@@ -106,10 +107,17 @@ def encode(value: Any) -> bytes:
     return _encode_value(value).encode("utf-8")
 
 
-class EncodedJson(NamedTuple):
+class EncodedJson:
     """An encoded value, which `encode` copies unchanged at any depth."""
 
-    text: str
+    # Neither a tuple nor a dataclass, which pydantic would dump as an array or an object.
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 def encode_once(value: Any) -> EncodedJson:

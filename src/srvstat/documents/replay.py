@@ -1,9 +1,11 @@
 """Recorded exchanges, each compared with the answer that the snapshot gives."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from srvstat.contract import wire
 from srvstat.documents.document import Instant, Part, SnapshotDocument
 from srvstat.documents.explanation import Explanation
 
@@ -36,6 +38,13 @@ class Answer(Part):
     body: Any
 
 
+class ReferencedServers(Part):
+    """The servers that a valid request names, such as `cfxId:abc123`, and the range it gets."""
+
+    servers: tuple[str, ...]
+    range: str | None
+
+
 class Interval(Part):
     """Instants from `from` to `to`, both inclusive."""
 
@@ -53,24 +62,27 @@ class ServerIntervals(Part):
 class ReplayedExchange(Part):
     """A recorded exchange and its result.
 
-    `place` is its file and its line or entry. `as_of` and `answer` are None unless it was answered.
-    `reason` says why an exchange can't be read, reproduced or compared. `true_during` and `servers`
-    are None unless a search was made; they list when the whole answer and the result of each server
-    were true. `explanation` is None unless asked for.
+    `place` is its file and its line or entry. `request` is None for an invalid request, and for one
+    that was not answered, as are `as_of` and `answer`. `reason` says why an exchange can't be read,
+    reproduced or compared, or why the answer is an error. `searched`, `true_during` and `servers`
+    are None unless a search was made; they list the instants tried, and when the whole answer and
+    the result of each server were true. `explanation` is None unless asked for.
     """
 
     place: str
-    method: str | None
-    path: str | None
-    requested_at: Instant | None
-    as_of: Instant | None
+    method: str | None = None
+    path: str | None = None
+    requested_at: Instant | None = None
+    as_of: Instant | None = None
     class_: Annotated[ExchangeClass, Field(serialization_alias="class")]
-    reason: str | None
-    answer: Answer | None
-    differences: tuple[Difference, ...]
-    true_during: tuple[Interval, ...] | None
-    servers: tuple[ServerIntervals, ...] | None
-    explanation: Explanation | None
+    reason: str | None = None
+    request: ReferencedServers | None = None
+    answer: Answer | None = None
+    differences: tuple[Difference, ...] = ()
+    searched: Interval | None = None
+    true_during: tuple[Interval, ...] | None = None
+    servers: tuple[ServerIntervals, ...] | None = None
+    explanation: Explanation | None = None
 
 
 class ReplayCounts(Part):
@@ -91,3 +103,12 @@ class Replay(SnapshotDocument):
     version: Literal[1] = 1
     exchanges: tuple[ReplayedExchange, ...]
     counts: ReplayCounts
+
+    def iter_json(self) -> Iterator[bytes]:
+        """Yield the document as JSON in pieces, without a newline."""
+        members = self.model_dump(exclude={"exchanges"})
+        counts = members.pop("counts")
+        yield wire.encode(members).removesuffix(b"}") + b',"exchanges":['
+        for number, exchange in enumerate(self.exchanges):
+            yield (b"," if number else b"") + wire.encode(exchange.model_dump())
+        yield b'],"counts":' + wire.encode(counts) + b"}"

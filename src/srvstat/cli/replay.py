@@ -1,0 +1,192 @@
+"""`replay`: answer recorded requests again, and compare."""
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from decimal import Decimal
+from typing import Annotated, get_args
+
+import typer
+
+from srvstat.access import Access, Plan, read_access
+from srvstat.cli.options import (
+    JsonOption,
+    PlanOption,
+    SnapshotOption,
+    TableOption,
+    find_plan,
+    find_snapshot,
+    parse_instant_option,
+)
+from srvstat.cli.output import Outcome, choose_form, report
+from srvstat.cli.show import show
+from srvstat.contract.errors import DifferenceError, UsageError
+from srvstat.contract.ranges import DAY_MS
+from srvstat.documents.replay import Replay
+from srvstat.files.reading import STDIN
+from srvstat.render.text import format_count, format_time
+from srvstat.snapshot.read.reader import open_file
+from srvstat.support.comparing import EXACT
+from srvstat.support.recordings.exchange import Exchange, Unreadable
+from srvstat.support.recordings.reading import read_recording
+from srvstat.support.replay import AtRule, ReplaySettings
+from srvstat.support.replay import replay as replay_exchanges
+
+_AT_RULES: tuple[AtRule, ...] = get_args(AtRule)
+_UNITS = {"m": 60_000, "h": 3_600_000, "d": DAY_MS}
+_DURATION = re.compile(r"([0-9]{1,6})([mhd])")
+_TOLERANCE = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
+
+
+def _complete_at(incomplete: str) -> list[str]:
+    return [rule for rule in _AT_RULES if rule.startswith(incomplete)]
+
+
+RecordingsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RECORDING...",
+        help="HAR files, files of curl commands, or NDJSON of `serve --record`; - for standard"
+        " input.",
+        show_default=False,
+    ),
+]
+ReplayAtOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join((*_AT_RULES, "TIME")),
+        help="Answer as of the recorded times, the end of the snapshot, or this instant, or search"
+        " when each recorded answer was true [default: recorded].",
+        autocompletion=_complete_at,
+    ),
+]
+WithinOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="How long before each request --at search begins, such as 90m, 12h or 2d"
+        " [default: 2d].",
+        show_default=False,
+    ),
+]
+ToleranceOption = Annotated[
+    str | None,
+    typer.Option(metavar="NUMBER", help="The distance up to which numbers are equal [default: 0]."),
+]
+ReplayAccessOption = Annotated[
+    str | None,
+    typer.Option(
+        "--access",
+        metavar="FILE",
+        help="The access file. A recorded key, or the plan that the service recorded, selects the"
+        " plan of a request.",
+    ),
+]
+
+
+def replay(
+    recordings: RecordingsArgument,
+    snapshot: SnapshotOption = None,
+    at: ReplayAtOption = None,
+    within: WithinOption = None,
+    tolerance: ToleranceOption = None,
+    plan: PlanOption = None,
+    access: ReplayAccessOption = None,
+    json: JsonOption = False,
+    table: TableOption = False,
+) -> Outcome:
+    """Replay recorded requests and compare.
+
+    Answers each request from the snapshot, and compares the answer with the recorded response.
+
+    Exits with 5 if a value differs or a part of a recording can't be read.
+
+    Example: srvstat replay customer.har
+    """
+    form = choose_form(json=json, table=table)
+    if recordings.count(STDIN) > 1:
+        raise UsageError(f"RECORDING: {STDIN}, standard input, can be given only once")
+    rule = _parse_at(at)
+    if within is not None and rule != "search":
+        raise UsageError("--within needs --at search")
+    length = 2 * DAY_MS if within is None else _parse_duration(within)
+    distance = EXACT if tolerance is None else _parse_tolerance(tolerance)
+    known_plan, known_access = _read_access(plan, access)
+    settings = ReplaySettings(rule, length, distance, known_plan, known_access)
+    with closing(open_file(find_snapshot(snapshot))) as file:
+        document = replay_exchanges(file, _read_recordings(recordings), settings)
+    _warn_of_later_instants(document, rule)
+    is_different = document.counts.differs > 0 or document.counts.unreadable > 0
+    return show(document, form, exit_code=DifferenceError.exit_code if is_different else 0)
+
+
+def _read_recordings(names: list[str]) -> Iterator[Exchange | Unreadable]:
+    for name in names:
+        yield from read_recording(name)
+
+
+def _read_access(plan: str | None, access: str | None) -> tuple[Plan | None, Access | None]:
+    """Return the plan of --plan and the file of --access, which may be used alone.
+
+    Raises UsageError, SourceError.
+    """
+    if plan is None and access is not None:
+        return None, read_access(access)
+    return find_plan(plan, access), None if access is None else read_access(access)
+
+
+def _parse_at(text: str | None) -> AtRule | int:
+    """Return the rule or the instant of --at.
+
+    Raises UsageError.
+    """
+    for rule in _AT_RULES:
+        if text == rule:
+            return rule
+    instant = parse_instant_option("--at", text)
+    return "recorded" if instant is None else instant
+
+
+def _parse_duration(text: str) -> int:
+    """Return the duration of --within in milliseconds.
+
+    Raises UsageError.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise UsageError("--within: must be a number of minutes, hours or days, such as 90m or 2d")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def _parse_tolerance(text: str) -> Decimal:
+    """Return the number of --tolerance.
+
+    Raises UsageError.
+    """
+    if not _TOLERANCE.fullmatch(text):
+        raise UsageError("--tolerance: must be a decimal number of at least 0, such as 0.01")
+    return Decimal(text)
+
+
+def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:
+    """Warn of requests that are later than the snapshot's data."""
+    end = document.as_of
+    instants = [
+        exchange.searched.to if exchange.searched else exchange.as_of
+        for exchange in document.exchanges
+    ]
+    later = sum(at is not None and at > end for at in instants)
+    if not later:
+        return
+    remedy = (
+        ""
+        if rule != "recorded"
+        else (
+            "; use --at snapshot if the service answered from this snapshot, or --at search to find"
+            " when the answers were true"
+        )
+    )
+    report(
+        f"warning: {format_count(later, 'answer')} for an instant later than the snapshot,"
+        f" which ends {format_time(end)}{remedy}"
+    )

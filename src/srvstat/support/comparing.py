@@ -1,0 +1,175 @@
+"""Find the differences between two answers of the API."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal, DecimalException
+from itertools import islice
+from typing import Any
+
+from srvstat.contract import wire
+from srvstat.contract.wire import EncodedJson
+from srvstat.documents.replay import Difference, DifferenceClass
+
+MAX_DIFFERENCES = 1000
+"""The most differences that are listed for one answer."""
+
+EXACT = Decimal(0)
+"""The tolerance without which only equal numbers are equal."""
+
+_MAX_TEXT = 200
+_MAX_VALUE = 10_000
+"""Characters of a value as JSON; of a longer one, only the beginning is shown."""
+
+_CURRENT = re.compile(r"(/data/[0-9]+)?/currentPlayers|/data/players/current")
+_INTEGER = re.compile(r"-?[0-9]+")
+_EXACT_DIGITS = 400
+"""Integers of more digits exceed every double, and Python converts long ones slowly."""
+
+
+def compare_bodies(
+    recorded: bytes, recomputed: bytes, tolerance: Decimal = EXACT
+) -> list[Difference]:
+    """Return the differences between the bodies of two responses, of which ours is valid JSON.
+
+    A recorded body that is not JSON differs as a whole. If only white space, escapes or the order
+    of keys differ, there is one difference of text, with the pointer of the whole body.
+    """
+    if recorded == recomputed:
+        return []
+    try:
+        theirs, ours = (wire.decode(body, keep_numbers=True) for body in (recorded, recomputed))
+        wire.encode(theirs)
+    except (wire.JsonError, UnicodeEncodeError, RecursionError):
+        # Ours has no lone surrogates either, and is never nested that deeply.
+        return [_build_body_difference(recorded, recomputed, "value")]
+    found = find_differences(theirs, ours, tolerance)
+    if found:
+        return found
+    is_tolerated = find_differences(theirs, ours) != []
+    return [] if is_tolerated else [_build_body_difference(recorded, recomputed, "text")]
+
+
+def find_differences(
+    recorded: Any, recomputed: Any, tolerance: Decimal = EXACT
+) -> list[Difference]:
+    """Return the differences between two JSON values, at most MAX_DIFFERENCES.
+
+    A number may be EncodedJson, so that its text is compared too. Numbers whose distance is at most
+    `tolerance` do not differ.
+    """
+    return [*islice(_iter_differences(recorded, recomputed, "", tolerance), MAX_DIFFERENCES)]
+
+
+def is_number_equal(recorded: float, recomputed: float, tolerance: Decimal = EXACT) -> bool:
+    """Return whether two numbers are equal: integers exactly, others as doubles."""
+    if recorded == recomputed:
+        return True
+    are_integers = isinstance(recorded, int) and isinstance(recomputed, int)
+    if not are_integers and float(recorded) == float(recomputed):
+        return True
+    return tolerance > 0 and _is_within(repr(recorded), repr(recomputed), tolerance)
+
+
+def _iter_differences(
+    recorded: Any, recomputed: Any, pointer: str, tolerance: Decimal
+) -> Iterator[Difference]:
+    if isinstance(recorded, dict) and isinstance(recomputed, dict):
+        yield from _compare_members(recorded, recomputed, pointer, tolerance)
+    elif isinstance(recorded, list | tuple) and isinstance(recomputed, list | tuple):
+        theirs, ours = dict(enumerate(recorded)), dict(enumerate(recomputed))
+        yield from _compare_members(theirs, ours, pointer, tolerance)
+    elif _is_number(recorded) and _is_number(recomputed):
+        yield from _compare_numbers(recorded, recomputed, pointer, tolerance)
+    elif type(recorded) is not type(recomputed) or recorded != recomputed:
+        yield _build_difference(pointer, recorded, recomputed, "value")
+
+
+def _compare_members(
+    recorded: dict[Any, Any], recomputed: dict[Any, Any], pointer: str, tolerance: Decimal
+) -> Iterator[Difference]:
+    for key in {**recomputed, **recorded}:
+        step = f"{pointer}/{_escape_step(str(key))}"
+        if key not in recorded:
+            yield Difference(
+                pointer=step,
+                recorded=None,
+                recomputed=_shorten(recomputed[key]),
+                class_="value",
+                absent_in="recorded",
+            )
+        elif key not in recomputed:
+            yield Difference(
+                pointer=step,
+                recorded=_shorten(recorded[key]),
+                recomputed=None,
+                class_="value",
+                absent_in="recomputed",
+            )
+        else:
+            yield from _iter_differences(recorded[key], recomputed[key], step, tolerance)
+
+
+def _compare_numbers(
+    recorded: Any, recomputed: Any, pointer: str, tolerance: Decimal
+) -> Iterator[Difference]:
+    theirs, ours = (wire.encode(number).decode() for number in (recorded, recomputed))
+    if theirs == ours:
+        return
+    if is_number_equal(_parse_number(theirs), _parse_number(ours)):
+        yield _build_difference(pointer, recorded, recomputed, "text")
+    elif tolerance <= 0 or not _is_within(theirs, ours, tolerance):
+        class_: DifferenceClass = "current" if _CURRENT.fullmatch(pointer) else "value"
+        yield _build_difference(pointer, recorded, recomputed, class_)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | EncodedJson) and not isinstance(value, bool)
+
+
+def _parse_number(text: str) -> float:
+    is_integer = len(text) <= _EXACT_DIGITS and _INTEGER.fullmatch(text)
+    return int(text) if is_integer else float(text)
+
+
+def _is_within(recorded: str, recomputed: str, tolerance: Decimal) -> bool:
+    try:
+        return abs(Decimal(recorded) - Decimal(recomputed)) <= tolerance
+    except DecimalException:  # an exponent beyond all limits
+        return False
+
+
+def _build_difference(
+    pointer: str, recorded: Any, recomputed: Any, class_: DifferenceClass
+) -> Difference:
+    return Difference(
+        pointer=pointer,
+        recorded=_shorten(recorded),
+        recomputed=_shorten(recomputed),
+        class_=class_,
+    )
+
+
+def _build_body_difference(
+    recorded: bytes, recomputed: bytes, class_: DifferenceClass
+) -> Difference:
+    texts = [_cut(body.decode("utf-8", "backslashreplace")) for body in (recorded, recomputed)]
+    return Difference(pointer="", recorded=texts[0], recomputed=texts[1], class_=class_)
+
+
+def _shorten(value: Any) -> Any:
+    """Return a value, an array or an object as EncodedJson, or the beginning of a long text."""
+    if not isinstance(value, str | dict | list | tuple | EncodedJson):
+        return value
+    if isinstance(value, str):
+        return value if len(value) <= _MAX_VALUE else _cut(value)
+    encoded = wire.encode_once(value)
+    return encoded if len(encoded.text) <= _MAX_VALUE else _cut(encoded.text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
+
+
+def _escape_step(key: str) -> str:
+    """Escape a key for a JSON Pointer (RFC 6901, section 3)."""
+    return key.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,73 @@
+"""Hide the keys of callers in what is shown of a recorded exchange."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from srvstat.access import Access
+from srvstat.contract import wire
+from srvstat.contract.http import KEY_HEADER, Head, find_values
+from srvstat.contract.key_filter import KeyFilter
+from srvstat.documents.replay import Difference
+
+_SECRET_PARAMETER = re.compile(
+    r"([?&][^=&]*(?:key|token|secret|password|signature|auth|session)[^=&]*=)[^&]+", re.IGNORECASE
+)
+"""A query parameter whose name says that its value is secret. No operation has one."""
+
+
+class KeyHider:
+    """Hide the keys of an exchange, those of an access file, and generated ones."""
+
+    def __init__(self, head: Head, access: Access | None) -> None:
+        keys = find_values(head.headers, KEY_HEADER.lower().encode())
+        self._filter = KeyFilter(
+            [key.decode("latin-1") for key in keys],
+            lambda key: access is not None and access.find_customer(key) is not None,
+        )
+
+    def hide(self, text: str) -> str:
+        """Replace the keys in a text, however they are escaped."""
+        return self._filter.hide(text.encode("utf-8", "backslashreplace")).decode(
+            "utf-8", "replace"
+        )
+
+    def hide_target(self, target: bytes) -> str:
+        """Return the target of a request as text, without keys and other secrets in its query."""
+        hidden = self._filter.hide(target).decode("utf-8", "backslashreplace")
+        return _SECRET_PARAMETER.sub(r"\1…", hidden)
+
+    def hide_findings(self, findings: Mapping[str, Any]) -> dict[str, Any]:
+        """Hide keys in the fields of a ReplayedExchange that can repeat what a client sent."""
+        hidden = dict(findings)
+        if hidden.get("reason") is not None:
+            hidden["reason"] = self._filter.redact(hidden["reason"])
+        if "request" in hidden:
+            names = tuple(map(self.hide, hidden["request"].servers))
+            hidden["request"] = hidden["request"].model_copy(update={"servers": names})
+        if "differences" in hidden:
+            hidden["differences"] = tuple(map(self._hide_difference, hidden["differences"]))
+        return hidden
+
+    def _hide_difference(self, difference: Difference) -> Difference:
+        return difference.model_copy(
+            update={
+                "pointer": self.hide(difference.pointer),
+                "recorded": self._hide_value(difference.recorded),
+            }
+        )
+
+    def _hide_value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, wire.EncodedJson) and self.hide(value.text) != value.text:
+            decoded = wire.decode_text(value.text, keep_numbers=True)
+            return wire.encode_once(self._hide_parts(decoded))
+        return value
+
+    def _hide_parts(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {self.hide(key): self._hide_parts(member) for key, member in value.items()}
+        if isinstance(value, list):
+            return [self._hide_parts(item) for item in value]
+        return self.hide(value) if isinstance(value, str) else value

@@ -1,0 +1,280 @@
+"""Answer recorded requests again, and compare the answers with the recorded ones."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal, get_args
+
+from srvstat.access import Access, Plan
+from srvstat.contract import wire
+from srvstat.contract.errors import (
+    ErrorCode,
+    FeatureNotAvailableError,
+    GatewayUnauthorizedError,
+)
+from srvstat.contract.ranges import DAY_MS
+from srvstat.contract.requests import CompareRequest, ServerReference
+from srvstat.contract.wire import EncodedJson
+from srvstat.documents.replay import (
+    Answer,
+    Difference,
+    Interval,
+    ReferencedServers,
+    Replay,
+    ReplayCounts,
+    ReplayedExchange,
+    ServerIntervals,
+)
+from srvstat.operations import NotInBundleError
+from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.support.answering import (
+    NotReproducibleError,
+    RecomputedAnswer,
+    answer_exchange,
+    is_foreign,
+)
+from srvstat.support.comparing import EXACT, MAX_DIFFERENCES, compare_bodies, find_differences
+from srvstat.support.hiding import KeyHider
+from srvstat.support.recordings.exchange import Exchange, RecordedResponse, Unreadable
+from srvstat.support.search import Interval as Instants
+from srvstat.support.true_times import TrueTimes, find_true_times, read_results
+
+AtRule = Literal["recorded", "snapshot", "search"]
+"""How to choose the instant of an answer; also the values of `--at` besides times."""
+
+_OK = 200
+_FIRST_REDIRECT, _FIRST_ERROR, _FIRST_SERVER_ERROR = 300, 400, 500
+_TIMEOUT, _RATE_LIMITED = 408, 429
+_UNAUTHORIZED = GatewayUnauthorizedError.http_status
+_FORBIDDEN = FeatureNotAvailableError.http_status
+
+Findings = dict[str, Any]
+"""Fields of a ReplayedExchange."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySettings:
+    """How to answer and to compare.
+
+    `at` is a rule, or an instant in Unix milliseconds for all exchanges. A search begins `within`
+    milliseconds before the request. `plan` and `access` are as in `answer_exchange`.
+    """
+
+    at: AtRule | int = "recorded"
+    within: int = 2 * DAY_MS
+    tolerance: Decimal = EXACT
+    plan: Plan | None = None
+    access: Access | None = None
+
+
+def replay(
+    snapshot: SnapshotFile, exchanges: Iterable[Exchange | Unreadable], settings: ReplaySettings
+) -> Replay:
+    """Answer all exchanges and compare the answers with the recorded responses.
+
+    Raises SnapshotError, and what iterating over the exchanges raises.
+    """
+    replayer = _Replayer(snapshot, settings)
+    replayed = tuple(map(replayer.replay, exchanges))
+    counts = Counter(exchange.class_ for exchange in replayed)
+    return Replay(
+        as_of=snapshot.as_of,
+        root=snapshot.root,
+        exchanges=replayed,
+        counts=ReplayCounts(
+            match=counts["match"],
+            differs=counts["differs"],
+            unrecorded=counts["unrecorded"],
+            foreign=counts["foreign"],
+            not_reproducible=counts["notReproducible"],
+            unreadable=counts["unreadable"],
+        ),
+    )
+
+
+class _Replayer:
+    def __init__(self, snapshot: SnapshotFile, settings: ReplaySettings) -> None:
+        self._snapshot = snapshot
+        self._settings = settings
+
+    def replay(self, exchange: Exchange | Unreadable) -> ReplayedExchange:
+        if isinstance(exchange, Unreadable):
+            place, reason = exchange.place, exchange.reason
+            return ReplayedExchange(place=place, class_="unreadable", reason=reason)
+        head = exchange.head
+        hider = KeyHider(head, self._settings.access)
+        replayed = ReplayedExchange(
+            place=exchange.place,
+            method=hider.hide(head.method),
+            path=hider.hide_target(head.path + (b"?" + head.query if head.query else b"")),
+            requested_at=exchange.requested_at,
+            class_="foreign",
+        )
+        if is_foreign(head):
+            return replayed
+        try:
+            self._check_reproducible(exchange.response)
+            findings = self._judge(exchange)
+        except NotReproducibleError as error:
+            findings = {"class_": "notReproducible", "reason": str(error)}
+        except NotInBundleError as error:
+            findings = {"class_": "notReproducible", "reason": error.reason}
+        return replayed.model_copy(update=hider.hide_findings(findings))
+
+    def _check_reproducible(self, response: RecordedResponse | None) -> None:
+        """Check that a recorded status follows from the request, the data and the access file.
+
+        Raises NotReproducibleError.
+        """
+        status = response.status if response else _OK
+        reason = None
+        if status == _RATE_LIMITED:
+            reason = "only the service counts requests"
+        elif status == _TIMEOUT or status >= _FIRST_SERVER_ERROR:
+            reason = "an error of the service or of a proxy; its log has the cause"
+        elif _FIRST_REDIRECT <= status < _FIRST_ERROR:
+            reason = "a redirect, which the API never sends"
+        elif status in {_UNAUTHORIZED, _FORBIDDEN} and self._settings.access is None:
+            reason = "depends on the access file of the service; give it with --access"
+        elif status == _UNAUTHORIZED and self._settings.plan is not None:
+            reason = "--plan skips the check of the key"
+        if reason is not None:
+            raise NotReproducibleError(f"status {status}: {reason}")
+
+    def _judge(self, exchange: Exchange) -> Findings:
+        """Answer a request of the contract and compare the answer with the recorded response.
+
+        Raises NotReproducibleError, SnapshotError.
+        """
+        at = self._choose_instant(exchange)
+        answered = self._answer(exchange, at)
+        response = _prepare_response(exchange)
+        if response is None or (response.body is None and response.status == answered.status):
+            part = "response" if response is None else "body of the response"
+            findings: Findings = {"class_": "unrecorded", "reason": f"the {part} was not recorded"}
+            return findings | self._describe_answer(answered, at)
+        differences = self._compare(response, answered)
+        findings = {}
+        if self._settings.at == "search":
+            searched = (max(at - self._settings.within, 0), at)
+            times = self._search(response, answered, differences, searched)
+            findings = _describe_times(times, searched)
+            if times.whole and times.whole[-1][1] != at:
+                at = times.whole[-1][1]
+                answered = self._answer(exchange, at)
+                differences = self._compare(response, answered)
+        findings |= _describe_differences(differences, answered.reason)
+        return findings | self._describe_answer(answered, at)
+
+    def _choose_instant(self, exchange: Exchange) -> int:
+        match self._settings.at:
+            case int() as at:
+                return at
+            case "snapshot":
+                return self._snapshot.as_of
+            case "search":
+                recorded = (exchange.requested_at, exchange.as_of)
+            case "recorded":
+                recorded = (exchange.as_of, exchange.requested_at)
+        return next((at for at in recorded if at is not None), self._snapshot.as_of)
+
+    def _answer(self, exchange: Exchange, at: int) -> RecomputedAnswer:
+        settings = self._settings
+        return answer_exchange(
+            self._snapshot, exchange, plan=settings.plan, access=settings.access, at=at
+        )
+
+    def _compare(self, response: RecordedResponse, answered: RecomputedAnswer) -> list[Difference]:
+        if response.status != answered.status:
+            return _compare_errors(response, answered)
+        return compare_bodies(response.body or b"", answered.body, self._settings.tolerance)
+
+    def _search(
+        self,
+        response: RecordedResponse,
+        answered: RecomputedAnswer,
+        differences: list[Difference],
+        searched: Instants,
+    ) -> TrueTimes:
+        """Find when a response was true; only the results of a comparison change with time."""
+        request = answered.request
+        if isinstance(request, CompareRequest) and response.status == answered.status == _OK:
+            body = response.body or b""
+            results = read_results(body, differences, len(request.servers))
+            tolerance = self._settings.tolerance
+            return find_true_times(self._snapshot, request, results, searched, tolerance)
+        return TrueTimes([] if _has_value(differences) else [searched], [])
+
+    def _describe_answer(self, answered: RecomputedAnswer, at: int) -> Findings:
+        body = EncodedJson(answered.body.decode()) if answered.body else None
+        findings: Findings = {"as_of": at, "answer": Answer(status=answered.status, body=body)}
+        request = answered.request
+        if request is not None:
+            findings["request"] = _describe_request(request)
+        return findings
+
+
+def _prepare_response(exchange: Exchange) -> RecordedResponse | None:
+    """Return the response of an exchange; that of HEAD has an empty body."""
+    response = exchange.response
+    if response is None or exchange.head.method != "HEAD":
+        return response
+    return RecordedResponse(response.status, b"")
+
+
+def _compare_errors(response: RecordedResponse, answered: RecomputedAnswer) -> list[Difference]:
+    """Return the difference of a status and, if an API error was recorded, of its code."""
+    status = Difference(
+        pointer="/status", recorded=response.status, recomputed=answered.status, class_="value"
+    )
+    recorded, recomputed = _find_code(response.body or b""), _find_code(answered.body)
+    if recorded is None:
+        return [status]
+    ours = {} if recomputed is None else {"code": recomputed}
+    return [status, *find_differences({"error": {"code": recorded}}, {"error": ours})]
+
+
+def _find_code(body: bytes) -> str | None:
+    """Return the code of an API error; None if the body is something else."""
+    try:
+        code = wire.decode(body)["error"]["code"]
+    except (wire.JsonError, LookupError, TypeError):
+        return None
+    return code if isinstance(code, str) and code in get_args(ErrorCode) else None
+
+
+def _has_value(differences: Iterable[Difference]) -> bool:
+    return any(difference.class_ == "value" for difference in differences)
+
+
+def _describe_differences(differences: list[Difference], reason: str | None) -> Findings:
+    if len(differences) == MAX_DIFFERENCES:
+        reason = f"only the first {MAX_DIFFERENCES:,} differences are listed"
+    return {
+        "class_": "differs" if _has_value(differences) else "match",
+        "reason": reason,
+        "differences": tuple(differences),
+    }
+
+
+def _describe_times(times: TrueTimes, searched: Instants) -> Findings:
+    return {
+        "searched": _describe_intervals([searched])[0],
+        "true_during": _describe_intervals(times.whole),
+        "servers": tuple(
+            ServerIntervals(server_id=name, true_during=_describe_intervals(intervals))
+            for name, intervals in times.servers
+        ),
+    }
+
+
+def _describe_intervals(intervals: Iterable[Instants]) -> tuple[Interval, ...]:
+    return tuple(Interval(from_=start, to=end) for start, end in intervals)
+
+
+def _describe_request(request: ServerReference | CompareRequest) -> ReferencedServers:
+    if isinstance(request, ServerReference):
+        return ReferencedServers(servers=(f"{request.by}:{request.identifier}",), range=None)
+    names = tuple(f"{server.by}:{server.identifier}" for server in request.servers)
+    return ReferencedServers(servers=names, range=request.range)
