@@ -39,6 +39,7 @@ IMPORTS = {
         "snapshot/read",
     },
     "support": {
+        "__init__",
         "access",
         "contract",
         "documents",

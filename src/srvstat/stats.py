@@ -6,9 +6,10 @@ division of integers rounds correctly whatever their size.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from math import inf
+from operator import mul
 from typing import NamedTuple
 
 Histogram = Mapping[int, int]
@@ -181,3 +182,54 @@ def compute_growth(first: int, last: int) -> Growth:
     """
     players = last - first
     return Growth(players, 100 * players / first if first else None)
+
+
+def compute_usual_interval(instants: Sequence[int]) -> float | None:
+    """Return the median distance between successive instants; None for fewer than two of them.
+
+    The instants are strictly ascending. The median is exact, with at most half a unit.
+    """
+    distances = Counter(after - before for before, after in pairwise(instants))
+    return compute_median(distances) if distances else None
+
+
+def count_intervals(length: int, interval: float) -> int:
+    """Return how many times a usual interval fits in a length, rounded down."""
+    return 2 * length // int(2 * interval)
+
+
+def find_gaps(instants: Iterable[int], interval: float) -> list[tuple[int, int]]:
+    """Return the pairs of successive instants that are more than 1.5 usual intervals apart.
+
+    The longest is first; of gaps of equal length, the earliest is first.
+    """
+    gaps = [(start, end) for start, end in pairwise(instants) if 2 * (end - start) > 3 * interval]
+    return sorted(gaps, key=lambda gap: gap[0] - gap[1])
+
+
+def compute_durations(instants: Sequence[int], end: int) -> list[int]:
+    """Return how long each observation lasts, in half units of time.
+
+    It lasts until the next one, the last one until `end`, but at most three usual intervals. One
+    observation alone has no usual interval, and lasts until `end`.
+    """
+    distances = [2 * (after - before) for before, after in pairwise([*instants, end])]
+    interval = compute_usual_interval(instants)
+    if interval is None:
+        return distances
+    longest = 3 * int(2 * interval)
+    return [min(distance, longest) for distance in distances]
+
+
+def compute_weighted_mean(values: Sequence[int], weights: Sequence[int]) -> float:
+    """Return the mean of values, at least one; the plain mean if all weights are 0."""
+    total: int = sum(map(mul, values, weights))
+    return total / sum(weights) if any(weights) else sum(values) / len(values)
+
+
+def compute_coverage(durations: Iterable[int], length: int) -> float:
+    """Return the share of a window's length in which an observation lasts.
+
+    The durations are those of `compute_durations`.
+    """
+    return sum(durations) / (2 * length)

@@ -21,6 +21,8 @@ CASES = {
     ],
     "compare-90d": ["compare", "hostile-host", "cfxId:og3m7p", "--range", "90d"],
     "get": ["get", "hostile-host"],
+    "explain": ["compare", "harbor-city", "night-shift", "empty-plains", "--range=7d", "--explain"],
+    "explain-get": ["get", "hostile-host", "--explain", "--at=2026-02-20T12:00Z"],
     "info": ["snapshot", "info"],
     "access": ["access", "check", "--access", str(ROOT / "fixtures" / "access.toml")],
 }

@@ -3,12 +3,17 @@
 import os
 
 from conftest import ROOT
+from srvstat import __version__
 
 GOLD = ROOT / "tests" / "gold"
 
 
 def check_gold(name: str, text: str) -> None:
-    """Compare with a stored table; GOLD=write replaces it, so that git shows the difference."""
+    """Compare with a stored table; GOLD=write replaces it, so that git shows the difference.
+
+    The stored table has VERSION in place of the version of srvstat.
+    """
+    text = text.replace(f"srvstat {__version__}", "srvstat VERSION")
     path = GOLD / f"{name}.txt"
     if os.environ.get("GOLD") == "write":
         path.write_text(text, encoding="utf-8")

@@ -147,6 +147,12 @@ JsonOption = Annotated[
 TableOption = Annotated[
     bool, typer.Option("--table", help="Print a table; the default on a terminal.")
 ]
+ExplainOption = Annotated[
+    bool,
+    typer.Option(
+        "--explain", help="Show where each figure comes from, as text or as JSON of our own."
+    ),
+]
 AccessFileOption = Annotated[
     str, typer.Option("--access", metavar="FILE", help="The access file, with plans and keys.")
 ]

@@ -12,6 +12,7 @@ from srvstat.cli.options import (
     BatchOption,
     ByOption,
     ExactJsonOption,
+    ExplainOption,
     IdentifierArgument,
     IdentifiersArgument,
     PlanOption,
@@ -42,6 +43,7 @@ from srvstat.snapshot.read.reader import SnapshotFile, open_file
 if TYPE_CHECKING:
     from srvstat.access import Plan
     from srvstat.documents.comparison import Comparison
+    from srvstat.documents.explanation import Explanation
     from srvstat.documents.server_detail import ServerTable
 
 
@@ -52,6 +54,7 @@ def get(
     at: AtOption = None,
     plan: PlanOption = None,
     access: AccessOption = None,
+    explain: ExplainOption = False,
     json: ExactJsonOption = False,
     table: TableOption = False,
 ) -> Outcome:
@@ -66,7 +69,7 @@ def get(
         request = build_server_reference(identifier, by=by)
         check_plan(permissions, request)
         with _open_with_hints(snapshot, instant) as file:
-            return show(_get(file, request, form, instant), form)
+            return show(_get(file, request, form, instant, explain=explain), form)
     except ApiError as error:
         return show_error(error, form)
 
@@ -81,6 +84,7 @@ def compare(
     at: AtOption = None,
     plan: PlanOption = None,
     access: AccessOption = None,
+    explain: ExplainOption = False,
     json: ExactJsonOption = False,
     table: TableOption = False,
 ) -> Outcome:
@@ -93,8 +97,8 @@ def compare(
     for option, name in (("--request", request), ("--batch", batch)):
         if name is not None and (identifiers or by is not None or range is not None):
             raise UsageError(f"{option} can't be combined with identifiers, --by or --range")
-    if batch is not None and (request is not None or table):
-        raise UsageError("--batch can't be combined with --request or --table")
+    if batch is not None and (request is not None or table or explain):
+        raise UsageError("--batch can't be combined with --request, --table or --explain")
     permissions = find_plan(plan, access)
     if batch is not None:
         return Outcome(_answer_batch(batch, snapshot, instant, permissions))
@@ -107,30 +111,37 @@ def compare(
         )
         check_plan(permissions, asked)
         with _open_with_hints(snapshot, instant) as file:
-            return show(_compare(file, asked, form, instant), form)
+            return show(_compare(file, asked, form, instant, explain=explain), form)
     except ApiError as error:
         return show_error(error, form)
 
 
 def _get(
-    snapshot: SnapshotFile, request: ServerReference, form: Form, at: int | None
-) -> "ServerResponse | ServerTable":
+    snapshot: SnapshotFile, request: ServerReference, form: Form, at: int | None, *, explain: bool
+) -> "ServerResponse | ServerTable | Explanation":
+    # Importing what only tables need takes 3 ms, and 40 ms with Rich.
+    if explain:
+        from srvstat.support.explain import explain_server  # noqa: PLC0415 - see above
+
+        return explain_server(snapshot, request, at)
     if form is Form.JSON:
         return operations.get_server(snapshot, request)
-    # Importing what only tables need takes 3 ms, and 40 ms with Rich.
-    from srvstat.analysis.server_detail import describe_server  # noqa: PLC0415
+    from srvstat.analysis.server_detail import describe_server  # noqa: PLC0415 - see above
 
     return describe_server(snapshot, request, at=at)
 
 
 def _compare(
-    snapshot: SnapshotFile, request: CompareRequest, form: Form, at: int | None
-) -> "CompareResponse | Comparison":
+    snapshot: SnapshotFile, request: CompareRequest, form: Form, at: int | None, *, explain: bool
+) -> "CompareResponse | Comparison | Explanation":
+    if explain:
+        from srvstat.support.explain import explain_comparison  # noqa: PLC0415 - see _get
+
+        return explain_comparison(snapshot, request, at)
     if form is Form.JSON:
         return operations.compare(snapshot, request, at=at)
-    # See _get.
-    from srvstat.analysis.comparison import describe_comparison  # noqa: PLC0415
-    from srvstat.render.tables.comparison import CELLS  # noqa: PLC0415
+    from srvstat.analysis.comparison import describe_comparison  # noqa: PLC0415 - see _get
+    from srvstat.render.tables.comparison import CELLS  # noqa: PLC0415 - see _get
 
     return describe_comparison(snapshot, request, CELLS[request.range], at=at)
 

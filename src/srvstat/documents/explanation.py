@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from srvstat.contract.ranges import Range
 from srvstat.documents.document import Instant, Part, SnapshotDocument
 
 
@@ -54,11 +55,16 @@ class ServerExplanation(Part):
 
     `sum` over `sample_count` is the mean. `middle` has the two middle values, or the one if their
     number is odd. `usual_interval_seconds` is the median distance between successive observations.
-    `expected_count` is the number of usual intervals in the window, rounded down. `gaps` are the
-    longest distances over 1.5 usual intervals, longest first. In `time_weighted_average`, an
-    observation lasts until the next one, at most three usual intervals.
-    `current_is_fallback` means that the record had no current count, so that it is the one of the
-    last observation in the snapshot.
+    `gaps` are the longest of the `gap_count` distances over 1.5 usual intervals, longest first; the
+    distances to the edges of the window count. In `time_weighted_average` and `coverage`, an
+    observation lasts until the next one, at most three usual intervals. `expected_count` is the
+    number of usual intervals in the window, rounded down, and `coverage` the share of the window in
+    which an observation lasts; both are None for fewer than two observations and for a window
+    without a start.
+
+    `current_is_fallback` means that the record had no current count, so that it is that of
+    `last_in_snapshot`, or 0. That and `first_in_snapshot_at` do not depend on the as-of time of the
+    answer.
     """
 
     server_id: str
@@ -66,6 +72,8 @@ class ServerExplanation(Part):
     hostname: str
     current_players: int
     current_is_fallback: bool
+    first_in_snapshot_at: Instant | None
+    last_in_snapshot: ExplainedObservation | None
     window: ExplainedWindow
     sample_count: int
     sum: int
@@ -77,6 +85,8 @@ class ServerExplanation(Part):
     growth: GrowthOperands | None
     usual_interval_seconds: float | None
     expected_count: int | None
+    coverage: float | None
+    gap_count: int
     gaps: tuple[Gap, ...]
     time_weighted_average: float | None
 
@@ -92,14 +102,16 @@ class BuildCounts(Part):
 class Explanation(SnapshotDocument):
     """The operands of an answer, and the answer: a JSON value whose text is the API's bytes.
 
-    `range` is None for Get Server. `program_version` is that of srvstat.
+    `range` is None for Get Server. `program_version` is that of srvstat. `covered_from` is the
+    first instant that a bundle covers, and None for a whole snapshot.
     """
 
     document: Literal["explanation"] = "explanation"
     version: Literal[1] = 1
     snapshot_as_of: Instant
+    covered_from: Instant | None
     program_version: str
-    range: str | None
+    range: Range | None
     not_kept: BuildCounts
     servers: tuple[ServerExplanation, ...]
     answer: Any

@@ -64,6 +64,13 @@ def format_count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def format_ordinal(number: int) -> str:
+    """Format a rank: `1st`, `12th`, `2,123rd`."""
+    is_teen = number // 10 % 10 == 1
+    ending = "th" if is_teen else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"
+
+
 def format_fallbacks(number: int) -> str:
     """Format the number of current counts that are fallbacks, with what a fallback is."""
     return (

@@ -5,6 +5,7 @@ from typing import Any
 
 from srvstat.documents.access_check import AccessCheck
 from srvstat.documents.comparison import Comparison
+from srvstat.documents.explanation import Explanation
 from srvstat.documents.replay import Replay
 from srvstat.documents.server_detail import ServerTable
 from srvstat.documents.snapshot_diff import SnapshotDiff
@@ -13,6 +14,7 @@ from srvstat.documents.verification import Verification
 from srvstat.render.screen import Screen
 from srvstat.render.tables.access_check import render_access
 from srvstat.render.tables.comparison import render_comparison
+from srvstat.render.tables.explanation import render_explanation
 from srvstat.render.tables.replay import render_replay
 from srvstat.render.tables.server_detail import render_server
 from srvstat.render.tables.snapshot_diff import render_snapshot_diff
@@ -20,12 +22,20 @@ from srvstat.render.tables.snapshot_info import render_info
 from srvstat.render.tables.verification import render_verification
 
 TableDocument = (
-    AccessCheck | Comparison | Replay | ServerTable | SnapshotDiff | SnapshotInfo | Verification
+    AccessCheck
+    | Comparison
+    | Explanation
+    | Replay
+    | ServerTable
+    | SnapshotDiff
+    | SnapshotInfo
+    | Verification
 )
 
 _RENDERERS: Mapping[type, Callable[[Any, Screen], str]] = {
     AccessCheck: render_access,
     Comparison: render_comparison,
+    Explanation: render_explanation,
     Replay: render_replay,
     ServerTable: render_server,
     SnapshotDiff: render_snapshot_diff,

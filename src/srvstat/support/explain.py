@@ -1,0 +1,262 @@
+"""Explain an answer: the operands of each of its figures, from the observations themselves."""
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from srvstat import __version__
+from srvstat.contract import wire
+from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import Range, Window, find_window
+from srvstat.contract.requests import CompareRequest, ServerReference
+from srvstat.contract.responses import Response, ServerResult
+from srvstat.documents.explanation import (
+    BuildCounts,
+    ExplainedObservation,
+    ExplainedWindow,
+    Explanation,
+    ExtremeValue,
+    Gap,
+    GrowthOperands,
+    RankedValue,
+    ServerExplanation,
+)
+from srvstat.operations import check_coverage, compare, get_server, resolve_servers
+from srvstat.snapshot.format.days import is_ascending
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.stats import (
+    Growth,
+    Statistics,
+    compute_coverage,
+    compute_durations,
+    compute_statistics,
+    compute_usual_interval,
+    compute_weighted_mean,
+    count_intervals,
+    find_gaps,
+    find_middle_ranks,
+)
+
+_MAX_GAPS = 5
+_BEFORE_ALL = -1
+"""The exclusive start of a window of all observations; the first possible one is at 0."""
+
+
+def explain_comparison(
+    snapshot: SnapshotFile, request: CompareRequest, at: int | None
+) -> Explanation:
+    """Answer Compare Servers, and explain each figure of the answer.
+
+    `at`, in Unix milliseconds, replaces the snapshot's own as_of.
+
+    Raises UnknownServerError; SnapshotError, also if the figures contradict the observations.
+    """
+    response = compare(snapshot, request, at=at)
+    as_of = snapshot.as_of if at is None else at
+    window = find_window(request.range, as_of)
+    servers = resolve_servers(snapshot, request.servers)
+    explained = tuple(
+        _explain_figures(snapshot, server, window, window.start, _get_statistics(result))
+        for server, result in zip(servers, response.data, strict=True)
+    )
+    return _build_explanation(snapshot, as_of, request.range, explained, response)
+
+
+def explain_server(
+    snapshot: SnapshotFile, reference: ServerReference, at: int | None
+) -> Explanation:
+    """Answer Get Server, and explain its current count and the observations of the server.
+
+    `at`, in Unix milliseconds, replaces the snapshot's own as_of for the observations.
+
+    Raises UnknownServerError; SnapshotError, also if the observations contradict its totals.
+    """
+    response = get_server(snapshot, reference)
+    as_of = snapshot.as_of if at is None else at
+    start = snapshot.covered_from
+    window = Window(_BEFORE_ALL if start is None else start, as_of)
+    check_coverage(snapshot, Window(min(window), as_of))
+    (server,) = resolve_servers(snapshot, [reference])
+    (statistics,) = snapshot.compute_statistics([server], window)
+    explained = _explain_figures(snapshot, server, window, start, statistics)
+    return _build_explanation(snapshot, as_of, None, (explained,), response)
+
+
+def _build_explanation(
+    snapshot: SnapshotFile,
+    as_of: int,
+    range: Range | None,
+    servers: tuple[ServerExplanation, ...],
+    response: Response,
+) -> Explanation:
+    totals = snapshot.read_totals()
+    return Explanation(
+        as_of=as_of,
+        root=snapshot.root,
+        snapshot_as_of=snapshot.as_of,
+        covered_from=snapshot.covered_from,
+        program_version=__version__,
+        range=range,
+        not_kept=BuildCounts(
+            repeated=totals.repeated, conflicting=totals.conflicting, rejected=totals.rejected
+        ),
+        servers=servers,
+        answer=wire.decode(response.to_json()),
+    )
+
+
+def _get_statistics(result: ServerResult) -> Statistics:
+    """Return the figures of an answer."""
+    return Statistics(
+        observations=result.sampleCount,
+        mean=result.averagePlayers,
+        median=result.medianPlayers,
+        peak=result.peakPlayers,
+        lowest=result.lowestPlayers,
+        growth=Growth(result.growth.players, result.growth.percentage),
+    )
+
+
+class _Observed(NamedTuple):
+    """The observations of a server in a window, in ascending order."""
+
+    instants: list[int]
+    players: list[int]
+
+    def get(self, position: int) -> ExplainedObservation | None:
+        """Return the observation at a position; None without observations."""
+        if not self.instants:
+            return None
+        return ExplainedObservation(
+            observed_at=self.instants[position], players=self.players[position]
+        )
+
+    def find_first(self, players: int | None) -> ExtremeValue | None:
+        """Return a player count with the first instant that has it; None for None."""
+        if players is None:
+            return None
+        return ExtremeValue(players=players, first_at=self.instants[self.players.index(players)])
+
+
+class _Intervals(NamedTuple):
+    """The figures that depend on the distances between observations."""
+
+    usual_seconds: float | None
+    expected_count: int | None
+    coverage: float | None
+    gaps: list[Gap]
+    weighted_mean: float | None
+
+
+def _explain_figures(
+    snapshot: SnapshotFile,
+    server: ServerRow,
+    window: Window,
+    start: int | None,
+    statistics: Statistics,
+) -> ServerExplanation:
+    """Explain the statistics of a window; `start` is None if all observations up to its end count.
+
+    Raises SnapshotError if they are not the statistics of the window's observations.
+    """
+    observed = _Observed(*snapshot.read_observations(server, window))
+    last_in_snapshot = _find_last_in_snapshot(snapshot, server)
+    _check_observations(snapshot, server, window, observed, last_in_snapshot)
+    players = observed.players
+    if compute_statistics(players) != statistics:
+        raise snapshot.build_damage_error(f"the days of {server.title}")
+    intervals = _explain_intervals(observed, start, window.end)
+    return ServerExplanation(
+        server_id=server.id,
+        cfx_id=server.cfx_id,
+        hostname=server.hostname,
+        current_players=server.players_current,
+        current_is_fallback=bool(server.current_is_fallback),
+        first_in_snapshot_at=server.first_observed_at,
+        last_in_snapshot=last_in_snapshot,
+        window=ExplainedWindow(from_=start, to=window.end),
+        sample_count=len(players),
+        sum=sum(players),
+        first=observed.get(0),
+        last=observed.get(-1),
+        middle=_find_middle(players),
+        peak=observed.find_first(statistics.peak),
+        lowest=observed.find_first(statistics.lowest),
+        growth=GrowthOperands(from_=players[0], to=players[-1]) if len(players) > 1 else None,
+        usual_interval_seconds=intervals.usual_seconds,
+        expected_count=intervals.expected_count,
+        coverage=intervals.coverage,
+        gap_count=len(intervals.gaps),
+        gaps=tuple(intervals.gaps[:_MAX_GAPS]),
+        time_weighted_average=intervals.weighted_mean,
+    )
+
+
+def _find_last_in_snapshot(
+    snapshot: SnapshotFile, server: ServerRow
+) -> ExplainedObservation | None:
+    """Return the last observation of a server, as its row has it; None without any.
+
+    Raises SnapshotError if the row contradicts itself.
+    """
+    first, last, players = server.first_observed_at, server.last_observed_at, server.last_players
+    if first is None and last is None and players is None:
+        return None
+    if first is None or last is None or players is None or not 0 <= first <= last <= LATEST:
+        raise snapshot.build_damage_error(server.title)
+    return ExplainedObservation(observed_at=last, players=players)
+
+
+def _check_observations(
+    snapshot: SnapshotFile,
+    server: ServerRow,
+    window: Window,
+    observed: _Observed,
+    last_in_snapshot: ExplainedObservation | None,
+) -> None:
+    """Check that a window's observations ascend, and agree with the row of the server.
+
+    Raises SnapshotError: a forged file with matching digests can hold anything.
+    """
+    instants = observed.instants
+    is_within = is_ascending([window.start, *instants]) and max(instants, default=0) <= window.end
+    is_last_within = last_in_snapshot and window.start < last_in_snapshot.observed_at <= window.end
+    if not is_within or (is_last_within and observed.get(-1) != last_in_snapshot):
+        raise snapshot.build_damage_error(f"the days of {server.title}")
+    fallback = last_in_snapshot.players if last_in_snapshot else 0
+    # The last observation of a server can be earlier than a bundle.
+    is_known = last_in_snapshot or snapshot.covered_from is None
+    if server.current_is_fallback and is_known and server.players_current != fallback:
+        raise snapshot.build_damage_error(server.title)
+
+
+def _find_middle(players: Sequence[int]) -> tuple[RankedValue, ...]:
+    if not players:
+        return ()
+    ascending = sorted(players)
+    ranks = sorted(set(find_middle_ranks(len(players))))
+    return tuple(RankedValue(rank=rank + 1, players=ascending[rank]) for rank in ranks)
+
+
+def _explain_intervals(observed: _Observed, start: int | None, end: int) -> _Intervals:
+    instants, players = observed
+    if not instants:
+        return _Intervals(None, None, None, [], None)
+    durations = compute_durations(instants, end)
+    mean = compute_weighted_mean(players, durations)
+    usual = compute_usual_interval(instants)
+    if usual is None:
+        return _Intervals(None, None, None, [], mean)
+    edges = chain(() if start is None else (start,), instants, (end,))
+    gaps = [Gap(from_=first, to=last) for first, last in find_gaps(edges, usual)]
+    if start is None:
+        return _Intervals(usual / 1000, None, None, gaps, mean)
+    length = end - start
+    return _Intervals(
+        usual / 1000,
+        count_intervals(length, usual),
+        compute_coverage(durations, length),
+        gaps,
+        mean,
+    )

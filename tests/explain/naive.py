@@ -1,0 +1,99 @@
+"""Explain a window from its rows by the definitions alone, with exact fractions."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from itertools import pairwise
+from statistics import mean, median
+from typing import Any
+
+
+def format_naively(at: int) -> str:
+    """Return Unix milliseconds as the contract writes an instant."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def explain_naively(rows: Iterable[tuple[int, int]], start: int | None, end: int) -> dict[str, Any]:
+    """Return the explained figures of the rows (instant, players) in `(start, end]`."""
+    kept = sorted(row for row in rows if row[0] <= end and (start is None or row[0] > start))
+    values = sorted(players for _, players in kept)
+    return {
+        "window": {
+            "from": None if start is None else format_naively(start),
+            "to": format_naively(end),
+        },
+        "sampleCount": len(kept),
+        "sum": sum(values),
+        "first": _describe(kept[:1]),
+        "last": _describe(kept[-1:]),
+        "middle": [
+            {"rank": rank, "players": players}
+            for rank, players in enumerate(values, 1)
+            # As many values have a lower rank as have a higher one, or one more or less.
+            if abs((rank - 1) - (len(values) - rank)) <= (len(values) + 1) % 2
+        ],
+        "peak": _find_first(kept, max(values, default=0)),
+        "lowest": _find_first(kept, min(values, default=0)),
+        "growth": {"from": kept[0][1], "to": kept[-1][1]} if len(kept) > 1 else None,
+        **_explain_intervals(kept, start, end),
+    }
+
+
+def _describe(rows: list[tuple[int, int]]) -> dict[str, Any] | None:
+    return {"observedAt": format_naively(rows[0][0]), "players": rows[0][1]} if rows else None
+
+
+def _find_first(rows: list[tuple[int, int]], players: int) -> dict[str, Any] | None:
+    instants = [instant for instant, count in rows if count == players]
+    return {"players": players, "firstAt": format_naively(min(instants))} if instants else None
+
+
+def _explain_intervals(rows: list[tuple[int, int]], start: int | None, end: int) -> dict[str, Any]:
+    if len(rows) < 2:
+        return {
+            "usualIntervalSeconds": None,
+            "expectedCount": None,
+            "coverage": None,
+            "gapCount": 0,
+            "gaps": [],
+            "timeWeightedAverage": rows[0][1] if rows else None,
+        }
+    instants = [instant for instant, _ in rows]
+    usual = Fraction(median(Fraction(after - before) for before, after in pairwise(instants)))
+    lasting = [
+        min(Fraction(after - before), 3 * usual) for before, after in pairwise([*instants, end])
+    ]
+    weighted = sum(span * players for span, (_, players) in zip(lasting, rows, strict=True))
+    edges = [*([] if start is None else [start]), *instants, end]
+    gaps = [(first, last) for first, last in pairwise(edges) if last - first > usual * 3 / 2]
+    longest = sorted(gaps, key=lambda gap: (gap[0] - gap[1], gap[0]))[:5]
+    return {
+        "usualIntervalSeconds": float(usual / 1000),
+        "expectedCount": None if start is None else (end - start) // usual,
+        "coverage": None if start is None else float(sum(lasting) / (end - start)),
+        "gapCount": len(gaps),
+        "gaps": [
+            {"from": format_naively(first), "to": format_naively(last)} for first, last in longest
+        ],
+        "timeWeightedAverage": float(weighted / sum(lasting)),
+    }
+
+
+def find_contradictions(explained: dict[str, Any], result: dict[str, Any]) -> list[str]:
+    """Return the figures of an answer that its explained operands do not give."""
+    if not explained["sampleCount"]:
+        return [name for name in ("averagePlayers", "medianPlayers") if result[name] is not None]
+    growth: Any = explained["growth"]
+    players: Any = growth["to"] - growth["from"] if growth else None
+    percentage = (
+        float(Fraction(100 * players, growth["from"])) if growth and growth["from"] else None
+    )
+    expected = {
+        "averagePlayers": float(Fraction(explained["sum"], explained["sampleCount"])),
+        "medianPlayers": float(mean(Fraction(value["players"]) for value in explained["middle"])),
+        "peakPlayers": explained["peak"]["players"],
+        "lowestPlayers": explained["lowest"]["players"],
+        "growth": {"players": players, "percentage": percentage},
+    }
+    return [name for name, value in expected.items() if result[name] != value]

@@ -1,0 +1,126 @@
+"""Every explained figure, recomputed from random rows by the definitions alone."""
+
+import json
+import tempfile
+from contextlib import closing
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, build_in, few_examples, server
+from explain.naive import explain_naively, find_contradictions, format_naively
+from srvstat import operations
+from srvstat.contract.ranges import DAYS, Range
+from srvstat.contract.requests import CompareRequest, ServerReference
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.support.explain import explain_comparison, explain_server
+
+RANGES: list[Range] = list(DAYS)
+EDGES = [AS_OF - days * DAY + offset for days in (0, *DAYS.values()) for offset in (-1, 0, 1)]
+"""The instants at, just before and just after the edges of the windows that end at AS_OF."""
+
+Rows = dict[int, int]
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> Rows:
+    """Draw observations: none, one, regular polling with gaps, and the edges of windows."""
+    interval = draw(st.sampled_from([1, 2, 7, 60_000, 3_600_000, 3_600_001, DAY]))
+    steps = draw(st.lists(st.sampled_from([1, 1, 1, 1, 1, 2, 3, 4, 10]), max_size=40))
+    end = draw(st.sampled_from(EDGES[:6]))
+    polled = [end - interval * step for step in accumulate(steps)]
+    edges = draw(st.lists(st.sampled_from([0, 1, *EDGES]), max_size=4))
+    values = draw(
+        st.sampled_from([st.integers(0, 3), st.integers(0, 900), st.integers(0, 2**53 - 1)])
+    )
+    return {at: draw(values) for at in [*polled, *edges] if 0 <= at <= AS_OF}
+
+
+class Case(NamedTuple):
+    """The rows of each server, and the questions: a range and an as-of time."""
+
+    servers: dict[str, Rows]
+    questions: list[tuple[Range, int | None]]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    servers = dict(zip("abc", draw(st.lists(rows(), min_size=3, max_size=3)), strict=True))
+    servers["c"][AS_OF] = 7  # so that the snapshot is as of AS_OF
+    seen = {at + offset for of_one in servers.values() for at in of_one for offset in (0, -1)}
+    ats = st.none() | st.sampled_from([AS_OF + DAY, *sorted(at for at in seen if at >= 0)])
+    questions = st.tuples(st.sampled_from(RANGES), ats)
+    return Case(servers, draw(st.lists(questions, min_size=4, max_size=4)))
+
+
+@settings(max_examples=few_examples())
+@given(case=cases())
+def test_every_figure_follows_from_the_rows(case: Case) -> None:
+    records = [server("a", players={"current": 99}), server("b"), server("c")]
+    observations = [
+        (name, at, n) for name, of_one in case.servers.items() for at, n in of_one.items()
+    ]
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(build_in(Path(directory), records, observations))
+        with closing(open_file(path)) as snapshot:
+            for question in case.questions:
+                check_comparison(snapshot, case.servers, *question)
+            for name in "abc":
+                check_server(snapshot, case.servers[name], name, case.questions[0][1])
+
+
+def check_comparison(
+    snapshot: SnapshotFile, servers: dict[str, Rows], range: Range, at: int | None
+) -> None:
+    references = tuple(ServerReference(identifier=name, by="id") for name in servers)
+    request = CompareRequest(servers=references, range=range)
+    body = operations.compare(snapshot, request, at=at).to_json()
+    shown = explain_comparison(snapshot, request, at).to_json()
+    end = AS_OF if at is None else at
+
+    explained = read_explanation(shown, body, end)
+    assert explained["range"] == range
+    results = json.loads(body)["data"]
+    for found, result, of_one in zip(explained["servers"], results, servers.values(), strict=True):
+        naive = explain_naively(of_one.items(), end - DAYS[range] * DAY, end)
+        assert found == found | naive
+        assert find_contradictions(found, result) == []
+        check_current(found, of_one)
+
+
+def check_server(snapshot: SnapshotFile, of_one: Rows, name: str, at: int | None) -> None:
+    reference = ServerReference(identifier=f"x-{name}", by="cfxId")
+    body = operations.get_server(snapshot, reference).to_json()
+    end = AS_OF if at is None else at
+
+    explained = read_explanation(explain_server(snapshot, reference, at).to_json(), body, end)
+    (found,) = explained["servers"]
+    assert explained["range"] is None
+    assert found == found | explain_naively(of_one.items(), None, end)
+    check_current(found, of_one)
+
+
+def read_explanation(shown: bytes, body: bytes, end: int) -> Any:
+    """Check that an explanation ends with the bytes of the answer, and return it."""
+    assert shown.endswith(b',"answer":' + body + b"}")
+    explained = json.loads(shown)
+    assert explained["asOf"] == format_naively(end)
+    assert explained["snapshotAsOf"] == format_naively(AS_OF)
+    return explained
+
+
+def check_current(found: dict[str, Any], of_one: Rows) -> None:
+    instants = sorted(of_one)
+    last = instants[-1] if instants else None
+    is_fallback = found["serverId"] != "a"
+    fallback = 0 if last is None else of_one[last]
+
+    assert found["currentIsFallback"] == is_fallback
+    assert found["currentPlayers"] == (fallback if is_fallback else 99)
+    assert found["lastInSnapshot"] == (
+        None if last is None else {"observedAt": format_naively(last), "players": of_one[last]}
+    )
+    assert found["firstInSnapshotAt"] == (format_naively(instants[0]) if instants else None)
