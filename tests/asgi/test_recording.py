@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from asgi.records import read_records, wait_for_records
 from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
-from conftest import AS_OF, Cli
+from conftest import AS_OF, Cli, srvstat
 from srvstat.contract.instants import format_instant
 from support.http import COMPARE, ERRORS, HEALTH, HOST, JSON, TWO, Client, request, send_request
 from support.process import Service, serve
@@ -35,6 +35,8 @@ class Recorded(NamedTuple):
 
     service: Service
     path: Path
+    options: tuple[str, ...] = ()
+    """Those of a command that answers as the service does."""
 
     def send(self, sent: bytes) -> dict[str, Any]:
         """Send a request, and return the line that records it."""
@@ -54,9 +56,10 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     access = directory / "access.toml"
     access.write_text(format_access(KEYS), encoding="utf-8")
     path = directory / "exchanges.ndjson"
-    options = ("--access", str(access), "--record", str(path))
-    with serve(build_small(directory), *options) as service:
-        yield Recorded(service, path)
+    snapshot = build_small(directory)
+    options = ("--access", str(access))
+    with serve(snapshot, *options, "--record", str(path)) as service:
+        yield Recorded(service, path, (*options, "--snapshot", str(snapshot)))
 
 
 def get(path: str, *headers: bytes, method: str = "GET") -> bytes:
@@ -274,3 +277,17 @@ def test_a_thousand_exchanges_are_recorded_in_the_order_of_the_log(recorded: Rec
     assert paths == [
         f"/gateway/v1/servers/{entry['servers'][0].removeprefix('id:')}" for entry in entries
     ]
+
+
+def test_a_recording_matches_when_it_is_replayed(recorded: Recorded, tmp_path: Path) -> None:
+    before = recorded.path.stat().st_size
+    hidden = get(f"servers/{REGISTERED}", ALL)
+    for sent in (*(sent for sent, *_ in EXCHANGES.values()), hidden):
+        recorded.send(sent)
+    path = tmp_path / "exchanges.ndjson"
+    path.write_bytes(recorded.path.read_bytes()[before:])
+
+    ran = srvstat("replay", str(path), *recorded.options, "--json")
+
+    expected = ["match"] * len(EXCHANGES) + ["notReproducible"]
+    assert [each["class"] for each in ran.json["exchanges"]] == expected

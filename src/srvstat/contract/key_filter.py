@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 HIDDEN = "[key]"
 """The replacement of a key in the log."""
-_CUT = "…".encode()
+HIDDEN_PART = "…".encode()
 """The replacement of a key in a recording."""
 _SHORTEST_SECRET = 8
 """The length from which a key is hidden. Shorter keys may be common words."""
@@ -70,7 +70,7 @@ class KeyFilter(NamedTuple):
         end = 0
         for start, key_end in sorted(self._find_keys(text)):
             if start >= end:
-                parts += (data[end:start], _CUT)
+                parts += (data[end:start], HIDDEN_PART)
             end = max(end, key_end)
         return b"".join((*parts, data[end:]))
 

@@ -13,6 +13,7 @@ from srvstat.contract.errors import (
     FeatureNotAvailableError,
     GatewayUnauthorizedError,
 )
+from srvstat.contract.key_filter import HIDDEN_PART
 from srvstat.contract.ranges import DAY_MS
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.wire import EncodedJson
@@ -116,6 +117,9 @@ class _Replayer:
         try:
             self._check_reproducible(exchange.response)
             findings = self._judge(exchange)
+            if findings["class_"] == "differs" and _has_hidden_key(exchange):
+                reason = "the recording hides a key that the request had"
+                findings = {"class_": "notReproducible", "reason": reason}
         except NotReproducibleError as error:
             findings = {"class_": "notReproducible", "reason": str(error)}
         except NotInBundleError as error:
@@ -213,6 +217,13 @@ class _Replayer:
         if request is not None:
             findings["request"] = _describe_request(request)
         return findings
+
+
+def _has_hidden_key(exchange: Exchange) -> bool:
+    """Return whether the service has hidden a key in a request when it recorded that."""
+    head = exchange.head
+    parts = (head.method.encode(), head.path, head.query, exchange.body)
+    return exchange.is_from_service and any(HIDDEN_PART in part for part in parts)
 
 
 def _prepare_response(exchange: Exchange) -> RecordedResponse | None:
