@@ -1,8 +1,8 @@
 """Write all generated files of the repository: `make docs`.
 
 The lines between `<!-- generated: NAME -->` and `<!-- end -->` in a Markdown file are generated
-from the code. The console examples of README.md, api.md and service.md are run in a terminal of 80
-columns and show its output. The fixtures are the files of the demo; docs/openapi generates
+from the code. The console examples of WITH_EXAMPLES are run in a terminal of 80 columns and
+show its output. The fixtures are the files of the demo; docs/openapi generates
 src/srvstat/contract/openapi.json. A test fails when a file is out of date.
 """
 
@@ -46,7 +46,10 @@ PORT = 8000
 """The port of the service in the examples, its default."""
 TOOLS = ("bash", "cmp", "curl", "dd", "jq")
 """The programs that the examples need besides srvstat."""
-WITH_EXAMPLES = (ROOT / "README.md", ROOT / "docs" / "api.md", ROOT / "docs" / "service.md")
+WITH_EXAMPLES = (
+    ROOT / "README.md",
+    *(ROOT / "docs" / name for name in ("api.md", "service.md", "support.md")),
+)
 
 _MARK = "\x1e"
 _BLOCK = re.compile(r"(?<=<!-- generated: )(\w[\w-]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -172,7 +175,7 @@ CONTENT: dict[str, Callable[[], str]] = {
 def run_examples(text: str) -> str:
     """Return a Markdown text with the current output of its console examples.
 
-    They run one after another in one shell, in an empty directory.
+    They run one after another in one shell, in a directory that has only a link to `docs`.
     """
     commands = [
         line.removeprefix("$ ")
@@ -206,6 +209,7 @@ def _run_commands(commands: list[str]) -> list[str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     env = {"PATH": path, "LC_ALL": "C.UTF-8", "TERM": "dumb"}
     with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "docs").symlink_to(ROOT / "docs")
         _, output = run_in_terminal(["bash", "-c", script], columns=COLUMNS, env=env, cwd=directory)
     return _COLOR.sub("", output).replace(f":{port}", f":{PORT}").split(_MARK)[1:]
 
