@@ -1,0 +1,65 @@
+"""Every explained figure of the expected answers on real data, recomputed from the raw CSV."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import DAY, SHARED_DATA, Cli, build_in
+from explain.naive import explain_naively, find_contradictions
+from srvstat.contract.instants import parse_instant
+from srvstat.contract.ranges import DAYS
+
+DATA = SHARED_DATA / "warbrokers"
+
+Rows = dict[str, list[tuple[int, int]]]
+"""The instant and the players of each row, by the id of its server."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason="the War Brokers data is not beside the repository")
+def test_real_answers_are_explained_from_the_raw_rows(tmp_path: Path, cli: Cli) -> None:
+    expected = json.loads((DATA / "expected.json").read_bytes())
+    answers = [json.loads(case["stdout"])["data"] for case in expected["cases"]]
+    rows: Rows = {name: [] for answer in answers for name in list_ids(answer)}
+    read_rows(rows)
+    records = map(json.loads, (DATA / "servers.ndjson").read_bytes().splitlines())
+    path = build_in(
+        tmp_path,
+        [record for record in records if record["id"] in rows],
+        [(name, *row) for name, of_server in rows.items() for row in of_server],
+    )
+
+    for case, answer in zip(expected["cases"], answers, strict=True):
+        ran = cli(*case["argv"], "--explain", "--snapshot", str(path))
+        assert (ran.exit_code, ran.stderr) == (0, "")
+        assert ran.stdout.decode().endswith(f',"answer":{case["stdout"].rstrip()}}}\n')
+        check_servers(ran.json, answer, rows, parse_instant(expected["asOf"]))
+
+
+def list_ids(answer: Any) -> list[str]:
+    """Return the ids of the servers in the data of an answer."""
+    return [answer["id"]] if isinstance(answer, dict) else [one["serverId"] for one in answer]
+
+
+def read_rows(rows: Rows) -> None:
+    """Add the rows of the raw file to those of their server, if it is wanted."""
+    with gzip.open(DATA / "observations.csv.gz", "rt", encoding="ascii", newline="") as file:
+        for name, at, players in csv.reader(file):
+            if name in rows:
+                rows[name].append((int(at), int(players)))
+
+
+def check_servers(explained: Any, answer: Any, rows: Rows, end: int) -> None:
+    """Compare the explained figures with those of the raw rows and with the expected answer."""
+    is_comparison = isinstance(answer, list)
+    assert [found["serverId"] for found in explained["servers"]] == list_ids(answer)
+    for found in explained["servers"]:
+        start = end - DAYS[explained["range"]] * DAY if is_comparison else None
+        assert found == found | explain_naively(rows[found["serverId"]], start, end)
+    if is_comparison:
+        for found, result in zip(explained["servers"], answer, strict=True):
+            assert find_contradictions(found, result) == []
