@@ -22,6 +22,7 @@ from srvstat.contract.requests import build_compare_request, build_server_refere
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.support.explain import explain_comparison, explain_server
 from support.snapshots import forge
 
 Question = Callable[[SnapshotFile], bytes | str]
@@ -53,6 +54,15 @@ def _describe_comparison(snapshot: SnapshotFile) -> str:
     return repr(describe_comparison(snapshot, request, 30, at=AS_OF - DAY))
 
 
+def _explain_comparison(snapshot: SnapshotFile) -> bytes:
+    request = build_compare_request(["b", "c"], range="90d")
+    return explain_comparison(snapshot, request, AS_OF - DAY // 3).to_json()
+
+
+def _explain_server(snapshot: SnapshotFile) -> str:
+    return render_table(explain_server(snapshot, build_server_reference("a"), None), _SCREEN)
+
+
 def _describe_server(snapshot: SnapshotFile) -> str:
     return repr(describe_server(snapshot, build_server_reference("c")))
 
@@ -80,6 +90,8 @@ _QUESTIONS: list[Question] = [
     _show_comparison_table,
     _describe_comparison,
     _describe_server,
+    _explain_comparison,
+    _explain_server,
     _describe_snapshot,
     _ask_unknown,
 ]

@@ -19,6 +19,7 @@ from srvstat.contract.requests import (
     build_server_reference,
 )
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.support.explain import explain_comparison, explain_server
 
 Answers = Mapping[str, Any]
 """Question to answer; NOT_FOUND is an answer, REFUSED is an error."""
@@ -75,6 +76,8 @@ def _list_questions() -> Iterator[tuple[str, _Question]]:
     for identifier in (*_KNOWN, *_UNKNOWN):
         yield f"get {identifier}", partial(_get, build_server_reference(identifier))
     yield "table of four over 90d", partial(describe_comparison, request=_TABLE, cells=30)
+    yield "explanation of once", partial(_explain_server, build_server_reference("once"))
+    yield "explanation of two over 7d", _explain_comparison
     for identifiers, length, at in _COMPARISONS:
         request = build_compare_request(identifiers, range=length)
         name = f"compare {' '.join(identifiers)} over {length} at {at}"
@@ -87,6 +90,15 @@ def _describe_snapshot(snapshot: SnapshotFile) -> bytes:
 
 def _get(request: ServerReference, snapshot: SnapshotFile) -> bytes:
     return operations.get_server(snapshot, request).to_json()
+
+
+def _explain_server(request: ServerReference, snapshot: SnapshotFile) -> bytes:
+    return explain_server(snapshot, request, MIDNIGHT).to_json()
+
+
+def _explain_comparison(snapshot: SnapshotFile) -> bytes:
+    request = build_compare_request(["uneven", "cfxId:x-away"], range="7d")
+    return explain_comparison(snapshot, request, None).to_json()
 
 
 def _compare(request: CompareRequest, at: int | None, snapshot: SnapshotFile) -> bytes:

@@ -146,13 +146,13 @@ def _describe_growth(server: ServerExplanation, growth: Mapping[str, Any]) -> st
     first, last = server.first, server.last
     if server.growth is None or first is None or last is None:
         return "null, because it takes two observations"
-    percentage = growth["percentage"]
-    players = f"{growth['players']:+,}" if growth["players"] else "0"
-    shown = "no percentage from 0" if percentage is None else f"{percentage:+,.1f}%"
+    players, percentage = growth["players"], growth["percentage"]
+    sign = "+" if players else ""
+    shown = "no percentage from 0" if percentage is None else f"{percentage:{sign},.1f}%"
     exact = "" if percentage is None else _add_exact_value(percentage, 1)
     return (
-        f"{players} ({shown}): from {first.players:,} at {format_time(first.observed_at)} to"
-        f" {last.players:,} at {format_time(last.observed_at)}{exact}"
+        f"{players:{sign},} ({shown}): from {first.players:,} at {format_time(first.observed_at)}"
+        f" to {last.players:,} at {format_time(last.observed_at)}{exact}"
     )
 
 

@@ -1,0 +1,159 @@
+"""The lines of an explanation: what rounding hides, few observations, and edges of the window."""
+
+from collections.abc import Callable
+
+import pytest
+
+from conftest import AS_OF, DAY, Build, Cli, server
+from srvstat.render.text import format_ordinal
+
+HOUR = DAY // 24
+DAY_OF_A = ("compare", "a", "b", "--range", "24h")
+NO_COUNT = "the server record has no current count"
+
+Explain = Callable[..., list[str]]
+
+
+@pytest.fixture
+def explain(build: Build, cli: Cli) -> Explain:
+    """Explain server `a`, observed at offsets to AS_OF; return its lines, continuations joined."""
+
+    def run(observed: dict[int, int], *command: str, **fields: object) -> list[str]:
+        rows = [("a", AS_OF + at, players) for at, players in observed.items()]
+        path = build([server("a", **fields), server("b")], [*rows, ("b", AS_OF, 1)])
+        ran = cli(*(command or DAY_OF_A), "-s", path, "--explain", "--table")
+        text = ran.stdout.decode()
+        assert all(line == line.rstrip() and len(line) <= 78 for line in text.split("\n"))
+        return text.replace("\n  ", " ").split("\n\n")[1].split("\n")
+
+    return run
+
+
+def test_a_server_without_observations(explain: Explain) -> None:
+    assert explain({-DAY: 5}) == [
+        "a (id a, cfxId x-a)",
+        (
+            f"current: 5, from the last observation in the snapshot, at 2026-02-28 12:00:00 UTC:"
+            f" {NO_COUNT}"
+        ),
+        "observations: none",
+        "average, median, peak, lowest, growth: null, because the window has no observation",
+        "usual interval: unknown, because it takes two observations",
+    ]
+
+
+def test_a_server_with_one_observation(explain: Explain) -> None:
+    assert explain({-HOUR: 7}, players={"current": 1234})[1:] == [
+        "current: 1,234, from the server record; it is not an observation",
+        "observations: 1, at 2026-03-01 11:00:00 UTC",
+        "average: 7.00 = 7 players in 1 observation",
+        "median: 7, the only value",
+        "peak: 7, first at 2026-03-01 11:00:00 UTC",
+        "lowest: 7, first at 2026-03-01 11:00:00 UTC",
+        "growth: null, because it takes two observations",
+        "usual interval: unknown, because it takes two observations",
+    ]
+
+
+def test_a_server_with_two_observations(explain: Explain) -> None:
+    assert explain({-HOUR: 0, -1: 1})[2:] == [
+        (
+            "observations: 2, the first at 2026-03-01 11:00:00 UTC, the last at"
+            " 2026-03-01 11:59:59.999 UTC"
+        ),
+        "average: 0.50 = 1 player in 2 observations",
+        "median: 0.5 = the mean of 0 and 1, the 1st and 2nd of 2 values in ascending order",
+        "peak: 1, first at 2026-03-01 11:59:59.999 UTC",
+        "lowest: 0, first at 2026-03-01 11:00:00 UTC",
+        (
+            "growth: +1 (no percentage from 0): from 0 at 2026-03-01 11:00:00 UTC to 1 at"
+            " 2026-03-01 11:59:59.999 UTC"
+        ),
+        (
+            "time-weighted mean: 0.00, 100.0% lower than the average: each observation counts for"
+            " the time until the next one, at most 3 usual intervals"
+        ),
+        (
+            "usual interval: 59 minutes 59 seconds 999 milliseconds, the median distance between"
+            " successive observations; 24 expected in the window, 2 observed"
+        ),
+        "gaps over 1.5 usual intervals: 1:",
+        (
+            "- 2026-02-28 12:00:00 UTC to 2026-03-01 11:00:00 UTC: 23 hours, from the start of the"
+            " window"
+        ),
+    ]
+
+
+def test_a_gap_to_the_end_and_half_a_millisecond(explain: Explain) -> None:
+    lines = explain({1 - DAY: 3, 2 - DAY: 3, 4 - DAY: 3})
+
+    assert lines[-4:] == [
+        (
+            "growth: 0 (0.0%): from 3 at 2026-02-28 12:00:00.001 UTC to 3 at"
+            " 2026-02-28 12:00:00.004 UTC"
+        ),
+        (
+            "usual interval: 0.0015 seconds, the median distance between successive observations;"
+            " 57,600,000 expected in the window, 3 observed"
+        ),
+        "gaps over 1.5 usual intervals: 1:",
+        (
+            "- 2026-02-28 12:00:00.004 UTC to 2026-03-01 12:00:00 UTC: 23 hours 59 minutes 59"
+            " seconds 996 milliseconds, to the end of the window"
+        ),
+    ]
+
+
+def test_the_exact_value_of_what_rounding_hides(explain: Explain) -> None:
+    most = 2**53 - 1
+    lines = explain({-2 * HOUR: most, -HOUR: most - 2, 0: most - 1})
+
+    assert lines[3].endswith("27,021,597,764,222,970 players in 3 observations")
+    assert lines[4] == ("median: 9,007,199,254,740,990, the 2nd of 3 values in ascending order")
+    assert lines[7].startswith("growth: -1 (-0.0%): from 9,007,199,254,740,991 at ")
+    assert lines[7].endswith("; in the answer: -1.1102230246251567e-14")
+
+
+def test_a_time_weighted_mean_within_a_hundredth_is_not_shown(explain: Explain) -> None:
+    observed = {at * HOUR: 100 for at in range(-23, 1)}
+
+    for last, is_shown in ((123, False), (125, True)):
+        # The last observation counts in the average, but lasts for no time.
+        lines = explain({**observed, 0: last})
+        assert any(line.startswith("time-weighted") for line in lines) == is_shown
+
+
+def test_a_server_record_with_its_own_times(explain: Explain) -> None:
+    times = {"firstSeenAt": "2020-01-02T03:04:05Z", "updatedAt": "2026-03-01T11:59:59Z"}
+
+    assert explain({-HOUR: 7, 0: 8}, "get", "a", "--at", str(AS_OF - 1), **times) == [
+        "a (id a, cfxId x-a)",
+        (
+            f"current: 8, from the last observation in the snapshot, at 2026-03-01 12:00:00 UTC:"
+            f" {NO_COUNT}"
+        ),
+        "firstSeenAt: 2020-01-02 03:04:05 UTC, from the server record",
+        "updatedAt: 2026-03-01 11:59:59 UTC, from the server record",
+        "observations: 1, at 2026-03-01 11:00:00 UTC",
+        "usual interval: unknown, because it takes two observations",
+    ]
+
+
+def test_a_server_record_without_times_or_observations(explain: Explain) -> None:
+    assert explain({}, "get", "a")[1:4] == [
+        f"current: 0: {NO_COUNT}, and this file has no observation of the server",
+        "firstSeenAt: 2026-03-01 12:00:00 UTC, the end of the snapshot",
+        "updatedAt: 2026-03-01 12:00:00 UTC, the end of the snapshot",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        *((1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th")),
+        *((13, "13th"), (21, "21st"), (101, "101st"), (111, "111th"), (2123, "2,123rd")),
+    ],
+)
+def test_a_rank_is_an_ordinal_number(number: int, shown: str) -> None:
+    assert format_ordinal(number) == shown
