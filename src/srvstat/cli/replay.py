@@ -10,6 +10,7 @@ import typer
 
 from srvstat.access import Access, Plan, read_access
 from srvstat.cli.options import (
+    ExplainOption,
     JsonOption,
     PlanOption,
     SnapshotOption,
@@ -92,6 +93,7 @@ def replay(
     tolerance: ToleranceOption = None,
     plan: PlanOption = None,
     access: ReplayAccessOption = None,
+    explain: ExplainOption = False,
     json: JsonOption = False,
     table: TableOption = False,
 ) -> Outcome:
@@ -112,7 +114,7 @@ def replay(
     length = 2 * DAY_MS if within is None else _parse_duration(within)
     distance = EXACT if tolerance is None else _parse_tolerance(tolerance)
     known_plan, known_access = _read_access(plan, access)
-    settings = ReplaySettings(rule, length, distance, known_plan, known_access)
+    settings = ReplaySettings(rule, length, distance, known_plan, known_access, explain)
     with closing(open_file(find_snapshot(snapshot))) as file:
         document = replay_exchanges(file, _read_recordings(recordings), settings)
     _warn_of_later_instants(document, rule)

@@ -17,6 +17,7 @@ from srvstat.contract.key_filter import HIDDEN_PART
 from srvstat.contract.ranges import DAY_MS
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.wire import EncodedJson
+from srvstat.documents.explanation import Explanation
 from srvstat.documents.replay import (
     Answer,
     Difference,
@@ -36,6 +37,7 @@ from srvstat.support.answering import (
     is_foreign,
 )
 from srvstat.support.comparing import EXACT, MAX_DIFFERENCES, compare_bodies, find_differences
+from srvstat.support.explain import explain_comparison, explain_server
 from srvstat.support.hiding import KeyHider
 from srvstat.support.recordings.exchange import Exchange, RecordedResponse, Unreadable
 from srvstat.support.search import Interval as Instants
@@ -67,6 +69,7 @@ class ReplaySettings:
     tolerance: Decimal = EXACT
     plan: Plan | None = None
     access: Access | None = None
+    is_explained: bool = False
 
 
 def replay(
@@ -216,7 +219,14 @@ class _Replayer:
         request = answered.request
         if request is not None:
             findings["request"] = _describe_request(request)
+        if self._settings.is_explained and request is not None and answered.status == _OK:
+            findings["explanation"] = self._explain(request, at)
         return findings
+
+    def _explain(self, request: ServerReference | CompareRequest, at: int) -> Explanation:
+        if isinstance(request, ServerReference):
+            return explain_server(self._snapshot, request, at)
+        return explain_comparison(self._snapshot, request, at)
 
 
 def _has_hidden_key(exchange: Exchange) -> bool:

@@ -1,9 +1,11 @@
 """The table of replayed exchanges, with the differences of each."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from rich.cells import chop_cells
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -12,7 +14,8 @@ from rich.text import Text
 from srvstat.contract import wire
 from srvstat.documents.replay import Difference, Interval, Replay, ReplayedExchange
 from srvstat.render.fields import NOTHING
-from srvstat.render.screen import Screen
+from srvstat.render.screen import NATURAL_WIDTH, Screen
+from srvstat.render.tables.explanation import render_explanation
 from srvstat.render.text import (
     format_count,
     format_duration,
@@ -26,6 +29,7 @@ _SHORT_RUN = 3
 _MIN_REQUEST_WIDTH = 26
 _MAX_VALUE_LENGTH = 60
 _SECOND = 1000
+_INDENT = 4
 _PREFIX = "/gateway/v1/"
 _CLASSES = {
     "match": ("match", "green"),
@@ -70,14 +74,19 @@ def _build_rows(exchanges: Sequence[ReplayedExchange], screen: Screen) -> Iterat
     """Yield each exchange. Of many, only the first of a run of equal matches is shown."""
     widths = _choose_widths(exchanges, screen)
     is_long = len(exchanges) > _MAX_ROWS
+    is_first, was_plain = True, True
     for is_plain, run in groupby(exchanges, _is_plain_match):
         members = list(run)
         is_cut = is_long and is_plain and len(members) > _SHORT_RUN
         for exchange in members[:1] if is_cut else members:
+            # A blank line ends a block of several lines.
+            if not is_first and (widths is None or not was_plain):
+                yield Text()
             yield _build_row(exchange, widths, screen)
-            details = [*_build_details(exchange, screen)]
-            if details:
-                yield Padding(Group(*details), (0, 0, 1, 4))
+            yield from (
+                Padding(part, (0, 0, 0, _INDENT)) for part in _build_details(exchange, screen)
+            )
+            is_first, was_plain = False, is_plain
         if is_cut:
             yield Text(f"  and {len(members) - 1:,} more that match", "dim")
 
@@ -140,28 +149,52 @@ def _build_details(exchange: ReplayedExchange, screen: Screen) -> Iterator[Rende
         yield _build_differences(exchange.differences, screen)
     yield from map(screen.escape, _describe_truth(exchange))
     if exchange.class_ == "unrecorded" and exchange.answer is not None:
-        body = "no body" if exchange.answer.body is None else _format_json(exchange.answer.body)
-        yield screen.escape(f"the answer is {exchange.answer.status}: {body}")
+        yield Text(f"the answer is {exchange.answer.status}:")
+        yield from _build_body(exchange.answer.body, screen)
+
+    if exchange.explanation is not None:
+        width = None if screen.width is None else max(screen.width - _INDENT, 1)
+        text = render_explanation(exchange.explanation, replace(screen, width=width))
+        yield Text(f"\n{text}".rstrip())
 
 
-def _build_differences(differences: Iterable[Difference], screen: Screen) -> Table:
+def _build_body(body: Any, screen: Screen) -> Iterator[RenderableType]:
+    """Yield a body as JSON in full lines, without regard to words."""
+    text = screen.escape("no body" if body is None else _format_json(body)).plain
+    width = NATURAL_WIDTH if screen.width is None else max(screen.width - _INDENT, 1)
+    yield from map(Text, chop_cells(text, width))
+
+
+def _build_differences(differences: Sequence[Difference], screen: Screen) -> Table:
+    pointers = [screen.escape_cell(each.pointer or "the body") for each in differences]
+    widest = max(pointer.cell_len for pointer in pointers)
     grid = Table.grid(padding=(0, 2, 0, 0))
-    for _ in range(3):
-        grid.add_column(overflow="fold")
-    arrow = "->" if screen.ascii_only else "→"
-    for each in differences:
-        recorded, recomputed = (
-            NOTHING if each.absent_in == side else _cut(_format_json(value))
-            for side, value in (("recorded", each.recorded), ("recomputed", each.recomputed))
-        )
-        note = _NOTES[each.class_]
-        values = screen.escape(f"{recorded} {arrow} {recomputed}")
-        if each.absent_in is not None:
-            note = f"absent from the {each.absent_in} answer"
-        elif not each.pointer and each.class_ == "text":
-            values, note = Text("other white space, escapes or order of keys"), "text only"
-        grid.add_row(screen.escape_cell(each.pointer or "the body"), values, Text(note, "dim"))
+    grid.add_column(overflow="fold", no_wrap=screen.width is None or widest <= screen.width // 2)
+    grid.add_column(overflow="fold")
+    for pointer, difference in zip(pointers, differences, strict=True):
+        grid.add_row(pointer, _show_values(difference, screen))
     return grid
+
+
+def _show_values(difference: Difference, screen: Screen) -> Text:
+    """Show the recorded and the recomputed value, and what else is known of the difference."""
+    is_of_body = not difference.pointer
+    if is_of_body and difference.class_ == "text":
+        return Text("other white space, escapes or order of keys")
+    recorded, recomputed = (
+        NOTHING if difference.absent_in == side else _cut(_format_json(value))
+        for side, value in (
+            ("recorded", difference.recorded),
+            ("recomputed", difference.recomputed),
+        )
+    )
+    values = screen.escape(f"{recorded} {'->' if screen.ascii_only else '→'} {recomputed}")
+    note = _NOTES[difference.class_]
+    if difference.absent_in is not None:
+        note = f"absent from the {difference.absent_in} answer"
+    elif is_of_body:
+        note = "not an answer in JSON"
+    return Text.assemble(values, (f"  {note}", "dim")) if note else values
 
 
 def _format_json(value: Any) -> str:
@@ -176,7 +209,9 @@ def _describe_truth(exchange: ReplayedExchange) -> Iterator[str]:
     """Yield sentences that say when a recorded answer was right, if a search was made."""
     if exchange.searched is None or exchange.true_during is None:
         return
-    yield _describe_intervals(exchange.true_during, exchange.searched)
+    sentence = _describe_intervals(exchange.true_during, exchange.searched)
+    is_stale = exchange.true_during and exchange.true_during[-1].to < exchange.searched.to
+    yield f"{sentence}: a stale answer, not a wrong one" if is_stale else sentence
     servers = exchange.servers or ()
     if not exchange.true_during and any(server.true_during for server in servers):
         for server in servers:
@@ -193,14 +228,13 @@ def _describe_intervals(intervals: Sequence[Interval], searched: Interval) -> st
     earlier = f"; also in {format_count(more, 'earlier interval')}" if more else ""
     if last == searched:
         return "right at every instant of the search"
+    if last.from_ == searched.to:
+        return f"right as of the request{earlier}"
     if last.to == searched.to:
         return f"right as of the request, and since {format_time(last.from_)}{earlier}"
     distance = searched.to - last.to
     ago = format_duration(distance) if distance >= _SECOND else format_exact_duration(distance)
-    return (
-        f"right as of {_format_interval(last)}, {ago} before the request: a stale answer, not a"
-        f" wrong one{earlier}"
-    )
+    return f"right as of {_format_interval(last)}, {ago} before the request{earlier}"
 
 
 def _format_interval(interval: Interval) -> str:

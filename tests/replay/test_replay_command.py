@@ -1,0 +1,267 @@
+"""`srvstat replay`: its recordings, options, exit codes and warnings, and that it shows no keys."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import AS_OF, DAY, Build, Cli, server
+from replay.recordings import describe_exchange, write_har, write_ndjson
+from srvstat.contract.instants import format_instant
+from support.access import PLANS, format_key_table
+from support.http import KEY, Client, compare, get
+from support.process import serve
+
+NOW = format_instant(AS_OF)
+BODY = '{"servers":[{"identifier":"a","by":"id"},{"identifier":"x-b","by":"cfxId"}],"range":"7d"}'
+COMPARE = "/gateway/v1/compare"
+SERVER = "/gateway/v1/servers/a"
+
+
+@pytest.fixture
+def snapshot(build: Build, monkeypatch: pytest.MonkeyPatch) -> str:
+    rows = [(name, AS_OF - day * DAY // 2, day + 3) for name in ("a", "b") for day in range(9)]
+    path = build([server("a"), server("b")], rows)
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", path)
+    return path
+
+
+@pytest.fixture
+def lines(cli: Cli, snapshot: str) -> list[dict[str, Any]]:
+    """Record a comparison and a request for a server, both answered at the snapshot's as of."""
+    compared = cli("compare", "a", "cfxId:x-b", "--range", "7d").stdout.decode().strip()
+    detail = cli("get", "a", "-s", snapshot).stdout.decode().strip()
+    return [
+        describe_exchange(COMPARE, compared, body=BODY, requestedAt=NOW),
+        describe_exchange(SERVER, detail, requestedAt=NOW),
+    ]
+
+
+def test_recordings_of_all_kinds_match(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    har = write_har(tmp_path / "x.har", lines)
+    hand_written = write_ndjson(tmp_path / "x.ndjson", lines)
+    commands = tmp_path / "mail.txt"
+    commands.write_text(f"curl https://api.example{SERVER}\n", encoding="utf-8")
+    ran = cli("replay", har, hand_written, str(commands))
+
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    counts = ran.json["counts"]
+    assert counts == dict.fromkeys(counts, 0) | {"match": 4, "unrecorded": 1}
+    assert [each["place"] for each in ran.json["exchanges"]] == [
+        f"{har}, entry 1",
+        f"{har}, entry 2",
+        f"{hand_written}, line 1",
+        f"{hand_written}, line 2",
+        f"{commands}, line 1",
+    ]
+    first = ran.json["exchanges"][0]
+    assert (first["asOf"], first["path"], first["method"]) == (NOW, COMPARE, "POST")
+    assert first["request"] == {"servers": ["id:a", "cfxId:x-b"], "range": "7d"}
+    stored = lines[0]["response"]["body"]
+    assert f'"answer":{{"status":200,"body":{stored}}}' in ran.stdout.decode()
+
+
+def test_a_recording_of_the_service_matches(cli: Cli, snapshot: str, tmp_path: Path) -> None:
+    access = tmp_path / "access.toml"
+    digest = hashlib.sha256(KEY.partition(b": ")[2]).hexdigest()
+    access.write_text(PLANS + format_key_table(digest), encoding="utf-8")
+    recording = str(tmp_path / "served.ndjson")
+    with serve(snapshot, "--record", recording, "--access", str(access)) as service:
+        with Client(service) as client:
+            for sent in (
+                compare(BODY.encode()),
+                compare(BODY.replace("7d", "30d").encode()),
+                get(b"a"),
+                get(b"unknown"),
+                get(b"a").replace(KEY, KEY + b"-unknown"),
+            ):
+                client.send(sent)
+                client.read_answer()
+        service.stop()
+    alone = cli("replay", recording)
+    ran = cli("replay", recording, "--access", str(access), "--at", "snapshot")
+
+    assert alone.json["counts"]["match"] == 3
+    assert alone.json["counts"]["notReproducible"] == 2
+    assert (ran.exit_code, ran.json["counts"]["match"]) == (0, 5)
+    assert [each["answer"]["status"] for each in ran.json["exchanges"]] == [200, 403, 200, 404, 401]
+
+
+def test_the_exit_code_tells_a_difference_or_an_unreadable_part(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    good = write_ndjson(tmp_path / "good.ndjson", lines)
+    damaged = write_ndjson(tmp_path / "damaged.ndjson", [*lines, {}])
+    lines[0]["response"]["body"] = lines[0]["response"]["body"].replace("averageP", "meanP")
+    other = write_ndjson(tmp_path / "other.ndjson", lines)
+    cut = tmp_path / "cut.har"
+    cut.write_bytes(b'{"log":{"entries":[')
+
+    assert cli("replay", good).exit_code == 0
+    assert cli("replay", damaged).exit_code == cli("replay", other).exit_code == 5
+    assert [
+        each["pointer"] for each in cli("replay", other).json["exchanges"][0]["differences"]
+    ] == [
+        "/data/0/averagePlayers",
+        "/data/0/meanPlayers",
+        "/data/1/averagePlayers",
+        "/data/1/meanPlayers",
+    ]
+    for names in ([str(cut)], [good, str(cut)], [good, "missing.har"]):
+        ran = cli("replay", *names)
+        assert (ran.exit_code, ran.stdout) == (6, b"")
+
+
+def test_a_search_is_true_or_exits_with_5(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    old = cli("compare", "a", "cfxId:x-b", "--range", "7d", "--at", str(AS_OF - DAY)).stdout
+    lines[0]["response"]["body"] = old.decode().strip()
+    name = write_ndjson(tmp_path / "old.ndjson", lines)
+    found, late = (
+        cli("replay", name, "--at", "search", "--within", within) for within in ("1d", "719m")
+    )
+
+    assert (found.exit_code, found.json["counts"]["match"]) == (0, 2)
+    assert found.json["exchanges"][0]["trueDuring"] == [
+        {"from": format_instant(AS_OF - DAY), "to": format_instant(AS_OF - DAY // 2 - 1)}
+    ]
+    assert [each["serverId"] for each in found.json["exchanges"][0]["servers"]] == ["a", "b"]
+    assert (late.exit_code, late.json["exchanges"][0]["trueDuring"]) == (5, [])
+    assert late.json["exchanges"][1]["trueDuring"] == [
+        {"from": format_instant(AS_OF - 719 * 60_000), "to": NOW}
+    ]
+
+
+def test_later_requests_are_warned_of(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    for line in lines:
+        line["requestedAt"] = format_instant(AS_OF + DAY)
+    name = write_ndjson(tmp_path / "late.ndjson", lines)
+
+    ends = "which ends 2026-03-01 12:00:00 UTC"
+    warning = f"warning: 2 answers for an instant later than the snapshot, {ends}"
+    assert cli("replay", name).stderr == (
+        f"{warning}; use --at snapshot if the service answered from this snapshot, or --at search"
+        " to find when the answers were true\n"
+    )
+    assert cli("replay", name, "--at", "search").stderr == f"{warning}\n"
+    assert cli("replay", name, "--at", "2027-01-01T00:00Z").stderr == f"{warning}\n"
+    assert cli("replay", name, "--at", "snapshot").stderr == ""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--at", "yesterday"],
+        ["--at", "2026-01-01T00:00"],
+        ["--within", "2d"],
+        ["--at", "search", "--within", "2"],
+        ["--at", "search", "--within", "2w"],
+        ["--tolerance", "-1"],
+        ["--tolerance", "nan"],
+        ["--tolerance", "1e5"],
+        ["--plan", "starter"],
+        ["--json", "--table"],
+        ["-", "-"],
+    ],
+)
+def test_invalid_options_are_refused(options: list[str], cli: Cli) -> None:
+    ran = cli("replay", "missing.har", *options)
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert ran.stderr.startswith("error: ")
+
+
+KEYS = {
+    place: f"{place}-secret-0123456789"
+    for place in ("header", "cookie", "authorization", "registered", "parameter", "foreign")
+}
+
+
+@pytest.mark.usefixtures("snapshot")
+def test_no_key_is_shown(cli: Cli, tmp_path: Path) -> None:
+    """Keys are sent in every part of a request, and some are in the answer."""
+    generated = "srvstat_" + "g" * 43
+    access = tmp_path / "access.toml"
+    digest = hashlib.sha256(KEYS["registered"].encode()).hexdigest()
+    access.write_text(PLANS + format_key_table(digest), encoding="utf-8")
+    headers = {
+        "x-gateway-key": KEYS["header"],
+        "cookie": f"session={KEYS['cookie']}",
+        "authorization": f"Bearer {KEYS['authorization']}",
+    }
+    sent = " ".join((generated, KEYS["header"], KEYS["registered"]))
+    echo = json.dumps({"error": {sent: sent}, "list": [sent]})
+    targets = (
+        *(f"/gateway/v1/servers/{key}" for key in (generated, KEYS["header"], KEYS["registered"])),
+        f"{SERVER}?by={KEYS['header']}&api_key={KEYS['parameter']}",
+        f"{SERVER}?by=%73{generated[1:]}",
+        f"/login?access_token={KEYS['foreign']}",
+    )
+    exchanges = [
+        *(describe_exchange(each, echo, headers=headers, requestedAt=NOW) for each in targets),
+        *(
+            describe_exchange(
+                COMPARE, echo, body=body, status=status, headers=headers, requestedAt=NOW
+            )
+            for status in (200, 400)
+            for body in (sent, BODY.replace('"a"', f'"{generated}"'), f'{{"{sent}":1}}', BODY)
+        ),
+    ]
+    commands = tmp_path / "mail.txt"
+    commands.write_text(
+        "".join(
+            f"curl '{each}' -H 'X-Gateway-Key: {KEYS['header']}' -b 'k={KEYS['cookie']}'"
+            f" -H 'Authorization: Bearer {KEYS['authorization']}' -d '{sent}'\n"
+            for each in targets
+        ),
+        encoding="utf-8",
+    )
+    names = (
+        write_har(tmp_path / "x.har", exchanges),
+        write_ndjson(tmp_path / "x.ndjson", exchanges),
+        str(commands),
+    )
+    for options in (["--json"], ["--table"], ["--at", "search"]):
+        ran = cli("replay", *names, *options, "--access", str(access))
+        shown = ran.stdout.decode() + ran.stderr
+        assert ran.exit_code == 5
+        assert "\u2026" in shown
+        assert [key for key in (generated, generated[1:], *KEYS.values()) if key in shown] == []
+
+
+def test_a_damaged_snapshot_ends_the_replay(
+    cli: Cli, lines: list[dict[str, Any]], snapshot: str, tmp_path: Path
+) -> None:
+    name = write_ndjson(tmp_path / "x.ndjson", lines)
+    damaged = tmp_path / "damaged.db"
+    damaged.write_bytes(Path(snapshot).read_bytes()[:-4096])
+
+    ran = cli("replay", name, "-s", str(damaged))
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+
+
+def test_a_bundle_reproduces_what_it_covers(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    lines.append(describe_exchange("/gateway/v1/servers/b", "{}", requestedAt=NOW))
+    lines.append(describe_exchange(COMPARE, "{}", body=BODY.replace("7d", "30d"), requestedAt=NOW))
+    name = write_ndjson(tmp_path / "x.ndjson", lines)
+    bundle = str(tmp_path / "case.db")
+    made = cli("snapshot", "bundle", "a", "--range", "7d", "-o", bundle)
+    ran = cli("replay", name, "-s", bundle)
+
+    assert made.exit_code == 0, made.stderr
+    assert [each["class"] for each in ran.json["exchanges"]] == [
+        "notReproducible",
+        "match",
+        "notReproducible",
+        "notReproducible",
+    ]
+    assert ran.exit_code == 0
