@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal, DecimalException
 from itertools import islice
+from math import inf
 from typing import Any
 
 from srvstat.contract import wire
@@ -65,9 +66,17 @@ def is_number_equal(recorded: float, recomputed: float, tolerance: Decimal = EXA
     if recorded == recomputed:
         return True
     are_integers = isinstance(recorded, int) and isinstance(recomputed, int)
-    if not are_integers and float(recorded) == float(recomputed):
+    if not are_integers and _round(recorded) == _round(recomputed):
         return True
     return tolerance > 0 and _is_within(repr(recorded), repr(recomputed), tolerance)
+
+
+def _round(number: float) -> float:
+    """Return the nearest double, which is infinite for a large integer."""
+    try:
+        return float(number)
+    except OverflowError:
+        return inf if number > 0 else -inf
 
 
 def _iter_differences(
