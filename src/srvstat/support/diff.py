@@ -20,7 +20,8 @@ from srvstat.documents.snapshot_diff import (
     SnapshotDiff,
 )
 from srvstat.snapshot.format.calendar import Entry
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.format.days import read_day_observations
+from srvstat.snapshot.format.rows import Day, ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
 
 _RANGES: tuple[Range, ...] = get_args(Range)
@@ -43,6 +44,27 @@ class _Pair(NamedTuple):
 
     old: ServerRow | None
     new: ServerRow | None
+
+
+class _Days(NamedTuple):
+    """The days of a server in a snapshot, with the digests of their rows."""
+
+    file: SnapshotFile
+    server: ServerRow
+    digests: Mapping[int, bytes]
+
+    def read(self, days: Iterable[int]) -> list[Day]:
+        """Return the rows of some days."""
+        return self.file.read_days(self.server, [Entry(day, self.digests[day]) for day in days])
+
+    def read_observations(self, day: int, until: int) -> set[tuple[int, int]]:
+        """Return the instants and the players of the observations on a day, up to `until`."""
+        midnight = day * DAY_MS
+        if day not in self.digests or midnight > until:
+            return set()
+        rows = self.read([day])
+        with self.file.convert_decode_errors(f"the days of {self.server.title}"):
+            return set(zip(*read_day_observations(rows, Window(midnight - 1, until)), strict=True))
 
 
 class _Change(NamedTuple):
@@ -161,10 +183,16 @@ def _find_changes(files: _Files, pairs: Iterable[_Pair], at: int) -> Iterator[_C
     for old, new in pairs:
         if old is None or new is None:
             continue
+        first = -(-(files.compared_from or 0) // DAY_MS)
+        old_days, new_days = (
+            _Days(file, server, dict(file.iter_entries(server, first)))
+            for file, server in ((files.old, old), (files.new, new))
+        )
         fields = _find_changed_fields(files, old, new)
-        days = _find_changed_days(files, old, new)
+        days = _find_changed_days(old_days, new_days)
         if fields or days:
-            yield _Change(old, new, fields, days, _find_last_difference(files, old, new, days, at))
+            last = _find_last_difference(old_days, new_days, days, at)
+            yield _Change(old, new, fields, days, last)
 
 
 def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> tuple[str, ...]:
@@ -175,41 +203,30 @@ def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> tuple
     return tuple(pointer.removeprefix("/").replace("/", ".") for pointer in pointers)
 
 
-def _find_changed_days(files: _Files, old: ServerRow, new: ServerRow) -> list[int]:
+def _find_changed_days(old: _Days, new: _Days) -> list[int]:
     """Return the days whose observations differ, ascending."""
-    first = -(-(files.compared_from or 0) // DAY_MS)
-    before, after = (
-        {day: digest for day, digest in file.iter_entries(server) if day >= first}
-        for file, server in ((files.old, old), (files.new, new))
-    )
-    unequal = sorted(day for day in before.keys() & after.keys() if before[day] != after[day])
-    changed = [*before.keys() ^ after.keys()]
+    changed = [*old.digests.keys() ^ new.digests.keys()]
+    shared = old.digests.keys() & new.digests.keys()
+    unequal = sorted(day for day in shared if old.digests[day] != new.digests[day])
     for start in range(0, len(unequal), _DAYS_PER_READ):
         days = unequal[start : start + _DAYS_PER_READ]
-        old_rows = files.old.read_days(old, [Entry(day, before[day]) for day in days])
-        new_rows = files.new.read_days(new, [Entry(day, after[day]) for day in days])
         changed += [
             day
-            for day, old_row, new_row in zip(days, old_rows, new_rows, strict=True)
+            for day, old_row, new_row in zip(days, old.read(days), new.read(days), strict=True)
             if (old_row.times, old_row.players) != (new_row.times, new_row.players)
         ]
     return sorted(changed)
 
 
-def _find_last_difference(
-    files: _Files, old: ServerRow, new: ServerRow, days: Sequence[int], at: int
-) -> int | None:
+def _find_last_difference(old: _Days, new: _Days, days: Sequence[int], at: int) -> int | None:
     """Return the instant of the last differing observation up to `at`, if any.
 
     The result of a server can differ only for windows that contain it.
     """
     for day in reversed(days):
-        window = Window(day * DAY_MS - 1, min((day + 1) * DAY_MS - 1, at))
-        if window.start < window.end:
-            before = set(zip(*files.old.read_observations(old, window), strict=True))
-            after = set(zip(*files.new.read_observations(new, window), strict=True))
-            if before != after:
-                return max(instant for instant, _ in before ^ after)
+        differing = old.read_observations(day, at) ^ new.read_observations(day, at)
+        if differing:
+            return max(instant for instant, _ in differing)
     return None
 
 

@@ -6,7 +6,7 @@ an answer hashes few bytes, even for a server with many days.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
@@ -44,6 +44,13 @@ class Block(NamedTuple):
             raise IndexError(position)
         at = position * DIGEST_BYTES
         return Entry(self.days[position], self.digests[at : at + DIGEST_BYTES])
+
+    def iter_entries(self, first_day: int, last_day: int) -> Iterator[Entry]:
+        """Yield the days from `first_day` to `last_day`, both included."""
+        begin, end = bisect_left(self.days, first_day), bisect_right(self.days, last_day)
+        starts = range(begin * DIGEST_BYTES, end * DIGEST_BYTES, DIGEST_BYTES)
+        digests = [self.digests[start : start + DIGEST_BYTES] for start in starts]
+        return map(Entry, self.days[begin:end], digests)
 
     def find_first(self, day: int) -> Entry:
         """Return the first day on or after `day`, which must be in the block."""

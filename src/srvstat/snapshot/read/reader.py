@@ -166,9 +166,9 @@ class SnapshotFile:
         """Yield all days of a server."""
         return self._rows.iter_days(server, 0, DAYS_PER_SERVER - 1)
 
-    def iter_entries(self, server: ServerRow) -> Iterator[Entry]:
-        """Yield all days of a server with the digests of their rows, which are not read."""
-        return self._rows.iter_entries(server, 0, LATEST // DAY_MS)
+    def iter_entries(self, server: ServerRow, first_day: int) -> Iterator[Entry]:
+        """Yield a server's days from `first_day` on with the digests of their rows."""
+        return self._rows.iter_entries(server, first_day, LATEST // DAY_MS)
 
     def read_days(self, server: ServerRow, entries: Sequence[Entry]) -> list[Day]:
         """Return the rows of some days of a server: at most 1,000, read with one statement."""

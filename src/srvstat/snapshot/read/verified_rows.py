@@ -3,7 +3,6 @@
 Verified rows stay in memory within limits: a snapshot does not change.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -238,9 +237,7 @@ class VerifiedRows:
         for number in range(first, last + 1):
             self._limit_memory()
             self._read_blocks([(server, calendar, (number,))])
-            block = self._get_block(server, calendar, number)
-            begin, end = bisect_left(block.days, first_day), bisect_right(block.days, last_day)
-            yield from map(block.get_entry, range(begin, end))
+            yield from self._get_block(server, calendar, number).iter_entries(first_day, last_day)
 
     def iter_days(self, server: ServerRow, first_day: int, last_day: int) -> Iterator[Day]:
         """Yield the days of a server from `first_day` to `last_day`, both included."""
