@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from benchmarks import (
     batch,
     builds,
+    diffs,
     digests,
     engines,
     hypixel,
@@ -148,6 +149,7 @@ def _measure(size: int, data: str) -> Results:
         hypixel=hypixel.measure_bytes_per_observation(_REPOSITORY, data),
         service=rates,
         wide=wide.time_wide_servers(data),
+        diff=diffs.time_diff(data, quick=quick),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from benchmarks import builds, commands, engines
 from benchmarks.batch import Batch
 from benchmarks.builds import Build, Order
+from benchmarks.diffs import DiffCost
 from benchmarks.digests import DigestCost, VerifyRate
 from benchmarks.questions import RANGES
 from benchmarks.rounds import Latencies, Medians
@@ -41,6 +42,7 @@ class Results:
     """Bytes per observation."""
     service: Rates
     wide: Wide
+    diff: DiffCost
 
     def speed_over_duckdb(self, engine: str, range: Range) -> float:
         """Return the time of DuckDB's faster form divided by that of an engine."""
