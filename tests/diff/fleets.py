@@ -63,7 +63,7 @@ def _draw_observations(drawn: random.Random) -> dict[int, int]:
     most = drawn.choice([3, 3, 40, 2**40])
     last = AS_OF // DAY - drawn.choice([0, 0, 0, 5])
     return {
-        day * DAY + drawn.randrange(DAY // 2): drawn.randint(0, most)
+        day * DAY + drawn.choice([0, 1, drawn.randrange(DAY // 2)]): drawn.randint(0, most)
         for day in range(last - drawn.choice([0, 3, 40, 130]), last + 1)
         for _ in range(drawn.randint(0, 3))
         if day * DAY < AS_OF
@@ -95,11 +95,17 @@ def _drop_one(fleet: Fleet, name: str, drawn: random.Random) -> None:
         del seen[drawn.choice(list(seen))]
 
 
+def _move_one(fleet: Fleet, name: str, drawn: random.Random) -> None:
+    if seen := fleet.observations.get(name):
+        at = drawn.choice(list(seen))
+        fleet.observations[name] = {one + (one == at): seen[one] for one in seen}
+
+
 def _append_day(fleet: Fleet, name: str, drawn: random.Random) -> None:
     if name in fleet.records:
         first = AS_OF // DAY * DAY + drawn.choice([0, DAY, 2 * DAY])
         fleet.observations[name] |= {first + at * 9_999: drawn.randint(0, 5) for at in range(5)}
 
 
-_CHANGES = (_replace_record, _remove, _change_cfx_id, _alter_one, _drop_one, _append_day)
-_WEIGHTS = (2, 1, 1, 4, 2, 3)
+_CHANGES = (_replace_record, _remove, _change_cfx_id, _alter_one, _move_one, _drop_one, _append_day)
+_WEIGHTS = (2, 1, 1, 3, 3, 2, 3)

@@ -107,7 +107,8 @@ def test_an_invalid_identifier_is_refused_before_the_files_are_read(cli: Cli) ->
 
 
 def test_answers_are_as_of_the_given_time(cli: Cli, old: str, new: str) -> None:
-    for at, is_listed in ((ALTERED, True), (ALTERED - 1, False), (ALTERED + 7 * DAY, False)):
+    past = ALTERED + 7 * DAY
+    for at, is_listed in ((ALTERED, True), (ALTERED - 1, False), (past - 1, True), (past, False)):
         ran = cli("snapshot", "diff", old, new, "a", "--at", str(at))
         ranges = [one["range"] for one in ran.json["answers"]]
         assert ("7d" in ranges) is is_listed
@@ -126,6 +127,20 @@ def test_a_missing_or_damaged_file_is_named(cli: Cli, old: str, new: str) -> Non
         ran = cli("snapshot", "diff", *arguments)
         assert (ran.exit_code, ran.stdout) == (3, b"")
         assert ran.stderr.startswith(f"error: {new}: damaged (day 2026-02-26 of server a);")
+
+
+def test_a_moved_observation_at_midnight_is_a_difference(cli: Cli, build: Build) -> None:
+    midnight = AS_OF - DAY // 2
+    rows = [("a", AS_OF - 2 * DAY, 2), ("a", AS_OF, 3)]
+    old, new = (
+        build([server("a")], [*rows, ("a", midnight + shift, 7)], "--as-of", str(AS_OF))
+        for shift in (0, 1)
+    )
+
+    found = cli("snapshot", "diff", old, new, "--at", str(midnight)).json
+
+    assert found["servers"]["changed"] == [{"serverId": "a", "fields": [], "days": ["2026-03-01"]}]
+    assert [one["range"] for one in found["answers"]] == ["24h", "7d", "30d", "90d", "1y"]
 
 
 def test_a_day_with_equal_digests_is_not_read(cli: Cli, old: str, new: str) -> None:
@@ -153,6 +168,8 @@ def test_a_bundle_is_compared_where_it_has_data(cli: Cli, build: Build, tmp_path
         ],
     }
     assert {one["range"] for one in ran.json["answers"]} == {"7d"}
+    ran = cli("snapshot", "diff", case, new, "--at", "2026-03-01T00:00Z")
+    assert {one["range"] for one in ran.json["answers"]} == {"24h", "7d"}
     assert cli("snapshot", "diff", old, case).exit_code == 0
     ran = cli("snapshot", "diff", case, new, "b")
     assert (ran.exit_code, "a bundle without id b" in ran.stderr) == (3, True)
