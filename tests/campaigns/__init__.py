@@ -1,6 +1,7 @@
 """Campaigns: each tests one promise of srvstat with many cases, in a short and a long form."""
 
 from campaigns import (
+    bundles,
     damage,
     faults,
     flips,
@@ -23,6 +24,7 @@ from campaigns.campaign import Campaign
 _ALL: tuple[Campaign, ...] = (
     flips.CAMPAIGN,
     damage.CAMPAIGN,
+    bundles.CAMPAIGN,
     requests.CAMPAIGN,
     schema.CAMPAIGN,
     text.CAMPAIGN,

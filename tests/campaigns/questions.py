@@ -22,11 +22,12 @@ from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.support.explain import explain_comparison, explain_server
 
 Answers = Mapping[str, Any]
-"""Question to answer; NOT_FOUND is an answer, REFUSED is an error."""
+"""Question to answer; NOT_FOUND and NOT_IN_BUNDLE are answers, REFUSED is an error."""
 
 OPEN = "open"
 REFUSED = "refused"
 NOT_FOUND = "SERVER_NOT_FOUND"
+NOT_IN_BUNDLE = "not in the bundle"
 
 # More than a million cases ask all questions: every row is read by some question, and few rows by
 # two. A table reads every day of its window.
@@ -67,6 +68,8 @@ def _ask(question: _Question, snapshot: SnapshotFile) -> Any:
         return question(snapshot)
     except ServerNotFoundError:
         return NOT_FOUND
+    except operations.NotInBundleError:
+        return NOT_IN_BUNDLE
     except SnapshotError:
         return REFUSED
 

@@ -34,12 +34,20 @@ PROCESSES = 2
 MAX_CASE_SECONDS = 60
 """Seconds after which a case counts as hung."""
 
+Build = Callable[[Path, int], Path]
+"""Creates a directory, writes the snapshot of a seed in it, and returns its path."""
+
 _CONTEXT = multiprocessing.get_context("spawn")
 
 
-def run_trials(draw: Draw, seed: int, count: Callable[[Originals], int]) -> Result:
+def run_trials(
+    draw: Draw,
+    seed: int,
+    count: Callable[[Originals], int],
+    build: Build = build_small_snapshot,
+) -> Result:
     """Run cases of damage; `count` returns the number of cases for two snapshots."""
-    with build_originals() as (originals, directory):
+    with build_originals(build) as (originals, directory):
         cases = count(originals)
         workers = []
         for first in range(min(PROCESSES, cases)):
@@ -61,11 +69,11 @@ def run_trials(draw: Draw, seed: int, count: Callable[[Originals], int]) -> Resu
 
 
 @contextmanager
-def build_originals() -> Iterator[tuple[Originals, Path]]:
+def build_originals(build: Build) -> Iterator[tuple[Originals, Path]]:
     """Build the two small snapshots; yield them and a temporary directory."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as name:
         directory = Path(name)
-        small, other = (build_small_snapshot(directory / f"built-{seed}", seed) for seed in (1, 2))
+        small, other = (build(directory / f"built-{seed}", seed) for seed in (1, 2))
         originals = Originals(small.read_bytes(), other.read_bytes(), _find_root_page(small))
         assert len(originals.small) == len(originals.other) == originals.pages * PAGE
         assert _find_root_page(other) == originals.root_page

@@ -17,6 +17,7 @@ from snapshot.harms import (
     run_sql,
     run_without_indexes,
 )
+from srvstat.contract.ranges import DAY_MS
 
 _ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 _ROOT_OF = "(SELECT rootpage FROM sqlite_schema WHERE name = '{}')"
@@ -30,6 +31,12 @@ def _change_uneven(assignment: str) -> Harm:
 
 def _forge_uneven(assignment: str) -> Harm:
     return forge_rows(f"UPDATE servers SET {assignment} WHERE id = 'uneven'")
+
+
+def _forge_bundle(parent_root: str, covered_from: int) -> Harm:
+    return forge_rows(
+        f"UPDATE snapshot SET parent_root = {parent_root}, covered_from = {covered_from}"
+    )
 
 
 STRUCTURES: Mapping[str, Harm] = {
@@ -112,6 +119,9 @@ CONTENTS: Mapping[str, Harm] = {
     "a negative count of players": _change_uneven("players_max = -1"),
     "more players than a double represents": _change_uneven("players_max = 9223372036854775807"),
     "an offline value of 2": _change_uneven("offline = 2"),
+    "a parent root": change_rows("UPDATE snapshot SET parent_root = zeroblob(32)"),
+    "a coverage": change_rows("UPDATE snapshot SET covered_from = 0"),
+    "a bundle": change_rows("UPDATE snapshot SET parent_root = zeroblob(32), covered_from = 0"),
     "no server": change_rows("DELETE FROM servers"),
     "an additional server": change_rows(
         "INSERT INTO servers SELECT 8, 'secret', 'secret', game, hostname, project_name,"
@@ -222,6 +232,14 @@ FORGERIES: Mapping[str, Harm] = {
     ),
     "a server first seen after the year 9999": _forge_uneven("first_seen_at = 9223372036854775807"),
     "an as_of after the year 9999": forge_rows("UPDATE snapshot SET as_of = 9223372036854775807"),
+    "a parent root without a coverage": forge_rows(
+        "UPDATE snapshot SET parent_root = zeroblob(32)"
+    ),
+    "a coverage without a parent root": forge_rows("UPDATE snapshot SET covered_from = 0"),
+    "a coverage after the year 9999": _forge_bundle("zeroblob(32)", 2**62 // DAY_MS * DAY_MS),
+    "a coverage before the year 1": _forge_bundle("zeroblob(32)", -(2**62) // DAY_MS * DAY_MS),
+    "a coverage in the middle of a day": _forge_bundle("zeroblob(32)", 1),
+    "a parent root of 2 MB": _forge_bundle("zeroblob(2000000)", 0),
     "a source of 2 MB": forge_rows(
         "UPDATE snapshot SET sources = '[\"' || printf('%.*c', 2000000, 'x') || '\"]'"
     ),

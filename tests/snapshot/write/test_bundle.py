@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from campaigns.damage_kinds import flip_bit
 from conftest import AS_OF, DAY, SHARED_DATA, Build, build_in, few_examples, server
 from snapshot.observed import Observed, draw_fleets
 from srvstat.contract.errors import SnapshotError, UsageError
@@ -111,6 +112,40 @@ def test_a_bundle_answers_as_its_parent_or_refuses(
                     get_server(bundled, reference)
                 with pytest.raises(NotInBundleError):
                     compare(bundled, build_compare_request([names[0], name], range="24h"))
+
+
+def test_coverage_begins_at_a_midnight_and_includes_it(build: Build) -> None:
+    midnight = (AS_OF - 7 * DAY) // DAY * DAY
+    rows = [("a", midnight + step, step + 9) for step in (-1, 0, 1, 2, 7 * DAY)]
+    path = build([server("a")], rows, "--as-of", str(AS_OF))
+
+    case = bundle(path, f"{path}.case", ["a"], "7d")
+
+    assert read_observations(case) == rows[1:]
+    with open_both(path, case) as (parent, bundled):
+        assert bundled.covered_from == midnight
+        for (each, days), step in product(DAYS.items(), (-1, 0, 1)):
+            at = midnight + days * DAY + step
+            check_comparison(parent, bundled, ["a", "cfxId:x-a"], each, at)
+
+
+def test_a_flipped_bit_of_what_a_bundle_covers_is_refused(build: Build) -> None:
+    path = build([server("a")], [("a", AS_OF, 1)])
+    case = Path(bundle(path, f"{path}.case", ["a"], "7d"))
+    with closing(open_file(str(case))) as bundled:
+        row = bundled.file_row
+    assert row.parent_root is not None
+    assert row.covered_from is not None
+    stored = case.read_bytes()
+    parts = (row.parent_root, row.covered_from.to_bytes(6))
+    assert [stored.count(part) for part in parts] == [1, 1]
+
+    for part in parts:
+        first = 8 * stored.index(part)
+        for bit in range(first, first + 8 * len(part)):
+            case.write_bytes(flip_bit(stored, bit).apply(stored))
+            with pytest.raises(SnapshotError, match="damaged"):
+                open_file(str(case))
 
 
 def test_an_unknown_server_is_not_in_a_bundle_and_unknown_to_its_parent(build: Build) -> None:
