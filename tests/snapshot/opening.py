@@ -8,6 +8,7 @@ COMMANDS = [
     ["snapshot", "info", "--json"],
     ["snapshot", "info", "--table"],
     ["snapshot", "verify"],
+    ["snapshot", "bundle", "a", "-o", "case.db", "--snapshot"],
 ]
 FILE_ROW = "the table snapshot"
 

@@ -28,6 +28,9 @@ COMMANDS: Mapping[str, list[str]] = {
     "table": ["compare", "busy", "uneven", "--range", "1y", "--table", "--snapshot"],
     "info": ["snapshot", "info", "--json"],
     "verify": ["snapshot", "verify", "--json"],
+    "bundle": [
+        *("snapshot", "bundle", "uneven", "busy", "-o", "case.db", "--overwrite", "--snapshot"),
+    ],
 }
 _KNOWN = "|".join(PUBLISHED)
 _PART_OF_SERVER = "(day [0-9-]{10}|the (calendar|bands|days|observations))"
