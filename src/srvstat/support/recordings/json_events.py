@@ -28,6 +28,7 @@ _COMPLETE = re.compile(rb'(?:[^"]*+"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[^"]*+', re.DOT
 _INSIDE = re.compile(rb"[^\"\\]*+(?:\\.[^\"\\]*+)*+", re.DOTALL)
 _BEGINNING = re.compile(rb'"([ !#-\[\]-~]{0,200})')
 """Characters that need no escape, so that the text can be cut after each."""
+_TOO_LONG = b'"' + TOO_LONG.replace("\0", r"\u0000").encode()
 
 
 class Problem(NamedTuple):
@@ -57,38 +58,61 @@ def limit_strings(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
     A parser would hold them in memory, in up to four bytes a character.
     """
-    rest, is_skipping = b"", False
+    limiter = _StringLimiter()
     for chunk in chunks:
-        text = rest + chunk
-        if is_skipping:
-            end = _find_match_end(_INSIDE, text)
-            is_skipping = text[end : end + 1] != b'"'
-            if is_skipping:
-                rest = text[end:]  # a backslash whose character is in the next chunk, or nothing
-                continue
+        yield from limiter.add(chunk)
+    yield limiter.finish()
+
+
+class _StringLimiter:
+    """Passes on JSON text. Holds back a string whose end is not known."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._backslash = b""  # at the end of a chunk; what it escapes is in the next one
+
+    def add(self, chunk: bytes) -> Iterator[bytes]:
+        """Add text; return what can be passed on."""
+        text, self._backslash = self._backslash + chunk, b""
+        start = 0
+        if self._parts:
+            start = self._add_string(text, 0)
+            if start == len(text):
+                return
+            yield b"".join(self._parts)
+            self._parts = []
+            start += 1
             yield b'"'
-            text = text[end + 1 :]
-        end = _find_match_end(_COMPLETE, text)
-        yield text[:end]
-        rest = text[end:]
-        if len(rest) > MAX_TEXT_BYTES:
-            yield _replace_string(rest)
-            is_skipping = True
-            rest = rest[_find_match_end(_INSIDE, rest[1:]) + 1 :]
-    if not is_skipping:
-        yield rest
+        end = _find_end(_COMPLETE, text, start)
+        yield text[start:end]
+        if end < len(text):
+            self._parts, self._size = [b'"'], 0
+            self._add_string(text, end + 1)
+
+    def finish(self) -> bytes:
+        """Return the rest. If it is in a string, the text is not complete."""
+        return b"".join([*self._parts, self._backslash])
+
+    def _add_string(self, text: bytes, start: int) -> int:
+        """Add the text of a string; return the place of its closing quote or the text's length."""
+        end = _find_end(_INSIDE, text, start)
+        was_long = self._size > MAX_TEXT_BYTES
+        self._size += end - start
+        if not was_long:
+            self._parts.append(text[start:end])
+        if self._size > MAX_TEXT_BYTES and not was_long:
+            beginning = _BEGINNING.match(b"".join(self._parts))
+            self._parts = [_TOO_LONG, beginning[1] if beginning else b""]
+        if text[end : end + 1] == b'"':
+            return end
+        self._backslash = text[end:]
+        return len(text)
 
 
-def _find_match_end(pattern: re.Pattern[bytes], text: bytes) -> int:
-    match = pattern.match(text)
-    return match.end() if match else 0
-
-
-def _replace_string(text: bytes) -> bytes:
-    """Return the beginning of a string's replacement; its closing quote follows in the text."""
-    beginning = _BEGINNING.match(text)
-    kept = beginning[1] if beginning else b""
-    return b'"' + TOO_LONG.replace("\0", r"\u0000").encode() + kept
+def _find_end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
+    match = pattern.match(text, start)
+    return match.end() if match else start
 
 
 def read_value(events: Events, shape: Shape) -> Any:
