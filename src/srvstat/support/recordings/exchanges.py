@@ -48,12 +48,13 @@ def _parse_exchange(place: str, line: bytes) -> Exchange:
         value = wire.decode(line)
         if not isinstance(value, dict):
             raise _LineError("must be an object")
-        parsed = _validate(_parse_instants(value))
+        return _build_exchange(place, _validate(_parse_instants(value)))
     except (wire.JsonError, InvalidValueError) as error:
         raise _LineError(str(error)) from None
     except RecursionError:  # shallow enough to parse, too deep to validate
         raise _LineError("nested too deeply") from None
-    return _build_exchange(place, parsed)
+    except UnicodeEncodeError:
+        raise _LineError("not Unicode text (a lone surrogate)") from None
 
 
 def _validate(value: dict[str, Any]) -> Recording | PlainExchange:

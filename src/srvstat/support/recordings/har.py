@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-import ijson
-
 from srvstat.contract.errors import SourceError
 from srvstat.contract.http import MAX_HEAD_BYTES, Headers, find_values
 from srvstat.contract.instants import InstantError, parse_instant
@@ -20,7 +18,9 @@ from srvstat.support.recordings.heads import HeaderList, build_head, is_foreign
 from srvstat.support.recordings.json_events import (
     MAX_TEXT_BYTES,
     TOO_LONG,
+    CutOffError,
     Events,
+    NotJsonError,
     Problem,
     Shape,
     parse_events,
@@ -52,17 +52,15 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
     try:
         for count, entry in enumerate(_read_entries(parse_events(chunks)), 1):
             yield _read_exchange(f"{title}, entry {count}", entry)
-    except ijson.IncompleteJSONError:
-        raise SourceError(
-            f"{title}: cut off after {count} complete entries; export it again"
-        ) from None
+    except CutOffError:
+        problem = f"cut off after {count} complete entries; export it again"
+    except NotJsonError:
+        problem = f"not JSON after entry {count}; export it again"
     except _NotHarError:
-        raise SourceError(
-            f"{title}: not a HAR file: it has no array log.entries; export it as HAR 1.2"
-        ) from None
-    # ijson's backend in Python also raises errors of the standard library.
-    except (ijson.JSONError, ValueError):
-        raise SourceError(f"{title}: not JSON after entry {count}; export it again") from None
+        problem = "not a HAR file: it has no array log.entries; export it as HAR 1.2"
+    else:
+        return
+    raise SourceError(f"{title}: {problem}")
 
 
 def _read_headers(events: Events) -> Headers | Problem:
@@ -210,10 +208,12 @@ def _find(entry: Any, path: str) -> Any:
     """Return the value at a path, or None. Raises _EntryError if it does not have its shape."""
     value, place = entry, "entry"
     for step in path.split("."):
+        if isinstance(value, Problem):
+            break
         value = _get_member(value, step)
         place = path[: path.index(step) + len(step)]
-        if isinstance(value, Problem):
-            raise _EntryError(f"{place}: {value.reason}")
+    if isinstance(value, Problem):
+        raise _EntryError(f"{place}: {value.reason}")
     return value
 
 

@@ -31,6 +31,14 @@ _BEGINNING = re.compile(rb'"([ !#-\[\]-~]{0,200})')
 _TOO_LONG = b'"' + TOO_LONG.replace("\0", r"\u0000").encode()
 
 
+class NotJsonError(ValueError):
+    """The text is not JSON."""
+
+
+class CutOffError(ValueError):
+    """The text is the beginning of JSON."""
+
+
 class Problem(NamedTuple):
     """Stands for a value that does not have its shape."""
 
@@ -40,16 +48,25 @@ class Problem(NamedTuple):
 def parse_events(chunks: Iterable[bytes]) -> Events:
     """Parse JSON text to events, in little memory however long its strings are.
 
-    Raises ijson.JSONError or ValueError for text that is not JSON, ijson.IncompleteJSONError if it
-    ends too early.
+    Raises NotJsonError, and CutOffError if the text ends too early.
     """
     events = ijson.sendable_list()
     parser = ijson.basic_parse_coro(events)
     for chunk in filter(None, limit_strings(chunks)):  # ijson takes an empty one as the end
-        parser.send(chunk)
+        try:
+            parser.send(chunk)
+        # ijson raises IncompleteJSONError also here. Its backend in Python raises ValueError.
+        except (ijson.JSONError, ValueError):
+            yield from events  # those before the error
+            raise NotJsonError from None
         yield from events
         events.clear()
-    parser.close()
+    try:
+        parser.close()
+    except ijson.IncompleteJSONError:
+        raise CutOffError from None
+    except (ijson.JSONError, ValueError):
+        raise NotJsonError from None
     yield from events
 
 

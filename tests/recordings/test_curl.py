@@ -1,0 +1,162 @@
+"""Read curl commands from scripts and messages. test_real_curl.py compares with curl itself."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from recordings.readings import find_reason, read_all, read_one
+from srvstat.contract.errors import SourceError
+from srvstat.support.recordings import curl
+from srvstat.support.recordings.exchange import Exchange, Unreadable
+
+URL = "http://h/gateway/v1/servers/a"
+
+
+@pytest.fixture
+def mail(empty_directory: Path) -> Path:
+    """Name a file in the current directory."""
+    return empty_directory / "mail.txt"
+
+
+def list_targets(read: list[Exchange | Unreadable]) -> list[tuple[str, bytes, bytes] | str]:
+    return [
+        read.reason
+        if isinstance(read, Unreadable)
+        else (read.head.method, read.head.path, read.head.query)
+        for read in read
+    ]
+
+
+def test_commands_in_a_message_are_read_and_the_rest_is_skipped(mail: Path) -> None:
+    text = """\
+        Hello, curl doesn't work since 12:00. It's this command:
+
+          $ curl -s 'http://h/gateway/v1/servers/a?by=id' \\
+              -H "X-Gateway-Key: $KEY" | jq '
+              .data' > out
+        curl https://other.example/x?token=1   # not yours
+        # curl http://h/commented
+        > curl http://h/quoted
+        curl.exe --frobnicate=secret http://h/
+        curl h/gateway/v1/servers/b; curl 'unclosed
+        curl h/gateway/v1/servers/c
+        """
+
+    read = read_all(mail, dedent(text).replace("\n", "\r\n"))
+
+    assert [(found.place, *list_targets([found])) for found in read] == [
+        (f"{mail}, line 3", ("GET", b"/gateway/v1/servers/a", b"by=id")),
+        (f"{mail}, line 6", ("GET", b"/x", b"")),
+        (f"{mail}, line 9", "unknown option --frobnicate"),
+        (f"{mail}, line 10", "a quote is not closed"),
+        (f"{mail}, line 11", ("GET", b"/gateway/v1/servers/c", b"")),
+    ]
+
+
+def test_only_judged_headers_are_kept(mail: Path) -> None:
+    command = f"curl {URL} -H 'X-Gateway-Key: k' -H 'Cookie: secret' -u me:secret -b c=secret"
+
+    head = read_one(mail, command).head
+
+    assert (b"x-gateway-key", b"k") in head.headers
+    assert b"secret" not in repr(head).encode()
+
+
+def test_a_key_in_a_variable_is_no_key(mail: Path) -> None:
+    for value in ("$KEY", "${KEY:-x}", "$(cat key)", "`cat key`"):
+        head = read_one(mail, f'curl "$BASE/gateway/v1/servers/a" -H "X-Gateway-Key: {value}"').head
+        assert head.path == b"/gateway/v1/servers/a"
+        assert [name for name, _ in head.headers] == [b"x"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        r"""curl ^"http://h/gateway/v1/compare?a=%^20^&b^" ^
+  -X ^"POST^" ^
+  -H ^"Content-Type: application/json^" ^
+  --data-raw ^"^{^\^"a^\^":^\^"x^%^41^& y^\^"^}^"
+""",
+        r"""curl.exe "http://h/gateway/v1/compare?a=%20&b" ^
+  -H "Content-Type: application/json" ^
+  -d "{\"a\":\"x%41^& y\"}" | more""",
+        r"""curl "http://h/gateway/v1/compare?a=%20&b" -H "Content-Type: application/json" ^
+  -d "{""a"":""x%41& y""}" > out.txt""",
+    ],
+)
+def test_carets_of_windows_are_read(command: str, mail: Path) -> None:
+    read = read_one(mail, f"{command}\n\nBest regards")
+
+    assert list_targets([read]) == [("POST", b"/gateway/v1/compare", b"a=%20&b")]
+    assert (b"content-type", b"application/json") in read.head.headers
+    assert read.body == b'{"a":"x%41& y"}'
+
+
+VARIABLE = "a shell variable or substitution; replace it by its value"
+POWERSHELL = "a backtick, as PowerShell continues a line; copy the command for bash"
+GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("curl -X POST `\n  http://h/", POWERSHELL),
+        ("curl -Uri http://h/ -Method POST", "options of PowerShell's curl; use those of curl.exe"),
+        ("curl -F a=b http://h/", "--form: not supported"),
+        ("curl -T a http://h/", "--upload-file: not supported"),
+        ("curl -K a http://h/", "--config: not supported"),
+        ("curl -sé http://h/", "unknown option -Ã"),
+        ("curl http://h/ -d", "-d: without its argument"),
+        ("curl --max-time 5 -X POST", "no URL"),
+        ("curl -d @missing http://h/", "--data: missing: No such file or directory"),
+        ("curl -d @. http://h/", "--data: .: not a regular file"),
+        ("curl -d @long http://h/", "--data: long: longer than 65,536 bytes"),
+        ("curl -d @- http://h/", "--data: standard input was not recorded"),
+        ("curl -H @missing http://h/", "--header: missing: No such file or directory"),
+        ('curl -d "$DATA" http://h/', f"--data: {VARIABLE}"),
+        ('curl -X "$M" http://h/', f"--request: {VARIABLE}"),
+        ('curl "$BASE/compare"', f"--url: {VARIABLE}"),
+        ("curl http://h/$ID", f"--url: {VARIABLE}"),
+        ("curl http://h/ -H Content-Type:$T", f"--header: {VARIABLE}"),
+        ("curl -d \"$(cat 'a')$((1))\" http://h/", "a substitution $(…); replace it by its value"),
+        ("curl -d {a,b} http://h/", "braces outside quotes; quote the data"),
+        ("curl http://h/[1-3]", GLOB),
+        ("curl 'http://h/ a'", "--url: a space or a control character, which curl refuses"),
+        ("curl -d $'a\\0' http://h/", "a NUL character"),
+        ("curl -d 'a\0' http://h/", "a NUL character"),
+        ('curl -d "a', "a quote is not closed"),
+        ("curl -d $'a", "a quote is not closed"),
+        ('curl ^"http://h/^" -d ^"a', "a quote is not closed"),
+        ("curl http://h/" + "a" * 300_000, "longer than 262,144 characters"),
+        ('curl ^"http://h/' + "a" * 300_000, "longer than 262,144 characters"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_unreadable(command: str, reason: str, mail: Path) -> None:
+    Path("long").write_bytes(bytes(65_537))
+
+    assert find_reason(mail, command) == reason
+
+
+def test_a_command_that_is_not_utf8_is_unreadable(mail: Path) -> None:
+    text = b"Gr\xfc\xdfe\ncurl http://h/a\ncurl 'http://h/\xfc'\ncurl http://h/b\n"
+
+    expected = [("GET", b"/a", b""), "not UTF-8", ("GET", b"/b", b"")]
+    assert list_targets(read_all(mail, text)) == expected
+
+
+def test_no_reason_quotes_what_was_sent(mail: Path) -> None:
+    for command in (
+        "curl 'http://h/a b?secret'",
+        "curl --secret=x -H 'X-Gateway-Key: secret' --bad='secret' http://h/",
+        "curl -H 'Content-Type: $secret' -d \"secret $A\" http://h/",
+        "curl 'http://h/{a}?key=secret'",
+    ):
+        assert "secret" not in find_reason(mail, command.replace("--secret=x", ""))
+
+
+def test_a_file_that_is_too_large_is_refused(mail: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curl, "MAX_BYTES", 10)
+
+    with pytest.raises(SourceError, match=r"more than 10 bytes of curl commands; split it$"):
+        read_all(mail, "curl http://h/")
