@@ -19,7 +19,7 @@ RSS_UNITS_PER_MIB = 1 << 20 if sys.platform == "darwin" else 1 << 10
 # the fork.
 MEASURE = """
 import resource, subprocess, sys
-done = subprocess.run([sys.executable, "-m", "srvstat", *sys.argv[1:]])
+done = subprocess.run([sys.executable, *sys.argv[1:]])
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 sys.exit(done.returncode)
 """
@@ -41,6 +41,11 @@ def write_invalid_rows() -> bytes:
 
 def run_measured(directory: Path, *arguments: str) -> float:
     """Run srvstat in another process and return its peak memory in MiB."""
+    return run_python_measured(directory, "-m", "srvstat", *arguments)
+
+
+def run_python_measured(directory: Path, *arguments: str) -> float:
+    """Run Python in another process and return its peak memory in MiB."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, *arguments],
         capture_output=True,
