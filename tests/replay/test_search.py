@@ -57,6 +57,7 @@ CONSTANT = Case(
 @example(case=CONSTANT)
 @example(case=CONSTANT._replace(players={}))
 @example(case=CONSTANT._replace(earliest=AS_OF, latest=AS_OF))
+@example(case=CONSTANT._replace(players={AS_OF - 30 * HOUR: 3}, recorded_at=AS_OF - 2 * DAY))
 def test_the_intervals_are_those_of_comparisons_at_every_instant(case: Case, build: Build) -> None:
     rows = [("a", at, players) for at, players in case.players.items()]
     path = build([server("a")], rows, "--allow-empty", "--as-of", str(AS_OF + DAY))
