@@ -100,6 +100,12 @@ EXCHANGES = {
         200,
         COMPARED,
     ),
+    "a password in an absolute URL": (
+        request(b"GET http://user:secret@x/gateway/v1/servers/a HTTP/1.1", HOST, ALL),
+        {**describe("GET", ""), "path": "http://…@x/gateway/v1/servers/a"},
+        200,
+        SERVER_A,
+    ),
     "an invalid identifier": (
         get("servers/a%62_", ALL, b"Cookie: c=1", b"Authorization: Basic x"),
         describe("GET", "servers/a%62_"),

@@ -65,6 +65,8 @@ class KeyFilter(NamedTuple):
         it is a word, a part of the path or the query, a JSON string, or all of the data; each also
         percent-encoded or with JSON escapes.
         """
+        if len(data) < _SHORTEST_SECRET:
+            return data
         text = data.decode("latin-1")
         parts: list[bytes] = []
         end = 0
