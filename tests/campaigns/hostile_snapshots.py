@@ -22,6 +22,7 @@ from srvstat.contract.requests import build_compare_request, build_server_refere
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.support.diff import compare_snapshots
 from srvstat.support.explain import explain_comparison, explain_server
 from support.snapshots import forge
 
@@ -71,6 +72,11 @@ def _describe_snapshot(snapshot: SnapshotFile) -> bytes:
     return b"".join(describe_snapshot(snapshot, list_all=True).iter_json())
 
 
+def _compare_with_another(snapshot: SnapshotFile) -> str:
+    with closing(open_file(_write_other_snapshot())) as other:
+        return render_table(compare_snapshots(other, snapshot), _SCREEN)
+
+
 def _ask_unknown(snapshot: SnapshotFile) -> str:
     reference = build_server_reference("x-a")
     try:
@@ -93,6 +99,7 @@ _QUESTIONS: list[Question] = [
     _explain_comparison,
     _explain_server,
     _describe_snapshot,
+    _compare_with_another,
     _ask_unknown,
 ]
 
@@ -168,11 +175,26 @@ def read_correct_answers() -> list[bytes | str]:
 
 
 @cache
+def _write_other_snapshot() -> str:
+    """Write a snapshot in which the last observation of each server differs."""
+    path = Path(_create_directory().name, "other.db")
+    path.write_bytes(_build_snapshot(last=1))
+    return str(path)
+
+
+@cache
 def _build_sound_snapshot() -> bytes:
-    """Build a snapshot of three servers, with large counts and bands of several values."""
+    return _build_snapshot(last=None)
+
+
+def _build_snapshot(*, last: int | None) -> bytes:
+    """Build a snapshot of three servers, with large counts and bands of several values.
+
+    `last` replaces the players of the last observation of each server.
+    """
     times = range(AS_OF - 3 * DAY, AS_OF + 1, DAY // 4)
     observations = [
-        (name, at, factor * (at // DAY % 7))
+        (name, at, factor * (at // DAY % 7) if last is None or at < AS_OF else last)
         for name, factor in (("a", 1), ("b", 20), ("c", 2**40))
         for at in times
     ]
