@@ -148,6 +148,31 @@ def test_a_flipped_bit_of_what_a_bundle_covers_is_refused(build: Build) -> None:
                 open_file(str(case))
 
 
+@pytest.mark.parametrize(
+    ("columns", "is_valid"),
+    [
+        (f"parent_root = zeroblob(32), covered_from = {-365 * DAY}", True),
+        ("parent_root = zeroblob(32)", False),
+        ("covered_from = 0", False),
+        ("parent_root = zeroblob(31), covered_from = 0", False),
+        ("parent_root = zeroblob(32), covered_from = 1", False),
+        (f"parent_root = zeroblob(32), covered_from = {-366 * DAY}", False),
+        (f"parent_root = zeroblob(32), covered_from = {AS_OF // DAY * DAY + DAY}", False),
+    ],
+)
+def test_a_forged_coverage_is_refused_unless_it_is_possible(
+    columns: str, is_valid: bool, build: Build
+) -> None:
+    path = build([server("a")], [("a", AS_OF, 1)])
+    forge(path, f"UPDATE snapshot SET {columns}")  # noqa: S608 - our own values
+
+    if is_valid:
+        assert verify(path).servers == 1
+    else:
+        with pytest.raises(SnapshotError, match=r"damaged \(the table snapshot\)"):
+            open_file(path)
+
+
 def test_an_unknown_server_is_not_in_a_bundle_and_unknown_to_its_parent(build: Build) -> None:
     path = build([server("a"), server("b")], [("a", AS_OF, 1)])
     (reference,) = find_references("unknown")
