@@ -84,7 +84,7 @@ def _build_rows(exchanges: Sequence[ReplayedExchange], screen: Screen) -> Iterat
                 yield Text()
             yield _build_row(exchange, widths, screen)
             yield from (
-                Padding(part, (0, 0, 0, _INDENT)) for part in _build_details(exchange, screen)
+                Padding(part, (0, 0, 0, _INDENT), expand=False) for part in _build_details(exchange, screen)
             )
             is_first, was_plain = False, is_plain
         if is_cut:
@@ -118,7 +118,7 @@ def _build_row(
     if widths is None:
         head = Text("  ").join(cells[:2])
         below = [cell for cell in (cells[3], cells[2]) if cell.plain]
-        return Group(head, *(Padding(cell, (0, 0, 0, 2)) for cell in below))
+        return Group(head, *(Padding(cell, (0, 0, 0, 2), expand=False) for cell in below))
     grid = Table.grid(padding=(0, 2, 0, 0))
     for width in widths:
         grid.add_column(width=width, no_wrap=True)
