@@ -11,6 +11,7 @@ from itertools import product
 from pathlib import Path
 
 from conftest import AS_OF, DAY, csv, ndjson, server, srvstat
+from replay.exchanges import record_comparison
 from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
 from srvstat.analysis.info import describe_snapshot
@@ -24,6 +25,7 @@ from srvstat.render.tables import render_table
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.support.diff import compare_snapshots
 from srvstat.support.explain import explain_comparison, explain_server
+from srvstat.support.replay import ReplaySettings, replay
 from support.snapshots import forge
 
 Question = Callable[[SnapshotFile], bytes | str]
@@ -77,6 +79,14 @@ def _compare_with_another(snapshot: SnapshotFile) -> str:
         return render_table(compare_snapshots(other, snapshot), _SCREEN)
 
 
+def _replay(snapshot: SnapshotFile) -> bytes:
+    """Record an older answer, and find when it was true."""
+    request = build_compare_request(["a", "c"], range="24h")
+    answer = operations.compare(snapshot, request, at=AS_OF - DAY // 3).to_json()
+    exchange = record_comparison(["a", "c"], "24h", answer, requested_at=AS_OF)
+    return b"".join(replay(snapshot, [exchange], ReplaySettings("search")).iter_json())
+
+
 def _ask_unknown(snapshot: SnapshotFile) -> str:
     reference = build_server_reference("x-a")
     try:
@@ -100,6 +110,7 @@ _QUESTIONS: list[Question] = [
     _explain_server,
     _describe_snapshot,
     _compare_with_another,
+    _replay,
     _ask_unknown,
 ]
 

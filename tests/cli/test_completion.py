@@ -187,6 +187,7 @@ def test_bash_completes_ranges_namespaces_and_identifiers(demo_snapshot: str) ->
 
     assert complete("srvstat compare a b --range ", 5) == ["24h", "7d", "30d", "90d", "1y"]
     assert complete("srvstat get a --by c", 4) == ["cfxId"]
+    assert complete("srvstat replay x.har --at s", 4) == ["snapshot", "search"]
     assert complete("srvstat get ha", 2) == ["harbor-city"]
     assert complete("srvstat get --by cfxId n", 4) == ["nf8q1z", "ns6r0b"]
 

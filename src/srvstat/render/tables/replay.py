@@ -84,7 +84,8 @@ def _build_rows(exchanges: Sequence[ReplayedExchange], screen: Screen) -> Iterat
                 yield Text()
             yield _build_row(exchange, widths, screen)
             yield from (
-                Padding(part, (0, 0, 0, _INDENT), expand=False) for part in _build_details(exchange, screen)
+                Padding(part, (0, 0, 0, _INDENT), expand=False)
+                for part in _build_details(exchange, screen)
             )
             is_first, was_plain = False, is_plain
         if is_cut:
