@@ -316,8 +316,8 @@ def test_a_bundle_of_real_data_is_as_small_as_a_built_snapshot(tmp_path: Path) -
         observation_sources=[Source(str(data / "observations.csv.gz"), "csv")],
     )
 
-    for count, longest in product((1, 5), DAYS):
-        check_size(path, tmp_path, count, longest)
+    check_size(path, tmp_path, 1, "1y")
+    check_size(path, tmp_path, 5, "90d")
 
 
 def check_size(path: str, directory: Path, count: int, longest: Range) -> None:
