@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +246,11 @@ def test_a_damaged_snapshot_ends_the_replay(
 
     ran = cli("replay", name, "-s", str(damaged))
     assert (ran.exit_code, ran.stdout) == (3, b"")
+
+
+def test_a_missing_recording_is_reported_before_a_missing_snapshot(cli: Cli) -> None:
+    assert cli("replay", "missing.har", "-s", "missing.db").exit_code == 6
+    assert cli("replay", os.devnull, "-s", "missing.db").exit_code == 3
 
 
 def test_a_bundle_reproduces_what_it_covers(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 from decimal import Decimal
+from itertools import chain, islice
 from typing import Annotated, get_args
 
 import typer
@@ -115,8 +116,10 @@ def replay(
     distance = EXACT if tolerance is None else _parse_tolerance(tolerance)
     known_plan, known_access = _read_access(plan, access)
     settings = ReplaySettings(rule, length, distance, known_plan, known_access, explain)
+    exchanges = _read_recordings(recordings)
+    first = list(islice(exchanges, 1))  # a missing recording is reported before the snapshot
     with closing(open_file(find_snapshot(snapshot))) as file:
-        document = replay_exchanges(file, _read_recordings(recordings), settings)
+        document = replay_exchanges(file, chain(first, exchanges), settings)
     _warn_of_later_instants(document, rule)
     is_different = document.counts.differs > 0 or document.counts.unreadable > 0
     return show(document, form, exit_code=DifferenceError.exit_code if is_different else 0)
@@ -132,9 +135,10 @@ def _read_access(plan: str | None, access: str | None) -> tuple[Plan | None, Acc
 
     Raises UsageError, SourceError.
     """
-    if plan is None and access is not None:
-        return None, read_access(access)
-    return find_plan(plan, access), None if access is None else read_access(access)
+    if access is None:
+        return find_plan(plan, None), None
+    permissions = read_access(access)
+    return None if plan is None else permissions.get_plan(plan), permissions
 
 
 def _parse_at(text: str | None) -> AtRule | int:

@@ -11,7 +11,9 @@ from srvstat.contract.key_filter import KeyFilter
 from srvstat.documents.replay import Difference
 
 _SECRET_PARAMETER = re.compile(
-    r"([?&][^=&]*(?:key|token|secret|password|signature|auth|session)[^=&]*=)[^&]+", re.IGNORECASE
+    r"([?&][^=&]*(?:key|token|secret|password|signature|auth|authorization|session)(?:_?id)?=)"
+    r"[^&]+",
+    re.IGNORECASE,
 )
 """A query parameter whose name says that its value is secret. No operation has one."""
 
