@@ -12,7 +12,7 @@ from srvstat import operations
 from srvstat.contract.instants import format_instant
 from srvstat.contract.ranges import DAY_MS, Range, Window, find_window
 from srvstat.contract.requests import ServerReference
-from srvstat.documents.replay import Difference, DifferenceClass
+from srvstat.documents.replay import Difference
 from srvstat.documents.snapshot_diff import (
     ChangedAnswer,
     ChangedServer,
@@ -23,6 +23,7 @@ from srvstat.snapshot.format.calendar import Entry
 from srvstat.snapshot.format.days import read_day_observations
 from srvstat.snapshot.format.rows import Day, ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.support.comparing import find_differences
 
 _RANGES: tuple[Range, ...] = get_args(Range)
 
@@ -199,8 +200,10 @@ def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> tuple
     """Return the names of the API's fields that differ, such as `players.max`."""
     before = files.old.get_detail(old).server.model_dump()
     after = files.new.get_detail(new).server.model_dump()
-    pointers = [difference.pointer for difference in _find_differences(before, after)]
-    return tuple(pointer.removeprefix("/").replace("/", ".") for pointer in pointers)
+    found = [one.pointer[1:].split("/") for one in _compare_members(before, after)]
+    # The steps into a list, such as that of the tags, are numbers.
+    names = (".".join(step for step in steps if not step.isdecimal()) for steps in found)
+    return tuple(dict.fromkeys(names))
 
 
 def _find_changed_days(old: _Days, new: _Days) -> list[int]:
@@ -237,40 +240,19 @@ def _describe_change(change: _Change) -> ChangedServer:
 
 def _compare_answers(files: _Files, changes: Sequence[_Change], at: int) -> Iterator[ChangedAnswer]:
     """Yield the results that differ, for each server in the order of the ranges."""
+    copied = {
+        change.old.id: find_differences(_list_copied(change.old), _list_copied(change.new))
+        for change in changes
+    }
     found = {
-        name: _compare_results(files, changes, name, at)
+        name: copied | _compare_results(files, changes, name, at)
         for name in _RANGES
         if files.compared_from is None or find_window(name, at).start >= files.compared_from
     }
     for change in changes:
         for name, differences in found.items():
-            if differences[change.old.id]:
-                yield ChangedAnswer(
-                    server_id=change.old.id, range=name, differences=differences[change.old.id]
-                )
-
-
-def _compare_results(
-    files: _Files, changes: Sequence[_Change], name: Range, at: int
-) -> dict[str, tuple[Difference, ...]]:
-    """Return the differences of each server's result over a range, by the server's id."""
-    start = find_window(name, at).start
-    affected = [one for one in changes if start < (one.last_difference or start)]
-    before = operations.compute_server_results(
-        files.old, [change.old for change in affected], name, at=at
-    )
-    after = operations.compute_server_results(
-        files.new, [change.new for change in affected], name, at=at
-    )
-    found = {
-        change.old.id: _find_differences(_list_copied(change.old), _list_copied(change.new))
-        for change in changes
-    }
-    found |= {
-        old.serverId: _find_differences(old.model_dump(), new.model_dump())
-        for old, new in zip(before, after, strict=True)
-    }
-    return found
+            if listed := tuple(differences[change.old.id]):
+                yield ChangedAnswer(server_id=change.old.id, range=name, differences=listed)
 
 
 def _list_copied(server: ServerRow) -> dict[str, Any]:
@@ -278,18 +260,26 @@ def _list_copied(server: ServerRow) -> dict[str, Any]:
     return {"cfxId": server.cfx_id, "currentPlayers": server.players_current}
 
 
-def _find_differences(
-    old: Mapping[str, Any], new: Mapping[str, Any], place: str = ""
-) -> tuple[Difference, ...]:
-    """Return the differences of two objects with equal keys; `place` is their pointer."""
-    found: list[Difference] = []
-    for key, value in old.items():
-        pointer = f"{place}/{key}"
-        if isinstance(value, dict):
-            found += _find_differences(value, new[key], pointer)
-        elif value != new[key]:
-            kind: DifferenceClass = "current" if pointer == "/currentPlayers" else "value"
-            found.append(
-                Difference(pointer=pointer, recorded=value, recomputed=new[key], class_=kind)
-            )
-    return tuple(found)
+def _compare_results(
+    files: _Files, changes: Sequence[_Change], name: Range, at: int
+) -> dict[str, list[Difference]]:
+    """Return the differences of the results whose window has a differing observation, by id."""
+    start = find_window(name, at).start
+    affected = [one for one in changes if start < (one.last_difference or start)]
+    before, after = (
+        operations.compute_server_results(file, servers, name, at=at)
+        for file, servers in (
+            (files.old, [change.old for change in affected]),
+            (files.new, [change.new for change in affected]),
+        )
+    )
+    return {
+        old.serverId: _compare_members(old.model_dump(), new.model_dump())
+        for old, new in zip(before, after, strict=True)
+    }
+
+
+def _compare_members(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+    """Return the differences of two objects with equal keys. Most members are equal: skip them."""
+    keys = [key for key, value in old.items() if value != new[key]]
+    return find_differences({key: old[key] for key in keys}, {key: new[key] for key in keys})
