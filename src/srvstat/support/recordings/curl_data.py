@@ -13,7 +13,8 @@ from srvstat.support.recordings.shell_words import VARIABLE
 MAX_FILE_BYTES = 1 << 16
 
 _LINE_ENDS = b"\r\n\0"
-_FROM_FILE = ("data", "data-ascii", "data-binary", "json")
+_WITHOUT_LINE_ENDS = ("data", "data-ascii")
+_FROM_FILE = (*_WITHOUT_LINE_ENDS, "data-binary", "json")
 
 
 def build_data(option: Option) -> bytes:
@@ -28,11 +29,7 @@ def build_data(option: Option) -> bytes:
     if name not in _FROM_FILE or not argument.startswith(b"@"):
         return argument
     data = read_file(name, argument[1:])
-    return (
-        data.translate(None, _LINE_ENDS)
-        if name.startswith("data") and name != "data-binary"
-        else data
-    )
+    return data.translate(None, _LINE_ENDS) if name in _WITHOUT_LINE_ENDS else data
 
 
 def check_known(name: str, argument: bytes) -> None:
