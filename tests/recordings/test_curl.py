@@ -54,6 +54,12 @@ def test_commands_in_a_message_are_read_and_the_rest_is_skipped(mail: Path) -> N
     ]
 
 
+def test_what_follows_a_pipe_is_ignored(mail: Path) -> None:
+    read = read_all(mail, f"curl {URL} | curl -d @- http://h/b; curl http://h/c")
+
+    assert [target[1] for target in list_targets(read)] == [b"/gateway/v1/servers/a", b"/c"]
+
+
 def test_only_judged_headers_are_kept(mail: Path) -> None:
     command = f"curl {URL} -H 'X-Gateway-Key: k' -H 'Cookie: secret' -u me:secret -b c=secret"
 
