@@ -136,7 +136,7 @@ NO_ZONE = "no time zone: end it with Z or an offset such as +02:00"
         (ask(body="", bodyBase64=""), "request: both body and bodyBase64"),
         (ask(bodyBase64="*"), "request.bodyBase64: not base64"),
         (ask(body="\ud800"), "not Unicode text (a lone surrogate)"),
-        ('{"document":' + "[" * 100_000, "nested too deeply"),
+        pytest.param('{"document":' + "[" * 100_000, "nested too deeply", id="deep"),
     ],
 )  # fmt: skip
 def test_a_line_is_validated_strictly(line: str, reason: str, case: Path) -> None:
