@@ -19,7 +19,10 @@ from srvstat.stats import (
     compute_mean,
     compute_median,
     compute_statistics,
+    compute_usual_interval,
+    compute_weighted_mean,
     find_middle_ranks,
+    has_uneven_intervals,
 )
 
 LARGEST = 2**53 - 1
@@ -230,3 +233,28 @@ def test_an_empty_histogram_has_the_given_growth() -> None:
     assert compute_histogram_statistics({}, UNKNOWN) == Statistics(
         0, None, None, None, None, UNKNOWN
     )
+
+
+def test_the_usual_interval_is_exact_to_half_a_unit() -> None:
+    assert compute_usual_interval([5]) is None
+    assert compute_usual_interval([0, 1, 3]) == 1.5
+    assert compute_usual_interval([0, 2**47, 2**48 + 1]) == 2**47 + 0.5
+
+
+def test_a_weighted_mean_without_weight_is_the_plain_mean() -> None:
+    assert compute_weighted_mean([LARGEST, 1], [1, 3]) == 2251799813685248.5
+    assert compute_weighted_mean([7, 8], [0, 0]) == 7.5
+
+
+@pytest.mark.parametrize(
+    ("durations", "interval", "expected"),
+    [
+        ([33, 33, 34], 33.0, False),  # 101 instead of 100: exactly 1 percent
+        ([33, 32, 35], 33.0, True),
+        ([33, 32, 35], 16.5, False),  # regular polling gives 101.98
+    ],
+)
+def test_intervals_are_uneven_if_they_change_the_mean_by_more_than_a_hundredth(
+    durations: list[int], interval: float, expected: bool
+) -> None:
+    assert has_uneven_intervals([0, 100, 200], durations, interval) == expected

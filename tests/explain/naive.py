@@ -58,13 +58,14 @@ def _explain_intervals(rows: list[tuple[int, int]], start: int | None, end: int)
             "gapCount": 0,
             "gaps": [],
             "timeWeightedAverage": rows[0][1] if rows else None,
+            "hasUnevenIntervals": False,
         }
     instants = [instant for instant, _ in rows]
     usual = Fraction(median(Fraction(after - before) for before, after in pairwise(instants)))
     lasting = [
         min(Fraction(after - before), 3 * usual) for before, after in pairwise([*instants, end])
     ]
-    weighted = sum(span * players for span, (_, players) in zip(lasting, rows, strict=True))
+    players = [count for _, count in rows]
     edges = [*([] if start is None else [start]), *instants, end]
     gaps = [(first, last) for first, last in pairwise(edges) if last - first > usual * 3 / 2]
     longest = sorted(gaps, key=lambda gap: (gap[0] - gap[1], gap[0]))[:5]
@@ -76,8 +77,21 @@ def _explain_intervals(rows: list[tuple[int, int]], start: int | None, end: int)
         "gaps": [
             {"from": format_naively(first), "to": format_naively(last)} for first, last in longest
         ],
-        "timeWeightedAverage": float(weighted / sum(lasting)),
+        "timeWeightedAverage": float(_weight(players, lasting)),
+        "hasUnevenIntervals": _is_uneven(players, lasting, usual),
     }
+
+
+def _is_uneven(players: list[int], lasting: list[Fraction], usual: Fraction) -> bool:
+    plain = mean(map(Fraction, players))
+    weighted = _weight(players, lasting)
+    regular = _weight(players, [*[usual] * (len(players) - 1), lasting[-1]])
+    return all(abs(weighted - other) > plain / 100 for other in (plain, regular))
+
+
+def _weight(players: list[int], weights: list[Fraction]) -> Fraction:
+    pairs = zip(players, weights, strict=True)
+    return sum((n * weight for n, weight in pairs), Fraction()) / sum(weights)
 
 
 def find_contradictions(explained: dict[str, Any], result: dict[str, Any]) -> list[str]:

@@ -70,10 +70,6 @@ def test_a_server_with_two_observations(explain: Explain) -> None:
             " 2026-03-01 11:59:59.999 UTC"
         ),
         (
-            "time-weighted mean: 0.00, 100.0% lower than the average: each observation counts for"
-            " the time until the next one, at most 3 usual intervals"
-        ),
-        (
             "usual interval: 59 minutes 59 seconds 999 milliseconds, the median distance between"
             " successive observations; 24 expected in the window, 2 observed"
         ),
@@ -115,13 +111,16 @@ def test_the_exact_value_of_what_rounding_hides(explain: Explain) -> None:
     assert lines[7].endswith("; in the answer: -1.1102230246251567e-14")
 
 
-def test_a_time_weighted_mean_within_a_hundredth_is_not_shown(explain: Explain) -> None:
+def test_a_time_weighted_mean_is_shown_where_uneven_intervals_matter(explain: Explain) -> None:
     observed = {at * HOUR: 100 for at in range(-23, 1)}
+    # The last observation counts in the average, but lasts for no time.
+    regular = explain({**observed, 0: 900})
+    del observed[-21 * HOUR], observed[-20 * HOUR]
+    uneven = explain({**observed, -23 * HOUR: 124, -22 * HOUR: 124})
 
-    for last, is_shown in ((123, False), (125, True)):
-        # The last observation counts in the average, but lasts for no time.
-        lines = explain({**observed, 0: last})
-        assert any(line.startswith("time-weighted") for line in lines) == is_shown
+    assert not any(line.startswith("time-weighted") for line in regular)
+    # Two observations last for 4 of 23 hours.
+    assert uneven[8].startswith("time-weighted mean: 104.17, 1.9% higher than the average: each")
 
 
 def test_a_server_record_with_its_own_times(explain: Explain) -> None:

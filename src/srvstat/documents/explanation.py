@@ -56,11 +56,14 @@ class ServerExplanation(Part):
     `sum` over `sample_count` is the mean. `middle` has the two middle values, or the one if their
     number is odd. `usual_interval_seconds` is the median distance between successive observations.
     `gaps` are the longest of the `gap_count` distances over 1.5 usual intervals, longest first; the
-    distances to the edges of the window count. In `time_weighted_average` and `coverage`, an
-    observation lasts until the next one, at most three usual intervals. `expected_count` is the
-    number of usual intervals in the window, rounded down, and `coverage` the share of the window in
-    which an observation lasts; both are None for fewer than two observations and for a window
-    without a start.
+    distances to the edges of the window count.
+
+    In `time_weighted_average` and `coverage`, an observation lasts until the next one, at most
+    three usual intervals. `has_uneven_intervals` is true if gaps or irregular polling make that
+    average differ from the mean by more than 1 percent. `expected_count` is the number of usual
+    intervals in the window, rounded down, and `coverage` the share of the window in which an
+    observation lasts; both are None for fewer than two observations and for a window without a
+    start.
 
     `current_is_fallback` means that the record had no current count, so that it is that of
     `last_in_snapshot`, or 0. That and `first_in_snapshot_at` do not depend on the as-of time of the
@@ -89,6 +92,7 @@ class ServerExplanation(Part):
     gap_count: int
     gaps: tuple[Gap, ...]
     time_weighted_average: float | None
+    has_uneven_intervals: bool
 
 
 class BuildCounts(Part):

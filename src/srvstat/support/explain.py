@@ -36,6 +36,7 @@ from srvstat.stats import (
     count_intervals,
     find_gaps,
     find_middle_ranks,
+    has_uneven_intervals,
 )
 
 _MAX_GAPS = 5
@@ -147,6 +148,7 @@ class _Intervals(NamedTuple):
     coverage: float | None
     gaps: list[Gap]
     weighted_mean: float | None
+    is_uneven: bool
 
 
 def _explain_figures(
@@ -190,6 +192,7 @@ def _explain_figures(
         gap_count=len(intervals.gaps),
         gaps=tuple(intervals.gaps[:_MAX_GAPS]),
         time_weighted_average=intervals.weighted_mean,
+        has_uneven_intervals=intervals.is_uneven,
     )
 
 
@@ -242,21 +245,20 @@ def _find_middle(players: Sequence[int]) -> tuple[RankedValue, ...]:
 def _explain_intervals(observed: _Observed, start: int | None, end: int) -> _Intervals:
     instants, players = observed
     if not instants:
-        return _Intervals(None, None, None, [], None)
+        return _Intervals(None, None, None, [], None, is_uneven=False)
     durations = compute_durations(instants, end)
     mean = compute_weighted_mean(players, durations)
     usual = compute_usual_interval(instants)
     if usual is None:
-        return _Intervals(None, None, None, [], mean)
+        return _Intervals(None, None, None, [], mean, is_uneven=False)
     edges = chain(() if start is None else (start,), instants, (end,))
     gaps = [Gap(from_=first, to=last) for first, last in find_gaps(edges, usual)]
-    if start is None:
-        return _Intervals(usual / 1000, None, None, gaps, mean)
-    length = end - start
+    length = None if start is None else end - start
     return _Intervals(
-        usual / 1000,
-        count_intervals(length, usual),
-        compute_coverage(durations, length),
-        gaps,
-        mean,
+        usual_seconds=usual / 1000,
+        expected_count=None if length is None else count_intervals(length, usual),
+        coverage=None if length is None else compute_coverage(durations, length),
+        gaps=gaps,
+        weighted_mean=mean,
+        is_uneven=has_uneven_intervals(players, durations, usual),
     )

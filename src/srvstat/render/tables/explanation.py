@@ -23,8 +23,6 @@ from srvstat.render.text import (
 
 _MAIL_WIDTH = 78
 _INDENT = "  "
-_MAX_SHARE = 0.01
-"""The time-weighted mean is shown if it differs from the average by more than this share of it."""
 
 
 def render_explanation(explanation: Explanation, screen: Screen) -> str:
@@ -111,7 +109,7 @@ def _describe_figures(server: ServerExplanation, result: Mapping[str, Any]) -> I
     yield f"lowest: {lowest.players:,}, first at {format_time(lowest.first_at)}"
     yield f"growth: {_describe_growth(server, result['growth'])}"
     weighted = server.time_weighted_average
-    if weighted is not None and abs(weighted - average) > _MAX_SHARE * average:
+    if weighted is not None and server.has_uneven_intervals:
         yield f"time-weighted mean: {_describe_weighted_mean(weighted, average)}"
 
 
