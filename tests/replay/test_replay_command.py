@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, server
@@ -62,6 +63,7 @@ def test_recordings_of_all_kinds_match(
     first = ran.json["exchanges"][0]
     assert (first["asOf"], first["path"], first["method"]) == (NOW, COMPARE, "POST")
     assert first["request"] == {"servers": ["id:a", "cfxId:x-b"], "range": "7d"}
+    jsonschema_rs.Draft202012Validator(cli("schema", "replay").json).validate(ran.json)
     stored = lines[0]["response"]["body"]
     assert f'"answer":{{"status":200,"body":{stored}}}' in ran.stdout.decode()
 
@@ -229,12 +231,18 @@ def test_no_key_is_shown(cli: Cli, tmp_path: Path) -> None:
         write_ndjson(tmp_path / "x.ndjson", exchanges),
         str(commands),
     )
-    for options in (["--json"], ["--table"], ["--at", "search"]):
-        ran = cli("replay", *names, *options, "--access", str(access))
+    hidden = {generated, generated[1:], *KEYS.values()}
+    for options, unknown in (
+        (["--access", str(access)], set[str]()),
+        (["--access", str(access), "--at", "search", "--table"], set[str]()),
+        (["--json"], {KEYS["registered"]}),
+        (["--table"], {KEYS["registered"]}),
+    ):
+        ran = cli("replay", *names, *options)
         shown = ran.stdout.decode() + ran.stderr
         assert ran.exit_code == 5
         assert "\u2026" in shown
-        assert [key for key in (generated, generated[1:], *KEYS.values()) if key in shown] == []
+        assert {key for key in hidden if key in shown} == unknown
 
 
 def test_a_damaged_snapshot_ends_the_replay(
