@@ -44,7 +44,7 @@ def quote_backslash(word: str) -> str:
 def quote_cmd(word: str) -> str:
     """Quote a word as Chrome does in "Copy as cURL (cmd)"."""
     quoted = re.sub(r'(\\*)"', r'\1\1\\"', word)
-    quoted = re.sub(r"(\\+)$", r"\1\1", quoted)
+    quoted = re.sub(r"(\\+)\Z", r"\1\1", quoted)
     return re.sub(r"[^a-zA-Z0-9\s]", r"^\g<0>", f'"{quoted}"').replace("\n", "^\n\n")
 
 
