@@ -28,7 +28,7 @@ SERVER = (
 
 HEALTH = (
     '{"status":"ok","asOf":"2026-03-01T12:00:00.000Z",'
-    '"root":"b6473640bef562899483e9c2733d13884a34cadfdb764e50bf1406268bdea1d1"}'
+    '"root":"510a83d9ed9621e50a5f55ab6a04249b8b8f59fc0656fa13accda38c0de267ee"}'
 )
 
 COMPARISONS: Mapping[str, Exchange] = {

@@ -105,7 +105,7 @@ def _reseal(connection: sqlite3.Connection, before: _Tables) -> None:
     days: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
     for row in connection.execute("SELECT * FROM days ORDER BY server_day"):
         server, day = divmod(row[0], DAYS_PER_SERVER)
-        days[server].append((day, digest_row("days", row)))
+        days[server].append((day, digest_row("days", (day, *row[1:]))))
     bands: defaultdict[int, dict[int, bytes]] = defaultdict(dict)
     for row in connection.execute("SELECT * FROM bands"):
         server, band = divmod(row[0], BANDS_PER_SERVER)
@@ -152,7 +152,9 @@ def _update_calendar(
     return columns._replace(block_digests=digests)._asdict()
 
 
-def _update_band_digests(stored: bytes, of_rows: Mapping[int, bytes]) -> bytes:
+def _update_band_digests(stored: Any, of_rows: Mapping[int, bytes]) -> Any:
+    if not isinstance(stored, bytes):  # the SQL stored an integer, which would be a length
+        return stored
     digests = bytearray(stored)
     for band, digest in of_rows.items():
         if band * DIGEST_BYTES < len(digests):

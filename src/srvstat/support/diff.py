@@ -1,7 +1,7 @@
 """Find the differences between two snapshots by their digests, and the answers that change.
 
 A day is read only if its digests differ in the two files. They can differ for equal observations:
-the row of a day also depends on earlier and later observations, and on the number of the server.
+the row of a day also depends on earlier and later observations.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

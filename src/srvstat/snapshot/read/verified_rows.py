@@ -254,8 +254,10 @@ class VerifiedRows:
     def _check_day(self, server: ServerRow, entry: Entry, row: Any) -> Day:
         """Verify the row that the file has for a day."""
         key = server.server * DAYS_PER_SERVER + entry.day
-        if row is not None and row[0] == key and has_digest("days", row, entry.digest):
-            return Day._make(row)
+        if row is not None and row[0] == key:
+            without_server = (entry.day, *row[1:])
+            if has_digest("days", without_server, entry.digest):
+                return Day._make(row)
         raise self._connection.build_damage_error(format_day(server, entry.day))
 
     def read_members(
