@@ -158,6 +158,32 @@ def test_later_requests_are_warned_of(
     assert cli("replay", name, "--at", "snapshot").stderr == ""
 
 
+def test_a_search_of_requests_after_the_data_ends_with_the_data(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    old = cli("compare", "a", "cfxId:x-b", "--range", "7d", "--at", str(AS_OF - DAY)).stdout
+    for line in lines:
+        line["requestedAt"] = format_instant(AS_OF + 3 * DAY)
+    lines[0]["response"]["body"] = old.decode().strip()
+    lines[0]["asOf"] = None
+    lines[1]["asOf"] = format_instant(AS_OF - DAY)
+    name = write_ndjson(tmp_path / "late.ndjson", lines)
+    ran = cli("replay", name, "--at", "search")
+    shown = cli("replay", name, "--at", "search", "--table").stdout.decode()
+
+    assert [each["searched"]["to"] for each in ran.json["exchanges"]] == [
+        format_instant(AS_OF),
+        format_instant(AS_OF - DAY),
+    ]
+    assert ran.exit_code == 0
+    assert ran.stderr == (
+        "warning: 2 requests later than the snapshot, which ends 2026-03-01 12:00:00 UTC, by more"
+        " than --within; searched before the recorded as-of time, or before the end of the"
+        " snapshot\n"
+    )
+    assert "12 hours before 2026-03-01 12:00:00 UTC: a stale answer" in shown
+
+
 @pytest.mark.parametrize(
     "options",
     [

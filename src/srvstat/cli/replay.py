@@ -36,6 +36,10 @@ from srvstat.support.replay import replay as replay_exchanges
 
 _AT_RULES: tuple[AtRule, ...] = get_args(AtRule)
 _UNITS = {"m": 60_000, "h": 3_600_000, "d": DAY_MS}
+_LATER_REMEDY = (
+    "; use --at snapshot if the service answered from this snapshot, or --at search to find when"
+    " the answers were true"
+)
 _DURATION = re.compile(r"([0-9]{1,6})([mhd])")
 _TOLERANCE = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
@@ -182,17 +186,19 @@ def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:
         for exchange in document.exchanges
     ]
     later = sum(at is not None and at > end for at in instants)
-    if not later:
-        return
-    remedy = (
-        ""
-        if rule != "recorded"
-        else (
-            "; use --at snapshot if the service answered from this snapshot, or --at search to find"
-            " when the answers were true"
+    if later:
+        remedy = _LATER_REMEDY if rule == "recorded" else ""
+        report(
+            f"warning: {format_count(later, 'answer')} for an instant later than the snapshot,"
+            f" which ends {format_time(end)}{remedy}"
         )
+    moved = sum(
+        exchange.searched is not None and exchange.searched.to < (exchange.requested_at or 0)
+        for exchange in document.exchanges
     )
-    report(
-        f"warning: {format_count(later, 'answer')} for an instant later than the snapshot,"
-        f" which ends {format_time(end)}{remedy}"
-    )
+    if moved:
+        report(
+            f"warning: {format_count(moved, 'request')} later than the snapshot, which ends"
+            f" {format_time(end)}, by more than --within; searched before the recorded as-of time,"
+            " or before the end of the snapshot"
+        )

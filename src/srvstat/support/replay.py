@@ -61,7 +61,9 @@ class ReplaySettings:
     """How to answer and to compare.
 
     `at` is a rule, or an instant in Unix milliseconds for all exchanges. A search begins `within`
-    milliseconds before the request. `plan` and `access` are as in `answer_exchange`.
+    milliseconds before the request and ends at it. If it would begin after the end of the snapshot,
+    it ends at the recorded as_of instead, or at the end of the snapshot. `plan` and `access` are as
+    in `answer_exchange`.
     """
 
     at: AtRule | int = "recorded"
@@ -181,9 +183,12 @@ class _Replayer:
             case "snapshot":
                 return self._snapshot.as_of
             case "search":
-                recorded = (exchange.requested_at, exchange.as_of)
+                recorded = [exchange.requested_at, exchange.as_of]
+                # All instants of a search that begins after the data would be alike.
+                if (recorded[0] or 0) - self._settings.within > self._snapshot.as_of:
+                    recorded = [exchange.as_of]
             case "recorded":
-                recorded = (exchange.as_of, exchange.requested_at)
+                recorded = [exchange.as_of, exchange.requested_at]
         return next((at for at in recorded if at is not None), self._snapshot.as_of)
 
     def _answer(self, exchange: Exchange, at: int) -> RecomputedAnswer:

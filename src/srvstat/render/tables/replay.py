@@ -210,32 +210,35 @@ def _describe_truth(exchange: ReplayedExchange) -> Iterator[str]:
     """Yield sentences that say when a recorded answer was right, if a search was made."""
     if exchange.searched is None or exchange.true_during is None:
         return
-    sentence = _describe_intervals(exchange.true_during, exchange.searched)
-    is_stale = exchange.true_during and exchange.true_during[-1].to < exchange.searched.to
+    end = exchange.searched.to
+    name = "the request" if exchange.requested_at in {None, end} else format_time(end)
+    sentence = _describe_intervals(exchange.true_during, exchange.searched, name)
+    is_stale = exchange.true_during and exchange.true_during[-1].to < end
     yield f"{sentence}: a stale answer, not a wrong one" if is_stale else sentence
     servers = exchange.servers or ()
     if not exchange.true_during and any(server.true_during for server in servers):
         for server in servers:
-            sentence = _describe_intervals(server.true_during, exchange.searched)
+            sentence = _describe_intervals(server.true_during, exchange.searched, name)
             yield f"{server.server_id}: {sentence}"
 
 
-def _describe_intervals(intervals: Sequence[Interval], searched: Interval) -> str:
+def _describe_intervals(intervals: Sequence[Interval], searched: Interval, end: str) -> str:
+    """Return a sentence about the intervals; `end` names the end of the search."""
     if not intervals:
         length = format_exact_duration(searched.to - searched.from_)
-        return f"was never right within {length} before the request"
+        return f"was never right within {length} before {end}"
     last = intervals[-1]
     more = len(intervals) - 1
     earlier = f"; also in {format_count(more, 'earlier interval')}" if more else ""
     if last == searched:
         return "right at every instant of the search"
     if last.from_ == searched.to:
-        return f"right as of the request{earlier}"
+        return f"right as of {end}{earlier}"
     if last.to == searched.to:
-        return f"right as of the request, and since {format_time(last.from_)}{earlier}"
+        return f"right as of {end}, and since {format_time(last.from_)}{earlier}"
     distance = searched.to - last.to
     ago = format_duration(distance) if distance >= _SECOND else format_exact_duration(distance)
-    return f"right as of {_format_interval(last)}, {ago} before the request{earlier}"
+    return f"right as of {_format_interval(last)}, {ago} before {end}{earlier}"
 
 
 def _format_interval(interval: Interval) -> str:
