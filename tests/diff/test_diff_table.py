@@ -73,6 +73,15 @@ def test_long_lists_are_cut(cli: Cli, build: Build) -> None:
     assert f"removed  {', '.join(names[:10])}\n" in shown
 
 
+def test_a_server_with_other_fields_only_has_no_days(cli: Cli, build: Build) -> None:
+    rows = [("a", AS_OF, 1)]
+    old, new = (build([server("a", hostname=name)], rows) for name in ("one", "other"))
+
+    shown = cli("snapshot", "diff", old, new, "--table").stdout.decode()
+
+    assert shown.count("hostname") == 1
+
+
 def test_equal_snapshots_have_a_short_table(cli: Cli, demo_snapshot: str, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     copy.write_bytes(Path(demo_snapshot).read_bytes())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
+from itertools import pairwise
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -90,7 +91,7 @@ def _join_days(days: Sequence[str]) -> Iterator[str]:
     """Yield ascending dates, with successive ones as one span."""
     dates = [date.fromisoformat(day) for day in days]
     starts = [at for at, day in enumerate(dates) if not at or day - dates[at - 1] > _ONE_DAY]
-    for first, end in zip(starts, [*starts[1:], len(dates)], strict=True):
+    for first, end in pairwise([*starts, len(dates)]):
         yield days[first] if end - first == 1 else f"{days[first]} to {days[end - 1]}"
 
 
