@@ -17,7 +17,7 @@ from srvstat.contract.requests import CompareRequest
 from srvstat.contract.responses import ServerResult
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.support.search import Interval, find_true_intervals, intersect
+from srvstat.support.search import Instants, find_true_intervals, intersect
 
 _WITHIN = 2 * DAY_MS
 _COMPARISONS = 200
@@ -76,7 +76,7 @@ def _search(
     servers: list[ServerRow],
     request: Request,
     recorded: tuple[ServerResult, ...],
-) -> list[Interval]:
+) -> list[Instants]:
     end = request.window.end
     return intersect(
         [
@@ -98,7 +98,7 @@ def _time_comparisons(
     snapshot: SnapshotFile,
     request: Request,
     recorded: tuple[ServerResult, ...],
-    found: list[Interval],
+    found: list[Instants],
 ) -> float:
     """Return the median seconds of a comparison, and check the intervals against each."""
     end, seconds = request.window.end, []

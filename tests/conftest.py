@@ -181,6 +181,15 @@ def demo_snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(directory / "snapshot.db")
 
 
+@pytest.fixture
+def war_brokers() -> Path:
+    """Return the directory of the War Brokers data: sources and expected answers."""
+    directory = SHARED_DATA / "warbrokers"
+    if not directory.is_dir():
+        pytest.skip("the War Brokers data is not beside the repository")
+    return directory
+
+
 @pytest.fixture(scope="session")
 def two_servers(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Return the bytes of a snapshot of the servers `a` and `b` with two days."""

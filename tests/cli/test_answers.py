@@ -6,21 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from conftest import AS_OF, DAY, SHARED_DATA, Build, Cli, server, srvstat
+from conftest import AS_OF, DAY, Build, Cli, server, srvstat
 
 
 @pytest.mark.slow
-def test_real_data_gives_the_expected_bytes(tmp_path: Path) -> None:
-    data = SHARED_DATA / "warbrokers"
-    if not data.is_dir():
-        pytest.skip("the War Brokers data is not beside the repository")
+def test_real_data_gives_the_expected_bytes(war_brokers: Path, tmp_path: Path) -> None:
     path = str(tmp_path / "wb.db")
     sources = (
-        *("--servers", str(data / "servers.ndjson")),
-        *("--observations", str(data / "observations.csv.gz")),
+        *("--servers", str(war_brokers / "servers.ndjson")),
+        *("--observations", str(war_brokers / "observations.csv.gz")),
     )
     built = srvstat("snapshot", "build", path, *sources)
-    expected = json.loads((data / "expected.json").read_bytes())
+    expected = json.loads((war_brokers / "expected.json").read_bytes())
 
     assert built.exit_code == 0
     assert "790,996 rows" in built.stderr

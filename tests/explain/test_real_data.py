@@ -8,25 +8,24 @@ from typing import Any
 
 import pytest
 
-from conftest import DAY, SHARED_DATA, Cli, build_in
+from conftest import DAY, Cli, build_in
 from explain.naive import explain_naively, find_contradictions
 from srvstat.contract.instants import parse_instant
 from srvstat.contract.ranges import DAYS
-
-DATA = SHARED_DATA / "warbrokers"
 
 Rows = dict[str, list[tuple[int, int]]]
 """The instant and the players of each row, by the id of its server."""
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not DATA.is_dir(), reason="the War Brokers data is not beside the repository")
-def test_real_answers_are_explained_from_the_raw_rows(tmp_path: Path, cli: Cli) -> None:
-    expected = json.loads((DATA / "expected.json").read_bytes())
+def test_real_answers_are_explained_from_the_raw_rows(
+    war_brokers: Path, tmp_path: Path, cli: Cli
+) -> None:
+    expected = json.loads((war_brokers / "expected.json").read_bytes())
     answers = [json.loads(case["stdout"])["data"] for case in expected["cases"]]
     rows: Rows = {name: [] for answer in answers for name in list_ids(answer)}
-    read_rows(rows)
-    records = map(json.loads, (DATA / "servers.ndjson").read_bytes().splitlines())
+    read_rows(war_brokers / "observations.csv.gz", rows)
+    records = map(json.loads, (war_brokers / "servers.ndjson").read_bytes().splitlines())
     path = build_in(
         tmp_path,
         [record for record in records if record["id"] in rows],
@@ -45,9 +44,9 @@ def list_ids(answer: Any) -> list[str]:
     return [answer["id"]] if isinstance(answer, dict) else [one["serverId"] for one in answer]
 
 
-def read_rows(rows: Rows) -> None:
-    """Add the rows of the raw file to those of their server, if it is wanted."""
-    with gzip.open(DATA / "observations.csv.gz", "rt", encoding="ascii", newline="") as file:
+def read_rows(path: Path, rows: Rows) -> None:
+    """Add the rows of a file to those of their servers, and skip other servers."""
+    with gzip.open(path, "rt", encoding="ascii", newline="") as file:
         for name, at, players in csv.reader(file):
             if name in rows:
                 rows[name].append((int(at), int(players)))

@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, server
-from replay.recordings import describe_exchange, write_har, write_ndjson
+from replay.recording_files import describe_exchange, write_har, write_ndjson
 from srvstat.contract.instants import format_instant
 from support.access import PLANS, format_key_table
 from support.http import KEY, Client, compare, get
@@ -211,39 +211,34 @@ KEYS = {
     place: f"{place}-secret-0123456789"
     for place in ("header", "cookie", "authorization", "registered", "parameter", "foreign")
 }
+GENERATED = "srvstat_" + "g" * 43
 
 
-@pytest.mark.usefixtures("snapshot")
-def test_no_key_is_shown(cli: Cli, tmp_path: Path) -> None:
-    """Keys are sent in every part of a request, and some are in the answer."""
-    generated = "srvstat_" + "g" * 43
-    access = tmp_path / "access.toml"
-    digest = hashlib.sha256(KEYS["registered"].encode()).hexdigest()
-    access.write_text(PLANS + format_key_table(digest), encoding="utf-8")
+def write_recordings_with_keys(directory: Path) -> list[str]:
+    """Write recordings with keys in every part of a request and in answers; return their names."""
     headers = {
         "x-gateway-key": KEYS["header"],
         "cookie": f"session={KEYS['cookie']}",
         "authorization": f"Bearer {KEYS['authorization']}",
     }
-    sent = " ".join((generated, KEYS["header"], KEYS["registered"]))
+    sent = " ".join((GENERATED, KEYS["header"], KEYS["registered"]))
     echo = json.dumps({"error": {sent: sent}, "list": [sent]})
     targets = (
-        *(f"/gateway/v1/servers/{key}" for key in (generated, KEYS["header"], KEYS["registered"])),
+        *(f"/gateway/v1/servers/{key}" for key in (GENERATED, KEYS["header"], KEYS["registered"])),
         f"{SERVER}?by={KEYS['header']}&api_key={KEYS['parameter']}",
-        f"{SERVER}?by=%73{generated[1:]}",
+        f"{SERVER}?by=%73{GENERATED[1:]}",
         f"/login?access_token={KEYS['foreign']}",
     )
-    exchanges = [
-        *(describe_exchange(each, echo, headers=headers, requestedAt=NOW) for each in targets),
-        *(
-            describe_exchange(
-                COMPARE, echo, body=body, status=status, headers=headers, requestedAt=NOW
-            )
-            for status in (200, 400)
-            for body in (sent, BODY.replace('"a"', f'"{generated}"'), f'{{"{sent}":1}}', BODY)
-        ),
+    bodies = (sent, BODY.replace('"a"', f'"{GENERATED}"'), f'{{"{sent}":1}}', BODY)
+    requests = [
+        *((target, None, 200) for target in targets),
+        *((COMPARE, body, status) for status in (200, 400) for body in bodies),
     ]
-    commands = tmp_path / "mail.txt"
+    exchanges = [
+        describe_exchange(target, echo, body=body, status=status, headers=headers, requestedAt=NOW)
+        for target, body, status in requests
+    ]
+    commands = directory / "mail.txt"
     commands.write_text(
         "".join(
             f"curl '{each}' -H 'X-Gateway-Key: {KEYS['header']}' -b 'k={KEYS['cookie']}'"
@@ -252,12 +247,20 @@ def test_no_key_is_shown(cli: Cli, tmp_path: Path) -> None:
         ),
         encoding="utf-8",
     )
-    names = (
-        write_har(tmp_path / "x.har", exchanges),
-        write_ndjson(tmp_path / "x.ndjson", exchanges),
+    return [
+        write_har(directory / "x.har", exchanges),
+        write_ndjson(directory / "x.ndjson", exchanges),
         str(commands),
-    )
-    hidden = {generated, generated[1:], *KEYS.values()}
+    ]
+
+
+@pytest.mark.usefixtures("snapshot")
+def test_no_key_is_shown(cli: Cli, tmp_path: Path) -> None:
+    access = tmp_path / "access.toml"
+    digest = hashlib.sha256(KEYS["registered"].encode()).hexdigest()
+    access.write_text(PLANS + format_key_table(digest), encoding="utf-8")
+    names = write_recordings_with_keys(tmp_path)
+    hidden = {GENERATED, GENERATED[1:], *KEYS.values()}
     for options, unknown in (
         (["--access", str(access)], set[str]()),
         (["--access", str(access), "--at", "search", "--table"], set[str]()),

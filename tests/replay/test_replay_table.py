@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from conftest import Cli
-from replay.recordings import Line, describe_exchange, write_ndjson
+from replay.recording_files import Line, describe_exchange, write_ndjson
 from srvstat import operations
 from srvstat.contract.instants import parse_instant
 from srvstat.contract.requests import build_compare_request, build_server_reference

@@ -16,7 +16,7 @@ from srvstat import operations
 from srvstat.contract.ranges import DAYS, Range
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.support.search import Interval, find_true_intervals, intersect
+from srvstat.support.search import Instants, find_true_intervals, intersect
 
 HOUR = DAY // 24
 REFERENCE = ServerReference(identifier="a", by="id")
@@ -82,7 +82,7 @@ def search(
     case: Case,
     recorded: dict[str, Any],
     is_equal: Callable[[Any, Any], bool] = operator.eq,
-) -> list[Interval]:
+) -> list[Instants]:
     (row,) = operations.resolve_servers(snapshot, [REFERENCE])
     return find_true_intervals(
         snapshot, row, recorded, case.range, case.earliest, case.latest, is_equal
@@ -91,7 +91,7 @@ def search(
 
 def iter_true_intervals(
     snapshot: SnapshotFile, case: Case, recorded: dict[str, Any]
-) -> Iterator[Interval]:
+) -> Iterator[Instants]:
     """Compare the answers at both ends of all periods without an event, and join the equal ones."""
     events = {at + length for at in case.players for length in (0, DAYS[case.range] * DAY)}
     starts = sorted({case.earliest, *events})
@@ -167,19 +167,19 @@ def test_a_search_in_a_bundle_begins_with_the_first_window_that_it_covers(
 
 
 @st.composite
-def draw_intervals(draw: st.DrawFn) -> list[Interval]:
+def draw_intervals(draw: st.DrawFn) -> list[Instants]:
     ends = sorted(draw(st.sets(st.integers(0, 40), max_size=12)))
     return list(zip(ends[::2], ends[1::2], strict=False))
 
 
 @given(lists=st.lists(draw_intervals(), min_size=1, max_size=4))
-def test_the_intersection_holds_the_instants_of_all_lists(lists: list[list[Interval]]) -> None:
+def test_the_intersection_holds_the_instants_of_all_lists(lists: list[list[Instants]]) -> None:
     common = intersect(lists)
 
     assert list_instants(common) == sorted(set.intersection(*map(set, map(list_instants, lists))))
 
 
-def list_instants(intervals: Sequence[Interval]) -> list[int]:
+def list_instants(intervals: Sequence[Instants]) -> list[int]:
     return [at for start, end in intervals for at in range(start, end + 1)]
 
 

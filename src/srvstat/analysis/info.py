@@ -3,6 +3,7 @@
 from collections import Counter
 
 from srvstat.documents.snapshot_info import ListedServer, ServerList, SnapshotInfo
+from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
 
 
@@ -19,17 +20,7 @@ def describe_snapshot(snapshot: SnapshotFile, *, list_all: bool) -> SnapshotInfo
     for server in snapshot.iter_servers():
         games[server.game] += 1
         fallbacks += server.current_is_fallback
-        listed.append(
-            ListedServer(
-                id=server.id,
-                cfx_id=server.cfx_id,
-                game=server.game,
-                hostname=server.hostname,
-                observations=server.observation_count,
-                first_observed_at=server.first_observed_at,
-                last_observed_at=server.last_observed_at,
-            )
-        )
+        listed.append(_describe_server(server))
     totals = snapshot.read_totals()
     return SnapshotInfo(
         as_of=snapshot.as_of,
@@ -47,4 +38,16 @@ def describe_snapshot(snapshot: SnapshotFile, *, list_all: bool) -> SnapshotInfo
         conflicting=totals.conflicting,
         rejected=totals.rejected,
         identifiers=listed,
+    )
+
+
+def _describe_server(server: ServerRow) -> ListedServer:
+    return ListedServer(
+        id=server.id,
+        cfx_id=server.cfx_id,
+        game=server.game,
+        hostname=server.hostname,
+        observations=server.observation_count,
+        first_observed_at=server.first_observed_at,
+        last_observed_at=server.last_observed_at,
     )

@@ -1,12 +1,11 @@
 """`snapshot diff`: the differences between two snapshots."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Annotated
 
 import typer
 
-from srvstat.analysis.suggestions import suggest_servers
+from srvstat.cli.hints import add_hint
 from srvstat.cli.options import (
     ByOption,
     JsonOption,
@@ -16,9 +15,8 @@ from srvstat.cli.options import (
 )
 from srvstat.cli.output import Outcome, choose_form, report
 from srvstat.cli.show import show, show_error
-from srvstat.contract.errors import ApiError, DifferenceError, ServerNotFoundError
+from srvstat.contract.errors import ApiError, DifferenceError
 from srvstat.contract.requests import build_server_reference
-from srvstat.operations import UnknownServerError
 from srvstat.render.text import format_time
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.support.diff import compare_snapshots
@@ -66,7 +64,7 @@ def diff(
         references = [build_server_reference(text, by=by) for text in identifiers or []]
         with closing(open_file(old)) as before, closing(open_file(new)) as after:
             _warn_of_missing_data(before, after, instant)
-            with _add_hints(before, after):
+            with add_hint(after, before):
                 found = compare_snapshots(before, after, references, at=instant)
     except ApiError as error:
         return show_error(error, form)
@@ -78,13 +76,3 @@ def _warn_of_missing_data(old: SnapshotFile, new: SnapshotFile, at: int | None) 
         if at is not None and at > snapshot.as_of:
             end = format_time(snapshot.as_of)
             report(f"warning: --at is later than {snapshot.path}, which ends {end}")
-
-
-@contextmanager
-def _add_hints(old: SnapshotFile, new: SnapshotFile) -> Iterator[None]:
-    """Add a hint to the error of an unknown server."""
-    try:
-        yield
-    except UnknownServerError as error:
-        hint = suggest_servers(new, error.reference) or suggest_servers(old, error.reference)
-        raise ServerNotFoundError(f"{error.reason}; {hint}" if hint else error.reason) from None

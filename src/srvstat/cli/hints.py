@@ -10,10 +10,14 @@ from srvstat.snapshot.read.reader import SnapshotFile
 
 
 @contextmanager
-def add_hint(snapshot: SnapshotFile) -> Iterator[None]:
-    """Add a hint to the error of an unknown server that the block raises."""
+def add_hint(*snapshots: SnapshotFile) -> Iterator[None]:
+    """Add a hint to the error of an unknown server that the block raises.
+
+    The first snapshot that has a hint gives it.
+    """
     try:
         yield
     except UnknownServerError as error:
-        hint = suggest_servers(snapshot, error.reference)
+        hints = (suggest_servers(snapshot, error.reference) for snapshot in snapshots)
+        hint = next(filter(None, hints), None)
         raise ServerNotFoundError(f"{error.reason}; {hint}" if hint else error.reason) from None

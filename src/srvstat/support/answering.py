@@ -19,6 +19,7 @@ from srvstat.contract.requests import CompareRequest, ServerReference, parse_com
 from srvstat.contract.responses import ErrorResponse, Response
 from srvstat.snapshot.read.reader import SnapshotFile
 from srvstat.support.recordings.exchange import Exchange
+from srvstat.support.recordings.heads import is_foreign_path
 
 _OK = 200
 _UNAUTHORIZED = GatewayUnauthorizedError.http_status
@@ -43,10 +44,8 @@ class RecomputedAnswer:
 
 
 def is_foreign(head: Head) -> bool:
-    """Return whether a request is none of the contract, such as a preflight."""
-    target = find_target(head.path)
-    is_known = target is not None and target.operation != "getHealth"
-    return not is_known or head.method == _PREFLIGHT_METHOD
+    """Return whether a request is not one to the API; a preflight is foreign too."""
+    return is_foreign_path(head.path) or head.method == _PREFLIGHT_METHOD
 
 
 def answer_exchange(
@@ -82,7 +81,7 @@ def answer_exchange(
 
 
 def _find_plan(exchange: Exchange, access: Access) -> Plan | None:
-    """Return the plan of the caller; None if the exchange does not tell who that was.
+    """Return the plan of the caller; None if the recording does not identify the caller.
 
     Raises GatewayUnauthorizedError, NotReproducibleError.
     """

@@ -93,16 +93,12 @@ def compare_snapshots(
     Raises UnknownServerError for a server that neither has, NotInBundleError, SnapshotError.
     """
     at = min(old.as_of, new.as_of) if at is None else at
-    covered = [file.covered_from for file in (old, new) if file.covered_from is not None]
-    files = _Files(old, new, max(covered, default=None))
-    pairs: Iterable[_Pair] = _find_pairs(files, references) if references else _join_servers(files)
-    if old.root == new.root:
-        pairs = ()
+    files = _Files(old, new, _find_common_start(old, new))
     added: list[str] = []
     removed: list[str] = []
     changed: list[ChangedServer] = []
     answers: list[ChangedAnswer] = []
-    for batch in _split(pairs):
+    for batch in _split(_list_pairs(files, references)):
         added += [pair.new.id for pair in batch if pair.new and not pair.old]
         removed += [pair.old.id for pair in batch if pair.old and not pair.new]
         changes = list(_find_changes(files, batch, at))
@@ -122,6 +118,21 @@ def compare_snapshots(
         ),
         answers=tuple(answers),
     )
+
+
+def _find_common_start(old: SnapshotFile, new: SnapshotFile) -> int | None:
+    """Return the instant from which both have observations; None if neither is a bundle."""
+    covered = [file.covered_from for file in (old, new) if file.covered_from is not None]
+    return max(covered, default=None)
+
+
+def _list_pairs(files: _Files, references: Sequence[ServerReference]) -> Iterable[_Pair]:
+    """Return the servers to compare, ordered by id: none if the snapshots have equal content.
+
+    Raises UnknownServerError, NotInBundleError.
+    """
+    pairs = _find_pairs(files, references) if references else _join_servers(files)
+    return () if files.old.root == files.new.root else pairs
 
 
 def _find_pairs(files: _Files, references: Sequence[ServerReference]) -> list[_Pair]:
@@ -200,7 +211,7 @@ def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> tuple
     """Return the names of the API's fields that differ, such as `players.max`."""
     before = files.old.get_detail(old).server.model_dump()
     after = files.new.get_detail(new).server.model_dump()
-    found = [one.pointer[1:].split("/") for one in _compare_members(before, after)]
+    found = [one.pointer[1:].split("/") for one in _find_changed_members(before, after)]
     # The steps into a list, such as that of the tags, are numbers.
     names = (".".join(step for step in steps if not step.isdecimal()) for steps in found)
     return tuple(dict.fromkeys(names))
@@ -274,12 +285,13 @@ def _compare_results(
         )
     )
     return {
-        old.serverId: _compare_members(old.model_dump(), new.model_dump())
+        old.serverId: _find_changed_members(old.model_dump(), new.model_dump())
         for old, new in zip(before, after, strict=True)
     }
 
 
-def _compare_members(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    """Return the differences of two objects with equal keys. Most members are equal: skip them."""
+def _find_changed_members(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+    """Return the differences between two objects with the same keys."""
+    # Most members are equal, and comparing them in detail takes longer.
     keys = [key for key, value in old.items() if value != new[key]]
     return find_differences({key: old[key] for key in keys}, {key: new[key] for key in keys})

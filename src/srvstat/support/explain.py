@@ -162,12 +162,9 @@ def _explain_figures(
 
     Raises SnapshotError if they are not the statistics of the window's observations.
     """
-    observed = _Observed(*snapshot.read_observations(server, window))
-    last_in_snapshot = _find_last_in_snapshot(snapshot, server)
-    _check_observations(snapshot, server, window, observed, last_in_snapshot)
+    last = _find_last_in_snapshot(snapshot, server)
+    observed = _read_observed(snapshot, server, window, last, statistics)
     players = observed.players
-    if compute_statistics(players) != statistics:
-        raise snapshot.build_damage_error(f"the days of {server.title}")
     intervals = _explain_intervals(observed, start, window.end)
     return ServerExplanation(
         server_id=server.id,
@@ -176,7 +173,7 @@ def _explain_figures(
         current_players=server.players_current,
         current_is_fallback=bool(server.current_is_fallback),
         first_in_snapshot_at=server.first_observed_at,
-        last_in_snapshot=last_in_snapshot,
+        last_in_snapshot=last,
         window=ExplainedWindow(from_=start, to=window.end),
         sample_count=len(players),
         sum=sum(players),
@@ -211,27 +208,31 @@ def _find_last_in_snapshot(
     return ExplainedObservation(observed_at=last, players=players)
 
 
-def _check_observations(
+def _read_observed(
     snapshot: SnapshotFile,
     server: ServerRow,
     window: Window,
-    observed: _Observed,
     last_in_snapshot: ExplainedObservation | None,
-) -> None:
-    """Check that a window's observations ascend, and agree with the row of the server.
+    statistics: Statistics,
+) -> _Observed:
+    """Return a window's observations.
 
-    Raises SnapshotError: a forged file with matching digests can hold anything.
+    Raises SnapshotError if they do not ascend, or contradict the row of the server or the
+    statistics: a forged file with matching digests can hold anything.
     """
+    observed = _Observed(*snapshot.read_observations(server, window))
     instants = observed.instants
     is_within = is_ascending([window.start, *instants]) and max(instants, default=0) <= window.end
     is_last_within = last_in_snapshot and window.start < last_in_snapshot.observed_at <= window.end
-    if not is_within or (is_last_within and observed.get(-1) != last_in_snapshot):
+    is_consistent = is_within and compute_statistics(observed.players) == statistics
+    if not is_consistent or (is_last_within and observed.get(-1) != last_in_snapshot):
         raise snapshot.build_damage_error(f"the days of {server.title}")
     fallback = last_in_snapshot.players if last_in_snapshot else 0
     # The last observation of a server can be earlier than a bundle.
     is_known = last_in_snapshot or snapshot.covered_from is None
     if server.current_is_fallback and is_known and server.players_current != fallback:
         raise snapshot.build_damage_error(server.title)
+    return observed
 
 
 def _find_middle(players: Sequence[int]) -> tuple[RankedValue, ...]:

@@ -40,7 +40,7 @@ from srvstat.support.comparing import EXACT, MAX_DIFFERENCES, compare_bodies, fi
 from srvstat.support.explain import explain_comparison, explain_server
 from srvstat.support.hiding import KeyHider
 from srvstat.support.recordings.exchange import Exchange, RecordedResponse, Unreadable
-from srvstat.support.search import Interval as Instants
+from srvstat.support.search import Instants
 from srvstat.support.true_times import TrueTimes, find_true_times, read_results
 
 AtRule = Literal["recorded", "snapshot", "search"]
@@ -235,7 +235,7 @@ class _Replayer:
 
 
 def _has_hidden_key(exchange: Exchange) -> bool:
-    """Return whether the service has hidden a key in a request when it recorded that."""
+    """Return whether the service hid a key when it recorded the request."""
     head = exchange.head
     parts = (head.method.encode(), head.path, head.query, exchange.body)
     return exchange.is_from_service and any(HIDDEN_PART in part for part in parts)

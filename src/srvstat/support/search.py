@@ -15,7 +15,7 @@ from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
 from srvstat.stats import Growth, Statistics, compute_growth, compute_ranking_statistics
 
-Interval = tuple[int, int]
+Instants = tuple[int, int]
 """The first and the last instant of an interval, in Unix milliseconds."""
 
 
@@ -27,7 +27,7 @@ def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to sear
     earliest: int,
     latest: int,
     is_equal: Callable[[Any, Any], bool],
-) -> list[Interval]:
+) -> list[Instants]:
     """Return the maximal intervals of as_of in which a recorded result was true, in their order.
 
     They lie in [earliest, latest]; in a bundle, also where it covers the window. `recorded` is a
@@ -45,7 +45,7 @@ def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to sear
         return []
     instants, players = snapshot.read_observations(server, Window(earliest - length, latest))
     sliding = _SlidingWindow(players)
-    found: list[Interval] = []
+    found: list[Instants] = []
     for period in _iter_periods(instants, length, earliest, latest):
         sliding.move(period.low, period.high)
         if _is_true(figures, sliding.compute_statistics(), is_equal):
@@ -55,7 +55,7 @@ def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to sear
     return found
 
 
-def intersect(lists: Sequence[Sequence[Interval]]) -> list[Interval]:
+def intersect(lists: Sequence[Sequence[Instants]]) -> list[Instants]:
     """Return the intervals that all lists have in common; each list is ascending and disjoint."""
     if not lists:
         return []
@@ -65,7 +65,7 @@ def intersect(lists: Sequence[Sequence[Interval]]) -> list[Interval]:
     return common
 
 
-def _iter_common(one: Sequence[Interval], other: Sequence[Interval]) -> Iterator[Interval]:
+def _iter_common(one: Sequence[Instants], other: Sequence[Instants]) -> Iterator[Instants]:
     left = right = 0
     while left < len(one) and right < len(other):
         start = max(one[left][0], other[right][0])

@@ -12,8 +12,7 @@ from srvstat.documents.replay import Difference
 from srvstat.operations import resolve_servers
 from srvstat.snapshot.read.reader import SnapshotFile
 from srvstat.support.comparing import MAX_DIFFERENCES, is_number_equal
-from srvstat.support.search import Interval as Instants
-from srvstat.support.search import find_true_intervals, intersect
+from srvstat.support.search import Instants, find_true_intervals, intersect
 
 Result = Mapping[str, Any] | None
 """The recorded result of a server; None if no instant gives it."""

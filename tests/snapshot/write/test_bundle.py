@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from campaigns.damage_kinds import flip_bit
-from conftest import AS_OF, DAY, SHARED_DATA, Build, build_in, few_examples, server
+from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from snapshot.observed import Observed, draw_fleets
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.instants import LATEST
@@ -305,15 +305,14 @@ def test_a_bundle_of_the_demo_is_as_small_as_a_built_snapshot(
 
 
 @pytest.mark.slow
-def test_a_bundle_of_real_data_is_as_small_as_a_built_snapshot(tmp_path: Path) -> None:
-    data = SHARED_DATA / "warbrokers"
-    if not data.is_dir():
-        pytest.skip("the War Brokers data is not beside the repository")
+def test_a_bundle_of_real_data_is_as_small_as_a_built_snapshot(
+    war_brokers: Path, tmp_path: Path
+) -> None:
     path = str(tmp_path / "wb.db")
     build_snapshot(
         path,
-        servers_source=Source(str(data / "servers.ndjson"), "ndjson"),
-        observation_sources=[Source(str(data / "observations.csv.gz"), "csv")],
+        servers_source=Source(str(war_brokers / "servers.ndjson"), "ndjson"),
+        observation_sources=[Source(str(war_brokers / "observations.csv.gz"), "csv")],
     )
 
     check_size(path, tmp_path, 1, "1y")

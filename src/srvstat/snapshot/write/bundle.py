@@ -38,10 +38,9 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
     """Write a bundle of some servers of a snapshot, and return a summary of it.
 
     The bundle answers each window of the range that ends at the parent's as_of, or of a shorter
-    range, as its parent does: it has all observations from the start of a UTC day on. A server can
-    be given repeatedly. The parent must cover the range. With `redact`, names, descriptions, links
-    and the names of the sources are replaced. An existing file is replaced only after the new one
-    is complete and was read back.
+    range, as its parent does: it has all observations from the start of a UTC day on. The parent
+    must cover the range. `servers` may repeat. `redact` replaces names, descriptions and links, and
+    drops the names of the sources. The output is replaced only by a complete file.
 
     Raises SnapshotError, UsageError, OutputError.
     """
@@ -51,21 +50,14 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
     covered_from = find_window(range, parent.as_of).start // DAY_MS * DAY_MS
     chosen = sorted(set(servers))
     with atomic_write(output, overwrite=overwrite) as draft:
-        with open_draft(output, draft) as connection, fill_tables(connection) as database:
-            rows = [
-                _store_server(connection, parent, server, key, covered_from)
-                for key, server in enumerate(chosen, 1)
-            ]
-            if redact:
-                rows = list(map(_redact, rows))
-            file_row = _build_file_row(parent, rows, covered_from, redact=redact)
-            file_row = store_servers(database, rows, file_row)
+        with open_draft(output, draft) as connection:
+            file_row = _fill_draft(connection, parent, chosen, covered_from, redact=redact)
         check_draft(output, draft, file_row.observation_count)
         check_journal(output)
         with convert_write_errors(output):
             size = os.path.getsize(draft)
     return BundleSummary(
-        ids=tuple(row.id for row in rows),
+        ids=tuple(server.id for server in chosen),
         observations=file_row.observation_count,
         range=range,
         covered_from=covered_from,
@@ -74,6 +66,26 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
         root=file_row.root.hex(),
         parent_root=parent.root,
     )
+
+
+def _fill_draft(
+    connection: sqlite3.Connection,
+    parent: SnapshotFile,
+    servers: Sequence[ServerRow],
+    covered_from: int,
+    *,
+    redact: bool,
+) -> FileRow:
+    """Store servers, their observations and the row of the file, and return that row."""
+    with fill_tables(connection) as database:
+        rows = [
+            _store_server(connection, parent, server, key, covered_from)
+            for key, server in enumerate(servers, 1)
+        ]
+        if redact:
+            rows = list(map(_redact, rows))
+        file_row = _build_file_row(parent, rows, covered_from, redact=redact)
+        return store_servers(database, rows, file_row)
 
 
 def _store_server(

@@ -1,7 +1,7 @@
 """Split lines of Windows' cmd.exe into commands and words, as curl.exe receives them.
 
 First cmd.exe removes the carets that escape characters outside quotes; then the C runtime splits
-the rest into words. A quote that a caret escapes is one for the second step only.
+the rest into words. A quote after a caret counts only in the second step.
 """
 
 import re
@@ -15,18 +15,18 @@ from srvstat.support.recordings.shell_words import (
     encode_source,
 )
 
-_IS_CMD = re.compile(r'[^\n]*(?:\^"|\^[ \t]*(?:\n|\Z))')
+_CMD_LINE = re.compile(r'[^\n]*(?:\^"|\^[ \t]*(?:\n|\Z))')
 _PLAIN = re.compile(r'[^\n"^&|<>%\0]+')
 _CONTINUATION = re.compile(r"\^[ \t]*\n")
 _OPERATOR = re.compile(r"&&|\|\||[&|]")
-# A variable that does not exist stays as it is, so that most percent-escapes of a URL do.
+# What begins like a percent-escape of a URL is text: cmd.exe keeps the name of an unset variable.
 _VARIABLE = re.compile(r"%(?![0-9A-Fa-f]{2})[A-Za-z_][A-Za-z0-9_]*%")
 _ORDINARY = re.compile(r'[^ \t"\\]+')
 
 
 def is_cmd(text: str, start: int) -> bool:
     """Return whether a line is for cmd.exe: it has an escaped quote, or ends in a caret."""
-    return _IS_CMD.match(text, start) is not None
+    return _CMD_LINE.match(text, start) is not None
 
 
 def split_cmd_line(text: str, start: int) -> tuple[list[Command], int]:
@@ -42,7 +42,7 @@ def split_cmd_line(text: str, start: int) -> tuple[list[Command], int]:
 
 
 class _CmdLine:
-    """Removes the carets of one line, which may have several physical ones."""
+    """Removes the carets of one line, which may span several physical lines."""
 
     def __init__(self, text: str, start: int) -> None:
         self.commands: list[Command] = []

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from srvstat.contract.http import KEY_HEADER, Head, Headers
 from srvstat.support.recordings.curl_data import build_data, check_known, read_file
 from srvstat.support.recordings.curl_options import CurlError, Option, split_options
-from srvstat.support.recordings.heads import JUDGED_HEADERS, HeaderList, build_head, is_foreign
+from srvstat.support.recordings.heads import JUDGED_HEADERS, HeaderList, build_head, is_foreign_path
 from srvstat.support.recordings.shell_words import VARIABLE
 
 _UNSUPPORTED = frozenset(("config", "form", "form-string", "upload-file", "variable"))
@@ -169,7 +169,11 @@ def split_url(text: bytes, *, is_globbed: bool) -> Url:
     scheme = _SCHEME.match(text)
     match = _URL.match(text, scheme.end() if scheme else 0)
     host, path, query = match.groups() if match else (b"", b"", None)
-    if VARIABLE in path or VARIABLE in (query or b"") or (VARIABLE in host and is_foreign(path)):
+    if (
+        VARIABLE in path
+        or VARIABLE in (query or b"")
+        or (VARIABLE in host and is_foreign_path(path))
+    ):
         check_known("url", text)
     if _NOT_IN_URL.search(text):
         raise CurlError("--url: a space or a control character, which curl refuses")

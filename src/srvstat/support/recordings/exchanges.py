@@ -17,7 +17,7 @@ from srvstat.support.recordings.exchange import (
     RecordedResponse,
     Unreadable,
 )
-from srvstat.support.recordings.heads import HeaderList, build_head, is_foreign
+from srvstat.support.recordings.heads import HeaderList, build_head, is_foreign_path
 
 MAX_LINE_BYTES = 4 << 20
 
@@ -81,7 +81,7 @@ def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:
     for name, text in request.headers.items():
         headers.add(name.encode(), text.encode())
     head = build_head(request.method, request.path.encode(), headers.build())
-    if is_foreign(head.path):
+    if is_foreign_path(head.path):
         return Exchange(place, head, b"")
     return Exchange(
         place,

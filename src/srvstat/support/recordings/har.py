@@ -14,7 +14,7 @@ from srvstat.support.recordings.exchange import (
     Unreadable,
 )
 from srvstat.support.recordings.har_bodies import BodyError, decode_body, decompress, encode_text
-from srvstat.support.recordings.heads import HeaderList, build_head, is_foreign
+from srvstat.support.recordings.heads import HeaderList, build_head, is_foreign_path
 from srvstat.support.recordings.json_events import (
     MAX_TEXT_BYTES,
     TOO_LONG,
@@ -141,7 +141,7 @@ def _build_exchange(place: str, entry: Any) -> Exchange:
         raise _EntryError("request.url: must be a string")
     headers: Headers = _find(entry, "request.headers") or ()
     head = build_head(method, encode_text(url.removeprefix(TOO_LONG)), headers)
-    if is_foreign(head.path):
+    if is_foreign_path(head.path):
         return Exchange(place, head, b"")
     _get(entry, "request.url", str)  # now, because it is too long only if it is not foreign
     started = _get(entry, "startedDateTime", str)

@@ -52,7 +52,7 @@ class HeaderList:
         return [*self._kept, (_FILLER, b"." * (size - len(_FILLER)))]
 
 
-def is_foreign(path: bytes) -> bool:
+def is_foreign_path(path: bytes) -> bool:
     """Return whether a path, as sent, is not one of the API; the health check is foreign too."""
     target = find_target(path)
     return target is None or target.operation == "getHealth"
@@ -70,6 +70,6 @@ def build_head(method: str, url: bytes, headers: Headers) -> Head:
     target = url[origin.end() :].partition(b"#")[0] if origin else url
     path, _, query = target.partition(b"?")
     path = path or b"/"
-    if is_foreign(path):
+    if is_foreign_path(path):
         return Head(method, path[:_MAX_FOREIGN_BYTES], b"", ())
     return Head(method, path, query, headers)

@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _HAR_START = re.compile(rb'\{\s*"log"\s*:')
 _MAX_START_BYTES = 1 << 10
-"""Longer white space at the start of an input decides that it holds no JSON."""
+"""An input that begins with more white space is not taken for JSON."""
 
 
 def read_recording(name: str) -> Iterator[Exchange | Unreadable]:

@@ -36,7 +36,7 @@ _LAST_CODE_POINT = 0x10FFFF
 
 
 class WordError(ValueError):
-    """A line can't be split. `end` is the place in the text after which to read on."""
+    """A line can't be split. `end` is the place in the text at which to continue."""
 
     def __init__(self, reason: str, end: int) -> None:
         super().__init__(reason)
@@ -67,7 +67,7 @@ def encode_source(text: str) -> bytes:
 
 
 class _Line:
-    """Splits one line, which may have several physical ones."""
+    """Splits one line, which may span several physical lines."""
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
