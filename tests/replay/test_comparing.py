@@ -9,13 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srvstat.contract import wire
-from srvstat.support.comparing import MAX_DIFFERENCES, compare_bodies, is_number_equal
+from srvstat.support.comparing import (
+    MAX_DIFFERENCES,
+    compare_bodies,
+    is_number_equal,
+    shorten_difference,
+)
 
 Found = list[tuple[str, str, str, str]]
 
 
 def compare(recorded: bytes, recomputed: bytes, tolerance: str = "0") -> Found:
     """Return the pointer, the class and both values as JSON of each difference."""
+    found = compare_bodies(recorded, recomputed, Decimal(tolerance))
     return [
         (
             each.pointer,
@@ -23,7 +29,7 @@ def compare(recorded: bytes, recomputed: bytes, tolerance: str = "0") -> Found:
             "absent" if each.absent_in == "recorded" else wire.encode(each.recorded).decode(),
             "absent" if each.absent_in == "recomputed" else wire.encode(each.recomputed).decode(),
         )
-        for each in compare_bodies(recorded, recomputed, Decimal(tolerance))
+        for each in map(shorten_difference, found)
     ]
 
 

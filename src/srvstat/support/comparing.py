@@ -33,7 +33,8 @@ def compare_bodies(
     """Return the differences between the bodies of two responses, of which ours is valid JSON.
 
     A recorded body that is not JSON differs as a whole. If only white space, escapes or the order
-    of keys differ, there is one difference of text, with the pointer of the whole body.
+    of keys differ, there is one difference of text, with the pointer of the whole body. Values are
+    complete, so that keys can be found in them; `shorten_difference` cuts them.
     """
     if recorded == recomputed:
         return []
@@ -79,6 +80,27 @@ def _round(number: float) -> float:
         return inf if number > 0 else -inf
 
 
+def shorten_difference(difference: Difference) -> Difference:
+    """Replace values that are too long to show by their beginning."""
+    # The text of a whole body only identifies it.
+    longest_text = _MAX_VALUE if difference.pointer else _MAX_TEXT
+    values = {
+        "recorded": _shorten(difference.recorded, longest_text),
+        "recomputed": _shorten(difference.recomputed, longest_text),
+    }
+    return difference.model_copy(update=values)
+
+
+def escape_step(key: str) -> str:
+    """Escape a key for a JSON Pointer (RFC 6901, section 3)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def unescape_step(step: str) -> str:
+    """Return the key of a step of a JSON Pointer."""
+    return step.replace("~1", "/").replace("~0", "~")
+
+
 def _iter_differences(
     recorded: Any, recomputed: Any, pointer: str, tolerance: Decimal
 ) -> Iterator[Difference]:
@@ -97,19 +119,19 @@ def _compare_members(
     recorded: dict[Any, Any], recomputed: dict[Any, Any], pointer: str, tolerance: Decimal
 ) -> Iterator[Difference]:
     for key in {**recomputed, **recorded}:
-        step = f"{pointer}/{_escape_step(str(key))}"
+        step = f"{pointer}/{escape_step(str(key))}"
         if key not in recorded:
             yield Difference(
                 pointer=step,
                 recorded=None,
-                recomputed=_shorten(recomputed[key]),
+                recomputed=_encode(recomputed[key]),
                 class_="value",
                 absent_in="recorded",
             )
         elif key not in recomputed:
             yield Difference(
                 pointer=step,
-                recorded=_shorten(recorded[key]),
+                recorded=_encode(recorded[key]),
                 recomputed=None,
                 class_="value",
                 absent_in="recomputed",
@@ -154,8 +176,8 @@ def _build_difference(
 ) -> Difference:
     return Difference(
         pointer=pointer,
-        recorded=_shorten(recorded),
-        recomputed=_shorten(recomputed),
+        recorded=_encode(recorded),
+        recomputed=_encode(recomputed),
         class_=class_,
     )
 
@@ -163,24 +185,18 @@ def _build_difference(
 def _build_body_difference(
     recorded: bytes, recomputed: bytes, class_: DifferenceClass
 ) -> Difference:
-    texts = [_cut(body.decode("utf-8", "backslashreplace")) for body in (recorded, recomputed)]
+    texts = [body.decode("utf-8", "backslashreplace") for body in (recorded, recomputed)]
     return Difference(pointer="", recorded=texts[0], recomputed=texts[1], class_=class_)
 
 
-def _shorten(value: Any) -> Any:
-    """Return a value, an array or an object as EncodedJson, or the beginning of a long text."""
-    if not isinstance(value, str | dict | list | tuple | EncodedJson):
-        return value
+def _encode(value: Any) -> Any:
+    """Return an array or an object as EncodedJson, other values as they are."""
+    return wire.encode_once(value) if isinstance(value, dict | list | tuple) else value
+
+
+def _shorten(value: Any, longest_text: int) -> Any:
+    if isinstance(value, EncodedJson):
+        return value if len(value.text) <= _MAX_VALUE else f"{value.text[:_MAX_TEXT]}…"
     if isinstance(value, str):
-        return value if len(value) <= _MAX_VALUE else _cut(value)
-    encoded = wire.encode_once(value)
-    return encoded if len(encoded.text) <= _MAX_VALUE else _cut(encoded.text)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
-
-
-def _escape_step(key: str) -> str:
-    """Escape a key for a JSON Pointer (RFC 6901, section 3)."""
-    return key.replace("~", "~0").replace("/", "~1")
+        return value if len(value) <= longest_text else f"{value[:_MAX_TEXT]}…"
+    return value

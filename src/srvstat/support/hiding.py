@@ -9,6 +9,7 @@ from srvstat.contract import wire
 from srvstat.contract.http import KEY_HEADER, Head, find_values
 from srvstat.contract.key_filter import KeyFilter
 from srvstat.documents.replay import Difference
+from srvstat.support.comparing import escape_step, shorten_difference, unescape_step
 
 _SECRET_PARAMETER = re.compile(
     r"([?&][^=&]*(?:key|token|secret|password|signature|auth|authorization|session)(?:_?id)?=)"
@@ -40,7 +41,10 @@ class KeyHider:
         return _SECRET_PARAMETER.sub(r"\1…", hidden)
 
     def hide_findings(self, findings: Mapping[str, Any]) -> dict[str, Any]:
-        """Hide keys in the fields of a ReplayedExchange that can repeat what a client sent."""
+        """Hide keys in the fields of a ReplayedExchange that can repeat what a client sent.
+
+        Differences are shortened after that: half a key could not be found.
+        """
         hidden = dict(findings)
         if hidden.get("reason") is not None:
             hidden["reason"] = self._filter.redact(hidden["reason"])
@@ -48,13 +52,16 @@ class KeyHider:
             names = tuple(map(self.hide, hidden["request"].servers))
             hidden["request"] = hidden["request"].model_copy(update={"servers": names})
         if "differences" in hidden:
-            hidden["differences"] = tuple(map(self._hide_difference, hidden["differences"]))
+            hidden["differences"] = tuple(
+                shorten_difference(self._hide_difference(each)) for each in hidden["differences"]
+            )
         return hidden
 
     def _hide_difference(self, difference: Difference) -> Difference:
+        steps = map(unescape_step, difference.pointer.split("/"))
         return difference.model_copy(
             update={
-                "pointer": self.hide(difference.pointer),
+                "pointer": "/".join(escape_step(self.hide(step)) for step in steps),
                 "recorded": self._hide_value(difference.recorded),
             }
         )
