@@ -290,6 +290,63 @@ def test_a_missing_recording_is_reported_before_a_missing_snapshot(cli: Cli) -> 
     assert cli("replay", os.devnull, "-s", "missing.db").exit_code == 3
 
 
+def test_a_search_in_a_bundle_tells_what_it_searched(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    old = cli("compare", "a", "cfxId:x-b", "--range", "7d", "--at", str(AS_OF - DAY)).stdout
+    stale = describe_exchange(COMPARE, old.decode().strip(), body=BODY, requestedAt=NOW)
+    name = write_ndjson(tmp_path / "x.ndjson", [stale, *lines])
+    bundle = str(tmp_path / "case.db")
+    assert cli("snapshot", "bundle", "a", "b", "--range=7d", "-o", bundle).exit_code == 0
+
+    assert cli("replay", name, "--at", "search").exit_code == 0
+    ran = cli("replay", name, "--at", "search", "-s", bundle)
+    shown = cli("replay", name, "--at", "search", "-s", bundle, "--table").stdout.decode()
+    half, whole = ({"from": format_instant(AS_OF - age), "to": NOW} for age in (DAY // 2, 2 * DAY))
+    assert ran.exit_code == 5
+    assert [
+        (each["class"], each["searched"], each["reason"]) for each in ran.json["exchanges"]
+    ] == [
+        ("differs", half, "the bundle covers only a part of the search"),
+        ("match", half, None),
+        ("match", whole, None),
+    ]
+    assert "was never right within 12 hours before the request" in shown
+
+
+def test_a_search_of_one_instant_is_described_by_it(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    wrong = describe_exchange(SERVER, "{}", requestedAt=NOW)
+    name = write_ndjson(tmp_path / "x.ndjson", [wrong, *lines])
+    shown = cli("replay", name, "--at=search", "--within=0d", "--table").stdout.decode()
+
+    assert [line.strip() for line in shown.splitlines() if "right" in line] == [
+        "was not right as of the request",
+        "right as of the request",
+        "right as of the request",
+    ]
+
+
+def test_a_key_is_hidden_before_a_value_is_cut(
+    cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    key = "own/secret~0123456789"
+    body = lines[0]["response"]["body"]
+    long = f"{'x' * 190}{key}{'x' * 20_000}"
+    named = body.replace('"uptime":', f'"{key}":"{long}","uptime":', 1)
+    exchanges = [
+        describe_exchange(COMPARE, text, body=BODY, headers={"X-Gateway-Key": key}, requestedAt=NOW)
+        for text in (long, named)
+    ]
+    ran = cli("replay", write_ndjson(tmp_path / "x.ndjson", exchanges))
+
+    assert "secret" not in ran.stdout.decode()
+    cut, named = (each["differences"][-1] for each in ran.json["exchanges"])
+    assert cut["recorded"] == f"{'x' * 190}\u2026{'x' * 9}\u2026"
+    assert (named["pointer"], named["recorded"]) == ("/data/0/\u2026", cut["recorded"])
+
+
 def test_a_bundle_reproduces_what_it_covers(
     cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from srvstat import operations
 from srvstat.contract.ranges import DAYS, Range
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.support.search import Instants, find_true_intervals, intersect
+from srvstat.support.search import Instants, find_true_intervals, intersect, limit_search
 
 HOUR = DAY // 24
 REFERENCE = ServerReference(identifier="a", by="id")
@@ -159,11 +159,13 @@ def test_a_search_in_a_bundle_begins_with_the_first_window_that_it_covers(
     path, bundle = build([server("a"), server("b")], rows), str(tmp_path / "case.db")
     assert cli("snapshot", "bundle", "a", "--range=24h", "-o", bundle, "-s", path).exit_code == 0
 
+    searched = (CONSTANT.earliest, AS_OF)
+
     with closing(open_file(path)) as parent, closing(open_file(bundle)) as child:
-        recorded = answer(child, "24h", AS_OF)
-        assert search(parent, CONSTANT, recorded) == [(CONSTANT.earliest, AS_OF)]
+        assert limit_search(parent, "24h", searched) == searched
         # It covers the whole UTC day in which the window of the end begins.
-        assert search(child, CONSTANT, recorded) == [(AS_OF - DAY // 2, AS_OF)]
+        assert limit_search(child, "24h", searched) == (AS_OF - DAY // 2, AS_OF)
+        assert limit_search(child, "24h", (AS_OF - 9, AS_OF)) == (AS_OF - 9, AS_OF)
 
 
 @st.composite

@@ -16,7 +16,6 @@ from srvstat.cli.options import (
     PlanOption,
     SnapshotOption,
     TableOption,
-    find_plan,
     find_snapshot,
     parse_instant_option,
 )
@@ -140,7 +139,9 @@ def _read_access(plan: str | None, access: str | None) -> tuple[Plan | None, Acc
     Raises UsageError, SourceError.
     """
     if access is None:
-        return find_plan(plan, None), None
+        if plan is not None:
+            raise UsageError("--plan needs --access, the file with the plan")
+        return None, None
     permissions = read_access(access)
     return None if plan is None else permissions.get_plan(plan), permissions
 

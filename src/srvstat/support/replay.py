@@ -40,7 +40,7 @@ from srvstat.support.comparing import EXACT, MAX_DIFFERENCES, compare_bodies, fi
 from srvstat.support.explain import explain_comparison, explain_server
 from srvstat.support.hiding import KeyHider
 from srvstat.support.recordings.exchange import Exchange, RecordedResponse, Unreadable
-from srvstat.support.search import Instants
+from srvstat.support.search import Instants, limit_search
 from srvstat.support.true_times import TrueTimes, find_true_times, read_results
 
 AtRule = Literal["recorded", "snapshot", "search"]
@@ -164,16 +164,18 @@ class _Replayer:
             findings: Findings = {"class_": "unrecorded", "reason": f"the {part} was not recorded"}
             return findings | self._describe_answer(answered, at)
         differences = self._compare(response, answered)
-        findings = {}
+        findings, reason = {}, answered.reason
         if self._settings.at == "search":
-            searched = (max(at - self._settings.within, 0), at)
+            searched = self._choose_search(answered, at)
             times = self._search(response, answered, differences, searched)
             findings = _describe_times(times, searched)
             if times.whole and times.whole[-1][1] != at:
                 at = times.whole[-1][1]
                 answered = self._answer(exchange, at)
                 differences = self._compare(response, answered)
-        findings |= _describe_differences(differences, answered.reason)
+            elif not times.whole and searched[0] > max(at - self._settings.within, 0):
+                reason = "the bundle covers only a part of the search"
+        findings |= _describe_differences(differences, reason)
         return findings | self._describe_answer(answered, at)
 
     def _choose_instant(self, exchange: Exchange) -> int:
@@ -184,12 +186,18 @@ class _Replayer:
                 return self._snapshot.as_of
             case "search":
                 recorded = [exchange.requested_at, exchange.as_of]
-                # All instants of a search that begins after the data would be alike.
+                # After the end of the data, no observation enters a window.
                 if (recorded[0] or 0) - self._settings.within > self._snapshot.as_of:
                     recorded = [exchange.as_of]
             case "recorded":
                 recorded = [exchange.as_of, exchange.requested_at]
         return next((at for at in recorded if at is not None), self._snapshot.as_of)
+
+    def _choose_search(self, answered: RecomputedAnswer, at: int) -> Instants:
+        searched = (max(at - self._settings.within, 0), at)
+        if isinstance(answered.request, CompareRequest) and answered.status == _OK:
+            return limit_search(self._snapshot, answered.request.range, searched)
+        return searched
 
     def _answer(self, exchange: Exchange, at: int) -> RecomputedAnswer:
         settings = self._settings

@@ -30,18 +30,16 @@ def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to sear
 ) -> list[Instants]:
     """Return the maximal intervals of as_of in which a recorded result was true, in their order.
 
-    They lie in [earliest, latest]; in a bundle, also where it covers the window. `recorded` is a
-    decoded ServerResult, of which only the statistics are compared. None equals only None;
-    `is_equal` compares a recorded number with a recomputed one. A result without all statistics, or
-    with other values than numbers, was never true.
+    They lie in [earliest, latest], which `limit_search` has limited. `recorded` is a decoded
+    ServerResult, of which only the statistics are compared. None equals only None; `is_equal`
+    compares a recorded number with a recomputed one. A result without all statistics, or with
+    other values than numbers, was never true.
 
     Raises SnapshotError.
     """
     length = DAYS[range] * DAY_MS
-    if snapshot.covered_from is not None:
-        earliest = max(earliest, snapshot.covered_from + length)
     figures = _read_figures(recorded)
-    if figures is None or earliest > latest:
+    if figures is None:
         return []
     instants, players = snapshot.read_observations(server, Window(earliest - length, latest))
     sliding = _SlidingWindow(players)
@@ -53,6 +51,17 @@ def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to sear
             start = found.pop()[0] if is_adjacent else period.start
             found.append((start, period.end))
     return found
+
+
+def limit_search(snapshot: SnapshotFile, range: Range, searched: Instants) -> Instants:
+    """Return the instants of a search whose windows a snapshot covers; a bundle lacks the others.
+
+    It must cover the window of the last one.
+    """
+    if snapshot.covered_from is None:
+        return searched
+    earliest, latest = searched
+    return max(earliest, snapshot.covered_from + DAYS[range] * DAY_MS), latest
 
 
 def intersect(lists: Sequence[Sequence[Instants]]) -> list[Instants]:

@@ -224,13 +224,16 @@ def _describe_truth(exchange: ReplayedExchange) -> Iterator[str]:
 
 def _describe_intervals(intervals: Sequence[Interval], searched: Interval, end: str) -> str:
     """Return a sentence about the intervals; `end` names the end of the search."""
+    is_instant = searched.from_ == searched.to
     if not intervals:
+        if is_instant:
+            return f"was not right as of {end}"
         length = format_exact_duration(searched.to - searched.from_)
         return f"was never right within {length} before {end}"
     last = intervals[-1]
     more = len(intervals) - 1
     earlier = f"; also in {format_count(more, 'earlier interval')}" if more else ""
-    if last == searched:
+    if last == searched and not is_instant:
         return "right at every instant of the search"
     if last.from_ == searched.to:
         return f"right as of {end}{earlier}"
