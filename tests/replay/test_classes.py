@@ -260,3 +260,22 @@ def test_a_tolerance_hides_small_differences(snapshot: SnapshotFile, replay_one:
 
     assert replay_one(exchange).class_ == "differs"
     assert replay_one(exchange, tolerance=Decimal("0.3")).class_ == "match"
+
+
+def test_a_key_is_hidden_before_a_value_is_cut(
+    snapshot: SnapshotFile, replay_one: Replaying
+) -> None:
+    key = "own/secret~0123456789"
+    long = f"{'x' * 190}{key}{'x' * 20_000}"
+    member = f'"{key}":"{long}","uptime":'.encode()
+    named = compare(snapshot).replace(b'"uptime":', member, 1)
+    (of_body,), (of_member,) = (
+        replay_one(
+            record_comparison(["a", "b"], "7d", body, headers=[(b"x-gateway-key", key.encode())])
+        ).differences
+        for body in (long.encode(), named)
+    )
+
+    assert (of_body.pointer, of_member.pointer) == ("", "/data/0/\u2026")
+    shown = f"{'x' * 190}\u2026{'x' * 9}\u2026"
+    assert (of_body.recorded, of_member.recorded) == (shown, shown)
