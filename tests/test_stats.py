@@ -251,7 +251,8 @@ def test_a_weighted_mean_without_weight_is_the_plain_mean() -> None:
     [
         ([33, 33, 34], 33.0, False),  # 101 instead of 100: exactly 1 percent
         ([33, 32, 35], 33.0, True),
-        ([33, 32, 35], 16.5, False),  # regular polling gives 101.98
+        ([33, 33, 1], 16.5, False),  # the window ends soon after the last observation
+        ([33, 33, 66], 16.5, True),  # a gap after the last observation
     ],
 )
 def test_intervals_are_uneven_if_they_change_the_mean_by_more_than_a_hundredth(

@@ -231,13 +231,14 @@ def has_uneven_intervals(values: Sequence[int], durations: Sequence[int], interv
     """Check whether gaps or irregular polling change the mean by more than 1 percent.
 
     Compares the mean weighted by durations, in half units, with the plain mean and with the one for
-    regular polling, in which the last of at least two observations has the same duration: that one
-    alone can change the mean much.
+    regular polling. There the last of at least two observations can also be shorter than the usual
+    interval, because the window ends: that alone can change the mean much.
     """
     count, total, regular = len(values), sum(values), int(2 * interval)
-    weight, regular_weight = sum(durations), regular * (count - 1) + durations[-1]
+    last = min(durations[-1], regular)
+    weight, regular_weight = sum(durations), regular * (count - 1) + last
     weighted: int = sum(map(mul, values, durations))
-    if_regular = regular * (total - values[-1]) + durations[-1] * values[-1]
+    if_regular = regular * (total - values[-1]) + last * values[-1]
     # Compares quotients as products of integers, which are exact.
     differs = 100 * abs(weighted * count - total * weight) > total * weight
     excess = 100 * count * abs(weighted * regular_weight - if_regular * weight)

@@ -85,7 +85,7 @@ def _explain_intervals(rows: list[tuple[int, int]], start: int | None, end: int)
 def _is_uneven(players: list[int], lasting: list[Fraction], usual: Fraction) -> bool:
     plain = mean(map(Fraction, players))
     weighted = _weight(players, lasting)
-    regular = _weight(players, [*[usual] * (len(players) - 1), lasting[-1]])
+    regular = _weight(players, [*[usual] * (len(players) - 1), min(lasting[-1], usual)])
     return all(abs(weighted - other) > plain / 100 for other in (plain, regular))
 
 
