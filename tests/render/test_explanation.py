@@ -29,14 +29,17 @@ def explain(build: Build, cli: Cli) -> Explain:
     return run
 
 
-def test_a_server_without_observations(explain: Explain) -> None:
+def test_a_window_without_observations(explain: Explain) -> None:
     assert explain({-DAY: 5}) == [
         "a (id a, cfxId x-a)",
         (
             f"current: 5, from the last observation in the snapshot, at 2026-02-28 12:00:00 UTC:"
             f" {NO_COUNT}"
         ),
-        "observations: none",
+        (
+            "observations: none in the window; the only one in the snapshot is at"
+            " 2026-02-28 12:00:00 UTC"
+        ),
         "average, median, peak, lowest, growth: null, because the window has no observation",
         "usual interval: unknown, because it takes two observations",
     ]
@@ -76,7 +79,7 @@ def test_a_server_with_two_observations(explain: Explain) -> None:
         "gaps over 1.5 usual intervals: 1:",
         (
             "- 2026-02-28 12:00:00 UTC to 2026-03-01 11:00:00 UTC: 23 hours, from the start of the"
-            " window"
+            " window to the first observation in the snapshot"
         ),
     ]
 
@@ -96,9 +99,38 @@ def test_a_gap_to_the_end_and_half_a_millisecond(explain: Explain) -> None:
         "gaps over 1.5 usual intervals: 1:",
         (
             "- 2026-02-28 12:00:00.004 UTC to 2026-03-01 12:00:00 UTC: 23 hours 59 minutes 59"
-            " seconds 996 milliseconds, to the end of the window"
+            " seconds 996 milliseconds, from the last observation in the snapshot to the end of the"
+            " window"
         ),
     ]
+
+
+def test_a_server_without_observations(explain: Explain) -> None:
+    assert explain({})[2] == "observations: none in this file"
+    assert explain({-3 * DAY: 1, -2 * DAY: 2})[2] == (
+        "observations: none in the window; the first one in the snapshot is at"
+        " 2026-02-26 12:00:00 UTC, the last at 2026-02-27 12:00:00 UTC"
+    )
+
+
+def test_gaps_to_observations_outside_of_the_window(explain: Explain) -> None:
+    observed = {at * HOUR: 1 for at in (-26, -18, -17, -16, 0)}
+    lines = explain(observed, *DAY_OF_A, "--at", str(AS_OF - HOUR))
+
+    assert lines[-2:] == [
+        (
+            "- 2026-02-28 20:00:00 UTC to 2026-03-01 11:00:00 UTC: 15 hours, to the end of the"
+            " window"
+        ),
+        (
+            "- 2026-02-28 11:00:00 UTC to 2026-02-28 18:00:00 UTC: 7 hours, from the start of the"
+            " window"
+        ),
+    ]
+
+
+def test_a_blank_hostname_begins_no_line(explain: Explain) -> None:
+    assert explain({0: 1}, hostname=" ")[0] == "(id a, cfxId x-a)"
 
 
 def test_the_exact_value_of_what_rounding_hides(explain: Explain) -> None:
@@ -121,6 +153,9 @@ def test_a_time_weighted_mean_is_shown_where_uneven_intervals_matter(explain: Ex
     assert not any(line.startswith("time-weighted") for line in regular)
     # Two observations last for 4 of 23 hours.
     assert uneven[8].startswith("time-weighted mean: 104.17, 1.9% higher than the average: each")
+    # The last observation lasts for 3 of 21 hours.
+    at_the_end = explain({**{at * HOUR: 100 for at in range(-23, -5)}, -5 * HOUR: 130})
+    assert at_the_end[8].startswith("time-weighted mean: 104.29, 2.7% higher than the average: ")
 
 
 def test_a_server_record_with_its_own_times(explain: Explain) -> None:
@@ -137,6 +172,20 @@ def test_a_server_record_with_its_own_times(explain: Explain) -> None:
         "observations: 1, at 2026-03-01 11:00:00 UTC",
         "usual interval: unknown, because it takes two observations",
     ]
+
+
+@pytest.mark.parametrize(
+    ("at", "reason"),
+    [
+        (AS_OF - 1, "2026-03-01 11:59:59.999 UTC, as requested"),
+        (AS_OF, "2026-03-01 12:00:00 UTC, the end of the snapshot"),
+        (AS_OF + 1, "2026-03-01 12:00:00.001 UTC, as requested; the snapshot ends earlier"),
+    ],
+)
+def test_the_reason_of_the_as_of_time(cli: Cli, demo_snapshot: str, at: int, reason: str) -> None:
+    ran = cli("get", "harbor-city", "-s", demo_snapshot, "--at", str(at), "--explain", "--table")
+
+    assert f"\nas of: {reason}\n" in ran.stdout.decode()
 
 
 def test_a_server_record_without_times_or_observations(explain: Explain) -> None:

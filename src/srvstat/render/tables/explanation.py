@@ -21,7 +21,7 @@ from srvstat.render.text import (
     format_time,
 )
 
-_MAIL_WIDTH = 78
+MAIL_WIDTH = 78
 _INDENT = "  "
 
 
@@ -45,7 +45,7 @@ def render_explanation(explanation: Explanation, screen: Screen) -> str:
 
 def _wrap(line: str, screen: Screen, indent: str = "") -> str:
     """Break a line, and indent all but its first part."""
-    width = min(screen.width or _MAIL_WIDTH, _MAIL_WIDTH) - len(indent)
+    width = min(screen.width or MAIL_WIDTH, MAIL_WIDTH) - len(indent)
     text = Screen(width, ascii_only=screen.ascii_only).render(Text(line, overflow="fold"))
     return text.rstrip("\n").replace("\n", f"\n{indent}") + "\n"
 
@@ -57,8 +57,8 @@ def _summarize(explanation: Explanation, screen: Screen) -> str:
     if explanation.range is None:
         return (
             f"This explains the answer of Get Server for {last}. The answer is the server's record"
-            " in the snapshot; the as-of time does not change it. The observations described here"
-            f" are those{after} up to and including the as-of time, {end}."
+            " in the snapshot; the as-of time does not change it. The window of the observations"
+            f" described here is all time{after} up to and including the as-of time, {end}."
         )
     days = DAYS[explanation.range]
     length = "24 hours" if days == 1 else f"{days} days of 24 hours"
@@ -73,7 +73,8 @@ def _summarize(explanation: Explanation, screen: Screen) -> str:
 def _name_server(server: ServerExplanation, screen: Screen) -> str:
     identifiers = [screen.escape(name).plain for name in (server.server_id, server.cfx_id)]
     hostname = screen.escape_cell(server.hostname).plain
-    return f"{hostname} (id {identifiers[0]}, cfxId {identifiers[1]})"
+    # A line that begins with a space would look like the rest of another one.
+    return f"{hostname} (id {identifiers[0]}, cfxId {identifiers[1]})".lstrip()
 
 
 def _describe_current(server: ServerExplanation) -> str:
@@ -116,12 +117,25 @@ def _describe_figures(server: ServerExplanation, result: Mapping[str, Any]) -> I
 def _describe_observations(server: ServerExplanation) -> str:
     first, last = server.first, server.last
     if first is None or last is None:
-        return "observations: none"
+        return f"observations: none {_describe_others(server)}"
     if first == last:
         return f"observations: 1, at {format_time(last.observed_at)}"
     return (
         f"observations: {server.sample_count:,}, the first at {format_time(first.observed_at)}, the"
         f" last at {format_time(last.observed_at)}"
+    )
+
+
+def _describe_others(server: ServerExplanation) -> str:
+    """Say where the observations are if the window has none, as the end of a line."""
+    first, last = server.first_in_snapshot_at, server.last_in_snapshot
+    if first is None or last is None:
+        return "in this file"
+    if first == last.observed_at:
+        return f"in the window; the only one in the snapshot is at {format_time(first)}"
+    return (
+        f"in the window; the first one in the snapshot is at {format_time(first)}, the last at"
+        f" {format_time(last.observed_at)}"
     )
 
 
@@ -210,7 +224,8 @@ def _describe_weighted_mean(weighted: float, average: float) -> str:
     side = "higher" if weighted > average else "lower"
     return (
         f"{weighted:,.2f}, {abs(weighted - average) / average:.1%} {side} than the average: each"
-        " observation counts for the time until the next one, at most 3 usual intervals"
+        " observation counts for the time until the next one, the last until the end of the"
+        " window, but at most 3 usual intervals"
     )
 
 
@@ -233,22 +248,34 @@ def _describe_usual_interval(server: ServerExplanation, seconds: float) -> str:
 def _find_edge(server: ServerExplanation, gap: Gap) -> str:
     """Return which edge of the window a gap touches, as the end of a line."""
     if gap.from_ == server.window.from_:
-        return ", from the start of the window"
-    is_at_end = server.last is not None and gap.from_ == server.last.observed_at
-    return ", to the end of the window" if is_at_end else ""
+        is_first = gap.to == server.first_in_snapshot_at
+        observation = " to the first observation in the snapshot" if is_first else ""
+        return f", from the start of the window{observation}"
+    if server.last is not None and gap.from_ == server.last.observed_at:
+        is_last = server.last == server.last_in_snapshot
+        observation = " from the last observation in the snapshot" if is_last else ""
+        return f",{observation} to the end of the window"
+    return ""
 
 
 def _describe_origin(explanation: Explanation) -> Iterator[str]:
     """Yield the lines about the snapshot and the program."""
     as_of, own = format_time(explanation.as_of), format_time(explanation.snapshot_as_of)
-    is_own = explanation.as_of == explanation.snapshot_as_of
-    yield f"as of: {as_of}" + ("" if is_own else ", as requested")
+    if explanation.as_of == explanation.snapshot_as_of:
+        reason = "the end of the snapshot"
+    elif explanation.as_of < explanation.snapshot_as_of:
+        reason = "as requested"
+    else:
+        reason = "as requested; the snapshot ends earlier"
+    yield f"as of: {as_of}, {reason}"
     yield f"snapshot: as of {own}, root {explanation.root}"
     if explanation.covered_from is not None:
         yield f"coverage: a bundle, from {format_time(explanation.covered_from)} on"
     counts = explanation.not_kept
+    whole = "" if explanation.covered_from is None else " of the whole snapshot"
     yield (
-        f"rows that the build did not keep, of all servers: {counts.repeated:,} repeated,"
-        f" {counts.conflicting:,} conflicting, {counts.rejected:,} rejected"
+        f"left out by the build, of all servers{whole}:"
+        f" {format_count(counts.repeated, 'repeated row')}, {counts.conflicting:,} conflicting,"
+        f" {counts.rejected:,} malformed"
     )
     yield f"program: srvstat {explanation.program_version}"
