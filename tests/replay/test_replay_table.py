@@ -102,9 +102,11 @@ def test_a_pipe_gets_the_natural_width(case: str, cli: Cli) -> None:
 def test_explanations_are_under_their_exchanges(case: str, cli: Cli) -> None:
     explained = cli("replay", case, "--explain", "--table").stdout.decode()
     text = cli("compare", *SERVERS, "--range", "7d", "--explain", "--table", "--at", REQUESTED)
-    indented = "".join(f"    {line}".rstrip() + "\n" for line in text.stdout.decode().splitlines())
 
-    assert explained.count(indented) == 3
+    assert " ".join(explained.split()).count(" ".join(text.stdout.decode().split())) == 3
+    shown = explained[explained.index("    This explains") : explained.index("    program:")]
+    assert all(line[:4].isspace() for line in shown.split("\n") if line)
+    assert max(map(len, shown.split("\n"))) <= 78
 
 
 def test_a_run_of_matches_is_shortened(case: str, demo_snapshot: str) -> None:

@@ -15,7 +15,7 @@ from srvstat.contract import wire
 from srvstat.documents.replay import Difference, Interval, Replay, ReplayedExchange
 from srvstat.render.fields import NOTHING
 from srvstat.render.screen import NATURAL_WIDTH, Screen
-from srvstat.render.tables.explanation import render_explanation
+from srvstat.render.tables.explanation import MAIL_WIDTH, render_explanation
 from srvstat.render.text import (
     format_count,
     format_duration,
@@ -154,7 +154,7 @@ def _build_details(exchange: ReplayedExchange, screen: Screen) -> Iterator[Rende
         yield from _build_body(exchange.answer.body, screen)
 
     if exchange.explanation is not None:
-        width = None if screen.width is None else max(screen.width - _INDENT, 1)
+        width = max(min(screen.width or MAIL_WIDTH, MAIL_WIDTH) - _INDENT, 1)
         text = render_explanation(exchange.explanation, replace(screen, width=width))
         yield Text(f"\n{text}".rstrip())
 
