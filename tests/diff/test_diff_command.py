@@ -173,3 +173,27 @@ def test_a_bundle_is_compared_where_it_has_data(cli: Cli, build: Build, tmp_path
     assert cli("snapshot", "diff", old, case).exit_code == 0
     ran = cli("snapshot", "diff", case, new, "b")
     assert (ran.exit_code, "a bundle without id b" in ran.stderr) == (3, True)
+
+
+def test_a_difference_at_the_first_instant_of_1970_changes_the_answers(
+    cli: Cli, build: Build
+) -> None:
+    old, new = (build([server("a")], [("a", 0, players)]) for players in (1, 2))
+
+    found = cli("snapshot", "diff", old, new).json
+
+    assert found["servers"]["changed"][0]["days"] == ["1970-01-01"]
+    assert [one["range"] for one in found["answers"]] == ["24h", "7d", "30d", "90d", "1y"]
+    pointers = {one["pointer"] for one in found["answers"][0]["differences"]}
+    assert {"/averagePlayers", "/peakPlayers"} <= pointers
+
+
+def test_fields_after_a_long_list_are_compared(cli: Cli, build: Build) -> None:
+    old, new = (
+        build([server("a", tags=[kind + str(at) for at in range(2_000)], flags=[kind])], ROWS[:1])
+        for kind in ("X", "Y")
+    )
+
+    (changed,) = cli("snapshot", "diff", old, new).json["servers"]["changed"]
+
+    assert changed == {"serverId": "a", "fields": ["tags", "flags"], "days": []}

@@ -27,6 +27,9 @@ from srvstat.support.comparing import find_differences
 
 _RANGES: tuple[Range, ...] = get_args(Range)
 
+_RECORD = slice(ServerRow._fields.index("id"), ServerRow._fields.index("updated_at") + 1)
+"""The columns of a server with its public record."""
+
 _DAYS_PER_READ = 250
 _SERVERS_PER_READ = 100
 """A statement reads at most 1,000 rows: of a server, two days and a few bands."""
@@ -200,21 +203,25 @@ def _find_changes(files: _Files, pairs: Iterable[_Pair], at: int) -> Iterator[_C
             _Days(file, server, dict(file.iter_entries(server, first)))
             for file, server in ((files.old, old), (files.new, new))
         )
-        fields = _find_changed_fields(files, old, new)
+        fields = tuple(_find_changed_fields(files, old, new))
         days = _find_changed_days(old_days, new_days)
         if fields or days:
             last = _find_last_difference(old_days, new_days, days, at)
             yield _Change(old, new, fields, days, last)
 
 
-def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> tuple[str, ...]:
-    """Return the names of the API's fields that differ, such as `players.max`."""
+def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> Iterator[str]:
+    """Yield the names of the API's fields that differ, such as `players.max`."""
+    # Most records are equal; decoding all of them takes a tenth of a comparison.
+    if old[_RECORD] == new[_RECORD]:
+        return
     before = files.old.get_detail(old).server.model_dump()
     after = files.new.get_detail(new).server.model_dump()
-    found = [one.pointer[1:].split("/") for one in _find_changed_members(before, after)]
-    # The steps into a list, such as that of the tags, are numbers.
-    names = (".".join(step for step in steps if not step.isdecimal()) for steps in found)
-    return tuple(dict.fromkeys(names))
+    for name, value in before.items():
+        if name == "players":
+            yield from (f"{name}.{part}" for part in value if value[part] != after[name][part])
+        elif value != after[name]:
+            yield name
 
 
 def _find_changed_days(old: _Days, new: _Days) -> list[int]:
@@ -276,7 +283,9 @@ def _compare_results(
 ) -> dict[str, list[Difference]]:
     """Return the differences of the results whose window has a differing observation, by id."""
     start = find_window(name, at).start
-    affected = [one for one in changes if start < (one.last_difference or start)]
+    affected = [
+        one for one in changes if one.last_difference is not None and start < one.last_difference
+    ]
     before, after = (
         operations.compute_server_results(file, servers, name, at=at)
         for file, servers in (
