@@ -152,7 +152,10 @@ def test_what_was_not_recorded_is_answered(snapshot: SnapshotFile, replay_one: R
     head = record_get("a", None)
     head = replace(head, head=head.head._replace(method="HEAD"))
 
-    assert silent.class_ == bodiless.class_ == "unrecorded"
+    unknown = replay_one(replace(record_get("x", None), response=None))
+
+    assert silent.class_ == bodiless.class_ == unknown.class_ == "unrecorded"
+    assert unknown.reason == "the response was not recorded; the answer is an error: no id x"
     assert silent.answer
     assert silent.answer.body.text.encode() == get(snapshot)
     assert (silent.reason, bodiless.reason) == (

@@ -160,8 +160,7 @@ class _Replayer:
         answered = self._answer(exchange, at)
         response = _prepare_response(exchange)
         if response is None or (response.body is None and response.status == answered.status):
-            part = "response" if response is None else "body of the response"
-            findings: Findings = {"class_": "unrecorded", "reason": f"the {part} was not recorded"}
+            findings = _describe_missing(response, answered.reason)
             return findings | self._describe_answer(answered, at)
         differences = self._compare(response, answered)
         findings, reason = {}, answered.reason
@@ -289,6 +288,16 @@ def _describe_differences(differences: list[Difference], reason: str | None) -> 
         "class_": "differs" if _has_value(differences) else "match",
         "reason": reason,
         "differences": tuple(differences),
+    }
+
+
+def _describe_missing(response: RecordedResponse | None, reason: str | None) -> Findings:
+    """Say that nothing can be compared, and why the answer is an error, if it is one."""
+    part = "response" if response is None else "body of the response"
+    missing = f"the {part} was not recorded"
+    return {
+        "class_": "unrecorded",
+        "reason": missing if reason is None else f"{missing}; the answer is an error: {reason}",
     }
 
 
