@@ -7,6 +7,7 @@ import jsonschema_rs
 import pytest
 
 from conftest import AS_OF, DAY, ROOT, Build, Cli, server
+from replay.recording_files import describe_exchange, write_ndjson
 from support.snapshots import forge
 
 PLAN = ["--plan", "starter", "--access", str(ROOT / "fixtures" / "access.toml")]
@@ -102,6 +103,23 @@ def test_figures_that_contradict_the_observations_are_damage(
 
     assert (ran.exit_code, ran.stdout) == (3, b"")
     assert "damaged (" in ran.stderr
+
+
+def test_an_answer_before_a_bundle_is_replayed_without_an_explanation(
+    cli: Cli, build: Build, tmp_path: Path
+) -> None:
+    whole, part = build_hours(build), str(tmp_path / "part.db")
+    cli("snapshot", "bundle", "a", "-s", whole, "--range=24h", "-o", part)
+    line = describe_exchange("/gateway/v1/servers/a", "{}")
+    name = write_ndjson(tmp_path / "x.ndjson", [line])
+    command = ["replay", name, "-s", part, "--explain", "--at"]
+    before = cli(*command, str(AS_OF - 2 * DAY))
+    within = cli(*command, str(AS_OF))
+
+    for ran, is_explained in ((before, False), (within, True)):
+        (exchange,) = ran.json["exchanges"]
+        assert (ran.exit_code, exchange["class"]) == (5, "differs")
+        assert (exchange["explanation"] is not None) == is_explained
 
 
 def test_an_explanation_before_a_bundle_is_refused(cli: Cli, build: Build, tmp_path: Path) -> None:

@@ -235,10 +235,14 @@ class _Replayer:
             findings["explanation"] = self._explain(request, at)
         return findings
 
-    def _explain(self, request: ServerReference | CompareRequest, at: int) -> Explanation:
-        if isinstance(request, ServerReference):
+    def _explain(self, request: ServerReference | CompareRequest, at: int) -> Explanation | None:
+        """Explain an answer; None as of a time before a bundle, at which Get Server has one."""
+        if isinstance(request, CompareRequest):
+            return explain_comparison(self._snapshot, request, at)
+        try:
             return explain_server(self._snapshot, request, at)
-        return explain_comparison(self._snapshot, request, at)
+        except NotInBundleError:
+            return None
 
 
 def _has_hidden_key(exchange: Exchange) -> bool:
