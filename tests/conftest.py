@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import ijson
 import pytest
 from hypothesis import settings
 
@@ -232,3 +233,13 @@ def crossed_snapshot(build: Build, monkeypatch: pytest.MonkeyPatch) -> str:
     )
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", path)
     return path
+
+
+@pytest.fixture(params=["yajl2_c", "python"])
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parse JSON events with one of ijson's backends; the one in C is not available everywhere."""
+    try:
+        parse = ijson.get_backend(request.param).basic_parse_coro
+    except ImportError:
+        pytest.skip("ijson was installed without its C extension")
+    monkeypatch.setattr(ijson, "basic_parse_coro", parse)

@@ -13,7 +13,7 @@ from srvstat.support.recordings.exchange import (
     RecordedResponse,
     Unreadable,
 )
-from srvstat.support.recordings.har_bodies import BodyError, decode_body, decompress, encode_text
+from srvstat.support.recordings.har_bodies import BodyError, decode_body, decompress
 from srvstat.support.recordings.heads import HeaderList, build_head, is_foreign_path
 from srvstat.support.recordings.json_events import (
     MAX_TEXT_BYTES,
@@ -80,7 +80,7 @@ def _read_headers(events: Events) -> Headers | Problem:
 def _encode_header(text: str) -> bytes:
     # One that was too long to read is still too long.
     is_cut = text.startswith(TOO_LONG)
-    return b"." * (MAX_HEAD_BYTES + 1) if is_cut else encode_text(text)
+    return b"." * (MAX_HEAD_BYTES + 1) if is_cut else text.encode()
 
 
 _MESSAGE_BODY: Shape = {"text": None, "encoding": None}
@@ -140,7 +140,7 @@ def _build_exchange(place: str, entry: Any) -> Exchange:
     if not isinstance(url, str):
         raise _EntryError("request.url: must be a string")
     headers: Headers = _find(entry, "request.headers") or ()
-    head = build_head(method, encode_text(url.removeprefix(TOO_LONG)), headers)
+    head = build_head(method, url.removeprefix(TOO_LONG).encode(), headers)
     if is_foreign_path(head.path):
         return Exchange(place, head, b"")
     _get(entry, "request.url", str)  # now, because it is too long only if it is not foreign

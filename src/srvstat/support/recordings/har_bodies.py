@@ -15,18 +15,13 @@ class BodyError(ValueError):
     """A body can't be read. The message gives its place in the entry and the reason."""
 
 
-def encode_text(text: str) -> bytes:
-    """Encode text of JSON, which may have lone surrogates, as UTF-8."""
-    return text.encode("utf-8", "surrogatepass")
-
-
 def decode_body(place: str, text: str, encoding: str) -> bytes:
     """Return the bytes of a body, given its text and the encoding of the text ("" or base64).
 
     Raises BodyError.
     """
     if not encoding:
-        return encode_text(text)
+        return text.encode()
     if encoding.lower() != "base64":
         raise BodyError(f"{place}.encoding: not base64")
     try:

@@ -28,6 +28,14 @@ _COMPLETE = re.compile(rb'(?:[^"]*+"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[^"]*+', re.DOT
 _INSIDE = re.compile(rb"[^\"\\]*+(?:\\.[^\"\\]*+)*+", re.DOTALL)
 _BEGINNING = re.compile(rb'"([ !#-\[\]-~]{0,200})')
 """Characters that need no escape, so that the text can be cut after each."""
+_SURROGATES = re.compile(
+    rb"\\\\|\\u[Dd][89ABab]..\\u[Dd][C-Fc-f]|\\u([Dd][89A-Fa-f][0-9A-Fa-f]{2})"
+)
+"""Escaped backslashes, escapes of surrogate pairs, and, as a group, those of lone surrogates."""
+_REPLACEMENT = rb"\ufffd"
+_MAX_DIGITS = 4_300
+"""Python does not convert longer numbers; reading them would take very long."""
+_NOT_JSON = b"!"
 _TOO_LONG = b'"' + TOO_LONG.replace("\0", r"\u0000").encode()
 
 
@@ -37,6 +45,11 @@ class NotJsonError(ValueError):
 
 class CutOffError(ValueError):
     """The text is the beginning of JSON."""
+
+
+_PARSE_ERRORS = (ijson.JSONError, ValueError, SystemError, ArithmeticError)
+"""Besides JSONError, which includes IncompleteJSONError, ijson raises ValueError in its backend in
+Python, SystemError for too many digits, and ArithmeticError for too large exponents."""
 
 
 class Problem(NamedTuple):
@@ -54,9 +67,9 @@ def parse_events(chunks: Iterable[bytes]) -> Events:
     parser = ijson.basic_parse_coro(events)
     for chunk in filter(None, limit_strings(chunks)):  # ijson takes an empty one as the end
         try:
-            parser.send(chunk)
-        # ijson raises IncompleteJSONError also here. Its backend in Python raises ValueError.
-        except (ijson.JSONError, ValueError):
+            is_number = len(chunk) > _MAX_DIGITS and chunk.isdigit()
+            parser.send(_NOT_JSON if is_number else _replace_surrogates(chunk))
+        except _PARSE_ERRORS:
             yield from events  # those before the error
             raise NotJsonError from None
         yield from events
@@ -65,9 +78,16 @@ def parse_events(chunks: Iterable[bytes]) -> Events:
         parser.close()
     except ijson.IncompleteJSONError:
         raise CutOffError from None
-    except (ijson.JSONError, ValueError):
+    except _PARSE_ERRORS:
         raise NotJsonError from None
     yield from events
+
+
+def _replace_surrogates(text: bytes) -> bytes:
+    """Replace lone surrogates, as browsers do when they send text; ijson refuses some of them."""
+    if b"\\ud" not in text.lower():
+        return text
+    return _SURROGATES.sub(lambda match: _REPLACEMENT if match[1] else match[0], text)
 
 
 def limit_strings(chunks: Iterable[bytes]) -> Iterator[bytes]:
