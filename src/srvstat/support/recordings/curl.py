@@ -13,8 +13,11 @@ from srvstat.support.recordings.shell_words import Command, WordError, split_lin
 MAX_BYTES = 16 << 20
 
 # `curl` in prose is not a command: its first argument is an option, is quoted, or looks like a URL.
+# It may follow a prompt, such as `$ `, `me@host:~# ` or `C:\\>`.
 _START = re.compile(
-    r"""^[ \t]*(?:\$[ \t]+)?(curl(?:\.exe)?[ \t]+(?:[-'"$\\^`]|[^\s:/.]*[:/.]\S))""", re.MULTILINE
+    r"""^[ \t]*(?:(?:[^\s'"]*\$|\[?[\w.-]+@[^\n'"$#]*[$#])[ \t]+|[A-Za-z]:\\[^\n">]*>[ \t]*)?"""
+    r"""(curl(?:\.exe)?[ \t]+(?:[-'"$\\^`]|[^\s:/.]*[:/.]\S))""",
+    re.MULTILINE,
 )
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _CURL = (b"curl", b"curl.exe")
