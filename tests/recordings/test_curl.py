@@ -54,6 +54,15 @@ def test_commands_in_a_message_are_read_and_the_rest_is_skipped(mail: Path) -> N
     ]
 
 
+@pytest.mark.parametrize(
+    "prompt", ["$ ", "~/dir$ ", "me@host:~$ ", "[me@host my dir]$ ", "root@host:/# ", "C:\\My dir>"]
+)
+def test_a_command_may_follow_a_prompt(prompt: str, mail: Path) -> None:
+    assert list_targets([read_one(mail, f"{prompt}curl {URL}?by=id")]) == [
+        ("GET", b"/gateway/v1/servers/a", b"by=id")
+    ]
+
+
 def test_what_follows_a_pipe_is_ignored(mail: Path) -> None:
     read = read_all(mail, f"curl {URL} | curl -d @- http://h/b; curl http://h/c")
 
@@ -154,6 +163,7 @@ def test_a_command_that_is_not_utf8_is_unreadable(mail: Path) -> None:
 def test_no_reason_quotes_what_was_sent(mail: Path) -> None:
     for command in (
         "curl 'http://h/a b?secret'",
+        "curl --X-Gateway-Key:secret http://h/",
         "curl --secret=x -H 'X-Gateway-Key: secret' --bad='secret' http://h/",
         "curl -H 'Content-Type: $secret' -d \"secret $A\" http://h/",
         "curl 'http://h/{a}?key=secret'",

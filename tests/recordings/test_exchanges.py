@@ -93,7 +93,7 @@ def test_a_foreign_line_keeps_only_its_method_and_path(case: Path) -> None:
     line = {"request": {"method": "GET", "path": "/x?a", "body": "secret"}}
 
     assert read_one(case, json.dumps(line)) == Exchange(
-        f"{case}, line 1", Head("GET", b"/x", b"", ()), b""
+        f"{case}, line 1", Head("GET", b"/x", b"", []), b""
     )
 
 

@@ -228,6 +228,9 @@ def write_recordings_with_keys(directory: Path) -> list[str]:
         f"{SERVER}?by={KEYS['header']}&api_key={KEYS['parameter']}",
         f"{SERVER}?by=%73{GENERATED[1:]}",
         f"/login?access_token={KEYS['foreign']}",
+        f"/gateway/v2/{KEYS['header']}",
+        f"/{'a' * 990}/{KEYS['header']}",
+        f"{SERVER}?{'?' * 10_000}",
     )
     bodies = (sent, BODY.replace('"a"', f'"{GENERATED}"'), f'{{"{sent}":1}}', BODY)
     requests = [

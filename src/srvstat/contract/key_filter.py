@@ -26,7 +26,7 @@ _PIECES = (
 )
 """Parts of a text that can be a key: words, parts of a path or a query, JSON strings."""
 _ESCAPES = {
-    "%": re.compile(r"%[0-9A-Fa-f]{2}"),
+    "%": re.compile(r"%(?:25)*[0-9A-Fa-f]{2}"),  # also if encoded several times
     "\\": re.compile(r'(?:\\u[0-9A-Fa-f]{4})+|\\["\\/bfnrt]'),
 }
 """The escapes of URLs and of JSON strings, by their first character."""
@@ -132,4 +132,4 @@ def _decode_escape(match: re.Match[str]) -> str:
     if kind == "\\u":
         units = bytes.fromhex(match[0].replace("\\u", ""))
         return units.decode("utf-16-be", "replace").encode("utf-8").decode("latin-1")
-    return _SHORT_ESCAPES.get(rest, rest) if kind[0] == "\\" else chr(int(rest, 16))
+    return _SHORT_ESCAPES.get(rest, rest) if kind[0] == "\\" else chr(int(rest[-2:], 16))

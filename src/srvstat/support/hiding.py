@@ -6,13 +6,13 @@ from typing import Any
 
 from srvstat.access import Access
 from srvstat.contract import wire
-from srvstat.contract.http import KEY_HEADER, Head, find_values
+from srvstat.contract.http import KEY_HEADER, Headers, find_values
 from srvstat.contract.key_filter import KeyFilter
 from srvstat.documents.replay import Difference
 from srvstat.support.comparing import escape_step, shorten_difference, unescape_step
 
 _SECRET_PARAMETER = re.compile(
-    r"([?&][^=&]*(?:key|token|secret|password|signature|auth|authorization|session)(?:_?id)?=)"
+    r"([?&][^?=&]*(?:key|token|secret|password|signature|auth|authorization|session)(?:_?id)?=)"
     r"[^&]+",
     re.IGNORECASE,
 )
@@ -20,10 +20,10 @@ _SECRET_PARAMETER = re.compile(
 
 
 class KeyHider:
-    """Hide the keys of an exchange, those of an access file, and generated ones."""
+    """Hide the keys in the headers of a request, those of an access file, and generated ones."""
 
-    def __init__(self, head: Head, access: Access | None) -> None:
-        keys = find_values(head.headers, KEY_HEADER.lower().encode())
+    def __init__(self, headers: Headers, access: Access | None) -> None:
+        keys = find_values(headers, KEY_HEADER.lower().encode())
         self._filter = KeyFilter(
             [key.decode("latin-1") for key in keys],
             lambda key: access is not None and access.find_customer(key) is not None,

@@ -52,6 +52,9 @@ _TIMEOUT, _RATE_LIMITED = 408, 429
 _UNAUTHORIZED = GatewayUnauthorizedError.http_status
 _FORBIDDEN = FeatureNotAvailableError.http_status
 
+_MAX_FOREIGN_LENGTH = 1_000
+"""Longer paths of foreign requests are cut. Thousands of them must not fill the memory."""
+
 Findings = dict[str, Any]
 """Fields of a ReplayedExchange."""
 
@@ -106,14 +109,15 @@ class _Replayer:
 
     def replay(self, exchange: Exchange | Unreadable) -> ReplayedExchange:
         if isinstance(exchange, Unreadable):
-            place, reason = exchange.place, exchange.reason
-            return ReplayedExchange(place=place, class_="unreadable", reason=reason)
+            reason = KeyHider((), self._settings.access).hide(exchange.reason)
+            return ReplayedExchange(place=exchange.place, class_="unreadable", reason=reason)
         head = exchange.head
-        hider = KeyHider(head, self._settings.access)
+        hider = KeyHider(head.headers, self._settings.access)
+        path = hider.hide_target(head.path + (b"?" + head.query if head.query else b""))
         replayed = ReplayedExchange(
             place=exchange.place,
             method=hider.hide(head.method),
-            path=hider.hide_target(head.path + (b"?" + head.query if head.query else b"")),
+            path=path[:_MAX_FOREIGN_LENGTH] if is_foreign(head) else path,
             requested_at=exchange.requested_at,
             class_="foreign",
         )

@@ -1,5 +1,6 @@
 """The options of curl, and how a command line is split into them."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -55,6 +56,7 @@ _SHORT_TEXT = """
 _WITH_ARGUMENT = frozenset(_WITH_ARGUMENT_TEXT.split())
 _WITHOUT_ARGUMENT = frozenset(_WITHOUT_ARGUMENT_TEXT.split())
 _SHORT = dict(pair.split("=") for pair in _SHORT_TEXT.split())
+_OPTION_NAME = re.compile(r"[A-Za-z0-9.-]{1,40}")
 _POWERSHELL = frozenset((b"-uri", b"-method", b"-headers", b"-body", b"-contenttype"))
 
 
@@ -98,7 +100,9 @@ def _read_long(word: bytes, rest: Iterator[bytes]) -> Option:
         return Option(name, b"")
     if name.startswith("no-") and name[3:] in _WITHOUT_ARGUMENT:
         return Option(name, b"")
-    raise CurlError(f"unknown option --{name.partition('=')[0][:40]}")
+    # What follows the name of an option can be a key: `--X-Gateway-Key:…`.
+    shown = _OPTION_NAME.match(name)
+    raise CurlError(f"unknown option --{shown[0] if shown else '…'}")
 
 
 def _read_short(letters: bytes, rest: Iterator[bytes]) -> Iterator[Option]:

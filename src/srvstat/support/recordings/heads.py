@@ -19,8 +19,6 @@ _ORIGIN = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
 _SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _FILLER = b"x"
 """The name of the header that stands for dropped ones: only their size is judged."""
-_MAX_FOREIGN_BYTES = 1_000
-"""Longer paths of foreign requests are cut. Thousands of them must not fill the memory."""
 
 
 class HeaderList:
@@ -61,8 +59,8 @@ def is_foreign_path(path: bytes) -> bool:
 def build_head(method: str, url: bytes, headers: Headers) -> Head:
     """Build the head of a request for a URL, or for a path with its query.
 
-    The host and the fragment of a URL are dropped. A foreign request keeps only its path, which may
-    be cut; if the URL is not of HTTP, that is the scheme.
+    The host and the fragment of a URL are dropped. The query of a foreign request is dropped too;
+    if its URL is not of HTTP, the path is the scheme.
     """
     origin = _ORIGIN.match(url)
     if not origin and (scheme := _SCHEME.match(url)):
@@ -70,6 +68,4 @@ def build_head(method: str, url: bytes, headers: Headers) -> Head:
     target = url[origin.end() :].partition(b"#")[0] if origin else url
     path, _, query = target.partition(b"?")
     path = path or b"/"
-    if is_foreign_path(path):
-        return Head(method, path[:_MAX_FOREIGN_BYTES], b"", ())
-    return Head(method, path, query, headers)
+    return Head(method, path, b"" if is_foreign_path(path) else query, headers)
