@@ -49,7 +49,7 @@ def test_a_server_with_one_observation(explain: Explain) -> None:
     assert explain({-HOUR: 7}, players={"current": 1234})[1:] == [
         "current: 1,234, from the server record; it is not an observation",
         "observations: 1, at 2026-03-01 11:00:00 UTC",
-        "average: 7.00 = 7 players in 1 observation",
+        "average: 7.00 = 7 / 1, the sum of the counts divided by their number",
         "median: 7, the only value",
         "peak: 7, first at 2026-03-01 11:00:00 UTC",
         "lowest: 7, first at 2026-03-01 11:00:00 UTC",
@@ -64,7 +64,7 @@ def test_a_server_with_two_observations(explain: Explain) -> None:
             "observations: 2, the first at 2026-03-01 11:00:00 UTC, the last at"
             " 2026-03-01 11:59:59.999 UTC"
         ),
-        "average: 0.50 = 1 player in 2 observations",
+        "average: 0.50 = 1 / 2, the sum of the counts divided by their number",
         "median: 0.5 = the mean of 0 and 1, the 1st and 2nd of 2 values in ascending order",
         "peak: 1, first at 2026-03-01 11:59:59.999 UTC",
         "lowest: 0, first at 2026-03-01 11:00:00 UTC",
@@ -137,7 +137,7 @@ def test_the_exact_value_of_what_rounding_hides(explain: Explain) -> None:
     most = 2**53 - 1
     lines = explain({-2 * HOUR: most, -HOUR: most - 2, 0: most - 1})
 
-    assert lines[3].endswith("27,021,597,764,222,970 players in 3 observations")
+    assert "= 27,021,597,764,222,970 / 3, the sum" in lines[3]
     assert lines[4] == ("median: 9,007,199,254,740,990, the 2nd of 3 values in ascending order")
     assert lines[7].startswith("growth: -1 (-0.0%): from 9,007,199,254,740,991 at ")
     assert lines[7].endswith("; in the answer: -1.1102230246251567e-14")

@@ -102,8 +102,8 @@ def _describe_figures(server: ServerExplanation, result: Mapping[str, Any]) -> I
         return
     average = result["averagePlayers"]
     yield (
-        f"average: {average:,.2f} = {format_count(server.sum, 'player')} in"
-        f" {format_count(count, 'observation')}{_add_exact_value(average, 2)}"
+        f"average: {average:,.2f} = {server.sum:,} / {count:,}, the sum of the counts divided"
+        f" by their number{_add_exact_value(average, 2)}"
     )
     yield f"median: {_describe_median(server, result['medianPlayers'])}"
     yield f"peak: {peak.players:,}, first at {format_time(peak.first_at)}"
