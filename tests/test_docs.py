@@ -131,8 +131,8 @@ def test_every_relative_link_resolves(path: Path) -> None:
 def test_architecture_names_existing_files() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     package = ROOT / "src" / "srvstat"
-    parts = ("format", "read", "write")
-    folders = (ROOT, package, *(package / "snapshot" / part for part in parts))
+    parts = ("snapshot/format", "snapshot/read", "snapshot/write", "support/recordings")
+    folders = (ROOT, package, *(package / part for part in parts))
 
     names = re.findall(r"`([\w/]+(?:/|\.\w+))`", text)
 

@@ -60,8 +60,8 @@ ReplayAtOption = Annotated[
     str | None,
     typer.Option(
         metavar="|".join((*_AT_RULES, "TIME")),
-        help="Answer as of the recorded times, the end of the snapshot, or this instant, or search"
-        " when each recorded answer was true [default: recorded].",
+        help="The as-of time of the answers: as recorded, the end of the snapshot, when the"
+        " recorded answer was true (search), or TIME [default: recorded].",
         autocompletion=_complete_at,
     ),
 ]
@@ -154,7 +154,10 @@ def _parse_at(text: str | None) -> AtRule | int:
     for rule in _AT_RULES:
         if text == rule:
             return rule
-    instant = parse_instant_option("--at", text)
+    try:
+        instant = parse_instant_option("--at", text)
+    except UsageError as error:
+        raise UsageError(f"{error.reason}; or use recorded, snapshot or search") from None
     return "recorded" if instant is None else instant
 
 
@@ -199,7 +202,7 @@ def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:
     )
     if moved:
         report(
-            f"warning: {format_count(moved, 'request')} later than the snapshot, which ends"
-            f" {format_time(end)}, by more than --within; searched before the recorded as-of time,"
-            " or before the end of the snapshot"
+            f"warning: {format_count(moved, 'request')} more than --within later than the snapshot,"
+            f" which ends {format_time(end)}; searched up to the recorded as-of time, or up to the"
+            " end of the snapshot"
         )
