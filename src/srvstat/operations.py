@@ -33,7 +33,7 @@ class UnknownServerError(ServerNotFoundError):
 class NotInBundleError(SnapshotError):
     """The snapshot is a bundle that lacks the server or a part of the window.
 
-    Only the bundle's parent can tell whether there is such a server, or such an observation.
+    Only the bundle's parent shows whether the server or earlier observations exist.
     """
 
 

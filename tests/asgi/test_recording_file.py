@@ -64,7 +64,7 @@ def test_a_new_file_is_private_and_a_restart_appends_to_it(small: str, tmp_path:
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="needs Linux's prlimit")
-def test_exchanges_that_a_full_disk_did_not_take_are_counted(small: str, tmp_path: Path) -> None:
+def test_exchanges_lost_on_a_full_disk_are_counted(small: str, tmp_path: Path) -> None:
     path = tmp_path / "exchanges.ndjson"
     with serve(small, "--record", str(path)) as service:
         send(service, 1)

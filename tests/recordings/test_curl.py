@@ -78,7 +78,7 @@ def test_only_judged_headers_are_kept(mail: Path) -> None:
     assert b"secret" not in repr(head).encode()
 
 
-def test_a_key_in_a_variable_is_no_key(mail: Path) -> None:
+def test_a_key_in_a_shell_variable_is_left_out(mail: Path) -> None:
     for value in ("$KEY", "${KEY:-x}", "$(cat key)", "`cat key`"):
         head = read_one(mail, f'curl "$BASE/gateway/v1/servers/a" -H "X-Gateway-Key: {value}"').head
         assert head.path == b"/gateway/v1/servers/a"
@@ -147,7 +147,7 @@ GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
         pytest.param('curl ^"h/' + "a" * 300_000, "longer than 262,144 characters", id="long cmd"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_unreadable(command: str, reason: str, mail: Path) -> None:
+def test_an_invalid_command_is_unreadable(command: str, reason: str, mail: Path) -> None:
     Path("long").write_bytes(bytes(65_537))
 
     assert find_reason(mail, command) == reason

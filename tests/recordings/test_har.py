@@ -290,7 +290,7 @@ def test_of_foreign_entries_only_the_path_and_judged_headers_are_kept(har: Path)
 
 
 def test_dropped_headers_still_count(har: Path) -> None:
-    """The limit on target and headers is that on all of them."""
+    """The limit applies to the target and all headers, read or dropped."""
     size = MAX_HEAD_BYTES - len("/gateway/v1/servers/a") - len("cookie")
     for extra in (0, 1):
         headers = [{"name": "cookie", "value": "c" * (size + extra)}]

@@ -12,7 +12,7 @@ from test_memory import run_python_measured
 pytestmark = pytest.mark.slow
 
 MAX_MIB = 100
-"""A third of what the project promises."""
+"""A third of the 300 MiB that a large recording may take."""
 SIZE = 50 << 20
 
 READ = """

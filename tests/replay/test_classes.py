@@ -233,7 +233,7 @@ def with_key(*keys: bytes) -> Exchange:
         (with_key(KEY), 500, None),
     ],
 )
-def test_an_access_file_tells_the_plan(
+def test_an_access_file_selects_the_plan(
     exchange: Exchange, recorded: int, answer: int | None, access: Access, replay_one: Replaying
 ) -> None:
     response = RecordedResponse(recorded, b"{}")

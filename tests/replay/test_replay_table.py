@@ -122,7 +122,9 @@ def test_a_run_of_matches_is_shortened(case: str, demo_snapshot: str) -> None:
     assert shown.count("harbor-city, night-shift; 7d") == 2
 
 
-def test_nothing_to_compare_is_said(tmp_path: Path, cli: Cli, demo_snapshot: str) -> None:
+def test_a_recording_without_exchanges_has_a_line(
+    tmp_path: Path, cli: Cli, demo_snapshot: str
+) -> None:
     empty = tmp_path / "empty.ndjson"
     empty.write_bytes(b"")
 

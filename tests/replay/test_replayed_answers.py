@@ -142,7 +142,7 @@ def test_an_altered_observation_shows_in_exactly_the_answers_that_used_it(build:
         assert {f"{place}averagePlayers", f"{place}peakPlayers"} <= set(pointers) or not place
 
 
-def test_a_search_finds_the_as_of_of_an_older_snapshot(build: Build) -> None:
+def test_a_search_finds_the_as_of_time_of_an_older_snapshot(build: Build) -> None:
     records = [server(name) for name in NAMES]
     older_as_of = AS_OF - 20 * 60_000
     rows = [*list_rows(), ("b", older_as_of - 7, 4), ("b", older_as_of + 9, 5)]

@@ -213,8 +213,8 @@ def _describe_intervals(server: ServerExplanation) -> Iterator[str]:
     if not server.gaps:
         yield "gaps over 1.5 usual intervals: none"
         return
-    more = f", the {len(server.gaps)} longest" if server.gap_count > len(server.gaps) else ""
-    yield f"gaps over 1.5 usual intervals: {server.gap_count:,}{more}:"
+    more = f", the {len(server.gaps)} longest:" if server.gap_count > len(server.gaps) else ""
+    yield f"gaps over 1.5 usual intervals: {server.gap_count:,}{more}"
     for gap in server.gaps:
         length = format_exact_duration(gap.to - gap.from_) + _find_edge(server, gap)
         yield f"- {format_time(gap.from_)} to {format_time(gap.to)}: {length}"

@@ -62,7 +62,7 @@ def _list_fields(diff: SnapshotDiff, screen: Screen) -> Fields:
     ]
     if diff.compared_from is not None:
         start = format_time(diff.compared_from)
-        fields.append(("compared", f"only from {start} and servers in both: a bundle has no more"))
+        fields.append(("compared", f"servers in both, from {start} on: a bundle lacks the rest"))
     for name, ids in (("added", diff.servers.added), ("removed", diff.servers.removed)):
         if ids:
             more = len(ids) - _MAX_ROWS

@@ -88,7 +88,7 @@ def derive(
 
 
 def has_valid_observations(instants: Sequence[int], players: Sequence[int], as_of: int) -> bool:
-    """Check that the observations of a server are some that a build can keep."""
+    """Return whether a build could have kept these observations of a server."""
     return not instants or (
         is_ascending(instants)
         and instants[0] >= 0
