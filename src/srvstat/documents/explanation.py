@@ -58,12 +58,12 @@ class ServerExplanation(Part):
     `gaps` are the longest of the `gap_count` distances over 1.5 usual intervals, longest first; the
     distances to the edges of the window count.
 
-    In `time_weighted_average` and `coverage`, an observation lasts until the next one, at most
-    three usual intervals. `has_uneven_intervals` is true if gaps or irregular polling make that
-    average differ from the mean by more than 1 percent. `expected_count` is the number of usual
-    intervals in the window, rounded down, and `coverage` the share of the window in which an
-    observation lasts; both are None for fewer than two observations and for a window without a
-    start.
+    In `time_weighted_average` and `coverage`, an observation lasts until the next one, the last one
+    until the end of the window, and each at most three usual intervals. `has_uneven_intervals` is
+    true if gaps or irregular polling make that average differ from the mean by more than 1 percent.
+    `expected_count` is the number of usual intervals in the window, rounded down, and `coverage`
+    the share of the window in which an observation lasts; both are None for fewer than two
+    observations and for a window without a start.
 
     `current_is_fallback` means that the record had no current count, so that it is that of
     `last_in_snapshot`, or 0. That and `first_in_snapshot_at` do not depend on the as-of time of the
@@ -96,7 +96,10 @@ class ServerExplanation(Part):
 
 
 class BuildCounts(Part):
-    """The rows that the build did not keep: repeated, conflicting and malformed ones."""
+    """The rows that the build did not keep: repeated, conflicting and malformed ones.
+
+    A snapshot does not count skipped rows: of unknown servers, or later than its as-of time.
+    """
 
     repeated: int
     conflicting: int
