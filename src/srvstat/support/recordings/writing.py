@@ -51,7 +51,7 @@ def encode_line(exchange: ServedExchange, key_filter: KeyFilter) -> bytes:
 
     Of the headers, only those that an answer depends on are stored; repeated ones are joined.
     """
-    answer = None if exchange.answer is None else key_filter.hide(exchange.answer).decode("utf-8")
+    answer = None if exchange.answer is None else _hide_keys(exchange.answer, key_filter)
     recording = Recording(
         as_of=exchange.as_of,
         root=exchange.root,
@@ -66,9 +66,6 @@ def encode_line(exchange: ServedExchange, key_filter: KeyFilter) -> bytes:
 
 
 def _build_request(head: Head, body: bytes, key_filter: KeyFilter) -> StoredRequest:
-    def hide(data: bytes) -> str:
-        return key_filter.hide(data).decode("utf-8", "replace")
-
     target = head.path + b"?" + head.query if head.query else head.path
     hidden = key_filter.hide(body)
     try:
@@ -76,12 +73,20 @@ def _build_request(head: Head, body: bytes, key_filter: KeyFilter) -> StoredRequ
     except UnicodeDecodeError:
         text, encoded = None, base64.b64encode(hidden).decode("ascii")
     return StoredRequest(
-        method=hide(head.method.encode("latin-1")),
-        path=hide(_USER.sub("\\1…@".encode(), target)),
-        headers={name.decode("ascii"): hide(value) for name, value in _join(head.headers)},
+        method=_hide_keys(head.method.encode("latin-1"), key_filter),
+        path=_hide_keys(_USER.sub("\\1…@".encode(), target), key_filter),
+        headers={
+            name.decode("ascii"): _hide_keys(value, key_filter)
+            for name, value in _join(head.headers)
+        },
         body=text,
         body_base64=encoded,
     )
+
+
+def _hide_keys(data: bytes, key_filter: KeyFilter) -> str:
+    # A key of any bytes can be a part of a character, even in an answer.
+    return key_filter.hide(data).decode("utf-8", "replace")
 
 
 def _join(headers: Headers) -> list[tuple[bytes, bytes]]:
