@@ -29,14 +29,17 @@ def read_message_patterns() -> list[re.Pattern[str]]:
 
 
 @pytest.fixture
-def _files(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Change to a directory with a snapshot, a damaged snapshot and invalid files."""
+def _files(build: Build, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change to a directory with a snapshot, a bundle, a damaged snapshot and invalid files."""
     names = [*PAIR, "x-srv-9"]
     Path(build(map(server, names), [("srv-1", AS_OF, 5)])).rename(tmp_path / "good.db")
     Path(build(map(server, names), [("srv-1", AS_OF, 5)])).rename(tmp_path / "bad.db")
     monkeypatch.chdir(tmp_path)
     with closing(sqlite3.connect("bad.db")) as connection, connection:
         connection.execute("UPDATE days SET players = x'06'")
+    cli("snapshot", "bundle", *PAIR, "--range", "7d", "-o", "case.db", "-s", "good.db")
+    Path("cut.har").write_bytes(b'{"log":{"entries":[')
+    Path("other.har").write_bytes(b"{}")
     Path("access.toml").write_bytes(build_access_file())
     Path("range").mkdir()
     Path("range/access.toml").write_text(BAD_RANGE)
@@ -59,6 +62,11 @@ def _files(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ["serve", "-s", "good.db", "--port", "TAKEN"],
         ["get", "srv-1"],
         ["compare", *PAIR, "-s", "bad.db"],
+        ["compare", *PAIR, "--range", "1y", "-s", "case.db"],
+        ["get", "x-srv-9", "-s", "case.db"],
+        ["replay", "cut.har", "-s", "good.db"],
+        ["replay", "other.har", "-s", "good.db"],
+        ["serve", "-s", "good.db", "--record", "access.toml"],
         ["snapshot", "verify", "good.db", "--expect", "0" * 64],
         ["snapshot", "build", "good.db", "--servers", "s.ndjson", "--observations", "o.csv"],
     ],

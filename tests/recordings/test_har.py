@@ -254,7 +254,7 @@ NO_ENTRIES = "not a HAR file: it has no array log.entries; export it as HAR 1.2"
         ('{"log": {"entries": [{}], "x": \'\'}}', "not JSON after entry 1; export it again"),
         ('{"log": {"entries": []}} x', "not JSON after entry 0; export it again"),
         ('{"log": {"entries": ["\\q"]}}', "not JSON after entry 0; export it again"),
-        ("", "cut off after 0 complete entries; export it again"),
+        ("", "cut off after entry 0; export it again"),
     ],
 )  # fmt: skip
 def test_what_is_not_a_har_is_refused(text: str, problem: str, har: Path) -> None:

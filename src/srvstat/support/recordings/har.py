@@ -53,7 +53,7 @@ def read_har(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreada
         for count, entry in enumerate(_read_entries(parse_events(chunks)), 1):
             yield _read_exchange(f"{title}, entry {count}", entry)
     except CutOffError:
-        problem = f"cut off after {count} complete entries; export it again"
+        problem = f"cut off after entry {count}; export it again"
     except NotJsonError:
         problem = f"not JSON after entry {count}; export it again"
     except _NotHarError:
