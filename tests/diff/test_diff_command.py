@@ -197,3 +197,16 @@ def test_fields_after_a_long_list_are_compared(cli: Cli, build: Build) -> None:
     (changed,) = cli("snapshot", "diff", old, new).json["servers"]["changed"]
 
     assert changed == {"serverId": "a", "fields": ["tags", "flags"], "days": []}
+
+
+def test_a_difference_before_the_last_days_that_were_read_is_found(cli: Cli, build: Build) -> None:
+    midnight = AS_OF // DAY * DAY
+    old, new = (
+        build([server("a")], [("a", midnight - day * DAY, day + more) for day in range(600)])
+        for more in (0, 1)
+    )
+
+    found = cli("snapshot", "diff", old, new, "--at", str(midnight - 599 * DAY)).json
+
+    assert len(found["servers"]["changed"][0]["days"]) == 600
+    assert [one["range"] for one in found["answers"]] == ["24h", "7d", "30d", "90d", "1y"]
