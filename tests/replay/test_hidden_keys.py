@@ -81,3 +81,22 @@ def test_no_key_is_shown(cli: Cli, build: Build, tmp_path: Path) -> None:
         assert ran.exit_code == 5
         assert "\u2026" in shown
         assert {key for key in hidden if key in shown} == unknown
+
+
+def test_no_key_is_in_the_reason_of_an_unreadable_line(
+    build: Build, cli: Cli, tmp_path: Path
+) -> None:
+    snapshot = build([server("a")], [("a", AS_OF, 1)])
+    key = KEYS["registered"]
+    access = tmp_path / "access.toml"
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    access.write_text(PLANS + format_key_table(digest), encoding="utf-8")
+    lines = tmp_path / "x.ndjson"
+    lines.write_text(f'{{"document":"{GENERATED}"}}\n{{"{key}":1,"{key}":2}}\n', encoding="utf-8")
+
+    ran = cli("replay", str(lines), "--access", str(access), "-s", snapshot)
+
+    assert [each["reason"] for each in ran.json["exchanges"]] == [
+        'document: "…" is not one of recording',
+        'the key "…" is repeated',
+    ]
