@@ -18,6 +18,15 @@ KEYS = {
     for place in ("header", "cookie", "authorization", "registered", "parameter", "foreign")
 }
 GENERATED = "srvstat_" + "g" * 43
+TARGETS = (
+    *(f"/gateway/v1/servers/{key}" for key in (GENERATED, KEYS["header"], KEYS["registered"])),
+    f"{SERVER}?by={KEYS['header']}&api_key={KEYS['parameter']}",
+    f"{SERVER}?by=%73{GENERATED[1:]}",
+    f"/login?access_token={KEYS['foreign']}",
+    f"/gateway/v2/{KEYS['header']}",
+    f"/{'a' * 990}/{KEYS['header']}",
+    f"{SERVER}?{'?' * 10_000}",
+)
 
 
 def write_recordings_with_keys(directory: Path) -> list[str]:
@@ -29,18 +38,9 @@ def write_recordings_with_keys(directory: Path) -> list[str]:
     }
     sent = " ".join((GENERATED, KEYS["header"], KEYS["registered"]))
     echo = json.dumps({"error": {sent: sent}, "list": [sent]})
-    targets = (
-        *(f"/gateway/v1/servers/{key}" for key in (GENERATED, KEYS["header"], KEYS["registered"])),
-        f"{SERVER}?by={KEYS['header']}&api_key={KEYS['parameter']}",
-        f"{SERVER}?by=%73{GENERATED[1:]}",
-        f"/login?access_token={KEYS['foreign']}",
-        f"/gateway/v2/{KEYS['header']}",
-        f"/{'a' * 990}/{KEYS['header']}",
-        f"{SERVER}?{'?' * 10_000}",
-    )
     bodies = (sent, BODY.replace('"a"', f'"{GENERATED}"'), f'{{"{sent}":1}}', BODY)
     requests = [
-        *((target, None, 200) for target in targets),
+        *((target, None, 200) for target in TARGETS),
         *((COMPARE, body, status) for status in (200, 400) for body in bodies),
     ]
     exchanges = [
@@ -52,7 +52,7 @@ def write_recordings_with_keys(directory: Path) -> list[str]:
         "".join(
             f"curl '{each}' -H 'X-Gateway-Key: {KEYS['header']}' -b 'k={KEYS['cookie']}'"
             f" -H 'Authorization: Bearer {KEYS['authorization']}' -d '{sent}'\n"
-            for each in targets
+            for each in TARGETS
         ),
         encoding="utf-8",
     )

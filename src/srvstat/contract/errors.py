@@ -50,7 +50,7 @@ class OutputError(SrvstatError):
 
 
 class DifferenceError(SrvstatError):
-    """A check found a difference, such as another root than `--expect`."""
+    """A check found a difference: `replay`, `snapshot diff`, or another root than `--expect`."""
 
     exit_code = 5
 
