@@ -28,9 +28,13 @@ def read_curl(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unread
 
     They are for a POSIX shell or, if a line has `^"` or ends in a caret, for Windows' cmd.exe.
 
-    Raises SourceError for more than MAX_BYTES.
+    Raises SourceError for more than MAX_BYTES, and for text without a command.
     """
     text = _read_text(title, chunks)
+    if text.strip() and not _START.search(text):
+        raise SourceError(
+            f"{title}: no curl command; name a HAR file .har, and a recording of the service .ndjson"
+        )
     at, line, counted = 0, 1, 0
     while start := _START.search(text, at):
         split = split_cmd_line if is_cmd(text, start.start(1)) else split_line
