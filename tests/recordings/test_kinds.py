@@ -17,8 +17,8 @@ from srvstat.contract.errors import SourceError
 from srvstat.support.recordings import json_events
 from srvstat.support.recordings.curl import read_curl
 from srvstat.support.recordings.exchange import Exchange, Unreadable
-from srvstat.support.recordings.exchanges import read_exchanges
 from srvstat.support.recordings.har import read_har
+from srvstat.support.recordings.ndjson import read_ndjson
 from srvstat.support.recordings.reading import Reader
 
 HAR = build_har(build_entry()).decode()
@@ -57,7 +57,12 @@ def test_the_name_or_else_the_content_selects_the_kind(
 
 
 def test_an_empty_file_has_no_exchanges(tmp_path: Path) -> None:
-    assert read_all(tmp_path / "a", b"") == []
+    assert read_all(tmp_path / "a", b" \n") == []
+
+
+def test_a_text_without_a_command_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no curl command"):
+        read_all(tmp_path / "mail.txt", b"curl says hello\n")
 
 
 READ_STDIN = """
@@ -97,7 +102,7 @@ PARTS = [
 COMMANDS = st.lists(st.sampled_from(PARTS)).map(lambda parts: f"curl -{''.join(parts)}".encode())
 
 
-@pytest.mark.parametrize("read", [read_har, read_exchanges, read_curl])
+@pytest.mark.parametrize("read", [read_har, read_ndjson, read_curl])
 @given(
     text=st.one_of(st.binary(), mutate(HAR.encode()), mutate(LINE.encode()), COMMANDS),
     size=st.integers(1, 100),

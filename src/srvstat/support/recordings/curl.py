@@ -33,7 +33,8 @@ def read_curl(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unread
     text = _read_text(title, chunks)
     if text.strip() and not _START.search(text):
         raise SourceError(
-            f"{title}: no curl command; name a HAR file .har, and a recording of the service .ndjson"
+            f"{title}: no curl command; the name of a HAR file must end in .har, and that of a"
+            " recording of the service in .ndjson"
         )
     at, line, counted = 0, 1, 0
     while start := _START.search(text, at):

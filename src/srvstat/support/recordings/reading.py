@@ -8,16 +8,16 @@ from itertools import chain
 from srvstat.files.reading import STDIN, Input, format_title, open_input
 from srvstat.support.recordings.curl import read_curl
 from srvstat.support.recordings.exchange import Exchange, Unreadable
-from srvstat.support.recordings.exchanges import read_exchanges
 from srvstat.support.recordings.har import read_har
+from srvstat.support.recordings.ndjson import read_ndjson
 
 Reader = Callable[[str, Iterator[bytes]], Iterator[Exchange | Unreadable]]
 """Reads the exchanges of an input, given its title for places, and its bytes in chunks."""
 
 _READERS: Mapping[str, Reader] = {
     ".har": read_har,
-    ".ndjson": read_exchanges,
-    ".jsonl": read_exchanges,
+    ".ndjson": read_ndjson,
+    ".jsonl": read_ndjson,
     ".sh": read_curl,
     ".txt": read_curl,
     ".curl": read_curl,
@@ -61,4 +61,4 @@ def _find_reader(start: bytes) -> Reader:
     text = start.lstrip()
     if not text.startswith(b"{"):
         return read_curl
-    return read_har if _HAR_START.match(text) else read_exchanges
+    return read_har if _HAR_START.match(text) else read_ndjson

@@ -29,7 +29,7 @@ class _LineError(ValueError):
     """A line can't be read. The message gives the reason, without contents of the request."""
 
 
-def read_exchanges(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
+def read_ndjson(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
     """Read the exchanges of NDJSON text, one a line; empty lines are skipped."""
     for number, line in enumerate(split_lines(chunks, MAX_LINE_BYTES), 1):
         if not line.strip():
