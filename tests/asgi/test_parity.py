@@ -18,7 +18,7 @@ from support.process import Service, serve
 pytestmark = pytest.mark.slow
 
 SEED = 20
-BODIES = 250
+BODIES = 200
 IDENTIFIERS = 120
 EXIT_CODES = {200: 0, 400: 40, 403: 43, 404: 44}
 

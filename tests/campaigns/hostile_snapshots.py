@@ -74,9 +74,9 @@ def _describe_snapshot(snapshot: SnapshotFile) -> bytes:
     return b"".join(describe_snapshot(snapshot, list_all=True).iter_json())
 
 
-def _compare_with_another(snapshot: SnapshotFile) -> str:
+def _compare_with_another(snapshot: SnapshotFile) -> bytes:
     with closing(open_file(_write_other_snapshot())) as other:
-        return render_table(compare_snapshots(other, snapshot), _SCREEN)
+        return compare_snapshots(other, snapshot).to_json()
 
 
 def _replay(snapshot: SnapshotFile) -> bytes:

@@ -173,7 +173,7 @@ KILLS = Campaign(
     promise="a build killed at any moment leaves either the old or the new files, complete, and the"
     " next build removes all leftovers",
     run=kill,
-    short=10,
+    short=6,
     long=2_000,
     unit="builds",
 )
@@ -182,7 +182,7 @@ INTERRUPTIONS = Campaign(
     promise="an interrupted build ends without a traceback and leaves either the old or the new"
     " files, complete, and nothing else",
     run=interrupt,
-    short=8,
+    short=5,
     long=400,
     unit="builds",
 )

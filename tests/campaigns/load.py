@@ -18,7 +18,7 @@ from support.load import Exchange, Load, Outcome, rotate
 from support.process import Service, serve
 
 FEW, MANY = 64, 1_000
-_SECONDS = {FEW: 2, MANY: 300}
+_SECONDS = {FEW: 1, MANY: 300}
 _PARTS = 10
 """Parts of the run time: one to warm up, six with all requests, one for each other load."""
 _PERIODS = 6

@@ -145,7 +145,7 @@ CAMPAIGN = Campaign(
     promise="of concurrent builds to one path, all succeed with --overwrite, exactly one without;"
     " readers always get an answer from one complete snapshot",
     run=run,
-    short=5,
+    short=3,
     long=200,
     unit="builds",
 )

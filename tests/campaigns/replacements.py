@@ -187,7 +187,7 @@ CAMPAIGN = Campaign(
     promise="while the snapshot is replaced, each answer is from one complete snapshot; an invalid"
     " file is logged once and changes nothing; no file stays open",
     run=run,
-    short=4,
+    short=2,
     long=120,
     unit="replacements",
 )

@@ -114,7 +114,7 @@ CAMPAIGN = Campaign(
     promise="after SIGTERM, a service completes the answers to all requests that it has received,"
     " then ends",
     run=run,
-    short=3,
+    short=2,
     long=100,
     unit="restarts",
 )

@@ -1,32 +1,10 @@
 """The answers of `get` and `compare` on the command line."""
 
 import itertools
-import json
-from pathlib import Path
 
 import pytest
 
-from conftest import AS_OF, DAY, Build, Cli, server, srvstat
-
-
-@pytest.mark.slow
-def test_real_data_gives_the_expected_bytes(war_brokers: Path, tmp_path: Path) -> None:
-    path = str(tmp_path / "wb.db")
-    sources = (
-        *("--servers", str(war_brokers / "servers.ndjson")),
-        *("--observations", str(war_brokers / "observations.csv.gz")),
-    )
-    built = srvstat("snapshot", "build", path, *sources)
-    expected = json.loads((war_brokers / "expected.json").read_bytes())
-
-    assert built.exit_code == 0
-    assert "790,996 rows" in built.stderr
-    assert len(expected["cases"]) == 7
-    for case in expected["cases"]:
-        ran = srvstat(*case["argv"], env={"SRVSTAT_SNAPSHOT": path})
-        assert ran.stdout.decode() == case["stdout"]
-        assert (ran.exit_code, ran.stderr) == (0, "")
-    assert srvstat("snapshot", "info", path).json["asOf"] == expected["asOf"]
+from conftest import AS_OF, DAY, Build, Cli, server
 
 
 def test_an_answer_is_the_exact_bytes_and_a_newline(cli: Cli, crossed_snapshot: str) -> None:

@@ -31,27 +31,16 @@ def write_long_text(url: str) -> Iterator[str]:
     yield after
 
 
-def write_foreign_characters() -> Iterator[str]:
-    """Write text of which Python holds each character in four bytes."""
-    before, _, after = json.dumps(build_entry(response_content={"text": "LONG"})).partition("LONG")
-    yield before
-    for _ in range(SIZE >> 20):
-        yield "😀" * (1 << 18)
-    yield after
-
-
 def write_many_entries() -> Iterator[str]:
     headers = [{"name": f"name-{number}", "value": "value"} for number in range(10)]
-    for number in range(10_000):
+    for number in range(5_000):
         yield "," if number else ""
         yield json.dumps(build_entry(f"https://cdn/{number}", request_headers=headers))
 
 
 WRITERS = {
     "foreign": lambda: write_long_text("https://cdn.example/a.js"),
-    "data URL": lambda: write_long_text("data:image/png;base64,AAAA"),
     "ours": lambda: write_long_text("https://h/gateway/v1/servers/a"),
-    "wide characters": write_foreign_characters,
     "many": write_many_entries,
 }
 
@@ -67,6 +56,6 @@ def test_a_large_har_takes_little_memory(
         file.write('{"log": {"entries": [')
         file.writelines(WRITERS[kind]())
         file.write("]}}")
-    count = 10_000 if kind == "many" else 1
+    count = 5_000 if kind == "many" else 1
 
     assert run_python_measured(tmp_path, "-c", READ, str(count)) < MAX_MIB

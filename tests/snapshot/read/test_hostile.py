@@ -24,7 +24,6 @@ RSS_UNITS_PER_MIB = 1 << 20 if sys.platform == "darwin" else 1 << 10
 COMMANDS: Mapping[str, list[str]] = {
     "get": ["get", "uneven", "--json", "--snapshot"],
     "compare": ["compare", "busy", "wide", "uneven", "away", "daily", "--json", "--snapshot"],
-    "year": ["compare", "once", "daily", "--range", "1y", "--json", "--snapshot"],
     "table": ["compare", "busy", "uneven", "--range", "1y", "--table", "--snapshot"],
     "info": ["snapshot", "info", "--json"],
     "verify": ["snapshot", "verify", "--json"],

@@ -28,9 +28,7 @@ from srvstat.operations import (
 )
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.read.verify import verify
-from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.snapshot.write.bundle import write_bundle
-from srvstat.sources.source import Source
 from support.snapshots import change, forge, read_observations
 
 
@@ -302,21 +300,6 @@ def test_a_bundle_of_the_demo_is_as_small_as_a_built_snapshot(
     count: int, longest: Range, demo_snapshot: str, tmp_path: Path
 ) -> None:
     check_size(demo_snapshot, tmp_path, count, longest)
-
-
-@pytest.mark.slow
-def test_a_bundle_of_real_data_is_as_small_as_a_built_snapshot(
-    war_brokers: Path, tmp_path: Path
-) -> None:
-    path = str(tmp_path / "wb.db")
-    build_snapshot(
-        path,
-        servers_source=Source(str(war_brokers / "servers.ndjson"), "ndjson"),
-        observation_sources=[Source(str(war_brokers / "observations.csv.gz"), "csv")],
-    )
-
-    check_size(path, tmp_path, 1, "1y")
-    check_size(path, tmp_path, 5, "90d")
 
 
 def check_size(path: str, directory: Path, count: int, longest: Range) -> None:

@@ -1,4 +1,4 @@
-"""Every explained figure of the expected answers on real data, recomputed from the raw CSV."""
+"""The expected answers on real data, and their figures recomputed from the raw CSV."""
 
 import csv
 import gzip
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conftest import DAY, Cli, build_in
+from conftest import DAY, Cli, srvstat
 from explain.naive import explain_naively, find_contradictions
 from srvstat.contract.instants import parse_instant
 from srvstat.contract.ranges import DAYS
@@ -18,22 +18,31 @@ Rows = dict[str, list[tuple[int, int]]]
 
 
 @pytest.mark.slow
-def test_real_answers_are_explained_from_the_raw_rows(
-    war_brokers: Path, tmp_path: Path, cli: Cli
+def test_real_answers_have_the_expected_bytes_and_follow_from_the_raw_rows(
+    war_brokers: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    observations = war_brokers / "observations.csv.gz"
+    path = str(tmp_path / "wb.db")
+    sources = (
+        "--servers",
+        str(war_brokers / "servers.ndjson"),
+        "--observations",
+        str(observations),
+    )
+    built = srvstat("snapshot", "build", path, *sources)
+    assert (built.exit_code, "790,996 rows" in built.stderr) == (0, True)
     expected = json.loads((war_brokers / "expected.json").read_bytes())
     answers = [json.loads(case["stdout"])["data"] for case in expected["cases"]]
     rows: Rows = {name: [] for answer in answers for name in list_ids(answer)}
-    read_rows(war_brokers / "observations.csv.gz", rows)
-    records = map(json.loads, (war_brokers / "servers.ndjson").read_bytes().splitlines())
-    path = build_in(
-        tmp_path,
-        [record for record in records if record["id"] in rows],
-        [(name, *row) for name, of_server in rows.items() for row in of_server],
-    )
+    read_rows(observations, rows)
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", path)
 
+    assert cli("snapshot", "info").json["asOf"] == expected["asOf"]
+    assert len(answers) == 7
     for case, answer in zip(expected["cases"], answers, strict=True):
-        ran = cli(*case["argv"], "--explain", "--snapshot", str(path))
+        ran = cli(*case["argv"])
+        assert (ran.exit_code, ran.stdout.decode(), ran.stderr) == (0, case["stdout"], "")
+        ran = cli(*case["argv"], "--explain")
         assert (ran.exit_code, ran.stderr) == (0, "")
         assert ran.stdout.decode().endswith(f',"answer":{case["stdout"].rstrip()}}}\n')
         check_servers(ran.json, answer, rows, parse_instant(expected["asOf"]))
