@@ -135,7 +135,10 @@ NO_ZONE = "no time zone: end it with Z or an offset such as +02:00"
         (ask(headers=[]), "request.headers: must be an object"),
         (ask(body="", bodyBase64=""), "request: both body and bodyBase64"),
         (ask(bodyBase64="*"), "request.bodyBase64: not base64"),
+        (ask(bodyBase64="é"), "request.bodyBase64: not base64"),
         (ask(body="\ud800"), "not Unicode text (a lone surrogate)"),
+        (ask(method="\ud800"), "not Unicode text (a lone surrogate)"),
+        (change(plan="\ud800"), "not Unicode text (a lone surrogate)"),
         pytest.param('{"document":' + "[" * 100_000, "nested too deeply", id="deep"),
     ],
 )  # fmt: skip

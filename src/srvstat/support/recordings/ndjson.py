@@ -1,7 +1,6 @@
 """Read recordings as NDJSON: those of the service, and lines that a person wrote."""
 
 import base64
-import binascii
 from collections.abc import Iterator
 from typing import Any
 
@@ -77,6 +76,9 @@ def _parse_instants(value: dict[str, Any]) -> dict[str, Any]:
 
 def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:
     request = parsed.request
+    plan = parsed.plan if isinstance(parsed, Recording) else None
+    for text in filter(None, (request.method, plan)):
+        text.encode()  # these are shown; everything else is encoded below
     headers = HeaderList()
     for name, text in request.headers.items():
         headers.add(name.encode(), text.encode())
@@ -90,7 +92,7 @@ def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:
         requested_at=parsed.requested_at,
         response=_build_response(parsed.response),
         is_from_service=isinstance(parsed, Recording),
-        plan=parsed.plan if isinstance(parsed, Recording) else None,
+        plan=plan,
         as_of=parsed.as_of,
     )
 
@@ -111,5 +113,5 @@ def _decode_body(text: str | None, encoded: str | None) -> bytes:
         raise _LineError("request: both body and bodyBase64")
     try:
         return base64.b64decode(encoded, validate=True)
-    except binascii.Error:
+    except ValueError:  # binascii.Error, or a character that is not ASCII
         raise _LineError("request.bodyBase64: not base64") from None
