@@ -135,6 +135,7 @@ GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
         ("curl http://h/$ID", f"--url: {VARIABLE}"),
         ("curl http://h/ -H Content-Type:$T", f"--header: {VARIABLE}"),
         ("curl -d \"$(cat 'a')$((1))\" http://h/", "a substitution $(…); replace it by its value"),
+        ('curl -d "${A" http://h/', "a substitution ${…}; replace it by its value"),
         ("curl -d {a,b} http://h/", "braces outside quotes; quote the data"),
         ("curl http://h/[1-3]", GLOB),
         ("curl 'http://h/ a'", "--url: a space or a control character, which curl refuses"),
@@ -158,6 +159,17 @@ def test_a_command_that_is_not_utf8_is_unreadable(mail: Path) -> None:
 
     expected = [("GET", b"/a", b""), "not UTF-8", ("GET", b"/b", b"")]
     assert list_targets(read_all(mail, text)) == expected
+
+
+@pytest.mark.parametrize("end", ["\\", "^"])
+def test_reading_continues_after_the_line_with_an_error(end: str, mail: Path) -> None:
+    # Otherwise each of many lines that continue would be read again for each one before it.
+    text = f'curl http://h/a {end}\ncurl http://h/b "\ncurl http://h/c\n'.replace('"', '"x')
+
+    assert list_targets(read_all(mail, text.encode())) == [
+        "a quote is not closed",
+        ("GET", b"/c", b""),
+    ]
 
 
 def test_no_reason_quotes_what_was_sent(mail: Path) -> None:

@@ -48,7 +48,6 @@ class _CmdLine:
         self.commands: list[Command] = []
         self.at = start
         self._text = text
-        self._start = start
         self._limit = min(len(text), start + MAX_LINE_LENGTH)
         self._parts: list[str] = []
         self._command_start = start
@@ -130,7 +129,7 @@ class _CmdLine:
             yield encode_source("".join(word))
 
     def _find_next_line(self) -> int:
-        end = self._text.find("\n", self._start)
+        end = self._text.find("\n", self.at)
         return len(self._text) if end < 0 else end
 
 

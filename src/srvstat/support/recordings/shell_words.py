@@ -71,12 +71,12 @@ class _Line:
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
-        self._start = self._at = start
+        self._at = start
         self._limit = min(len(text), start + MAX_LINE_LENGTH)
         self._commands: list[Command] = []
         self._words: list[bytes] = []
         self._word: list[bytes] | None = None
-        self._command_start = start
+        self._command_start = self._part_start = start
         self._is_piped = self._is_target = self._has_brace = False
 
     def split(self) -> tuple[list[Command], int]:
@@ -88,6 +88,7 @@ class _Line:
         return self._commands, self._at
 
     def _read(self, character: str) -> None:
+        self._part_start = self._at
         match character:
             case "\\":
                 self._read_backslash()
@@ -180,9 +181,11 @@ class _Line:
             self._read_variable()
 
     def _read_variable(self) -> None:
-        if self._text.startswith("$(", self._at) and not _VARIABLE.match(self._text, self._at):
-            raise self._build_error("a substitution $(…); replace it by its value")
         match = _VARIABLE.match(self._text, self._at, self._limit)
+        if not match:
+            for opening, shown in (("$(", "$(…)"), ("${", "${…}")):
+                if self._text.startswith(opening, self._at):
+                    raise self._build_error(f"a substitution {shown}; replace it by its value")
         self._add(VARIABLE if match else b"$")
         self._at = match.end() if match else self._at + 1
 
@@ -252,8 +255,8 @@ class _Line:
             raise self._build_error("a quote is not closed")
 
     def _build_error(self, reason: str) -> WordError:
-        """Build the error; other commands may begin in the next physical line."""
-        end = self._text.find("\n", self._start)
+        """Build the error; other commands may begin in the line after that of the bad part."""
+        end = self._text.find("\n", self._part_start)
         return WordError(reason, len(self._text) if end < 0 else end)
 
 
