@@ -1,6 +1,7 @@
 """Parse JSON that is unusual: lone surrogates, and numbers that ijson can't convert."""
 
 from contextlib import suppress
+from itertools import islice
 
 import pytest
 
@@ -33,6 +34,15 @@ def test_a_number_that_is_too_long_is_not_json(number: bytes) -> None:
 
     with pytest.raises(NotJsonError):
         list(parse_events(chunks))
+
+
+@pytest.mark.parametrize("number", ["1" * 4_301, "-" + "1" * 5_000])
+def test_values_before_a_number_that_is_too_long_are_read(number: str) -> None:
+    events = parse_events([f'["a", {number}, "b"]'.encode()])
+
+    assert [value for _, value in islice(events, 2)] == [None, "a"]
+    with pytest.raises(NotJsonError):
+        [value for _, value in events]
 
 
 def test_an_exponent_that_is_too_large_is_not_json_or_is_read() -> None:

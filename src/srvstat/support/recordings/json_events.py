@@ -69,7 +69,10 @@ def parse_events(chunks: Iterable[bytes]) -> Events:
         try:
             is_number = len(chunk) > _MAX_DIGITS and chunk.isdigit()
             parser.send(_NOT_JSON if is_number else _replace_surrogates(chunk))
-        except _PARSE_ERRORS:
+        except _PARSE_ERRORS as error:
+            if isinstance(error, SystemError):
+                # The value of the last event is a null pointer: reading it ends the process.
+                del events[-1:]
             yield from events  # those before the error
             raise NotJsonError from None
         yield from events
