@@ -11,6 +11,7 @@ import pytest
 from conftest import AS_OF, DAY, Build, Cli, server
 from replay.recording_files import describe_exchange, write_har, write_ndjson
 from srvstat.contract.instants import format_instant
+from srvstat.render.text import format_time
 from support.access import PLANS, format_key_table
 from support.http import KEY, Client, compare, get
 from support.process import serve
@@ -255,10 +256,12 @@ def test_a_search_of_one_instant_is_described_by_it(
     cli: Cli, lines: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     wrong = describe_exchange(SERVER, "{}", requestedAt=NOW)
-    name = write_ndjson(tmp_path / "x.ndjson", [wrong, *lines])
+    untimed = describe_exchange(SERVER, "{}")
+    name = write_ndjson(tmp_path / "x.ndjson", [untimed, wrong, *lines])
     shown = cli("replay", name, "--at=search", "--within=0d", "--table").stdout.decode()
 
     assert [line.strip() for line in shown.splitlines() if "right" in line] == [
+        f"was not right as of {format_time(AS_OF)}",
         "was not right as of the request",
         "right as of the request",
         "right as of the request",

@@ -211,7 +211,7 @@ def _describe_truth(exchange: ReplayedExchange) -> Iterator[str]:
     if exchange.searched is None or exchange.true_during is None:
         return
     end = exchange.searched.to
-    name = "the request" if exchange.requested_at in {None, end} else format_time(end)
+    name = "the request" if exchange.requested_at == end else format_time(end)
     sentence = _describe_intervals(exchange.true_during, exchange.searched, name)
     is_stale = exchange.true_during and exchange.true_during[-1].to < end
     yield f"{sentence}: a stale answer, not a wrong one" if is_stale else sentence
