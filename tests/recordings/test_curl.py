@@ -47,7 +47,7 @@ def test_commands_in_a_message_are_read_and_the_rest_is_skipped(mail: Path) -> N
 
     assert [(found.place, *list_targets([found])) for found in read] == [
         (f"{mail}, line 3", ("GET", b"/gateway/v1/servers/a", b"by=id")),
-        (f"{mail}, line 6", ("GET", b"/x", b"")),
+        (f"{mail}, line 6", ("GET", b"/x", b"token=1")),
         (f"{mail}, line 9", "unknown option --frobnicate"),
         (f"{mail}, line 10", "a quote is not closed"),
         (f"{mail}, line 11", ("GET", b"/gateway/v1/servers/c", b"")),

@@ -263,7 +263,7 @@ def test_what_is_not_a_har_is_refused(text: str, problem: str, har: Path) -> Non
     assert refused.value.reason == f"{har}: {problem}"
 
 
-def test_of_foreign_entries_only_the_path_and_judged_headers_are_kept(har: Path) -> None:
+def test_of_foreign_entries_only_the_target_and_judged_headers_are_kept(har: Path) -> None:
     """The key in the headers is needed to hide it in the path."""
     secret = [{"name": "X-Gateway-Key", "value": "k"}]
     urls = [
@@ -279,13 +279,21 @@ def test_of_foreign_entries_only_the_path_and_judged_headers_are_kept(har: Path)
 
     read = read_all(har, build_har(*entries))
 
-    paths = [b"/a.js", b"/healthz", b"data:", b"/", b"blob:"]
+    targets = [
+        (b"/a.js", b"token=t"),
+        (b"/healthz", b""),
+        (b"data:", b""),
+        (b"/", b""),
+        (b"blob:", b""),
+    ]
     key = [(b"x-gateway-key", b"k")]
     assert read == [
         Exchange(
-            f"{har}, entry {number}", Head("GET", path, b"", key if path[:1] == b"/" else ()), b""
+            f"{har}, entry {number}",
+            Head("GET", path, query, key if path[:1] == b"/" else ()),
+            b"",
         )
-        for number, path in enumerate(paths, 1)
+        for number, (path, query) in enumerate(targets, 1)
     ]
 
 

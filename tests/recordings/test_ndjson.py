@@ -89,11 +89,11 @@ def test_a_line_that_a_person_wrote_is_read(case: Path) -> None:
     assert read_one(case, json.dumps(PLAIN)).response is None
 
 
-def test_a_foreign_line_keeps_only_its_method_and_path(case: Path) -> None:
+def test_a_foreign_line_keeps_only_its_method_and_target(case: Path) -> None:
     line = {"request": {"method": "GET", "path": "/x?a", "body": "secret"}}
 
     assert read_one(case, json.dumps(line)) == Exchange(
-        f"{case}, line 1", Head("GET", b"/x", b"", []), b""
+        f"{case}, line 1", Head("GET", b"/x", b"a", []), b""
     )
 
 

@@ -59,13 +59,11 @@ def is_foreign_path(path: bytes) -> bool:
 def build_head(method: str, url: bytes, headers: Headers) -> Head:
     """Build the head of a request for a URL, or for a path with its query.
 
-    The host and the fragment of a URL are dropped. The query of a foreign request is dropped too;
-    if its URL is not of HTTP, the path is the scheme.
+    The host and the fragment of a URL are dropped. If a URL is not of HTTP, the path is the scheme.
     """
     origin = _ORIGIN.match(url)
     if not origin and (scheme := _SCHEME.match(url)):
         return Head(method, scheme[0], b"", ())
     target = url[origin.end() :].partition(b"#")[0] if origin else url
     path, _, query = target.partition(b"?")
-    path = path or b"/"
-    return Head(method, path, b"" if is_foreign_path(path) else query, headers)
+    return Head(method, path or b"/", query, headers)
