@@ -22,6 +22,8 @@ from support.http import COMPARE, ERRORS, HEALTH, HOST, JSON, TWO, Client, reque
 from support.process import Service, serve
 from support.snapshots import change
 
+pytestmark = pytest.mark.slow
+
 REGISTERED = "correct-horse-battery-staple"
 GENERATED = "srvstat_" + "Ab3_-cD4" * 5 + "xyz"
 KEYS = {"key-of-all": "all", "key-of-short": "short", "key-of-three": "three", REGISTERED: "all"}

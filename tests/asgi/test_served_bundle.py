@@ -12,6 +12,8 @@ from conftest import srvstat
 from support.http import ERRORS, Expected, check_answer, compare, get, send_request
 from support.process import Service, serve
 
+pytestmark = pytest.mark.slow
+
 INTERNAL_ERROR = Expected(500, ERRORS["INTERNAL_ERROR"])
 
 

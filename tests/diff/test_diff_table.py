@@ -11,6 +11,8 @@ from srvstat import demo
 from support.gold import check_gold
 from support.process import run_srvstat_in_terminal
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def new_snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:

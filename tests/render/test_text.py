@@ -19,6 +19,7 @@ from srvstat.render.text import (
 DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
+@pytest.mark.slow
 def test_no_code_point_can_control_a_terminal() -> None:
     shown = escape_text("".join(map(chr, range(sys.maxunicode + 1))))
 

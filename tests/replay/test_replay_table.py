@@ -20,6 +20,8 @@ from srvstat.support.replay import ReplaySettings, replay
 from support.gold import check_gold
 from support.process import run_srvstat_in_terminal
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "\x1b[2J[red]\u202eb\n"
 COMPARE = "/gateway/v1/compare"
 REQUESTED = "2026-03-01T12:00:00Z"
