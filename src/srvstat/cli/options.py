@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from srvstat.cli.output import report
+from srvstat.cli.output import ROW_FORMS, report
 from srvstat.contract.errors import SnapshotError, SrvstatError, UsageError
 from srvstat.contract.instants import YEAR_2001, InstantError, parse_instant
 from srvstat.contract.ranges import DEFAULT_RANGE, Range
@@ -69,6 +69,10 @@ def complete_plan(ctx: typer.Context, incomplete: str) -> list[str]:
     except SrvstatError:
         return []
     return [name for name in access.plans if name.startswith(incomplete)]
+
+
+def _complete_format(incomplete: str) -> list[str]:
+    return [form.value for form in ROW_FORMS if form.value.startswith(incomplete)]
 
 
 SnapshotOption = Annotated[
@@ -146,6 +150,15 @@ JsonOption = Annotated[
 ]
 TableOption = Annotated[
     bool, typer.Option("--table", help="Print a table; the default on a terminal.")
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="csv|ndjson|markdown|parquet",
+        help="Print rows in this format.",
+        autocompletion=_complete_format,
+    ),
 ]
 ExplainOption = Annotated[
     bool,

@@ -33,15 +33,32 @@ class Form(Enum):
 
     JSON = "json"
     TABLE = "table"
+    CSV = "csv"
+    NDJSON = "ndjson"
+    MARKDOWN = "markdown"
+    PARQUET = "parquet"
 
 
-def choose_form(*, json: bool, table: bool) -> Form:
+ROW_FORMS = (Form.CSV, Form.NDJSON, Form.MARKDOWN, Form.PARQUET)
+"""The forms of documents that are tables of rows."""
+
+
+def choose_form(*, json: bool, table: bool, format: str | None = None) -> Form:
     """Return the form that a flag sets. The default is a table on a terminal, JSON elsewhere.
 
-    Raises UsageError if both flags are set.
+    Raises UsageError for more than one of the flags, and for an unknown format.
     """
     if json and table:
         raise UsageError("--json and --table can't be combined")
+    if format is not None:
+        if json or table:
+            raise UsageError("--format can't be combined with --json or --table")
+        names = [form.value for form in ROW_FORMS]
+        if format not in names:
+            raise UsageError(
+                f"--format: {wire.quote_value(format)} is not one of {', '.join(names)}"
+            )
+        return Form(format)
     if json or table:
         return Form.JSON if json else Form.TABLE
     return Form.TABLE if os.isatty(STDOUT) else Form.JSON

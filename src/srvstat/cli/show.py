@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from srvstat.cli.output import STDOUT, Form, Outcome, is_ascii_only, prepare_json, report
+from srvstat.cli.output import ROW_FORMS, STDOUT, Form, Outcome, is_ascii_only, prepare_json, report
 from srvstat.contract.errors import ApiError
 from srvstat.contract.responses import ErrorResponse, Response
 
@@ -16,12 +16,16 @@ def show(document: Any, form: Form, *, exit_code: int = 0) -> Outcome:
     """Return the outcome of a command that shows a document or an answer of the API.
 
     As JSON, `document` needs a method `to_json` or, if it is long, `iter_json`. As a table, it must
-    be a `TableDocument`.
+    be a `TableDocument`, and in the forms of rows a `RowDocument`.
     """
     if form is Form.JSON:
         if hasattr(document, "iter_json"):
             return Outcome(_prepare_pieces(document.iter_json()), exit_code)
         return Outcome([encode_line(document)], exit_code)
+    if form in ROW_FORMS:
+        from srvstat.render.rows import encode_rows  # noqa: PLC0415 - answers have no rows
+
+        return Outcome(encode_rows(document.to_rows(), form.value), exit_code)
     # Importing Rich takes 40 ms, a quarter of the time of a JSON answer.
     from srvstat.render.screen import Screen  # noqa: PLC0415
     from srvstat.render.tables import render_table  # noqa: PLC0415

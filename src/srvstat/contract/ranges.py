@@ -13,6 +13,9 @@ DAY_MS = 86_400_000
 DAYS: Mapping[Range, int] = MappingProxyType({"24h": 1, "7d": 7, "30d": 30, "90d": 90, "1y": 365})
 """The length of each range in days of 24 hours, independent of calendar and time zone."""
 
+BEFORE_ALL = -1
+"""The exclusive start of a window of all observations; the first possible one is at 0."""
+
 
 class Window(NamedTuple):
     """The interval `(start, end]` in Unix milliseconds: open at its start, closed at its end."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 from srvstat.contract import wire
@@ -25,6 +25,23 @@ class Part(BaseModel):
         validate_by_alias=False,
         serialize_by_alias=True,
     )
+
+
+class WindowPart(Part):
+    """The interval `(from, to]`. `from` is None if all observations up to `to` count."""
+
+    from_: Annotated[Instant | None, Field(serialization_alias="from")]
+    to: Instant
+
+
+class GrowthPart(Part):
+    """The last observation minus the first, in players and in percent of the first, as in the API.
+
+    Both are None for fewer than two observations; `percentage` also if the first count is 0.
+    """
+
+    players: int | None
+    percentage: float | None
 
 
 class Document(Part):

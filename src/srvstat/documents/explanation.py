@@ -5,14 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from srvstat.contract.ranges import Range
-from srvstat.documents.document import Instant, Part, SnapshotDocument
-
-
-class ExplainedWindow(Part):
-    """The interval `(from, to]`. `from` is None if all observations up to `to` count."""
-
-    from_: Annotated[Instant | None, Field(serialization_alias="from")]
-    to: Instant
+from srvstat.documents.document import Instant, Part, SnapshotDocument, WindowPart
 
 
 class ExplainedObservation(Part):
@@ -77,7 +70,7 @@ class ServerExplanation(Part):
     current_is_fallback: bool
     first_in_snapshot_at: Instant | None
     last_in_snapshot: ExplainedObservation | None
-    window: ExplainedWindow
+    window: WindowPart
     sample_count: int
     sum: int
     first: ExplainedObservation | None

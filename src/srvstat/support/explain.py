@@ -7,13 +7,13 @@ from typing import NamedTuple
 from srvstat import __version__
 from srvstat.contract import wire
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import Range, Window, find_window
+from srvstat.contract.ranges import BEFORE_ALL, Range, Window, find_window
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import Response, ServerResult
+from srvstat.documents.document import WindowPart
 from srvstat.documents.explanation import (
     BuildCounts,
     ExplainedObservation,
-    ExplainedWindow,
     Explanation,
     ExtremeValue,
     Gap,
@@ -40,8 +40,6 @@ from srvstat.stats import (
 )
 
 _MAX_GAPS = 5
-_BEFORE_ALL = -1
-"""The exclusive start of a window of all observations; the first possible one is at 0."""
 
 
 def explain_comparison(
@@ -76,7 +74,7 @@ def explain_server(
     response = get_server(snapshot, reference)
     as_of = snapshot.as_of if at is None else at
     start = snapshot.covered_from
-    window = Window(_BEFORE_ALL if start is None else start, as_of)
+    window = Window(BEFORE_ALL if start is None else start, as_of)
     check_coverage(snapshot, Window(min(window), as_of))
     (server,) = resolve_servers(snapshot, [reference])
     (statistics,) = snapshot.compute_statistics([server], window)
@@ -174,7 +172,7 @@ def _explain_figures(
         current_is_fallback=bool(server.current_is_fallback),
         first_in_snapshot_at=server.first_observed_at,
         last_in_snapshot=last,
-        window=ExplainedWindow(from_=start, to=window.end),
+        window=WindowPart(from_=start, to=window.end),
         sample_count=len(players),
         sum=sum(players),
         first=observed.get(0),

@@ -1,0 +1,125 @@
+"""Choose the window and the time zone of an analysis from the texts of a user."""
+
+import re
+from datetime import date, datetime
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from srvstat.contract import wire
+from srvstat.contract.errors import UsageError
+from srvstat.contract.instants import InstantError, parse_instant
+from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
+from srvstat.operations import check_coverage
+from srvstat.snapshot.read.reader import SnapshotFile
+
+HOUR_MS = DAY_MS // 24
+_LONGEST = 36_500 * DAY_MS
+"""A century: a longer range is a mistake, and its start has no text form."""
+
+_RANGE = re.compile(r"([1-9][0-9]{0,5})([hd])")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+class WindowQuery(NamedTuple):
+    """A window as a user gives it: a range, or its ends; a date is midnight in the time zone.
+
+    Without any of them, the window is the last 30 days of the snapshot.
+    """
+
+    range: str | None = None
+    start: str | None = None
+    end: str | None = None
+    zone: str = "UTC"
+
+
+def choose_window(snapshot: SnapshotFile, query: WindowQuery) -> Window:
+    """Return the window of a query. It begins at BEFORE_ALL if all observations count.
+
+    A range ends at `end`, by default at the snapshot's as_of. In a bundle, all observations are
+    those since it covers.
+
+    Raises UsageError for an invalid query, NotInBundleError.
+    """
+    zone = find_zone(query.zone)
+    if query.range is not None and query.start is not None:
+        raise UsageError("--range and --from can't be combined; use --from and --to, or --range")
+    end = snapshot.as_of if query.end is None else _parse_edge("--to", query.end, zone)
+    if query.start is not None:
+        start = _parse_edge("--from", query.start, zone)
+        if start >= end:
+            default = "" if query.end else ", the end of the snapshot"
+            raise UsageError(f"--from: must be earlier than --to{default}")
+    else:
+        length = parse_range(query.range or DEFAULT_RANGE)
+        start = _find_first_instant(snapshot) if length is None else end - length
+    if start != BEFORE_ALL:
+        check_coverage(snapshot, Window(start, end))
+    return Window(start, end)
+
+
+def find_previous(window: Window) -> Window:
+    """Return the window of equal length that ends where a window begins.
+
+    Raises UsageError for a window without a beginning.
+    """
+    if window.start == BEFORE_ALL:
+        raise UsageError("--range all: no earlier window; give --from, or another range")
+    return Window(2 * window.start - window.end, window.start)
+
+
+def parse_range(text: str) -> int | None:
+    """Return the length of a range in milliseconds; None for `all`.
+
+    Raises UsageError.
+    """
+    if text == "all":
+        return None
+    if text in DAYS:
+        return DAYS[text] * DAY_MS  # type: ignore[index] # it is one of the keys
+    match = _RANGE.fullmatch(text)
+    length = int(match[1]) * (DAY_MS if match[2] == "d" else HOUR_MS) if match else _LONGEST + 1
+    if length > _LONGEST:
+        raise UsageError(
+            f"--range: {wire.quote_value(text)} is not a number of hours or days such as 36h or"
+            " 7d, and not 1y or all"
+        )
+    return length
+
+
+def find_zone(name: str) -> ZoneInfo:
+    """Return a time zone of the IANA database, such as Europe/Berlin.
+
+    Raises UsageError.
+    """
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError):  # also ZoneInfoNotFoundError and names with NUL or slashes
+        raise UsageError(
+            f"--tz: {wire.quote_value(name)} is not a time zone; use UTC or a name such as"
+            " Europe/Berlin"
+        ) from None
+    except KeyError:
+        raise UsageError(
+            f"--tz: no time zone {wire.quote_value(name)}; use UTC or a name such as Europe/Berlin"
+        ) from None
+
+
+def _parse_edge(option: str, text: str, zone: ZoneInfo) -> int:
+    """Return the instant of an end of a window.
+
+    Raises UsageError.
+    """
+    try:
+        if not _DATE.fullmatch(text):
+            return parse_instant(text)
+        day = date.fromisoformat(text)
+        midnight = datetime(day.year, day.month, day.day, tzinfo=zone)
+        return parse_instant(str(round(midnight.timestamp()) * 1000))
+    except InstantError as error:
+        raise UsageError(f"{option}: {error}; a date is YYYY-MM-DD") from None
+    except (ValueError, OverflowError):
+        raise UsageError(f"{option}: no such day in the years 1970 to 9999") from None
+
+
+def _find_first_instant(snapshot: SnapshotFile) -> int:
+    return BEFORE_ALL if snapshot.covered_from is None else snapshot.covered_from
