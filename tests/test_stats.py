@@ -22,6 +22,7 @@ from srvstat.stats import (
     compute_usual_interval,
     compute_weighted_mean,
     find_middle_ranks,
+    find_quantile_ranks,
     has_uneven_intervals,
 )
 
@@ -259,3 +260,28 @@ def test_intervals_are_uneven_if_they_change_the_mean_by_more_than_a_hundredth(
     durations: list[int], interval: float, expected: bool
 ) -> None:
     assert has_uneven_intervals([0, 100, 200], durations, interval) == expected
+
+
+@given(values=observed, quantile=st.fractions(0, 1, max_denominator=40))
+def test_a_quantile_has_its_share_of_values_at_or_below_it_and_at_or_above_it(
+    values: list[int], quantile: Fraction
+) -> None:
+    values.sort()
+    count = len(values)
+
+    lower, upper = find_quantile_ranks(count, quantile)
+
+    # All values with this property are at the ranks from lower to upper, and they are their mean.
+    fitting = [
+        rank
+        for rank in range(count)
+        if rank + 1 >= quantile * count and count - rank >= (1 - quantile) * count
+    ]
+    assert [*range(lower, upper + 1)] == fitting
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_the_quantile_of_a_half_is_the_median(count: int) -> None:
+    assert find_quantile_ranks(count, Fraction(1, 2)) == find_middle_ranks(count)
+    assert find_quantile_ranks(count, Fraction(0)) == (0, 0)
+    assert find_quantile_ranks(count, Fraction(1)) == (count - 1, count - 1)

@@ -7,6 +7,7 @@ division of integers rounds correctly whatever their size.
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import inf
 from operator import mul
@@ -138,6 +139,18 @@ class _Histogram:
 def find_middle_ranks(count: int) -> tuple[int, int]:
     """Return the two middle ranks, which are equal if the count is odd."""
     return (count - 1) // 2, count // 2
+
+
+def find_quantile_ranks(count: int, quantile: Fraction) -> tuple[int, int]:
+    """Return the two ranks whose values have a quantile as their mean; they may be equal.
+
+    The quantile is in [0, 1]. This is definition 2 of Hyndman and Fan (1996), in which 1/2 is the
+    median.
+    """
+    below, rest = divmod(count * quantile, 1)
+    ranks = (below, below) if rest else (below - 1, below)
+    lower, upper = (min(max(rank, 0), count - 1) for rank in ranks)
+    return lower, upper
 
 
 def compute_ranking_statistics(

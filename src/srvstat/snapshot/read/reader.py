@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
 
@@ -15,6 +16,12 @@ from srvstat.snapshot.format.calendar import Entry
 from srvstat.snapshot.format.days import DAYS_PER_SERVER, read_day_observations
 from srvstat.snapshot.format.rows import Day, FileRow, ServerRow
 from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
+from srvstat.snapshot.read.figures import (
+    StepTotals,
+    WindowFigures,
+    compute_observed_figures,
+    compute_observed_steps,
+)
 from srvstat.snapshot.read.statistics import compute_window_statistics
 from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, VerifiedRows
 from srvstat.stats import Statistics
@@ -137,6 +144,25 @@ class SnapshotFile:
         """Return the statistics of each server in a window; the number of reads is constant."""
         with self.convert_decode_errors("the days"):
             return compute_window_statistics(self._rows, servers, window)
+
+    def compute_figures(
+        self, servers: Sequence[ServerRow], window: Window, quantiles: Sequence[Fraction] = ()
+    ) -> list[WindowFigures]:
+        """Return the figures of each server in a window, which may start at BEFORE_ALL."""
+        return [
+            compute_observed_figures(*self.read_observations(server, window), window, quantiles)
+            for server in servers
+        ]
+
+    def compute_step_totals(self, server: ServerRow, edges: Sequence[int]) -> list[StepTotals]:
+        """Return the totals of the steps between successive ascending edges."""
+        window = Window(edges[0], edges[-1])
+        return compute_observed_steps(*self.read_observations(server, window), edges)
+
+    def compute_totals(self, servers: Sequence[ServerRow], window: Window) -> list[tuple[int, int]]:
+        """Return the number of observations of each server in a window, and their sum."""
+        observed = [self.read_observations(server, window)[1] for server in servers]
+        return [(len(players), sum(players)) for players in observed]
 
     def read_observations(self, server: ServerRow, window: Window) -> tuple[list[int], list[int]]:
         """Return the ascending instants of a server's observations in a window, and the players."""

@@ -1,0 +1,120 @@
+"""Compute the analyzer's figures of windows and steps from observations.
+
+This works for any observations. `read/summaries.py` computes the same from fewer rows where it can.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
+
+from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.stats import (
+    Statistics,
+    compute_coverage,
+    compute_durations,
+    compute_statistics,
+    compute_usual_interval,
+    compute_weighted_mean,
+    find_quantile_ranks,
+)
+
+
+class Span(NamedTuple):
+    """The first and the last instant at which a value was observed."""
+
+    first: int
+    last: int
+
+
+class WindowFigures(NamedTuple):
+    """The figures of one server in one window; None where there are too few observations."""
+
+    statistics: Statistics
+    quantiles: tuple[float, ...]
+    """In the order asked; empty without observations."""
+    peak: Span | None
+    lowest: Span | None
+    usual_interval: float | None
+    """In milliseconds, exact: may be a half. None for fewer than two observations."""
+    weighted_mean: float | None
+    coverage: float | None
+    """None for a window of all observations, whose length is unknown, and for an empty one."""
+    first: int | None
+    """The players of the first observation."""
+    last: int | None
+
+
+class StepTotals(NamedTuple):
+    """The number of observations in a step, their sum, and the first and last player count."""
+
+    observations: int
+    total: int
+    first: int | None
+    last: int | None
+
+
+def compute_observed_figures(
+    instants: Sequence[int], players: Sequence[int], window: Window, quantiles: Sequence[Fraction]
+) -> WindowFigures:
+    """Return the figures of the observations in a window, given in ascending order of instants."""
+    statistics = compute_statistics(players)
+    if not players:
+        return build_empty_figures(window, statistics)
+    ascending = sorted(players)
+    durations = compute_durations(instants, window.end)
+    length = find_length(window)
+    return WindowFigures(
+        statistics=statistics,
+        quantiles=compute_quantiles(len(players), ascending.__getitem__, quantiles),
+        peak=_find_span(instants, players, ascending[-1]),
+        lowest=_find_span(instants, players, ascending[0]),
+        usual_interval=compute_usual_interval(instants),
+        weighted_mean=compute_weighted_mean(players, durations),
+        coverage=compute_coverage(durations, length) if length else None,
+        first=players[0],
+        last=players[-1],
+    )
+
+
+def build_empty_figures(window: Window, statistics: Statistics) -> WindowFigures:
+    """Return the figures of a window without observations."""
+    coverage = 0.0 if find_length(window) else None
+    return WindowFigures(statistics, (), None, None, None, None, coverage, None, None)
+
+
+def compute_quantiles(
+    count: int, find_value: Callable[[int], int], quantiles: Sequence[Fraction]
+) -> tuple[float, ...]:
+    """Return quantiles of `count` values; `find_value` returns the one with a rank."""
+    ranks = [find_quantile_ranks(count, quantile) for quantile in quantiles]
+    return tuple((find_value(lower) + find_value(upper)) / 2 for lower, upper in ranks)
+
+
+def find_length(window: Window) -> int | None:
+    """Return the length of a window; None for a window of all observations."""
+    return None if window.start == BEFORE_ALL else window.end - window.start
+
+
+def _find_span(instants: Sequence[int], players: Sequence[int], value: int) -> Span:
+    last = len(players) - 1 - players[::-1].index(value)
+    return Span(instants[players.index(value)], instants[last])
+
+
+def compute_observed_steps(
+    instants: Sequence[int], players: Sequence[int], edges: Sequence[int]
+) -> list[StepTotals]:
+    """Return the totals of the steps between successive edges; each excludes its start.
+
+    The observations are in ascending order of instants, and so are the edges.
+    """
+    positions = [bisect_right(instants, edge) for edge in edges]
+    steps = (players[first:last] for first, last in pairwise(positions))
+    return [
+        StepTotals(len(step), sum(step), step[0], step[-1]) if step else NO_OBSERVATIONS
+        for step in steps
+    ]
+
+
+NO_OBSERVATIONS = StepTotals(0, 0, None, None)
