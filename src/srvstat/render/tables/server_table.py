@@ -1,0 +1,270 @@
+"""A table with one row a server, or a card for each server where the table does not fit.
+
+Builds lines itself, not with a Rich table: the figures of all servers share columns, while the
+lines below them, with identifiers and notes, have columns of their own.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.text import Text
+
+from srvstat.render.screen import NATURAL_WIDTH, Screen
+
+GAP = 2
+"""The space between two columns, and the indentation of the lines below a hostname."""
+
+MIN_NAME_WIDTH = 12
+USUAL_NAME_WIDTH = 24
+MIN_TABLE_WIDTH = 80
+"""The least width at which hostnames may be cut to MIN_NAME_WIDTH."""
+
+_CARD_GAP = 3
+_MIN_NOTE_WIDTH = 40
+"""The least width of notes beside identifiers; narrower ones are below them."""
+
+
+class ServerLines(NamedTuple):
+    """The parts of one server. Hostname and names (identifiers) are foreign text, not yet escaped.
+
+    `rank` is a text before the hostname. Notes are short texts without line breaks, shown in their
+    order, as many on a line as fit.
+    """
+
+    hostname: str
+    names: tuple[str, ...]
+    figures: tuple[Text, ...]
+    notes: tuple[str, ...]
+    rank: str = ""
+
+
+class ServerCells(NamedTuple):
+    """The parts of one server as text for a screen."""
+
+    hostname: Text
+    names: tuple[str, ...]
+    figures: tuple[Text, ...]
+    rank: str
+
+    @property
+    def title_width(self) -> int:
+        """The width of the hostname after its rank."""
+        return len(self.rank) + self.hostname.cell_len
+
+    def build_title(self, width: int, screen: Screen) -> Text:
+        """Return the hostname after its rank, cut to a width."""
+        return Text(self.rank).append_text(screen.truncate(self.hostname, width - len(self.rank)))
+
+    def list_identifiers(self, name_width: int, width: int) -> list[str]:
+        """Return lines with the identifiers. Omits one that equals a hostname shown in full."""
+        is_whole = self.title_width <= name_width
+        names = [name for name in self.names if not (is_whole and name == self.hostname.plain)]
+        on_one_line = "  ".join(names)
+        return [on_one_line] if names and cell_len(on_one_line) <= width else names
+
+    def build_card_head(self, width: int) -> Iterator[Text]:
+        """Yield the first lines of a card: hostname and identifiers."""
+        yield Text(self.rank, overflow="fold").append_text(self.hostname)
+        for names in self.list_identifiers(NATURAL_WIDTH, width):
+            yield Text(names, "dim", overflow="fold")
+
+
+def build_server_table(
+    headers: Sequence[str], servers: Sequence[ServerLines], screen: Screen
+) -> list[RenderableType]:
+    """Return the lines of a table: hostname and figures, and below them identifiers and notes.
+
+    `headers` are the names of the figures. Where the table does not fit, there is a card for each
+    server instead, with a blank line between them. No server: no line.
+    """
+    if not servers:
+        return []
+    rows = [escape_server(server, screen) for server in servers]
+    widths = measure_columns(headers, rows)
+    name_width = _find_name_width(rows, widths, screen)
+    if name_width is None:
+        return list(_build_cards(headers, rows, servers, screen))
+    header = build_line(Text("server"), map(Text, headers), name_width, widths)
+    header.stylize("bold")
+    lines: list[RenderableType] = [header]
+    notes_at = _find_notes(rows, name_width, screen)
+    for row, server in zip(rows, servers, strict=True):
+        title = row.build_title(name_width, screen)
+        lines.append(build_line(title, row.figures, name_width, widths))
+        lines += _build_details(row, server.notes, name_width, notes_at, screen)
+    return lines
+
+
+def escape_server(server: ServerLines, screen: Screen) -> ServerCells:
+    """Return the parts of a server as text for a screen. Equal identifiers are listed once."""
+    names = (screen.escape(name).plain for name in server.names)
+    return ServerCells(
+        screen.escape_cell(server.hostname, "bold"),
+        tuple(dict.fromkeys(names)),
+        server.figures,
+        server.rank,
+    )
+
+
+def measure_columns(
+    headers: Sequence[str], rows: Iterable[ServerCells], least: Sequence[int] | None = None
+) -> tuple[int, ...]:
+    """Return the width of each column of figures, but at least that in `least`, if given."""
+    columns = zip(headers, *(row.figures for row in rows), strict=True)
+    widths = (max(map(len, column)) for column in columns)
+    return tuple(map(max, widths, least or map(len, headers)))
+
+
+def measure_figures(widths: Sequence[int]) -> int:
+    """Return the width of all columns of figures with the gaps between them."""
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def build_line(
+    title: Text, figures: Iterable[Text], name_width: int, widths: Sequence[int]
+) -> Text:
+    """Return a line with a title and the figures, right-aligned in their columns."""
+    parts = [(0, title)]
+    end = name_width
+    for cell, width in zip(figures, widths, strict=True):
+        end += GAP + width
+        parts.append((end - len(cell), cell))
+    return join_at_columns(*parts)
+
+
+def join_at_columns(*parts: tuple[int, Text]) -> Text:
+    """Return one line with each text at its column, counted from 0."""
+    line = Text(no_wrap=True, overflow="ignore")
+    for start, part in parts:
+        line.append(" " * (start - line.cell_len))
+        line.append_text(part)
+    return line
+
+
+def build_card_figures(
+    headers: Sequence[str], rows: Sequence[ServerCells], width: int
+) -> list[list[Text]]:
+    """Return the lines of figures of each card, in equal columns: three a line, or fewer.
+
+    Needs at least one row and one figure.
+    """
+    cards: list[list[Text]] = []
+    for count in (3, 2, 1):
+        cards = _build_card_figures(headers, rows, count)
+        if len(cards[0][0]) <= width:
+            break
+    return cards
+
+
+def get_width(screen: Screen) -> int:
+    """Return the width of a screen; without a limit, one that is wider than any line."""
+    return NATURAL_WIDTH if screen.width is None else screen.width
+
+
+def _find_name_width(
+    rows: Sequence[ServerCells], widths: Sequence[int], screen: Screen
+) -> int | None:
+    """Return the width of the column of hostnames; None if the table does not fit."""
+    width = get_width(screen)
+    room = width - measure_figures(widths) - GAP
+    least = MIN_NAME_WIDTH if width >= MIN_TABLE_WIDTH else USUAL_NAME_WIDTH
+    longest_name = max((cell_len(name) for row in rows for name in row.names), default=0)
+    if room < least or GAP + longest_name > width:
+        return None
+    return min(room, max(USUAL_NAME_WIDTH, *(row.title_width for row in rows)))
+
+
+def _find_notes(rows: Sequence[ServerCells], name_width: int, screen: Screen) -> int | None:
+    """Return the column of notes beside identifiers; None if notes must be below them."""
+    width = get_width(screen)
+    identifiers = (
+        cell_len(line) for row in rows for line in row.list_identifiers(name_width, width - GAP)
+    )
+    at = GAP + max(identifiers, default=0) + GAP
+    return at if width - at >= _MIN_NOTE_WIDTH else None
+
+
+def _build_details(
+    row: ServerCells,
+    notes: Sequence[str],
+    name_width: int,
+    notes_at: int | None,
+    screen: Screen,
+) -> Iterator[Text]:
+    width = get_width(screen)
+    names = [Text(line, "dim") for line in row.list_identifiers(name_width, width - GAP)]
+    start = GAP if notes_at is None else notes_at
+    lines = [Text(line) for line in _flow(notes, width - start)]
+    if notes_at is None:
+        yield from (join_at_columns((GAP, line)) for line in [*names, *lines])
+        return
+    for name, line in zip_longest(names, lines, fillvalue=Text()):
+        yield join_at_columns((GAP, name), (start, line))
+
+
+def _flow(notes: Iterable[str], width: int) -> list[str]:
+    """Join notes to lines of at most a width. Only a note that is wider is divided."""
+    lines: list[str] = []
+    for note in notes:
+        if lines and cell_len(f"{lines[-1]}; {note};") <= width:
+            lines[-1] += f"; {note}"
+            continue
+        if lines:
+            lines[-1] += ";"
+        lines += _divide(note, width)
+    return lines
+
+
+def _divide(note: str, width: int) -> Iterator[str]:
+    line = ""
+    for word in note.split(" "):
+        if line and cell_len(f"{line} {word};") > width:
+            yield line
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    yield line
+
+
+def _build_cards(
+    headers: Sequence[str],
+    rows: Sequence[ServerCells],
+    servers: Sequence[ServerLines],
+    screen: Screen,
+) -> Iterator[RenderableType]:
+    width = get_width(screen)
+    figures = build_card_figures(headers, rows, width)
+    for number, (row, server, lines) in enumerate(zip(rows, servers, figures, strict=True)):
+        if number:
+            yield Text()
+        yield from row.build_card_head(width)
+        yield from lines
+        yield from (Text(line, overflow="fold") for line in _flow(server.notes, width))
+
+
+def _build_card_figures(
+    headers: Sequence[str], rows: Sequence[ServerCells], count: int
+) -> list[list[Text]]:
+    """Return the lines of figures of each card, `count` figures a line, in equal widths."""
+    name_widths = [max(map(len, headers[at::count]), default=0) for at in range(count)]
+    value_widths = [
+        max((len(value) for row in rows for value in row.figures[at::count]), default=0)
+        for at in range(count)
+    ]
+    cards = []
+    for row in rows:
+        lines = []
+        for start in range(0, len(headers), count):
+            line = Text(overflow="fold")
+            for at in range(min(count, len(headers) - start)):
+                value = row.figures[start + at]
+                line.append(" " * (_CARD_GAP if at else 0))
+                line.append(headers[start + at].ljust(name_widths[at] + GAP), "dim")
+                line.append(" " * (value_widths[at] - len(value)))
+                line.append_text(value)
+            lines.append(line)
+        cards.append(lines)
+    return cards
