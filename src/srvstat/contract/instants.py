@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from functools import lru_cache
 
 from srvstat.contract.ranges import DAY_MS
@@ -19,7 +19,6 @@ UTC_INSTANT = (
 )
 """A pattern of the instants that `parse_utc_instants` accepts."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _OUTSIDE = "outside the years 1970 to 9999"
 _INTEGER = re.compile(r"[0-9]+")
@@ -35,8 +34,12 @@ class InstantError(ValueError):
 
 def format_instant(at: int) -> str:
     """Format Unix milliseconds as UTC with exactly three fractional digits and `Z` (D4)."""
-    moment = _EPOCH + timedelta(milliseconds=at)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    day, rest = divmod(at, DAY_MS)
+    seconds, milliseconds = divmod(rest, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    clock = (minutes // 60, minutes % 60, seconds, milliseconds)
+    # Faster than an f-string: a history formats millions of instants.
+    return "%sT%02d:%02d:%02d.%03dZ" % (_format_day(day), *clock)  # noqa: UP031 - see above
 
 
 def parse_instant(text: str) -> int:
@@ -70,6 +73,11 @@ def parse_utc_instants(texts: Iterable[str]) -> list[int]:
     if min(instants, default=0) < 0:
         raise InstantError(_OUTSIDE)
     return instants
+
+
+@lru_cache(maxsize=4096)
+def _format_day(day: int) -> str:
+    return date.fromordinal(_EPOCH_ORDINAL + day).isoformat()
 
 
 def _parse_integer(text: str) -> int:
