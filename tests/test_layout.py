@@ -85,6 +85,8 @@ HOMES = {
     "typer": {"cli"},
     "ijson": {"support"},
     "h11": {"asgi"},
+    "pandas": {"documents"},
+    "pyarrow": {"documents"},
     "starlette": {"asgi"},
     "uvicorn": {"asgi"},
 }

@@ -258,6 +258,19 @@ def test_a_flag_sets_the_form(terminal: int, pipe: tuple[int, int]) -> None:
                 choose_form(json=True, table=True)
 
 
+def test_a_format_is_a_form_of_its_own(terminal: int, pipe: tuple[int, int]) -> None:
+    with replace_descriptor(1, pipe[1]):
+        assert choose_form(json=False, table=False, format="parquet") is Form.PARQUET
+        with pytest.raises(UsageError, match="--format can't be combined with --json or --table"):
+            choose_form(json=True, table=False, format="csv")
+        with pytest.raises(UsageError, match='"xls" is not one of csv, ndjson, markdown, parquet'):
+            choose_form(json=False, table=False, format="xls")
+    with replace_descriptor(1, terminal):
+        assert choose_form(json=False, table=False, format="csv") is Form.CSV
+        with pytest.raises(UsageError, match=r"not for a terminal; add > file\.parquet"):
+            choose_form(json=False, table=False, format="parquet")
+
+
 def test_json_is_escaped_on_a_terminal_only(terminal: int, pipe: tuple[int, int]) -> None:
     body = '"\u202e\u00e9"'.encode()
 

@@ -46,7 +46,8 @@ ROW_FORMS = (Form.CSV, Form.NDJSON, Form.MARKDOWN, Form.PARQUET)
 def choose_form(*, json: bool, table: bool, format: str | None = None) -> Form:
     """Return the form that a flag sets. The default is a table on a terminal, JSON elsewhere.
 
-    Raises UsageError for more than one of the flags, and for an unknown format.
+    Raises UsageError for more than one of the flags, for an unknown format, and for Parquet on a
+    terminal.
     """
     if json and table:
         raise UsageError("--json and --table can't be combined")
@@ -58,7 +59,10 @@ def choose_form(*, json: bool, table: bool, format: str | None = None) -> Form:
             raise UsageError(
                 f"--format: {wire.quote_value(format)} is not one of {', '.join(names)}"
             )
-        return Form(format)
+        form = Form(format)
+        if form is Form.PARQUET and os.isatty(STDOUT):
+            raise UsageError("--format parquet: not for a terminal; add > file.parquet")
+        return form
     if json or table:
         return Form.JSON if json else Form.TABLE
     return Form.TABLE if os.isatty(STDOUT) else Form.JSON

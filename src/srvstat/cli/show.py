@@ -25,7 +25,8 @@ def show(document: Any, form: Form, *, exit_code: int = 0) -> Outcome:
     if form in ROW_FORMS:
         from srvstat.render.rows import encode_rows  # noqa: PLC0415 - answers have no rows
 
-        return Outcome(encode_rows(document.to_rows(), form.value), exit_code)
+        is_terminal = os.isatty(STDOUT)
+        return Outcome(encode_rows(document, form.value, for_terminal=is_terminal), exit_code)
     # Importing Rich takes 40 ms, a quarter of the time of a JSON answer.
     from srvstat.render.screen import Screen  # noqa: PLC0415
     from srvstat.render.tables import render_table  # noqa: PLC0415

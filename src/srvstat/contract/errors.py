@@ -31,10 +31,14 @@ class SrvstatError(Exception):
         self.reason = reason
 
 
-class UsageError(SrvstatError):
-    """Invalid usage."""
+class UsageError(SrvstatError, ValueError):
+    """Invalid usage: a value that is not offered, or values that can't be combined."""
 
     exit_code = 2
+
+
+class MissingLibraryError(UsageError, ImportError):
+    """A format needs a library that is not installed."""
 
 
 class SnapshotError(SrvstatError):

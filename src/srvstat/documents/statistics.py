@@ -3,7 +3,7 @@
 from typing import Literal
 
 from srvstat.documents.document import GrowthPart, Instant, Part, SnapshotDocument, WindowPart
-from srvstat.documents.rows import Column, Rows
+from srvstat.documents.rows import Column, RowDocument, Rows
 
 TopKey = Literal["average", "median", "peak", "lowest", "growth", "samples", "current"]
 """The figures by which servers can be ranked."""
@@ -58,7 +58,7 @@ class ServerStatistics(FiguresPart):
     previous: FiguresPart | None
 
 
-class _Statistics(SnapshotDocument):
+class _Statistics(SnapshotDocument, RowDocument):
     """`previous_window` is None unless it was asked for."""
 
     version: Literal[1] = 1

@@ -1,50 +1,139 @@
-"""Write rows as CSV or NDJSON."""
+"""Write rows as CSV, NDJSON or Markdown."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.instants import format_instant
-from srvstat.documents.rows import Rows
+from srvstat.documents.rows import Column, Kind, RowDocument
+
+_ROWS_PER_PIECE = 1000
+_REPEATED_TEXTS = 4096
+"""Texts kept with their cells: rows repeat identifiers and hostnames."""
+
+_MARKDOWN_ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in r"\`*_~[]<>&|$"})
+"""The marks that have a meaning inside a line of GitHub Flavored Markdown."""
 
 
-def encode_rows(rows: Rows, format: str) -> Iterator[bytes]:
-    """Yield rows in a format, in pieces that end with a newline."""
-    return _ENCODERS[format](rows)
+class _Style(NamedTuple):
+    """How a format writes a row, as a template for `%`, and its texts, instants and None."""
+
+    build_head: Callable[[tuple[Column, ...]], str]
+    build_template: Callable[[tuple[Column, ...]], str]
+    format_text: Callable[[str], str]
+    format_instant: Callable[[int], str]
+    null: str
 
 
-def _encode_csv(rows: Rows) -> Iterator[bytes]:
-    yield ",".join(column.name for column in rows.columns).encode() + b"\n"
-    for row in rows.rows:
-        cells = (
-            _format_cell(value, column.kind)
-            for value, column in zip(row, rows.columns, strict=True)
-        )
-        yield ",".join(cells).encode() + b"\n"
+def encode_rows(
+    document: RowDocument, format: str, *, for_terminal: bool = False
+) -> Iterator[bytes]:
+    r"""Yield the rows of a document in a format, in pieces of whole lines or of a Parquet file.
+
+    CSV is that of RFC 4180 with LF. None is an empty cell, an empty text a quoted one. NDJSON has
+    the exact numbers and texts of JSON. In Markdown, texts can't be markup.
+
+    In Markdown, and in all lines `for_terminal`, characters that could control a terminal are
+    written as `\uXXXX`.
+
+    Raises MissingLibraryError for Parquet without its library.
+    """
+    if format == "parquet":
+        # Importing pyarrow takes 0.1 s.
+        from srvstat.documents.arrow import encode_parquet  # noqa: PLC0415
+
+        return encode_parquet(document)
+    return _encode_lines(document, _STYLES[format], for_terminal=for_terminal)
 
 
-def _encode_ndjson(rows: Rows) -> Iterator[bytes]:
-    for row in rows.rows:
-        values = {
-            column.name: format_instant(value)
-            if column.kind == "instant" and value is not None
-            else value
-            for value, column in zip(row, rows.columns, strict=True)
-        }
-        yield wire.encode(values) + b"\n"
+def _encode_lines(document: RowDocument, style: _Style, *, for_terminal: bool) -> Iterator[bytes]:
+    columns, rows = document.to_rows()
+    format_text = _escape_texts(style.format_text) if for_terminal else style.format_text
+    formatters: Mapping[Kind, Callable[[Any], str]] = {
+        "text": lru_cache(_REPEATED_TEXTS)(format_text),
+        "integer": int.__repr__,
+        "number": _format_number,
+        "boolean": _format_boolean,
+        "instant": style.format_instant,
+    }
+    template = style.build_template(columns)
+    yield style.build_head(columns).encode()
+    left = iter(rows)
+    while batch := list(islice(left, _ROWS_PER_PIECE)):
+        cells = [
+            [style.null if value is None else formatters[column.kind](value) for value in values]
+            for column, values in zip(columns, zip(*batch, strict=True), strict=True)
+        ]
+        yield "".join([template % row for row in zip(*cells, strict=True)]).encode()
 
 
-def _format_cell(value: Any, kind: str) -> str:
-    if value is None:
-        return ""
-    if kind == "instant":
-        return format_instant(value)
-    text = value if kind == "text" else wire.encode(value).decode()
-    quotes = any(character in text for character in ',"\r\n')
-    return '"' + text.replace('"', '""') + '"' if quotes else text
+def _escape_texts(format_text: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: _escape_controls(format_text(text))
 
 
-_ENCODERS: dict[str, Callable[[Rows], Iterator[bytes]]] = {
-    "csv": _encode_csv,
-    "ndjson": _encode_ndjson,
+def _escape_controls(text: str) -> str:
+    return wire.escape_for_terminal(text.encode()).decode()
+
+
+def _format_number(value: float) -> str:
+    return wire.encode(value).decode()  # of an int too, which some figures are
+
+
+def _format_boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _join_names(columns: tuple[Column, ...]) -> str:
+    return ",".join(map(_quote_cell, (column.name for column in columns))) + "\n"
+
+
+def _build_csv_line(columns: tuple[Column, ...]) -> str:
+    return ",".join(["%s"] * len(columns)) + "\n"
+
+
+def _quote_cell(text: str) -> str:
+    if text and not any(mark in text for mark in ',"\r\n'):
+        return text
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _build_json_line(columns: tuple[Column, ...]) -> str:
+    members = (f"{_quote_json(column.name)}:".replace("%", "%%") + "%s" for column in columns)
+    return f"{{{','.join(members)}}}\n"
+
+
+def _quote_json(text: str) -> str:
+    return wire.encode(text).decode()
+
+
+def _build_markdown_head(columns: tuple[Column, ...]) -> str:
+    line = _build_markdown_line(columns)
+    rules = ("---:" if column.kind in ("integer", "number") else "---" for column in columns)
+    return line % tuple(_escape_markdown(column.name) for column in columns) + line % tuple(rules)
+
+
+def _build_markdown_line(columns: tuple[Column, ...]) -> str:
+    return f"| {' | '.join(['%s'] * len(columns))} |\n"
+
+
+def _escape_markdown(text: str) -> str:
+    shown = _escape_controls(text).translate(_MARKDOWN_ESCAPES)
+    # GitHub makes links of these wherever they stand.
+    return shown.replace("://", "\\://").replace("www.", "www\\.")
+
+
+_STYLES: Mapping[str, _Style] = {
+    "csv": _Style(_join_names, _build_csv_line, _quote_cell, format_instant, ""),
+    "ndjson": _Style(
+        lambda _columns: "",
+        _build_json_line,
+        _quote_json,
+        lambda at: f'"{format_instant(at)}"',
+        "null",
+    ),
+    "markdown": _Style(
+        _build_markdown_head, _build_markdown_line, _escape_markdown, format_instant, ""
+    ),
 }
