@@ -19,6 +19,8 @@ _TABLE = """CREATE TABLE observations AS
 SELECT server::USMALLINT AS server, observed_at, players::USMALLINT AS players
 FROM read_parquet('{}') ORDER BY server, observed_at"""
 
+_SERVERS_PER_INSERT = 50
+
 _SERVER_YEAR = 105_000
 """Approximate number of observations of a server: a Parquet row group has one or two servers."""
 
@@ -83,9 +85,8 @@ class FleetFiles:
 
     def duckdb_path(self) -> str:
         """Return the path of a native file for DuckDB's Python module."""
-        source = self.parquet_path()
         return self._create_once(
-            f"duckdb-{duckdb.__version__}.db", lambda path: _fill_duckdb(path, source)
+            f"duckdb-{duckdb.__version__}.db", lambda path: _fill_duckdb(path, self.size)
         )
 
     def duckdb_cli_path(self) -> str:
@@ -106,7 +107,7 @@ class FleetFiles:
                     pass
 
     def _write_parquet(self, path: str) -> None:
-        course = fleet.generate_fleet(self.size)
+        course = fleet.generate_courses(range(self.size))
         columns = {
             "server": pl.Series(course.servers + 1, dtype=pl.UInt16),
             "observed_at": course.instants,
@@ -131,6 +132,17 @@ def _write(path: str, chunks: Iterable[bytes]) -> None:
         file.writelines(chunks)
 
 
-def _fill_duckdb(path: str, parquet: str) -> None:
+def _fill_duckdb(path: str, size: int) -> None:
+    """Insert the observations of some servers at a time, which needs little memory."""
     with duckdb.connect(path) as connection:
-        connection.execute(_TABLE.format(parquet))
+        connection.execute(
+            "CREATE TABLE observations (server USMALLINT, observed_at BIGINT, players USMALLINT)"
+        )
+        for first in range(0, size, _SERVERS_PER_INSERT):
+            numbers = range(first, min(first + _SERVERS_PER_INSERT, size))
+            course = fleet.generate_courses(numbers)
+            columns = (course.servers + 1, course.instants, course.players)
+            part = dict(zip(("server", "observed_at", "players"), columns, strict=True))
+            connection.register("part", part)
+            connection.execute("INSERT INTO observations SELECT * FROM part")
+            connection.unregister("part")

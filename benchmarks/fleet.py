@@ -7,7 +7,7 @@ of a fleet of 1,000.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum, auto
 from typing import NamedTuple, TypeAlias
 
@@ -107,9 +107,9 @@ def generate_day(size: int, day: int, every: int) -> Course:
     return _generate_observations(np.arange(size), polls)
 
 
-def generate_fleet(size: int) -> Course:
-    """Return all observations of a fleet, sorted by server and time."""
-    courses = [generate_course(number) for number in range(size)]
+def generate_courses(numbers: Iterable[int]) -> Course:
+    """Return all observations of some servers, in the order of their numbers and of time."""
+    courses = [generate_course(number) for number in numbers]
     return Course(*(np.concatenate(columns) for columns in zip(*courses, strict=True)))
 
 
@@ -127,7 +127,7 @@ def generate_recorded_csv(size: int) -> Iterator[bytes]:
 def generate_shuffled_csv(size: int) -> Iterator[bytes]:
     """Yield a fleet's observations as CSV in random order."""
     yield _HEADER
-    course = generate_fleet(size)
+    course = generate_courses(range(size))
     keys, _, _ = _draw_noise(_NoiseKind.SHUFFLE, course.servers, course.instants)
     yield from _format_lines(course, np.argsort(keys, kind="stable"))
 
