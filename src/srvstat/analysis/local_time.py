@@ -1,0 +1,225 @@
+"""Divide a window into calendar steps, or into hours of the week, on the clock of a time zone.
+
+Local time is counted like Unix milliseconds: from midnight of 1970-01-01 on the local clock.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, timedelta
+from itertools import pairwise
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from srvstat.contract import wire
+from srvstat.contract.errors import UsageError
+from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import DAY_MS, Window
+
+HOUR_MS = DAY_MS // 24
+WEEK_HOURS = 7 * 24
+
+_MAX_STEPS = 1_000_000
+_MONDAY = 4 * DAY_MS
+"""1970-01-05, the first Monday in local time."""
+_THURSDAY_HOUR = 3 * 24
+"""The hour of the week at which local time begins: 1970-01-01 was a Thursday."""
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_SHORTEST_MONTH = 28 * DAY_MS
+
+# In the IANA database of 2026, two changes of a zone's offset are at least 3.9 days apart since
+# 1900, and 6.9 days since 1970.
+_BETWEEN_LOOKUPS = 2 * DAY_MS
+
+_STEP = re.compile(r"([1-9][0-9]{0,3})([mhd])")
+_UNITS = {"m": 60_000, "h": HOUR_MS, "d": DAY_MS}
+
+
+class Step(NamedTuple):
+    """A step as a user names it. `length` is in milliseconds, None for a month.
+
+    Local times at which steps begin are `origin` and all multiples of `length` before and after.
+    """
+
+    name: str
+    length: int | None
+    origin: int = 0
+
+
+class LocalHours(NamedTuple):
+    """The local hours of a window: hour `i` is the interval `[edges[i], edges[i + 1])`.
+
+    `hours_of_week` are numbers from 0, Monday 0:00, to 167. The first and the last hour can be cut;
+    a repeated hour appears twice.
+    """
+
+    edges: list[int]
+    hours_of_week: list[int]
+
+
+_CALENDAR_STEPS = {
+    "day": Step("day", DAY_MS),
+    "week": Step("week", 7 * DAY_MS, _MONDAY),
+    "month": Step("month", None),
+}
+
+
+def parse_step(text: str) -> Step:
+    """Return the step of a text: minutes or hours that divide 24 hours, days, a week or a month.
+
+    Raises UsageError.
+    """
+    if text in _CALENDAR_STEPS:
+        return _CALENDAR_STEPS[text]
+    match = _STEP.fullmatch(text)
+    length = int(match[1]) * _UNITS[match[2]] if match else 0
+    if match and (match[2] == "d" or DAY_MS % length == 0):
+        return Step(text, length)
+    raise UsageError(
+        f"--step: {wire.quote_value(text)} does not divide 24 hours and is not a number of days;"
+        " use a step such as 15m, 1h, 6h, 7d, day, week or month"
+    )
+
+
+def list_step_edges(window: Window, step: Step, zone: ZoneInfo) -> list[int]:
+    """Return the edges of the steps that cover a window, strictly ascending.
+
+    The first is the window's start and the last its end; a step is `(edge, next edge]`. A step
+    begins when the local clock first reaches its start, or skips it. Where the clock is set back by
+    at least the length of a step, the repeated time has steps of its own: with `1h`, a repeated
+    hour is a second step, while with `6h` one step has seven hours. Steps of several days are
+    counted from 1970-01-01.
+
+    The window's start must be an instant, not BEFORE_ALL: see `find_step_start`.
+
+    Raises UsageError for more than a million steps.
+    """
+    shortest = _SHORTEST_MONTH if step.length is None else step.length
+    if (window.end - window.start) // shortest > _MAX_STEPS:
+        raise UsageError(
+            f"--step: more than {_MAX_STEPS:,} steps in the window; use a longer step or a shorter"
+            " window"
+        )
+    # The clock may have been set back shortly before the window.
+    periods = _list_periods(window.start - _BETWEEN_LOOKUPS, window.end, zone)
+    low = min(period.start + period.offset for period in periods)
+    starts = _list_local_starts(low, max(period.local_end for period in periods), step)
+    inside = _convert_to_instants(starts, periods, shortest)
+    first, last = bisect_right(inside, window.start), bisect_left(inside, window.end)
+    return [window.start, *inside[first:last], window.end]
+
+
+def find_step_start(instant: int, step: Step, zone: ZoneInfo) -> int:
+    """Return the start of the step that contains an instant, where a window of all data begins.
+
+    It is exclusive: an instant at which a step begins belongs to the step before.
+    """
+    before = 2 * (_SHORTEST_MONTH + 3 * DAY_MS if step.length is None else step.length + DAY_MS)
+    return list_step_edges(Window(instant - before, instant), step, zone)[-2]
+
+
+def list_local_hours(window: Window, zone: ZoneInfo) -> LocalHours:
+    """Return the local hours of a window whose start is an instant.
+
+    Unlike steps, hours include their start: an observation belongs to the hour that the local clock
+    shows at its instant.
+    """
+    found = LocalHours([], [])
+    for start, end, offset in _list_periods(window.start + 1, window.end + 1, zone):
+        first = (start + offset) // HOUR_MS
+        starts = range(first * HOUR_MS - offset, end, HOUR_MS)
+        found.edges.append(start)
+        found.edges.extend(starts[1:])
+        hours = range(first + _THURSDAY_HOUR, first + _THURSDAY_HOUR + len(starts))
+        found.hours_of_week.extend([hour % WEEK_HOURS for hour in hours])
+    found.edges.append(window.end + 1)
+    return found
+
+
+class _Period(NamedTuple):
+    """The interval `[start, end)` in which local time is the instant plus `offset`."""
+
+    start: int
+    end: int
+    offset: int
+
+    @property
+    def local_end(self) -> int:
+        return self.end + self.offset
+
+
+def _list_periods(start: int, end: int, zone: ZoneInfo) -> list[_Period]:
+    """Return the periods of equal offset that cover `[start, end)`."""
+    changes = [(start, _find_offset(start, zone))]
+    if zone.utcoffset(None) is None:  # the offset is not constant
+        lookups = [*range(start, end, _BETWEEN_LOOKUPS), end]
+        offsets = [_find_offset(at, zone) for at in lookups]
+        for (before, after), (old, new) in zip(pairwise(lookups), pairwise(offsets), strict=True):
+            if new != old:
+                changes.append((_find_change(before, after, new, zone), new))
+    ends = [*(at for at, _ in changes[1:]), end]
+    return [
+        _Period(at, until, offset)
+        for (at, offset), until in zip(changes, ends, strict=True)
+        if at < until
+    ]
+
+
+def _find_change(before: int, after: int, offset: int, zone: ZoneInfo) -> int:
+    """Return the instant in `(before, after]` from which an offset is valid: a whole second."""
+    seconds = range(before // 1000, after // 1000 + 1)
+    return (
+        1000
+        * seconds[
+            bisect_left(
+                seconds, True, key=lambda second: _find_offset(second * 1000, zone) == offset
+            )
+        ]
+    )
+
+
+def _find_offset(at: int, zone: ZoneInfo) -> int:
+    """Return the difference of local time and UTC at an instant, in milliseconds."""
+    # A local time after the year 9999 can't be represented.
+    moment = datetime.fromtimestamp(min(at, LATEST - 2 * DAY_MS) // 1000, zone)
+    return (moment.utcoffset() or timedelta()) // timedelta(milliseconds=1)
+
+
+def _list_local_starts(low: int, high: int, step: Step) -> Sequence[int]:
+    """Return the local times from `low` to `high` at which steps begin."""
+    if step.length is not None:
+        return range(low + (step.origin - low) % step.length, high + 1, step.length)
+    return [start for start in _iter_months(low, high) if low <= start <= high]
+
+
+def _iter_months(low: int, high: int) -> Iterator[int]:
+    first, last = (
+        date.fromordinal(min(at // DAY_MS + _EPOCH_ORDINAL, date.max.toordinal()))
+        for at in (low, high)
+    )
+    for month in range(first.year * 12 + first.month - 1, last.year * 12 + last.month):
+        start = date(month // 12, month % 12 + 1, 1)
+        yield (start.toordinal() - _EPOCH_ORDINAL) * DAY_MS
+
+
+def _convert_to_instants(
+    starts: Sequence[int], periods: Sequence[_Period], shortest: int
+) -> list[int]:
+    """Return the instants at which the local clock first reaches or skips local times.
+
+    Where it is set back by at least `shortest`, also those at which it reaches them again.
+    """
+    found: list[int] = []
+    before = reached = periods[0].start + periods[0].offset
+    for start, end, offset in periods:
+        local = start + offset
+        first = bisect_left(starts, local)
+        is_repeated, is_skipped = before - local >= shortest, bisect_left(starts, before) < first
+        if local < reached and not is_repeated:
+            first = bisect_left(starts, reached)
+        elif (is_repeated or is_skipped) and local not in starts[first : first + 1]:
+            found.append(start)
+        found.extend([at - offset for at in starts[first : bisect_left(starts, end + offset)]])
+        before = end + offset
+        reached = max(reached, before)
+    return found

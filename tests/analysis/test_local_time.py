@@ -1,0 +1,170 @@
+"""Steps and hours on a local clock, beside the clock of datetime every five minutes."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from conftest import DAY
+from srvstat.analysis.local_time import (
+    find_step_start,
+    list_local_hours,
+    list_step_edges,
+    parse_step,
+)
+from srvstat.contract.errors import UsageError
+from srvstat.contract.ranges import Window
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+TICK = 300_000
+"""The steps below begin at multiples of five minutes."""
+
+CHANGES = [
+    ("Europe/Berlin", "2025-03-30"),
+    ("Europe/Berlin", "2025-10-26"),
+    ("America/New_York", "2025-11-02"),
+    ("America/Havana", "2025-11-02"),  # 01:00 becomes 00:00
+    ("America/Santiago", "2025-09-07"),  # there is no 00:00
+    ("America/Noronha", "2000-10-08"),  # and back after a week
+    ("Asia/Beirut", "2024-10-27"),  # 24:00 becomes 23:00
+    ("Australia/Lord_Howe", "2026-04-05"),  # half an hour back
+    ("Australia/Lord_Howe", "2025-10-05"),
+    ("Pacific/Apia", "2011-12-31"),  # there is no 2011-12-30
+    ("Africa/Casablanca", "2026-02-15"),
+    ("Asia/Kathmandu", "1986-01-01"),
+    ("UTC", "2026-01-01"),
+]
+STEPS = ["10m", "20m", "1h", "90m", "6h", "24h", "day", "2d", "week", "month"]
+
+
+class Case(NamedTuple):
+    """A window near a change of a zone's clock."""
+
+    zone: ZoneInfo
+    window: Window
+    step: str
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    zone, day = draw(st.sampled_from(CHANGES))
+    middle = read_instant(f"{day}T00:00Z")
+    start = middle - draw(st.integers(1, 4 * DAY // TICK)) * TICK
+    end = middle + draw(st.integers(1, 4 * DAY // TICK)) * TICK
+    odd = draw(st.sampled_from([0, 0, 1, TICK - 1]))
+    return Case(ZoneInfo(zone), Window(start + odd, end), draw(st.sampled_from(STEPS)))
+
+
+def read_instant(text: str) -> int:
+    return (datetime.fromisoformat(text) - EPOCH) // timedelta(milliseconds=1)
+
+
+def read_clock(at: int, zone: ZoneInfo) -> datetime:
+    return (EPOCH + timedelta(milliseconds=at)).astimezone(zone)
+
+
+def describe_step(clock: datetime, step: str) -> Any:
+    """Return a value that grows from one step to the next."""
+    if step == "week":
+        return clock.isocalendar()[:2]
+    if step == "month":
+        return clock.year, clock.month
+    days = clock.toordinal() - EPOCH.toordinal()
+    if step == "2d":
+        return days // 2
+    number = re.sub(r"\D", "", step) or "24"
+    minutes = int(number) * (1 if step.endswith("m") else 60)
+    return days, (clock.hour * 60 + clock.minute) // minutes
+
+
+def is_repeated_whole(clock: datetime, step: str) -> bool:
+    """Check whether the clock shows a repeated time, in a repetition as long as the step."""
+    repeated = (clock.replace(fold=0).utcoffset() or timedelta()) - (
+        clock.utcoffset() or timedelta()
+    )
+    longest = {"10m": 10, "20m": 20, "1h": 60}.get(step, 61)
+    return clock.fold == 1 and repeated >= timedelta(minutes=longest)
+
+
+def build_case(zone: str, start: str, end: str, step: str) -> Case:
+    return Case(ZoneInfo(zone), Window(read_instant(start), read_instant(end)), step)
+
+
+@example(build_case("America/Noronha", "2000-10-06T00:00Z", "2000-10-17T00:00Z", "6h"))
+@example(build_case("America/St_Johns", "2010-11-07T03:00Z", "2010-11-09T00:00Z", "day"))
+@example(build_case("Europe/Berlin", "2025-10-25T00:00Z", "2025-10-27T00:00Z", "1h"))
+@given(case=cases())
+def test_steps_begin_where_the_clock_first_reaches_them(case: Case) -> None:
+    zone, window, step = case
+    highest = before = None
+    edges = []
+    for at in range(window.start // TICK * TICK - 2 * DAY, window.end, TICK):
+        clock = read_clock(at, zone)
+        now = describe_step(clock, step), clock.fold if is_repeated_whole(clock, step) else 0
+        is_first = highest is None or now[0] > highest
+        if (is_first or (now != before and now[1])) and at > window.start:
+            edges.append(at)
+        highest, before = now[0] if is_first else highest, now
+
+    found = list_step_edges(window, parse_step(step), zone)
+
+    assert found == [window.start, *edges, window.end]
+
+
+@given(case=cases())
+def test_an_observation_belongs_to_the_hour_that_the_clock_shows(case: Case) -> None:
+    zone, window, _ = case
+
+    edges, hours = list_local_hours(window, zone)
+
+    assert (edges[0], edges[-1]) == (window.start + 1, window.end + 1)
+    for (start, end), hour in zip(pairwise(edges), hours, strict=True):
+        for at in {start, end - 1, *range(start, end, TICK)}:
+            clock = read_clock(at, zone)
+            assert clock.weekday() * 24 + clock.hour == hour
+
+
+@given(case=cases())
+def test_the_step_of_an_instant_contains_it(case: Case) -> None:
+    zone, (at, end), step = case
+
+    start = find_step_start(at, parse_step(step), zone)
+
+    edges = list_step_edges(Window(start, max(at, end)), parse_step(step), zone)
+    assert start < at <= edges[1]
+    assert find_step_start(start + 1, parse_step(step), zone) == start
+
+
+@pytest.mark.parametrize(
+    "text", ["7h", "0m", "1441m", "48h", "1w", "", "1H", "day ", "\u0661h", "99999d"]
+)
+def test_a_step_that_does_not_divide_a_day_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^--step: .* 15m, 1h, 6h, 7d, day, week or month$"):
+        parse_step(text)
+
+
+def test_a_million_steps_are_too_many() -> None:
+    window = Window(0, read_instant("9999-12-31T23:59:59Z"))
+
+    with pytest.raises(UsageError, match=r"use a longer step or a shorter window$"):
+        list_step_edges(window, parse_step("day"), ZoneInfo("UTC"))
+
+
+def test_the_last_days_that_have_a_text_form_have_steps() -> None:
+    window = Window(read_instant("9999-12-30T00:00Z"), read_instant("9999-12-31T23:59:59Z"))
+
+    zone = ZoneInfo("Pacific/Kiritimati")
+    edges = list_step_edges(window, parse_step("day"), zone)
+
+    assert list_step_edges(window, parse_step("month"), zone) == [*window]
+    assert [at - window.start for at in edges] == [
+        0,
+        10 * DAY // 24,
+        34 * DAY // 24,
+        2 * DAY - 1000,
+    ]
