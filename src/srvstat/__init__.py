@@ -7,8 +7,9 @@
         print(answer.data[0].medianPlayers)
         body = answer.to_json()  # the exact bytes of the API
 
-Errors of the API raise ApiError or a subclass, an unusable file raises SnapshotError. Threads may
-share a snapshot; one call runs at a time. After `close`, any use raises ValueError.
+Errors of the API raise ApiError or a subclass, an unusable file raises SnapshotError, and an
+invalid window, zone or other value of the analyzer raises UsageError, which is a ValueError.
+Threads may share a snapshot; one call runs at a time. After `close`, any use raises ValueError.
 """
 
 # Type checkers know this name without an import. Importing `typing` would take longer than
@@ -17,26 +18,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from srvstat.api import Snapshot as Snapshot
-    from srvstat.api import open_snapshot as open_snapshot
+    from srvstat.api.snapshot import Snapshot as Snapshot
+    from srvstat.api.snapshot import open_snapshot as open_snapshot
     from srvstat.contract.errors import ApiError as ApiError
     from srvstat.contract.errors import InvalidRequestError as InvalidRequestError
     from srvstat.contract.errors import ServerNotFoundError as ServerNotFoundError
     from srvstat.contract.errors import SnapshotError as SnapshotError
     from srvstat.contract.errors import SrvstatError as SrvstatError
+    from srvstat.contract.errors import UsageError as UsageError
     from srvstat.contract.responses import CompareResponse as CompareResponse
     from srvstat.contract.responses import ServerResponse as ServerResponse
 
 __version__ = "0.3.0"
 
 _MODULE_OF = {
-    "Snapshot": "srvstat.api",
-    "open_snapshot": "srvstat.api",
+    "Snapshot": "srvstat.api.snapshot",
+    "open_snapshot": "srvstat.api.snapshot",
     "ApiError": "srvstat.contract.errors",
     "InvalidRequestError": "srvstat.contract.errors",
     "ServerNotFoundError": "srvstat.contract.errors",
     "SnapshotError": "srvstat.contract.errors",
     "SrvstatError": "srvstat.contract.errors",
+    "UsageError": "srvstat.contract.errors",
     "CompareResponse": "srvstat.contract.responses",
     "ServerResponse": "srvstat.contract.responses",
 }

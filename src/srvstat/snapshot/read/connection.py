@@ -223,7 +223,7 @@ def _connect(path: str, location: str) -> sqlite3.Connection:
     # create a missing file and ignore a hot journal, hence `mode=ro` and the check of the header.
     uri = f"file:{quote(os.fsencode(location), safe='/')}?mode=ro&immutable=1"
     try:
-        # Threads that share the connection hold a lock (api.py).
+        # Threads that share the connection hold a lock (api/snapshot.py).
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     except sqlite3.Error:
         # The file was read a moment ago, so this is SQLite's limit on the length of a path.

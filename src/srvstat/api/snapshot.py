@@ -1,6 +1,6 @@
-"""The Python API: an open snapshot whose methods answer the questions of the command line."""
+"""An open snapshot, whose methods answer the questions of the command line."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fsdecode
 from threading import RLock
@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 from srvstat import operations
+from srvstat.api.arguments import list_texts, name_parameters
+from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import format_instant, parse_instant
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
@@ -62,6 +64,8 @@ class Snapshot:
                 if not self._is_closed:
                     yield self._file
                     return
+            except UsageError as error:
+                raise name_parameters(error) from None
             except Exception:
                 if not self._is_closed:  # otherwise a signal handler closed it during the call
                     raise
@@ -106,14 +110,12 @@ class Snapshot:
         is a single str or not iterable, or `at` not a str; ValueError if `at` is not an instant,
         and after `close`.
         """
-        if isinstance(identifiers, str | bytes) or not isinstance(identifiers, Iterable):
-            raise TypeError("identifiers: must be a list of strings")
+        # Outside the lock: an iterable may use this snapshot itself, even in another thread.
+        texts = list_texts("identifiers", identifiers)
         if at is not None and not isinstance(at, str):
             raise TypeError("at: must be a string such as 2026-01-31T12:00Z")
-        # Outside the lock: an iterable may use this snapshot itself, even in another thread.
-        references = list(identifiers)
         with self._use() as file:
-            request = build_compare_request(references, by=by, range=range)
+            request = build_compare_request(texts, by=by, range=range)
             instant = None if at is None else parse_instant(at)
             return operations.compare(file, request, at=instant)
 
