@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from srvstat.contract import wire
 from srvstat.contract.requests import ServerReference
@@ -11,6 +12,8 @@ from srvstat.snapshot.read.reader import SnapshotFile
 
 _SERVERS_PER_READ = 500
 """Servers found with one statement, which SQLite limits."""
+
+_SERVERS_PER_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,16 @@ def find_references(
         for server in resolve_servers(snapshot, wanted[start : start + _SERVERS_PER_READ])
     ]
     return list({server.server: server for server in found}.values())
+
+
+def iter_batches(snapshot: SnapshotFile, servers: Iterable[ServerRow]) -> Iterator[list[ServerRow]]:
+    """Yield servers in batches. Before all but the first, the snapshot forgets what it has read."""
+    rest = iter(servers)
+    batch = list(islice(rest, _SERVERS_PER_BATCH))
+    while batch:
+        yield batch
+        snapshot.forget_servers()
+        batch = list(islice(rest, _SERVERS_PER_BATCH))
 
 
 def _contains(server: ServerRow, tags: Iterable[str], text: str) -> bool:

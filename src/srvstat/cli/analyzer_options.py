@@ -122,6 +122,21 @@ def _parse_length(text: str) -> int:
     return length
 
 
+def check_selection(
+    identifiers: Sequence[str] | None, filters: FilterOptions, *, by: str | None, all: bool
+) -> None:
+    """Check that a command selects servers in one way: by identifiers, or with --all.
+
+    Raises UsageError.
+    """
+    if not identifiers and not all:
+        raise UsageError("give IDENTIFIER… or --all")
+    if all and (identifiers or by is not None):
+        raise UsageError("--all can't be combined with identifiers or --by")
+    if identifiers and not filters.is_empty:
+        raise UsageError("filters can't be combined with identifiers; they need --all")
+
+
 def build_references(identifiers: Sequence[str] | None, by: str | None) -> list[ServerReference]:
     """Return the references of the identifiers on the command line.
 

@@ -28,6 +28,8 @@ class Group(NamedTuple):
 COMMANDS: Mapping[str, Command | Group] = {
     "get": Command("queries", "get"),
     "compare": Command("queries", "compare"),
+    "stats": Command("stats", "stats"),
+    "top": Command("stats", "top"),
     "replay": Command("replay", "replay"),
     "snapshot": Group(
         "Build, inspect, verify and compare snapshots.",

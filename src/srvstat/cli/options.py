@@ -14,6 +14,7 @@ from srvstat.contract.errors import SnapshotError, SrvstatError, UsageError
 from srvstat.contract.instants import YEAR_2001, InstantError, parse_instant
 from srvstat.contract.ranges import DEFAULT_RANGE, Range
 from srvstat.contract.requests import NAMESPACES, CompareRequest, Namespace, ServerReference
+from srvstat.contract.wire import MAX_SAFE_INTEGER, quote_value
 from srvstat.files.errors import convert_errors
 from srvstat.render.text import format_time
 from srvstat.snapshot.read.reader import open_file
@@ -267,3 +268,14 @@ def parse_instant_option(option: str, text: str | None) -> int | None:
             " if these are seconds, multiply by 1000"
         )
     return instant
+
+
+def parse_count(option: str, text: str, *, least: int) -> int:
+    """Return the number of an option. `int` alone would also accept `1_0` and `+10`.
+
+    Raises UsageError.
+    """
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_SAFE_INTEGER))
+    if not is_number or not least <= int(text) <= MAX_SAFE_INTEGER:
+        raise UsageError(f"{option}: {quote_value(text)} is not a number from {least:,} on")
+    return int(text)

@@ -11,6 +11,7 @@ from srvstat.documents.recording import Recording
 from srvstat.documents.replay import Replay
 from srvstat.documents.snapshot_diff import SnapshotDiff
 from srvstat.documents.snapshot_info import SnapshotInfo
+from srvstat.documents.statistics import Stats, Top
 from srvstat.documents.verification import Verification
 
 DOCUMENTS: Mapping[str, type[Document]] = {
@@ -22,6 +23,8 @@ DOCUMENTS: Mapping[str, type[Document]] = {
         Recording,
         Replay,
         SnapshotInfo,
+        Stats,
+        Top,
         Verification,
     )
 }

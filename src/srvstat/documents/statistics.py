@@ -1,12 +1,13 @@
 """Exact statistics of any number of servers in any window: the documents `stats` and `top`."""
 
-from typing import Literal
+from typing import Any, Literal
 
+from srvstat.contract import wire
 from srvstat.documents.document import GrowthPart, Instant, Part, SnapshotDocument, WindowPart
-from srvstat.documents.rows import Column, RowDocument, Rows
+from srvstat.documents.rows import Column, Kind, RowDocument, Rows
 
 TopKey = Literal["average", "median", "peak", "lowest", "growth", "samples", "current"]
-"""The figures by which servers can be ranked."""
+"""The figures by which servers can be ranked. `growth` is that in players."""
 
 
 class QuantilePart(Part):
@@ -17,7 +18,7 @@ class QuantilePart(Part):
 
 
 class AbovePart(Part):
-    """How long observations with strictly more than `players` lasted, in hours."""
+    """How long observations with strictly more than `players` last, in hours."""
 
     players: int
     hours: float | None
@@ -27,8 +28,9 @@ class FiguresPart(Part):
     """The figures of one server in a window; those that need an observation are None without one.
 
     In `time_weighted_average`, `above` and `coverage`, an observation lasts until the next one, the
-    last one until the end of the window, and each at most three usual intervals. `coverage` is None
-    for a window without a beginning.
+    last one until the end of the window, and each at most three usual intervals. The usual interval
+    is None for fewer than two observations. `coverage` is the share of the window in which an
+    observation lasts, and None for a window without a beginning. `above` is None unless asked for.
     """
 
     average_players: float | None
@@ -46,15 +48,22 @@ class FiguresPart(Part):
     above: AbovePart | None
     usual_interval_seconds: float | None
     coverage: float | None
+    first_players: int | None
+    last_players: int | None
 
 
-class ServerStatistics(FiguresPart):
-    """One server; `previous` has its figures in the window of equal length before."""
+class _IdentityPart(Part):
+    """A server, and the current count of its record."""
 
     server_id: str
     cfx_id: str
     hostname: str
     current_players: int
+
+
+class ServerStatistics(FiguresPart, _IdentityPart):
+    """One server; `previous` has its figures in the window of equal length before."""
+
     previous: FiguresPart | None
 
 
@@ -67,8 +76,30 @@ class _Statistics(SnapshotDocument, RowDocument):
     servers: tuple[ServerStatistics, ...]
 
     def to_rows(self) -> Rows:
-        """Return a row for each server."""
-        return Rows((Column("serverId", "text"),), [(one.server_id,) for one in self.servers])
+        """Return a row for each server, with columns for what was asked for."""
+        columns = [Column(name, _KINDS[name]) for name in _IDENTITY]
+        columns += self._list_columns("")
+        if self.previous_window is not None:
+            columns += self._list_columns("previous")
+        return Rows(tuple(columns), map(self._build_row, self.servers))
+
+    def _list_columns(self, prefix: str) -> list[Column]:
+        """Return the columns of the figures of one window."""
+        columns = [Column(name, kind) for name, kind in _KINDS.items() if name not in _IDENTITY]
+        first = self.servers[0] if self.servers else None
+        if first is not None:
+            texts = (wire.format_number(one.quantile) for one in first.quantiles)
+            columns += [Column(f"quantile{text}", "number") for text in texts]
+        if first is not None and first.above is not None:
+            columns += [Column("abovePlayers", "integer"), Column("aboveHours", "number")]
+        if prefix:
+            columns = [Column(prefix + name[0].upper() + name[1:], kind) for name, kind in columns]
+        return columns
+
+    def _build_row(self, server: ServerStatistics) -> tuple[Any, ...]:
+        identity = (server.server_id, server.cfx_id, server.hostname, server.current_players)
+        previous = () if server.previous is None else _list_values(server.previous)
+        return identity + _list_values(server) + previous
 
 
 class Stats(_Statistics):
@@ -86,3 +117,54 @@ class Top(_Statistics):
     document: Literal["top"] = "top"
     by: TopKey
     server_count: int
+
+
+_IDENTITY = ("serverId", "cfxId", "hostname", "currentPlayers")
+
+_KINDS: dict[str, Kind] = {
+    "serverId": "text",
+    "cfxId": "text",
+    "hostname": "text",
+    "currentPlayers": "integer",
+    "averagePlayers": "number",
+    "medianPlayers": "number",
+    "peakPlayers": "integer",
+    "lowestPlayers": "integer",
+    "growthPlayers": "integer",
+    "growthPercentage": "number",
+    "sampleCount": "integer",
+    "peakFirstAt": "instant",
+    "peakLastAt": "instant",
+    "lowestFirstAt": "instant",
+    "lowestLastAt": "instant",
+    "timeWeightedAverage": "number",
+    "usualIntervalSeconds": "number",
+    "coverage": "number",
+    "firstPlayers": "integer",
+    "lastPlayers": "integer",
+}
+"""The columns without those of quantiles and `above`, in the order of `_list_values`."""
+
+
+def _list_values(figures: FiguresPart) -> tuple[Any, ...]:
+    above = figures.above
+    return (
+        figures.average_players,
+        figures.median_players,
+        figures.peak_players,
+        figures.lowest_players,
+        figures.growth.players,
+        figures.growth.percentage,
+        figures.sample_count,
+        figures.peak_first_at,
+        figures.peak_last_at,
+        figures.lowest_first_at,
+        figures.lowest_last_at,
+        figures.time_weighted_average,
+        figures.usual_interval_seconds,
+        figures.coverage,
+        figures.first_players,
+        figures.last_players,
+        *(one.players for one in figures.quantiles),
+        *(() if above is None else (above.players, above.hours)),
+    )

@@ -97,9 +97,23 @@ def format_exact_duration(milliseconds: int) -> str:
     return " ".join(words) or "0 seconds"
 
 
+def format_span_length(milliseconds: int) -> str:
+    """Format a length of time in its two largest units, rounded: `12 days 4 hours`."""
+    units = [*_UNITS, ("second", 1000), ("millisecond", 1)]
+    at = next((at for at, (_, length) in enumerate(units) if milliseconds >= length), -1)
+    smallest = units[at:][:2][-1][1]
+    # Half a unit is rounded up. This can carry into the larger unit, even into the next larger one.
+    return format_exact_duration((milliseconds + smallest // 2) // smallest * smallest)
+
+
 def format_time(at: int) -> str:
     """Format an instant for people: `2026-08-22 17:30:00 UTC`."""
     return format_instant(at).replace("T", " ").replace(".000Z", "Z").replace("Z", " UTC")
+
+
+def format_minute(at: int) -> str:
+    """Format an instant to the minute, without its zone, which is UTC: `2026-08-22 17:30`."""
+    return format_instant(at)[:16].replace("T", " ")
 
 
 def format_span(first: int | None, last: int | None) -> str:

@@ -10,6 +10,7 @@ from srvstat.documents.replay import Replay
 from srvstat.documents.server_detail import ServerTable
 from srvstat.documents.snapshot_diff import SnapshotDiff
 from srvstat.documents.snapshot_info import SnapshotInfo
+from srvstat.documents.statistics import Stats, Top
 from srvstat.documents.verification import Verification
 from srvstat.render.screen import Screen
 from srvstat.render.tables.access_check import render_access
@@ -19,6 +20,7 @@ from srvstat.render.tables.replay import render_replay
 from srvstat.render.tables.server_detail import render_server
 from srvstat.render.tables.snapshot_diff import render_snapshot_diff
 from srvstat.render.tables.snapshot_info import render_info
+from srvstat.render.tables.statistics import render_stats
 from srvstat.render.tables.verification import render_verification
 
 TableDocument = (
@@ -29,6 +31,8 @@ TableDocument = (
     | ServerTable
     | SnapshotDiff
     | SnapshotInfo
+    | Stats
+    | Top
     | Verification
 )
 
@@ -40,6 +44,8 @@ _RENDERERS: Mapping[type, Callable[[Any, Screen], str]] = {
     ServerTable: render_server,
     SnapshotDiff: render_snapshot_diff,
     SnapshotInfo: render_info,
+    Stats: render_stats,
+    Top: render_stats,
     Verification: render_verification,
 }
 

@@ -15,11 +15,13 @@ from srvstat.documents.comparison import ComparedServer, Comparison
 from srvstat.render.fields import build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import (
+    Change,
     describe_observations,
     draw_averages,
-    format_figures,
     format_growths,
     format_highest_average,
+    format_rounded,
+    format_whole,
 )
 from srvstat.render.tables.server_table import (
     GAP,
@@ -78,7 +80,12 @@ class _Layout(NamedTuple):
 
 def render_comparison(comparison: Comparison, screen: Screen) -> str:
     """Render a comparison, and below it notes on the figures and drawings."""
-    growths = format_growths(comparison.servers, ascii_only=screen.ascii_only)
+    changes = [
+        Change(server.first_players, growth.players, growth.percentage)
+        for server in comparison.servers
+        for growth in [server.result.growth]
+    ]
+    growths = format_growths(changes, ascii_only=screen.ascii_only)
     rows = [
         _build_row(server, growth, comparison, screen)
         for server, growth in zip(comparison.servers, growths, strict=True)
@@ -97,14 +104,15 @@ def _build_row(
     server: ComparedServer, growth: Text, comparison: Comparison, screen: Screen
 ) -> _Row:
     result = server.result
-    texts = {name: Text(text) for name, text in format_figures(result).items()}
-    figures = {**texts, "growth": growth}
-    lines = ServerLines(
-        server.hostname,
-        (result.serverId, result.cfxId),
-        tuple(figures[name] for name in _USUAL_WIDTHS),
-        notes=(),
+    figures = (
+        format_whole(result.currentPlayers),
+        format_rounded(result.averagePlayers, 2),
+        format_rounded(result.medianPlayers, 1),
+        format_whole(result.peakPlayers),
+        format_whole(result.lowestPlayers),
     )
+    names = (result.serverId, result.cfxId)
+    lines = ServerLines(server.hostname, names, (*map(Text, figures), growth), notes=())
     return _Row(
         escape_server(lines, screen),
         draw_averages(server.averages),

@@ -1,11 +1,11 @@
-"""The figures of a compared server as text, rounded for reading."""
+"""The figures of a server as text, rounded for reading."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from rich.text import Text
 
 from srvstat.contract.ranges import DAY_MS
-from srvstat.contract.responses import ServerResult
 from srvstat.documents.comparison import ComparedServer, Comparison
 from srvstat.render.fields import NOTHING
 from srvstat.render.text import format_count, format_date
@@ -15,31 +15,30 @@ _SMALL_BASE = 10
 """Growth from fewer players than this is shown as two counts: a percentage would mislead."""
 
 
-def format_figures(result: ServerResult) -> dict[str, str]:
-    """Return the figures of a server without its growth, by the names of their columns."""
-    return {
-        "current": f"{result.currentPlayers:,}",
-        "average": _format_rounded(result.averagePlayers, 2),
-        "median": _format_rounded(result.medianPlayers, 1),
-        "peak": _format_whole(result.peakPlayers),
-        "lowest": _format_whole(result.lowestPlayers),
-    }
+class Change(NamedTuple):
+    """The growth from the first observation of a window, `base`, in players and in percent."""
+
+    base: int | None
+    players: int | None
+    percentage: float | None
 
 
-def _format_rounded(value: float | None, digits: int) -> str:
+def format_rounded(value: float | None, digits: int) -> str:
+    """Format a value with 2 digits after the point, or with 1 that is left out if it is 0."""
     if value is None:
         return NOTHING
     text = f"{value:,.{digits}f}"
     return text.removesuffix(".0") if digits == 1 else text
 
 
-def _format_whole(value: int | None) -> str:
+def format_whole(value: int | None) -> str:
+    """Format a player count."""
     return NOTHING if value is None else f"{value:,}"
 
 
-def format_growths(servers: Sequence[ComparedServer], *, ascii_only: bool) -> list[Text]:
-    """Return the growth of each server; players and percent are aligned in two columns."""
-    parts = [_format_growth_parts(server, ascii_only=ascii_only) for server in servers]
+def format_growths(changes: Sequence[Change], *, ascii_only: bool) -> list[Text]:
+    """Return the text of each change; players and percent are aligned in two columns."""
+    parts = [_format_growth_parts(change, ascii_only=ascii_only) for change in changes]
     players_width, percent_width = (
         max((len(part[at]) for part in parts if len(part) > 1), default=0) for at in (0, 1)
     )
@@ -48,18 +47,17 @@ def format_growths(servers: Sequence[ComparedServer], *, ascii_only: bool) -> li
             part[0].rjust(players_width) + "  " + part[1].rjust(percent_width)
             if len(part) > 1
             else part[0],
-            _choose_style(server.result.growth.players or 0),
+            _choose_style(change.players or 0),
         )
-        for part, server in zip(parts, servers, strict=True)
+        for part, change in zip(parts, changes, strict=True)
     ]
 
 
-def _format_growth_parts(server: ComparedServer, *, ascii_only: bool) -> tuple[str, ...]:
+def _format_growth_parts(change: Change, *, ascii_only: bool) -> tuple[str, ...]:
     """Return players and percent, or a single text where a percentage would mislead."""
-    players, percentage = server.result.growth.players, server.result.growth.percentage
-    if players is None or server.first_players is None:
+    base, players, percentage = change
+    if players is None or base is None:
         return (NOTHING,)
-    base = server.first_players
     if base < _SMALL_BASE or percentage is None:
         # The ASCII arrow is wider, so it must be in the text before columns are measured.
         return (f"{base:,} {'->' if ascii_only else '→'} {base + players:,}",)
@@ -91,7 +89,7 @@ def _choose_mark(average: float | None, top: float) -> str:
 def format_highest_average(averages: Sequence[float | None]) -> str | None:
     """Return the average that the highest mark of a drawing represents; None without averages."""
     top = max((average for average in averages if average is not None), default=None)
-    return None if top is None else _format_rounded(top, 2 if 0 < top < 1 else 1)
+    return None if top is None else format_rounded(top, 2 if 0 < top < 1 else 1)
 
 
 def describe_observations(

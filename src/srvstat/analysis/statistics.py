@@ -1,0 +1,180 @@
+"""Compute the statistics of servers in a window: the document `stats`."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from srvstat.analysis.selection import iter_batches
+from srvstat.analysis.windows import find_previous
+from srvstat.contract import wire
+from srvstat.contract.errors import UsageError
+from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.documents.document import GrowthPart, WindowPart
+from srvstat.documents.statistics import (
+    AbovePart,
+    FiguresPart,
+    QuantilePart,
+    ServerStatistics,
+    Stats,
+)
+from srvstat.operations import check_coverage
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.figures import WindowFigures
+from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.stats import compute_durations
+
+_HALF_MS_PER_HOUR = 7_200_000
+_QUANTILE = re.compile(r"0|1|[01]?\.[0-9]{1,15}")
+"""More digits might make two quantiles equal in JSON."""
+
+
+class FigureQuery(NamedTuple):
+    """What to compute besides the usual figures; `previous` is the window to compare with."""
+
+    quantiles: tuple[Fraction, ...]
+    above: int | None
+    previous: Window | None
+
+
+def compute_stats(  # noqa: PLR0913 - all are parts of the question
+    snapshot: SnapshotFile,
+    servers: Iterable[ServerRow],
+    window: Window,
+    *,
+    quantiles: Sequence[Fraction] = (),
+    above: int | None = None,
+    versus_previous: bool = False,
+) -> Stats:
+    """Return the statistics of servers in a window, in their order.
+
+    `quantiles` are in [0, 1]. `above` is a number of players. `versus_previous` adds the window of
+    equal length before. Needs little memory besides the document.
+
+    Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
+    """
+    query = build_query(snapshot, window, quantiles, above, versus_previous=versus_previous)
+    return Stats(
+        as_of=snapshot.as_of,
+        root=snapshot.root,
+        window=build_window_part(window),
+        previous_window=query.previous and build_window_part(query.previous),
+        servers=tuple(describe_servers(snapshot, servers, window, query)),
+    )
+
+
+def build_query(
+    snapshot: SnapshotFile,
+    window: Window,
+    quantiles: Sequence[Fraction],
+    above: int | None,
+    *,
+    versus_previous: bool,
+) -> FigureQuery:
+    """Return what to compute, with equal quantiles once.
+
+    Raises UsageError if there is no previous window, NotInBundleError.
+    """
+    previous = find_previous(window) if versus_previous else None
+    if previous is not None:
+        check_coverage(snapshot, previous)
+    return FigureQuery(tuple(dict.fromkeys(quantiles)), above, previous)
+
+
+def parse_quantile(text: str) -> Fraction:
+    """Return the exact value of a decimal from 0 to 1.
+
+    Raises UsageError.
+    """
+    if not _QUANTILE.fullmatch(text) or Fraction(text) > 1:
+        raise UsageError(
+            f"--quantile: {wire.quote_value(text)} is not a decimal from 0 to 1 with at most 15"
+            " digits after the point, such as 0.95"
+        )
+    return Fraction(text)
+
+
+def build_window_part(window: Window) -> WindowPart:
+    """Return a window as it is in documents."""
+    return WindowPart(from_=None if window.start == BEFORE_ALL else window.start, to=window.end)
+
+
+def describe_servers(
+    snapshot: SnapshotFile, servers: Iterable[ServerRow], window: Window, query: FigureQuery
+) -> Iterator[ServerStatistics]:
+    """Yield the statistics of servers in a window.
+
+    Raises SnapshotError.
+    """
+    for batch in iter_batches(snapshot, servers):
+        figures = _compute_figures(snapshot, batch, window, query)
+        previous: list[FiguresPart | None] = [None] * len(batch)
+        if query.previous is not None:
+            previous[:] = _compute_figures(snapshot, batch, query.previous, query)
+        for server, part, before in zip(batch, figures, previous, strict=True):
+            yield ServerStatistics(
+                server_id=server.id,
+                cfx_id=server.cfx_id,
+                hostname=server.hostname,
+                current_players=server.players_current,
+                **dict(part),
+                previous=before,
+            )
+
+
+def _compute_figures(
+    snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window, query: FigureQuery
+) -> list[FiguresPart]:
+    found = snapshot.compute_figures(servers, window, query.quantiles)
+    return [
+        _build_part(figures, query.quantiles, _compute_above(snapshot, server, window, query.above))
+        for server, figures in zip(servers, found, strict=True)
+    ]
+
+
+def _compute_above(
+    snapshot: SnapshotFile, server: ServerRow, window: Window, players: int | None
+) -> AbovePart | None:
+    if players is None:
+        return None
+    instants, counts = snapshot.read_observations(server, window)
+    if not instants:
+        return AbovePart(players=players, hours=None)
+    durations = compute_durations(instants, window.end)
+    lasted = sum(
+        duration for duration, count in zip(durations, counts, strict=True) if count > players
+    )
+    return AbovePart(players=players, hours=lasted / _HALF_MS_PER_HOUR)
+
+
+def _build_part(
+    figures: WindowFigures, quantiles: Sequence[Fraction], above: AbovePart | None
+) -> FiguresPart:
+    statistics = figures.statistics
+    values = figures.quantiles or [None] * len(quantiles)
+    interval = figures.usual_interval
+    return FiguresPart(
+        average_players=statistics.mean,
+        median_players=statistics.median,
+        peak_players=statistics.peak,
+        lowest_players=statistics.lowest,
+        growth=GrowthPart(
+            players=statistics.growth.players, percentage=statistics.growth.percentage
+        ),
+        sample_count=statistics.observations,
+        peak_first_at=figures.peak and figures.peak.first,
+        peak_last_at=figures.peak and figures.peak.last,
+        lowest_first_at=figures.lowest and figures.lowest.first,
+        lowest_last_at=figures.lowest and figures.lowest.last,
+        quantiles=tuple(
+            QuantilePart(quantile=float(quantile), players=value)
+            for quantile, value in zip(quantiles, values, strict=True)
+        ),
+        time_weighted_average=figures.weighted_mean,
+        above=above,
+        # Exact: the interval is a multiple of half a millisecond.
+        usual_interval_seconds=None if interval is None else int(2 * interval) / 2000,
+        coverage=figures.coverage,
+        first_players=figures.first,
+        last_players=figures.last,
+    )

@@ -1,0 +1,74 @@
+"""Rank servers by a figure: the document `top`."""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from heapq import nsmallest
+
+from srvstat.analysis.selection import ServerFilter, find_matches, iter_batches
+from srvstat.analysis.statistics import build_query, build_window_part, describe_servers
+from srvstat.contract.ranges import Window
+from srvstat.documents.statistics import Top, TopKey
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile
+
+_Rank = tuple[bool, float, str]
+"""Orders servers: first those with the figure, the greatest first; equal ones by id."""
+
+
+def rank_servers(  # noqa: PLR0913 - all are parts of the question
+    snapshot: SnapshotFile,
+    wanted: ServerFilter,
+    window: Window,
+    by: TopKey,
+    limit: int,
+    *,
+    quantiles: Sequence[Fraction] = (),
+    above: int | None = None,
+    versus_previous: bool = False,
+) -> Top:
+    """Return the `limit` servers that match a filter and have the greatest values of a figure.
+
+    Only this figure is computed for all servers; it is that of `compute_stats`, which has the
+    meaning of the other arguments. Only the winners are kept in memory.
+
+    Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
+    """
+    query = build_query(snapshot, window, quantiles, above, versus_previous=versus_previous)
+    count = 0
+
+    def iter_ranked() -> Iterator[tuple[_Rank, ServerRow]]:
+        nonlocal count
+        for batch in iter_batches(snapshot, find_matches(snapshot, wanted)):
+            count += len(batch)
+            values = _find_values(snapshot, batch, window, by)
+            for server, value in zip(batch, values, strict=True):
+                yield (value is None, -(value or 0), server.id), server
+
+    winners = nsmallest(limit, iter_ranked(), key=lambda ranked: ranked[0])
+    servers = (server for _, server in winners)
+    return Top(
+        as_of=snapshot.as_of,
+        root=snapshot.root,
+        window=build_window_part(window),
+        previous_window=query.previous and build_window_part(query.previous),
+        servers=tuple(describe_servers(snapshot, servers, window, query)),
+        by=by,
+        server_count=count,
+    )
+
+
+def _find_values(
+    snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window, by: TopKey
+) -> list[float | None]:
+    """Return the figure of each server, by the cheapest means; None if it has none."""
+    if by == "current":
+        return [server.players_current for server in servers]
+    if by in {"average", "samples"}:
+        totals = snapshot.compute_totals(servers, window)
+        if by == "samples":
+            return [count for count, _ in totals]
+        return [total / count if count else None for count, total in totals]
+    statistics = snapshot.compute_statistics(servers, window)
+    if by == "growth":
+        return [one.growth.players for one in statistics]
+    return [getattr(one, by) for one in statistics]

@@ -1,0 +1,209 @@
+"""`stats` and `top`: the statistics of servers, as asked for or ranked."""
+
+from contextlib import closing
+from typing import Annotated, get_args
+
+import typer
+
+from srvstat.analysis.selection import find_matches, find_references
+from srvstat.analysis.statistics import compute_stats, parse_quantile
+from srvstat.analysis.top import rank_servers
+from srvstat.analysis.windows import WindowQuery, choose_window
+from srvstat.cli.analyzer_options import (
+    AllOption,
+    FilterOptions,
+    FromOption,
+    GameOption,
+    OfflineOption,
+    RegionOption,
+    SeenWithinOption,
+    ServersArgument,
+    TagOption,
+    ToOption,
+    WindowRangeOption,
+    ZoneOption,
+    build_references,
+    check_selection,
+    report_missing_data,
+)
+from srvstat.cli.hints import add_hint
+from srvstat.cli.options import (
+    ByOption,
+    FormatOption,
+    JsonOption,
+    SnapshotOption,
+    TableOption,
+    find_snapshot,
+    parse_count,
+)
+from srvstat.cli.output import Outcome, choose_form
+from srvstat.cli.show import show, show_error
+from srvstat.contract import wire
+from srvstat.contract.errors import ApiError, UsageError
+from srvstat.documents.statistics import TopKey
+from srvstat.snapshot.read.reader import open_file
+
+_KEYS: tuple[TopKey, ...] = get_args(TopKey)
+
+
+def _complete_key(incomplete: str) -> list[str]:
+    return [key for key in _KEYS if key.startswith(incomplete)]
+
+
+TextArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TEXT",
+        help="Only servers with this text in an identifier, the hostname, the project, its"
+        " description or a tag.",
+    ),
+]
+QuantileOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="Q", help="Add a quantile, such as 0.95 (repeatable)."),
+]
+AboveOption = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Add the hours with more than N players."),
+]
+VersusOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="previous",
+        help="Add the figures of the window of equal length before.",
+        autocompletion=lambda: ["previous"],
+    ),
+]
+KeyOption = Annotated[
+    str,
+    typer.Option(
+        "--by",
+        metavar="|".join(_KEYS),
+        help="The figure that ranks servers, the greatest first; growth is in players.",
+        autocompletion=_complete_key,
+    ),
+]
+LimitOption = Annotated[
+    str, typer.Option("--limit", "-n", metavar="N", help="The number of servers to show.")
+]
+
+
+def stats(
+    identifiers: ServersArgument = None,
+    by: ByOption = None,
+    all: AllOption = False,
+    game: GameOption = None,
+    region: RegionOption = None,
+    tag: TagOption = None,
+    offline: OfflineOption = None,
+    seen_within: SeenWithinOption = None,
+    range: WindowRangeOption = None,
+    start: FromOption = None,
+    end: ToOption = None,
+    tz: ZoneOption = "UTC",
+    quantile: QuantileOption = None,
+    above: AboveOption = None,
+    versus: VersusOption = None,
+    snapshot: SnapshotOption = None,
+    json: JsonOption = False,
+    table: TableOption = False,
+    format: FormatOption = None,
+) -> Outcome:
+    """Show the statistics of servers in any window.
+
+    Besides the figures of compare, shows when the peak was reached, quantiles, the hours above a
+    number of players, the share of the window that was observed, and the window before.
+
+    Example: srvstat stats srv-1 --range 7d --quantile 0.95 --versus previous
+    """
+    form = choose_form(json=json, table=table, format=format)
+    filters = FilterOptions(
+        game=game, region=region, tags=tag, offline=offline, seen_within=seen_within
+    )
+    check_selection(identifiers, filters, by=by, all=all)
+    quantiles = [parse_quantile(text) for text in quantile or ()]
+    players = None if above is None else parse_count("--above", above, least=0)
+    is_versus = _parse_versus(versus)
+    try:
+        references = build_references(identifiers, by)
+        with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
+            window = choose_window(file, WindowQuery(range, start, end, tz))
+            servers = (
+                find_matches(file, filters.build_filter(file.as_of))
+                if all
+                else find_references(file, references)
+            )
+            report_missing_data(file, window)
+            found = compute_stats(
+                file,
+                servers,
+                window,
+                quantiles=quantiles,
+                above=players,
+                versus_previous=is_versus,
+            )
+    except ApiError as error:
+        return show_error(error, form)
+    return show(found, form)
+
+
+def top(
+    text: TextArgument = None,
+    by: KeyOption = "average",
+    limit: LimitOption = "20",
+    game: GameOption = None,
+    region: RegionOption = None,
+    tag: TagOption = None,
+    offline: OfflineOption = None,
+    seen_within: SeenWithinOption = None,
+    range: WindowRangeOption = None,
+    start: FromOption = None,
+    end: ToOption = None,
+    tz: ZoneOption = "UTC",
+    quantile: QuantileOption = None,
+    above: AboveOption = None,
+    versus: VersusOption = None,
+    snapshot: SnapshotOption = None,
+    json: JsonOption = False,
+    table: TableOption = False,
+    format: FormatOption = None,
+) -> Outcome:
+    """Rank servers by one figure, and show the statistics of the first ones.
+
+    Example: srvstat top --by peak --range 7d -n 10
+    """
+    form = choose_form(json=json, table=table, format=format)
+    filters = FilterOptions(
+        text=text, game=game, region=region, tags=tag, offline=offline, seen_within=seen_within
+    )
+    quantiles = [parse_quantile(text) for text in quantile or ()]
+    players = None if above is None else parse_count("--above", above, least=0)
+    is_versus = _parse_versus(versus)
+    key, count = _parse_key(by), parse_count("--limit", limit, least=1)
+    with closing(open_file(find_snapshot(snapshot))) as file:
+        window = choose_window(file, WindowQuery(range, start, end, tz))
+        report_missing_data(file, window)
+        found = rank_servers(
+            file,
+            filters.build_filter(file.as_of),
+            window,
+            key,
+            count,
+            quantiles=quantiles,
+            above=players,
+            versus_previous=is_versus,
+        )
+    return show(found, form)
+
+
+def _parse_key(text: str) -> TopKey:
+    for key in _KEYS:
+        if key == text:
+            return key
+    raise UsageError(f"--by: {wire.quote_value(text)} is not one of {', '.join(_KEYS)}")
+
+
+def _parse_versus(text: str | None) -> bool:
+    if text not in {None, "previous"}:
+        raise UsageError(f"--versus: {wire.quote_value(text)} is not known; use previous")
+    return text is not None
