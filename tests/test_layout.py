@@ -37,6 +37,7 @@ IMPORTS = {
         "operations",
         "snapshot/format",
         "snapshot/read",
+        "stats",
     },
     "support": {
         "__init__",

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from fractions import Fraction
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -15,10 +16,13 @@ from replay.exchanges import record_comparison
 from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
 from srvstat.analysis.info import describe_snapshot
+from srvstat.analysis.selection import ServerFilter, find_references
 from srvstat.analysis.server_detail import describe_server
+from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.suggestions import suggest_servers
+from srvstat.analysis.top import rank_servers
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
-from srvstat.contract.ranges import Range
+from srvstat.contract.ranges import BEFORE_ALL, Range, Window
 from srvstat.contract.requests import build_compare_request, build_server_reference
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
@@ -74,6 +78,23 @@ def _describe_snapshot(snapshot: SnapshotFile) -> bytes:
     return b"".join(describe_snapshot(snapshot, list_all=True).iter_json())
 
 
+def _show_stats(snapshot: SnapshotFile) -> str:
+    servers = find_references(snapshot, map(build_server_reference, "bc"))
+    window = Window(AS_OF - 2 * DAY, AS_OF - DAY // 3)
+    quantiles = [Fraction(19, 20)]
+    return render_table(
+        compute_stats(
+            snapshot, servers, window, quantiles=quantiles, above=7, versus_previous=True
+        ),
+        _SCREEN,
+    )
+
+
+def _rank_by_peak(snapshot: SnapshotFile) -> bytes:
+    window = Window(BEFORE_ALL, AS_OF)
+    return rank_servers(snapshot, ServerFilter(text="a"), window, "peak", limit=2).to_json()
+
+
 def _compare_with_another(snapshot: SnapshotFile) -> bytes:
     with closing(open_file(_write_other_snapshot())) as other:
         return compare_snapshots(other, snapshot).to_json()
@@ -109,6 +130,8 @@ _QUESTIONS: list[Question] = [
     _explain_comparison,
     _explain_server,
     _describe_snapshot,
+    _show_stats,
+    _rank_by_peak,
     _compare_with_another,
     _replay,
     _ask_unknown,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,10 @@ from conftest import DAY
 from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
 from srvstat.analysis.info import describe_snapshot
+from srvstat.analysis.selection import ServerFilter, find_references
+from srvstat.analysis.statistics import compute_stats
+from srvstat.analysis.top import rank_servers
+from srvstat.analysis.windows import WindowQuery, choose_window
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import (
@@ -37,6 +42,7 @@ _COMPARISONS: tuple[tuple[list[str], Range, int | None], ...] = (
     (["cfxId:x-daily", "away"], "30d", MIDNIGHT - 32 * DAY),
     (["busy", "cfxId:x-silent"], "7d", MIDNIGHT - 8 * DAY + 2 * HOUR - 1),
 )
+_SHORT = WindowQuery(range="36h")
 _KNOWN = ("cfxId:x-silent", "id:uneven", "id:once")
 _UNKNOWN = ("id:unknown", "cfxId:unknown", f"id:{HIDDEN}", f"cfxId:x-{HIDDEN}", "id:x-busy")
 
@@ -81,6 +87,8 @@ def _list_questions() -> Iterator[tuple[str, _Question]]:
     yield "table of four over 90d", partial(describe_comparison, request=_TABLE, cells=30)
     yield "explanation of once", partial(_explain_server, build_server_reference("once"))
     yield "explanation of two over 7d", _explain_comparison
+    yield "statistics of two over 36h", _compute_stats
+    yield "top by growth over 36h", _rank_servers
     for identifiers, length, at in _COMPARISONS:
         request = build_compare_request(identifiers, range=length)
         name = f"compare {' '.join(identifiers)} over {length} at {at}"
@@ -102,6 +110,23 @@ def _explain_server(request: ServerReference, snapshot: SnapshotFile) -> bytes:
 def _explain_comparison(snapshot: SnapshotFile) -> bytes:
     request = build_compare_request(["uneven", "cfxId:x-away"], range="7d")
     return explain_comparison(snapshot, request, None).to_json()
+
+
+def _compute_stats(snapshot: SnapshotFile) -> bytes:
+    references = map(build_server_reference, ("uneven", "cfxId:x-wide"))
+    return compute_stats(
+        snapshot,
+        find_references(snapshot, references),
+        choose_window(snapshot, _SHORT),
+        quantiles=[Fraction(19, 20)],
+        above=9,
+        versus_previous=True,
+    ).to_json()
+
+
+def _rank_servers(snapshot: SnapshotFile) -> bytes:
+    window = choose_window(snapshot, _SHORT)
+    return rank_servers(snapshot, ServerFilter(), window, "growth", limit=1).to_json()
 
 
 def _compare(request: CompareRequest, at: int | None, snapshot: SnapshotFile) -> bytes:

@@ -9,6 +9,8 @@ from conftest import Cli
 from srvstat.documents.schemas import DOCUMENTS
 
 COMMANDS = {
+    "stats": ["stats", "--all", "--quantile=0.95", "--above=9", "--versus=previous", "--snapshot"],
+    "top": ["top", "--limit=2", "--snapshot"],
     "snapshotInfo": ["snapshot", "info"],
     "verification": ["snapshot", "verify"],
 }

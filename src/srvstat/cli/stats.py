@@ -168,7 +168,9 @@ def top(
     table: TableOption = False,
     format: FormatOption = None,
 ) -> Outcome:
-    """Rank servers by one figure, and show the statistics of the first ones.
+    """Show the servers with the greatest figures.
+
+    Ranks all servers that match by one figure, and shows the statistics of the first.
 
     Example: srvstat top --by peak --range 7d -n 10
     """

@@ -64,14 +64,18 @@ def _list_notes(server: ServerStatistics) -> Iterator[str]:
     for one in server.quantiles:
         yield f"{_format_quantile(one.quantile)} {format_rounded(one.players, 1)}"
     if server.above is not None:
-        hours = server.above.hours
-        lasted = NOTHING if hours is None else format_span_length(round(hours * _HOUR_MS))
-        yield f"above {server.above.players:,}: {lasted}"
+        yield f"above {server.above.players:,}: {_format_hours(server.above.hours)}"
     mean, weighted = server.average_players, server.time_weighted_average
     if mean is not None and weighted is not None and abs(weighted - mean) > mean / 100:
         yield f"time-weighted average {format_rounded(weighted, 2)}"
     if server.previous is not None:
         yield _compare_averages(mean, server.previous.average_players)
+
+
+def _format_hours(hours: float | None) -> str:
+    if hours is None:
+        return NOTHING
+    return format_span_length(round(hours * _HOUR_MS)) if hours else "never"
 
 
 def _format_share(share: float) -> str:

@@ -1,0 +1,161 @@
+"""`srvstat stats` and `srvstat top`: options, errors and forms."""
+
+import json
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from conftest import AS_OF, DAY, Build, Cli, server
+from srvstat.analysis.selection import ServerFilter, find_matches
+from srvstat.analysis.statistics import compute_stats
+from srvstat.analysis.top import rank_servers
+from srvstat.contract.ranges import Window
+from srvstat.documents.statistics import Stats, Top
+from srvstat.render.screen import Screen
+from srvstat.render.tables import render_table
+from srvstat.snapshot.read.reader import open_file
+from support.gold import check_gold
+
+HOUR = DAY // 24
+NAMES = ["harbor-city", "hostile-host", "empty-plains", "old-guard"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        (["stats"], 2, "error: give IDENTIFIER… or --all\n"),
+        (["stats", "--game", "fivem"], 2, "error: give IDENTIFIER… or --all\n"),
+        (["stats", "a", "--all"], 2, "error: --all can't be combined with identifiers or --by\n"),
+        (["stats", "--all", "--by=id"], 2, "can't be combined with identifiers or --by\n"),
+        (["stats", "a", "--online"], 2, "filters can't be combined with identifiers"),
+        (["stats", "a", "--quantile", "95"], 2, '"95" is not a decimal from 0 to 1 '),
+        (["stats", "a", "--above", "1_0"], 2, '--above: "1_0" is not a number from 0 on\n'),
+        (["stats", "a", "--above", str(2**53)], 2, "is not a number from 0 on\n"),
+        (["stats", "a", "--versus", "b"], 2, '--versus: "b" is not known; use previous\n'),
+        (["stats", "harbor-city", "--range=all", "--versus=previous"], 2, "no earlier window"),
+        (["stats", "a b"], 40, "may only contain"),
+        (["stats", "harbor-city", "--by", "name"], 40, "is not one of id, cfxId"),
+        (["stats", "harbor-cty"], 44, "no id harbor-cty; "),
+        (["top", "-n", "0"], 2, '--limit: "0" is not a number from 1 on\n'),
+        (["top", "-n", "-1"], 2, '--limit: "-1" is not a number from 1 on\n'),
+        (["top", "--by", "name"], 2, '--by: "name" is not one of average, median, peak,'),
+        (["top", "-s", "absent.db"], 3, "absent.db"),
+    ],
+)
+def test_invalid_usage_is_reported(  # noqa: PLR0913, PLR0917 - a case and its fixtures
+    arguments: list[str],
+    code: int,
+    reason: str,
+    cli: Cli,
+    demo_snapshot: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
+    ran = cli(*arguments, "--table")
+
+    assert (ran.exit_code, ran.stdout) == (code, b"")
+    assert reason in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_server_named_twice_is_shown_once(cli: Cli, demo_snapshot: str) -> None:
+    names = ["cfxId:hc4x2k", "old-guard", "id:harbor-city", "old-guard"]
+    found = cli("stats", *names * 2_500, "-s", demo_snapshot).json
+
+    assert [one["serverId"] for one in found["servers"]] == ["harbor-city", "old-guard"]
+
+
+def test_a_bundle_without_the_previous_window_is_refused(
+    cli: Cli, demo_snapshot: str, tmp_path: Path
+) -> None:
+    bundle = str(tmp_path / "bundle.db")
+    cli("snapshot", "bundle", "harbor-city", "-s", demo_snapshot, "-o", bundle, "--range=7d")
+    asked = ["stats", "harbor-city", "-s", bundle, "--versus=previous"]
+
+    assert cli(*asked, "--range=3d").exit_code == 0
+    ran = cli(*asked, "--range=7d")
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+    assert "a bundle that covers" in ran.stderr
+
+
+def test_rows_have_the_values_of_the_document(cli: Cli, demo_snapshot: str) -> None:
+    asked = ["top", "-n3", "--by=growth", "-s", demo_snapshot]
+    asked += ["--quantile=.95", "--above=40", "--versus=previous"]
+    document = cli(*asked).json
+    rows = [json.loads(line) for line in cli(*asked, "--format=ndjson").stdout.splitlines()]
+
+    def flatten(figures: dict[str, Any]) -> dict[str, Any]:
+        flat = {name: value for name, value in figures.items() if name != "previous"}
+        growth, above, (quantile,) = flat.pop("growth"), flat.pop("above"), flat.pop("quantiles")
+        return flat | {
+            "growthPlayers": growth["players"],
+            "growthPercentage": growth["percentage"],
+            "quantile0.95": quantile["players"],
+            "abovePlayers": above["players"],
+            "aboveHours": above["hours"],
+        }
+
+    assert rows == [
+        flatten(one)
+        | {
+            f"previous{key[0].upper()}{key[1:]}": value
+            for key, value in flatten(one["previous"]).items()
+        }
+        for one in document["servers"]
+    ]
+
+
+def compute_table(path: str) -> tuple[Stats, Top]:
+    """Return the statistics of four servers with everything asked for, and the first five."""
+    window = Window(AS_OF - 7 * DAY, AS_OF)
+    with closing(open_file(path)) as snapshot:
+        servers = {one.id: one for one in find_matches(snapshot, ServerFilter())}
+        stats = compute_stats(
+            snapshot,
+            [servers[name] for name in NAMES],
+            window,
+            quantiles=[Fraction(19, 20), Fraction(999, 1000)],
+            above=100,
+            versus_previous=True,
+        )
+        return stats, rank_servers(snapshot, ServerFilter(), window, "peak", limit=5)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+def test_the_tables_fit_and_equal_the_stored_ones(columns: int, demo_snapshot: str) -> None:
+    for document in compute_table(demo_snapshot):
+        shown = render_table(document, Screen(columns))
+        assert max(map(cell_len, shown.split("\n"))) <= columns
+        check_gold(f"{document.document}-{columns}", shown)
+
+
+def test_notes_say_what_differs(build: Build, cli: Cli) -> None:
+    rows = [
+        *(("gap", AS_OF - 20 * HOUR + at * HOUR, 10) for at in range(5)),
+        ("gap", AS_OF, 60),
+        ("twice", AS_OF - 3 * HOUR, 8),
+        ("twice", AS_OF - HOUR, 8),
+        ("before", AS_OF - DAY, 5),
+    ]
+    path = build([server("gap"), server("twice"), server("before")], rows)
+    asked = ["stats", "--all", "-s", path, "--range=24h", "--versus=previous", "--table"]
+    shown = cli(*asked, "--above=9", "--quantile=0.5").stdout.decode()
+    notes = [line.split("  ")[-1].strip().split("; ") for line in shown.split("\n")[2:7:2]]
+
+    nothing_before = "no observation in the previous window"
+    seen = ["2026-03-01 09:00", "2026-03-01 11:00", "2026-03-01 12:00"]
+    assert notes == [
+        ["0 observations", "p50 –", "above 9: –", "average –, was 5.00"],  # noqa: RUF001 - no value
+        [
+            *("6 observations", "29.2% covered", f"peak {seen[2]}", "p50 10", "above 9: 7 hours"),
+            *("time-weighted average 10.00", nothing_before),
+        ],
+        [
+            *("2 observations", "12.5% covered", f"peak {seen[0]}, last {seen[1]}", "p50 8"),
+            *("above 9: never", nothing_before),
+        ],
+    ]
