@@ -210,10 +210,12 @@ def _compute_growth(question: Question) -> Growth:
 def _compute_steps(key: int, window: Window, length: int) -> list[Step]:
     instants, players = _load_window(key, window)
     inner = range(window.start // length * length + length, window.end, length)
-    edges = [window.start, *inner, window.end]
-    positions: list[int] = np.searchsorted(instants, np.array(edges), "right").tolist()
+    edges = np.array([window.start, *inner, window.end])
+    positions = instants.searchsorted(edges, "right").tolist()
     steps = []
-    for (start, end), (first, after) in zip(pairwise(edges), pairwise(positions), strict=True):
+    for (start, end), (first, after) in zip(
+        pairwise(edges.tolist()), pairwise(positions), strict=True
+    ):
         values = players[first:after].tolist()
         growth = values[-1] - values[0] if len(values) > 1 else None
         mean = sum(values) / len(values) if values else None
