@@ -1,10 +1,13 @@
 """What the tests share: the real command line, the real builder, and small real snapshots."""
 
+import fcntl
+import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,13 +185,44 @@ def demo_snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(directory / "snapshot.db")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def war_brokers() -> Path:
     """Return the directory of the War Brokers data: sources and expected answers."""
     directory = SHARED_DATA / "warbrokers"
     if not directory.is_dir():
         pytest.skip("the War Brokers data is not beside the repository")
     return directory
+
+
+@pytest.fixture(scope="session")
+def war_brokers_snapshot(war_brokers: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the snapshot of the War Brokers data; only one process of pytest builds it."""
+    directory = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        directory = directory.parent
+    path = directory / "war_brokers.db"
+    with (directory / "war_brokers.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            sources = [
+                f"--servers={war_brokers}/servers.ndjson",
+                f"--observations={war_brokers}/observations.csv.gz",
+            ]
+            ran = srvstat("snapshot", "build", str(path), *sources)
+            assert (ran.exit_code, "790,996 rows" in ran.stderr) == (0, True), ran.stderr
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def war_brokers_rows(war_brokers: Path) -> dict[str, list[tuple[int, int]]]:
+    """Return the (instant, players) of each War Brokers server, in order of time."""
+    rows = defaultdict(list)
+    with gzip.open(war_brokers / "observations.csv.gz", "rt", encoding="ascii") as file:
+        next(file)
+        for line in file:
+            name, at, players = line.split(",")
+            rows[name].append((int(at), int(players)))
+    return rows
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,12 @@
 """The expected answers on real data, and their figures recomputed from the raw CSV."""
 
-import csv
-import gzip
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conftest import DAY, Cli, srvstat
+from conftest import DAY, Cli
 from explain.naive import explain_naively, find_contradictions
 from srvstat.contract.instants import parse_instant
 from srvstat.contract.ranges import DAYS
@@ -19,23 +17,15 @@ Rows = dict[str, list[tuple[int, int]]]
 
 @pytest.mark.slow
 def test_real_answers_have_the_expected_bytes_and_follow_from_the_raw_rows(
-    war_brokers: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    war_brokers: Path,
+    war_brokers_snapshot: str,
+    war_brokers_rows: Rows,
+    cli: Cli,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    observations = war_brokers / "observations.csv.gz"
-    path = str(tmp_path / "wb.db")
-    sources = (
-        "--servers",
-        str(war_brokers / "servers.ndjson"),
-        "--observations",
-        str(observations),
-    )
-    built = srvstat("snapshot", "build", path, *sources)
-    assert (built.exit_code, "790,996 rows" in built.stderr) == (0, True)
     expected = json.loads((war_brokers / "expected.json").read_bytes())
     answers = [json.loads(case["stdout"])["data"] for case in expected["cases"]]
-    rows: Rows = {name: [] for answer in answers for name in list_ids(answer)}
-    read_rows(observations, rows)
-    monkeypatch.setenv("SRVSTAT_SNAPSHOT", path)
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", war_brokers_snapshot)
 
     assert cli("snapshot", "info").json["asOf"] == expected["asOf"]
     assert len(answers) == 7
@@ -45,20 +35,12 @@ def test_real_answers_have_the_expected_bytes_and_follow_from_the_raw_rows(
         ran = cli(*case["argv"], "--explain")
         assert (ran.exit_code, ran.stderr) == (0, "")
         assert ran.stdout.decode().endswith(f',"answer":{case["stdout"].rstrip()}}}\n')
-        check_servers(ran.json, answer, rows, parse_instant(expected["asOf"]))
+        check_servers(ran.json, answer, war_brokers_rows, parse_instant(expected["asOf"]))
 
 
 def list_ids(answer: Any) -> list[str]:
     """Return the ids of the servers in the data of an answer."""
     return [answer["id"]] if isinstance(answer, dict) else [one["serverId"] for one in answer]
-
-
-def read_rows(path: Path, rows: Rows) -> None:
-    """Add the rows of a file to those of their servers, and skip other servers."""
-    with gzip.open(path, "rt", encoding="ascii", newline="") as file:
-        for name, at, players in csv.reader(file):
-            if name in rows:
-                rows[name].append((int(at), int(players)))
 
 
 def check_servers(explained: Any, answer: Any, rows: Rows, end: int) -> None:
