@@ -31,7 +31,7 @@ from srvstat.contract.models import (
     format_location,
     validate,
 )
-from srvstat.contract.ranges import Range
+from srvstat.contract.ranges import DAY_MS, Range, Window
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.files.errors import convert_errors
 from srvstat.files.toml_lines import TomlError, find_line, read_toml
@@ -69,7 +69,8 @@ class _AccessFile(ContractModel):
 class Plan:
     """The operations and ranges that a customer may use, and how often.
 
-    `raw_history_days` is the permitted depth of raw history, in days; `ranges` do not grant it.
+    `raw_history_days` is the permitted depth of raw history, in days before the snapshot's as_of;
+    `ranges` do not grant it.
     `requests_per_minute` is None without a limit.
     """
 
@@ -89,6 +90,31 @@ class Plan:
         else:
             self._check_included("compare-servers", self.operations, "operation")
             self._check_included(request.range, self.ranges, "range")
+
+    def check_raw_history(self) -> None:
+        """Check that the plan includes any raw history.
+
+        Raises FeatureNotAvailableError.
+        """
+        if not self.raw_history_days:
+            raise FeatureNotAvailableError(f"the plan {self.name} does not include raw history")
+
+    def check_history(self, window: Window, as_of: int) -> None:
+        """Check that the plan includes the raw history of a window, in a snapshot as of `as_of`.
+
+        Its ranges and operations do not matter.
+
+        Raises FeatureNotAvailableError.
+        """
+        self.check_raw_history()
+        earliest = as_of - self.raw_history_days * DAY_MS
+        if window.start < earliest:
+            days = self.raw_history_days
+            raise FeatureNotAvailableError(
+                f"the plan {self.name} includes raw history from {days:,}"
+                f" {'day' if days == 1 else 'days'} before the end of the snapshot, but the window"
+                f" begins earlier; use --range {days}d, or a later --from"
+            )
 
     def _check_included(self, name: str, included: tuple[str, ...], kind: str) -> None:
         if name not in included:

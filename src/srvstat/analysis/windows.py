@@ -40,21 +40,44 @@ def choose_window(snapshot: SnapshotFile, query: WindowQuery) -> Window:
 
     Raises UsageError for an invalid query, NotInBundleError.
     """
-    zone = find_zone(query.zone)
-    if query.range is not None and query.start is not None:
-        raise UsageError("--range and --from can't be combined; use --from and --to, or --range")
-    end = snapshot.as_of if query.end is None else _parse_edge("--to", query.end, zone)
-    if query.start is not None:
-        start = _parse_edge("--from", query.start, zone)
-        if start >= end:
-            default = "" if query.end else ", the end of the snapshot"
-            raise UsageError(f"--from: must be earlier than --to{default}")
-    else:
-        length = parse_range(query.range or DEFAULT_RANGE)
+    start, end, length = _parse_query(query)
+    is_default = end is None
+    end = snapshot.as_of if end is None else end
+    if start is None:
         start = _find_first_instant(snapshot) if length is None else end - length
+    elif start >= end:
+        default = ", the end of the snapshot" if is_default else ""
+        raise UsageError(f"--from: must be earlier than --to{default}")
     if start != BEFORE_ALL:
         check_coverage(snapshot, Window(start, end))
     return Window(start, end)
+
+
+def check_query(query: WindowQuery) -> None:
+    """Check the texts of a query, which needs no snapshot.
+
+    Raises UsageError.
+    """
+    _parse_query(query)
+
+
+class _ParsedQuery(NamedTuple):
+    """The instants of a query, or the length of its range; None where it has none."""
+
+    start: int | None
+    end: int | None
+    length: int | None
+
+
+def _parse_query(query: WindowQuery) -> _ParsedQuery:
+    zone = find_zone(query.zone)
+    if query.range is not None and query.start is not None:
+        raise UsageError("--range and --from can't be combined; use --from and --to, or --range")
+    return _ParsedQuery(
+        None if query.start is None else _parse_edge("--from", query.start, zone),
+        None if query.end is None else _parse_edge("--to", query.end, zone),
+        parse_range(query.range or DEFAULT_RANGE),
+    )
 
 
 def find_previous(window: Window) -> Window:

@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, Command | Group] = {
     "compare": Command("queries", "compare"),
     "stats": Command("stats", "stats"),
     "top": Command("stats", "top"),
+    "history": Command("history", "history"),
     "replay": Command("replay", "replay"),
     "snapshot": Group(
         "Build, inspect, verify and compare snapshots.",

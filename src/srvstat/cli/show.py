@@ -27,6 +27,18 @@ def show(document: Any, form: Form, *, exit_code: int = 0) -> Outcome:
 
         is_terminal = os.isatty(STDOUT)
         return Outcome(encode_rows(document, form.value, for_terminal=is_terminal), exit_code)
+    return Outcome(list(_render_tables([document])), exit_code)
+
+
+def show_tables(documents: Iterable[Any]) -> Outcome:
+    """Return the outcome of a command that shows tables one below the other.
+
+    They are computed while they are written, each a `TableDocument`.
+    """
+    return Outcome(_render_tables(documents))
+
+
+def _render_tables(documents: Iterable[Any]) -> Iterator[bytes]:
     # Importing Rich takes 40 ms, a quarter of the time of a JSON answer.
     from srvstat.render.screen import Screen  # noqa: PLC0415
     from srvstat.render.tables import render_table  # noqa: PLC0415
@@ -37,7 +49,10 @@ def show(document: Any, form: Form, *, exit_code: int = 0) -> Outcome:
         color=_is_colored(is_terminal=is_terminal),
         ascii_only=is_ascii_only(),
     )
-    return Outcome([render_table(document, screen).encode("utf-8")], exit_code)
+    blank_line = b""
+    for document in documents:
+        yield blank_line + render_table(document, screen).encode("utf-8")
+        blank_line = b"\n"
 
 
 def show_error(error: ApiError, form: Form) -> Outcome:

@@ -6,6 +6,7 @@ from typing import Any
 from srvstat.documents.access_check import AccessCheck
 from srvstat.documents.comparison import Comparison
 from srvstat.documents.explanation import Explanation
+from srvstat.documents.history import HistoryNotes, ObservationTable, StepTable
 from srvstat.documents.replay import Replay
 from srvstat.documents.server_detail import ServerTable
 from srvstat.documents.snapshot_diff import SnapshotDiff
@@ -16,6 +17,7 @@ from srvstat.render.screen import Screen
 from srvstat.render.tables.access_check import render_access
 from srvstat.render.tables.comparison import render_comparison
 from srvstat.render.tables.explanation import render_explanation
+from srvstat.render.tables.history import render_notes, render_observations, render_steps
 from srvstat.render.tables.replay import render_replay
 from srvstat.render.tables.server_detail import render_server
 from srvstat.render.tables.snapshot_diff import render_snapshot_diff
@@ -27,11 +29,14 @@ TableDocument = (
     AccessCheck
     | Comparison
     | Explanation
+    | HistoryNotes
+    | ObservationTable
     | Replay
     | ServerTable
     | SnapshotDiff
     | SnapshotInfo
     | Stats
+    | StepTable
     | Top
     | Verification
 )
@@ -40,11 +45,14 @@ _RENDERERS: Mapping[type, Callable[[Any, Screen], str]] = {
     AccessCheck: render_access,
     Comparison: render_comparison,
     Explanation: render_explanation,
+    HistoryNotes: render_notes,
+    ObservationTable: render_observations,
     Replay: render_replay,
     ServerTable: render_server,
     SnapshotDiff: render_snapshot_diff,
     SnapshotInfo: render_info,
     Stats: render_stats,
+    StepTable: render_steps,
     Top: render_stats,
     Verification: render_verification,
 }

@@ -157,6 +157,29 @@ def read_day_observations(days: Iterable[Day], window: Window) -> tuple[list[int
     return instants, players
 
 
+def read_day_steps(days: Iterable[Day], edges: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return positions and players: `players[positions[i] : positions[i + 1]]` are those of a step.
+
+    A step is the interval `(edges[i], edges[i + 1]]`. `days` are the days of all edges, both in
+    ascending order.
+
+    Raises ValueError and TypeError for rows that no build writes.
+    """
+    players: list[int] = []
+    positions: list[int] = []
+    for day in days:
+        midnight, before = _find_midnight(day), len(players)
+        times = unpack(day.times, day.observation_count)
+        next_day = bisect_left(edges, midnight + DAY_MS, len(positions))
+        positions += [
+            before + bisect_right(times, edge - midnight)
+            for edge in edges[len(positions) : next_day]
+        ]
+        players.extend(unpack(day.players, day.observation_count))
+    positions += [len(players)] * (len(edges) - len(positions))
+    return positions, players
+
+
 def _find_midnight(day: Day) -> int:
     return day.server_day % DAYS_PER_SERVER * DAY_MS
 

@@ -13,7 +13,7 @@ from srvstat.contract.ranges import DAY_MS, DAYS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.contract.responses import Players, ServerDetail
 from srvstat.snapshot.format.calendar import Entry
-from srvstat.snapshot.format.days import DAYS_PER_SERVER, read_day_observations
+from srvstat.snapshot.format.days import DAYS_PER_SERVER, read_day_observations, read_day_steps
 from srvstat.snapshot.format.rows import Day, FileRow, ServerRow
 from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
 from srvstat.snapshot.read.figures import (
@@ -169,6 +169,24 @@ class SnapshotFile:
         days = self._rows.iter_days(server, window.start // DAY_MS, window.end // DAY_MS)
         with self.convert_decode_errors(f"the days of {server.title}"):
             return read_day_observations(days, window)
+
+    def iter_observations(
+        self, server: ServerRow, window: Window
+    ) -> Iterator[tuple[list[int], list[int]]]:
+        """Yield, day by day, what `read_observations` returns at once."""
+        days = self._rows.iter_days(server, window.start // DAY_MS, window.end // DAY_MS)
+        with self.convert_decode_errors(f"the days of {server.title}"):
+            for day in days:
+                yield read_day_observations([day], window)
+
+    def read_steps(self, server: ServerRow, edges: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return positions and players: `players[positions[i] : positions[i + 1]]` are of a step.
+
+        The steps are the intervals `(edges[i], edges[i + 1]]`; the edges ascend.
+        """
+        days = self._rows.iter_days(server, edges[0] // DAY_MS, edges[-1] // DAY_MS)
+        with self.convert_decode_errors(f"the days of {server.title}"):
+            return read_day_steps(days, edges)
 
     def find_last_observed_at(self, server: ServerRow, until: int) -> int | None:
         """Return the instant of a server's last observation up to and including `until`."""

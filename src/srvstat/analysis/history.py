@@ -1,0 +1,205 @@
+"""Read the history of servers: their observations, or an aggregate of each step.
+
+Rows are read while they are iterated over, some weeks of one server at a time, so that memory grows
+neither with the window nor with the number of servers.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise, repeat
+from math import lcm
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from srvstat.analysis.local_time import Step, find_step_start, list_step_edges
+from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
+from srvstat.documents.history import Aggregate, History, StepCell
+from srvstat.documents.rows import Column, Kind
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.stats import find_middle_ranks
+
+_READ_MS = 28 * DAY_MS
+"""The longest time of which steps are read at once, unless one step is longer."""
+
+_SERVER, _COUNT = Column("serverId", "text"), Column("sampleCount", "integer")
+_TIMES = (Column("from", "instant"), Column("to", "instant"))
+
+_Row = tuple[Any, ...]
+
+
+def read_history(snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window) -> History:
+    """Return the observations in a window, one server after the other.
+
+    Iterating over the rows raises SnapshotError.
+    """
+    columns = (_SERVER, Column("observedAt", "instant"), Column("players", "integer"))
+    read_rows = partial(_iter_observations, snapshot, servers, window)
+    return History(snapshot.as_of, snapshot.root, columns, read_rows)
+
+
+def _iter_observations(
+    snapshot: SnapshotFile, servers: Iterable[ServerRow], window: Window
+) -> Iterator[_Row]:
+    for server in servers:
+        for instants, players in snapshot.iter_observations(server, window):
+            yield from zip(repeat(server.id), instants, players)
+
+
+def list_history_edges(
+    snapshot: SnapshotFile, servers: Iterable[ServerRow], window: Window, step: Step, zone: ZoneInfo
+) -> list[int]:
+    """Return the edges of the steps of a window.
+
+    A window of all observations begins with the step of the first observation of the servers. If
+    they have none, there is no step, and the list is empty.
+
+    Raises UsageError for too many steps, SnapshotError.
+    """
+    if window.start == BEFORE_ALL:
+        with snapshot.convert_decode_errors("the servers"):
+            firsts = [one.first_observed_at for one in servers]
+            first = min((at for at in firsts if at is not None), default=LATEST)
+            if not 0 <= first <= LATEST:
+                raise ValueError("not an instant")
+        if first > window.end:
+            return []
+        window = Window(find_step_start(first, step, zone), window.end)
+    return list_step_edges(window, step, zone)
+
+
+def aggregate_history(
+    snapshot: SnapshotFile,
+    servers: Sequence[ServerRow],
+    edges: Sequence[int],
+    aggregate: Aggregate = "mean",
+    *,
+    is_sum: bool = False,
+) -> History:
+    """Return an aggregate of each step between edges, one server after the other.
+
+    With `is_sum`, the aggregates of all servers are added up instead. A step without observations
+    has no players.
+
+    Iterating over the rows raises SnapshotError.
+    """
+    columns: tuple[Column, ...]
+    if is_sum:
+        columns = (*_TIMES, _COUNT, Column("serverCount", "integer"), Column("players", "number"))
+        read_rows = partial(_iter_sums, snapshot, servers, edges, aggregate)
+    else:
+        kind: Kind = "number" if has_fractions(aggregate) else "integer"
+        columns = (_SERVER, *_TIMES, _COUNT, Column("players", kind))
+        read_rows = partial(_iter_steps, snapshot, servers, edges, aggregate)
+    return History(snapshot.as_of, snapshot.root, columns, read_rows)
+
+
+def has_fractions(aggregate: Aggregate) -> bool:
+    """Check whether an aggregate of whole numbers can be a fraction."""
+    return aggregate in {"mean", "median"}
+
+
+def _iter_steps(
+    snapshot: SnapshotFile,
+    servers: Iterable[ServerRow],
+    edges: Sequence[int],
+    aggregate: Aggregate,
+) -> Iterator[_Row]:
+    compute, is_fraction = _QUOTIENTS[aggregate], has_fractions(aggregate)
+    for server in servers:
+        for piece in _split_edges(edges):
+            positions, players = snapshot.read_steps(server, piece)
+            steps = zip(pairwise(piece), pairwise(positions), strict=True)
+            for (start, end), (first, last) in steps:
+                step = players[first:last]
+                if step:
+                    numerator, denominator = compute(step)
+                    value = numerator / denominator if is_fraction else numerator
+                    yield server.id, start, end, len(step), value
+                else:
+                    yield server.id, start, end, 0, None
+
+
+def _iter_sums(
+    snapshot: SnapshotFile,
+    servers: Sequence[ServerRow],
+    edges: Sequence[int],
+    aggregate: Aggregate,
+) -> Iterator[_Row]:
+    for piece in _split_edges(edges):
+        cells = sum_steps(snapshot, servers, piece, aggregate)
+        for (start, end), cell in zip(pairwise(piece), cells, strict=True):
+            yield start, end, *cell
+
+
+def sum_steps(
+    snapshot: SnapshotFile,
+    servers: Iterable[ServerRow],
+    edges: Sequence[int],
+    aggregate: Aggregate,
+) -> list[StepCell]:
+    """Return the sum of the aggregates of servers in each step between edges.
+
+    Raises SnapshotError.
+    """
+    compute = _QUOTIENTS[aggregate]
+    sums = [_Sum() for _ in edges[1:]]
+    for server in servers:
+        positions, players = snapshot.read_steps(server, edges)
+        for one, (first, last) in zip(sums, pairwise(positions), strict=True):
+            step = players[first:last]
+            if step:
+                one.add(len(step), *compute(step))
+    return [one.build_cell() for one in sums]
+
+
+def _split_edges(edges: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Yield edges in pieces of some weeks; each begins with the last edge of the one before."""
+    start = 0
+    while start + 1 < len(edges):
+        end = max(bisect_right(edges, edges[start] + _READ_MS), start + 2)
+        yield edges[start:end]
+        start = end - 1
+
+
+class _Sum:
+    """An exact sum of quotients: for each denominator the sum of the numerators."""
+
+    __slots__ = ("_numerators", "_observations", "_servers")
+
+    def __init__(self) -> None:
+        self._observations = 0
+        self._servers = 0
+        self._numerators: dict[int, int] = {}
+
+    def add(self, observations: int, numerator: int, denominator: int) -> None:
+        """Add the quotient of a server with observations."""
+        self._observations += observations
+        self._servers += 1
+        self._numerators[denominator] = self._numerators.get(denominator, 0) + numerator
+
+    def build_cell(self) -> StepCell:
+        """Return the sum, divided once."""
+        if not self._servers:
+            return StepCell(0, 0, None)
+        common = lcm(*self._numerators)
+        total = sum(common // each * part for each, part in self._numerators.items())
+        return StepCell(self._observations, self._servers, total / common)
+
+
+def _find_median(players: Sequence[int]) -> tuple[int, int]:
+    ascending = sorted(players)
+    lower, upper = find_middle_ranks(len(players))
+    return ascending[lower] + ascending[upper], 2
+
+
+_QUOTIENTS: Mapping[Aggregate, Callable[[Sequence[int]], tuple[int, int]]] = {
+    "mean": lambda players: (sum(players), len(players)),
+    "median": _find_median,
+    "max": lambda players: (max(players), 1),
+    "min": lambda players: (min(players), 1),
+    "last": lambda players: (players[-1], 1),
+}
+"""The aggregate of at least one count, as a numerator and a denominator."""

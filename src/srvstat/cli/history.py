@@ -1,0 +1,176 @@
+"""`history`: the observations of servers, or aggregates of steps."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from typing import Annotated, NamedTuple, get_args
+from zoneinfo import ZoneInfo
+
+import typer
+
+from srvstat.analysis.history import aggregate_history, list_history_edges, read_history
+from srvstat.analysis.history_tables import describe_observations, describe_steps
+from srvstat.analysis.local_time import Step, parse_step
+from srvstat.analysis.selection import find_references
+from srvstat.analysis.windows import WindowQuery, check_query, choose_window, find_zone
+from srvstat.cli.analyzer_options import (
+    FromOption,
+    ServersArgument,
+    ToOption,
+    WindowRangeOption,
+    ZoneOption,
+    build_references,
+    report_missing_data,
+)
+from srvstat.cli.hints import add_hint
+from srvstat.cli.options import (
+    AccessOption,
+    ByOption,
+    FormatOption,
+    JsonOption,
+    PlanOption,
+    SnapshotOption,
+    TableOption,
+    find_plan,
+    find_snapshot,
+)
+from srvstat.cli.output import Form, Outcome, choose_form
+from srvstat.cli.show import show, show_error, show_tables
+from srvstat.contract import wire
+from srvstat.contract.errors import ApiError, UsageError
+from srvstat.contract.ranges import Window
+from srvstat.documents.history import Aggregate, HistoryQuery
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+
+_AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
+
+StepOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STEP",
+        help="Print one row for each step: minutes or hours that divide 24 hours, days, a week or a"
+        " month, such as 15m, 1h, 1d, week.",
+    ),
+]
+
+
+def _complete_aggregate(incomplete: str) -> list[str]:
+    return [name for name in _AGGREGATES if name.startswith(incomplete)]
+
+
+AggregateOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join(_AGGREGATES),
+        help=f"What represents the observations of a step [default: {_AGGREGATES[0]}].",
+        autocompletion=_complete_aggregate,
+    ),
+]
+SumOption = Annotated[
+    bool, typer.Option("--sum", help="Add the servers up in each step; needs --step.")
+]
+
+
+def history(
+    identifiers: ServersArgument = None,
+    by: ByOption = None,
+    range: WindowRangeOption = None,
+    start: FromOption = None,
+    end: ToOption = None,
+    tz: ZoneOption = "UTC",
+    step: StepOption = None,
+    aggregate: AggregateOption = None,
+    sum: SumOption = False,
+    snapshot: SnapshotOption = None,
+    plan: PlanOption = None,
+    access: AccessOption = None,
+    json: JsonOption = False,
+    table: TableOption = False,
+    format: FormatOption = None,
+) -> Outcome:
+    """List observations, or an aggregate of each step.
+
+    JSON is one line per row. A gap in the observations is no row, with --step a row without
+    players. A table shows the first and the last rows.
+
+    Example: srvstat history srv-1 srv-2 --range 7d --step 1h --format csv
+    """
+    form = choose_form(json=json, table=table, format=format)
+    question = _parse_question(WindowQuery(range, start, end, tz), step, aggregate, is_sum=sum)
+    if not identifiers:
+        raise UsageError("no server; give IDENTIFIER…")
+    permissions = find_plan(plan, access)
+    try:
+        references = build_references(identifiers, by)
+        if permissions is not None:
+            permissions.check_raw_history()
+        with ExitStack() as stack:
+            file = stack.enter_context(closing(open_file(find_snapshot(snapshot))))
+            window = choose_window(file, question.window)
+            if permissions is not None:
+                permissions.check_history(window, file.as_of)
+            with add_hint(file):
+                servers = find_references(file, references)
+            report_missing_data(file, window)
+            outcome = _answer(file, servers, window, question, form)
+            return outcome._replace(pieces=_close_after(outcome.pieces, stack.pop_all()))
+    except ApiError as error:
+        return show_error(error, form)
+
+
+class _Question(NamedTuple):
+    """The values of the options; `step` is None for observations."""
+
+    window: WindowQuery
+    zone: ZoneInfo
+    step: Step | None
+    aggregate: Aggregate
+    is_sum: bool
+
+
+def _parse_question(
+    window: WindowQuery, step: str | None, aggregate: str | None, *, is_sum: bool
+) -> _Question:
+    """Check and parse the options that need no snapshot.
+
+    Raises UsageError.
+    """
+    check_query(window)
+    for option, is_given in (("--aggregate", aggregate is not None), ("--sum", is_sum)):
+        if is_given and step is None:
+            raise UsageError(f"{option}: needs --step")
+    chosen = next((name for name in _AGGREGATES if name == (aggregate or _AGGREGATES[0])), None)
+    if chosen is None:
+        names = ", ".join(_AGGREGATES)
+        raise UsageError(f"--aggregate: {wire.quote_value(aggregate)} is not one of {names}")
+    parsed = None if step is None else parse_step(step)
+    return _Question(window, find_zone(window.zone), parsed, chosen, is_sum)
+
+
+def _answer(
+    snapshot: SnapshotFile,
+    servers: Sequence[ServerRow],
+    window: Window,
+    question: _Question,
+    form: Form,
+) -> Outcome:
+    """Return the outcome; its pieces are read from the snapshot while they are written."""
+    query = HistoryQuery(window, question.window.zone, question.aggregate, question.is_sum)
+    if question.step is None:
+        if form is Form.TABLE:
+            return show_tables(describe_observations(snapshot, servers, query))
+        return show(read_history(snapshot, servers, window), _choose_row_form(form))
+    edges = list_history_edges(snapshot, servers, window, question.step, question.zone)
+    if form is Form.TABLE:
+        return show_tables(describe_steps(snapshot, servers, edges, query))
+    rows = aggregate_history(snapshot, servers, edges, question.aggregate, is_sum=question.is_sum)
+    return show(rows, _choose_row_form(form))
+
+
+def _choose_row_form(form: Form) -> Form:
+    return Form.NDJSON if form is Form.JSON else form
+
+
+def _close_after(pieces: Iterable[bytes], resources: ExitStack) -> Iterator[bytes]:
+    with resources:
+        yield from pieces
