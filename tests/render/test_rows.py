@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -112,6 +112,8 @@ def parse_markdown(text: str) -> list[list[str]]:
 
 
 @given(ROWS)
+@example([("".join(MARKUP), None, None, None, None)])
+@example([(markup, None, None, None, None) for markup in MARKUP])
 def test_all_formats_hold_the_same_rows(rows: list[tuple[Any, ...]]) -> None:
     names = [column.name for column in COLUMNS]
     cells = [list_cells(row) for row in rows]
@@ -188,6 +190,12 @@ def test_parquet_has_types_and_says_where_it_is_from() -> None:
     metadata = {b"document": b"history", b"asOf": b"1970-01-01T00:00:00.000Z", b"root": b"cafe"}
     assert file.schema_arrow.metadata == metadata
     assert Written([]).to_arrow().schema.metadata == metadata
+
+
+def test_a_number_beyond_doubles_is_rounded_in_parquet() -> None:
+    rows = [(None, None, 2**53 + 1, None, None)]
+
+    assert Written(rows).to_arrow().column(2).to_pylist() == [2.0**53]
 
 
 def test_a_number_that_no_format_of_columns_can_hold_is_damage() -> None:
