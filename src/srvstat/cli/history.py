@@ -88,7 +88,7 @@ def history(
     table: TableOption = False,
     format: FormatOption = None,
 ) -> Outcome:
-    """List observations, or an aggregate of each step.
+    """List observations or aggregates of steps.
 
     JSON is one line per row. A gap in the observations is no row, with --step a row without
     players. A table shows the first and the last rows.
