@@ -75,7 +75,7 @@ def _describe_server(snapshot: SnapshotFile) -> str:
 
 
 def _describe_snapshot(snapshot: SnapshotFile) -> bytes:
-    return b"".join(describe_snapshot(snapshot, list_all=True).iter_json())
+    return b"".join(describe_snapshot(snapshot).iter_json())
 
 
 def _show_stats(snapshot: SnapshotFile) -> str:

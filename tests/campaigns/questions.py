@@ -96,7 +96,7 @@ def _list_questions() -> Iterator[tuple[str, _Question]]:
 
 
 def _describe_snapshot(snapshot: SnapshotFile) -> bytes:
-    return b"".join(describe_snapshot(snapshot, list_all=True).iter_json())
+    return b"".join(describe_snapshot(snapshot).iter_json())
 
 
 def _get(request: ServerReference, snapshot: SnapshotFile) -> bytes:

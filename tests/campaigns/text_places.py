@@ -32,7 +32,8 @@ from srvstat.contract.responses import (
 )
 from srvstat.documents.comparison import ComparedServer, Comparison
 from srvstat.documents.server_detail import ServerTable
-from srvstat.documents.snapshot_info import ListedServer, ServerList, SnapshotInfo
+from srvstat.documents.server_list import ListedServer, ServerList
+from srvstat.documents.snapshot_info import SnapshotInfo
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
 from srvstat.snapshot.read.reader import open_file
@@ -54,7 +55,7 @@ _RESULT = ServerResult(
     sampleCount=7,
 )
 _STATISTICS = re.compile(r" 5 +1\.50 +2 +9 +0 +\+1 +\+2\.0%( |$)")
-_GAME = re.compile(r" game_a( |$)")
+_LISTED = re.compile(r" 5 +1 +1 h +99\.0% +2026-03-01( |$)")
 _NEVER = re.compile(r"(?!)")
 _SERVERS_COMPARED = 5
 _MAX_LISTED = 25
@@ -79,19 +80,23 @@ def show_in_comparison(texts: Sequence[str], screen: Screen) -> str | None:
 def show_in_list(texts: Sequence[str], screen: Screen) -> str | None:
     """Display each text as a server in the list of a snapshot, and some as its sources."""
     listed = _drop_surrogates(texts)[:_MAX_LISTED]
-    servers = ServerList(keep_json=False)
-    for text in listed:
-        servers.append(
-            ListedServer(
-                id="srv-1",
-                cfx_id=text[:3],
-                game="game_a",
-                hostname=text,
-                observations=1,
-                first_observed_at=_AS_OF,
-                last_observed_at=_AS_OF,
-            )
+    servers = ServerList(
+        ListedServer(
+            id="srv-1",
+            cfx_id=text[:3],
+            hostname=text,
+            game="game_a",
+            region=text[3:],
+            offline=False,
+            current_players=5,
+            sample_count=1,
+            first_observed_at=_AS_OF,
+            last_observed_at=_AS_OF,
+            usual_interval_seconds=3600.0,
+            coverage=0.99,
         )
+        for text in listed
+    )
     info = SnapshotInfo(
         as_of=_AS_OF,
         first_observed_at=_AS_OF,
@@ -107,9 +112,10 @@ def show_in_list(texts: Sequence[str], screen: Screen) -> str | None:
         repeated=0,
         conflicting=0,
         rejected=0,
+        matched=len(listed),
         identifiers=servers,
     )
-    return _find_table_fault(render_table(info, screen), screen, len(listed), _GAME)
+    return _find_table_fault(render_table(info, screen), screen, len(listed), _LISTED)
 
 
 def show_in_detail(texts: Sequence[str], screen: Screen) -> str | None:

@@ -37,9 +37,12 @@ def test_the_list_shows_the_observations_of_each_server(cli: Cli, build: Build) 
         ("2026-02-28T12:00:00.000Z", "2026-03-01T12:00:00.000Z"),
         (None, None),
     ]
-    first, second = cli("snapshot", "info", path, "--table").stdout.decode().splitlines()[-2:]
-    assert first.split() == ["a", "x-a", "game_a", "a", "2", "2026-02-28", "2026-03-01"]
-    assert second.split()[-3:] == ["0", "–", "–"]  # noqa: RUF001 - the dash that tables show
+    shown = cli("snapshot", "info", path, "--table").stdout.decode().splitlines()[-4:]
+    assert shown[0].split()[:3] == ["a", "1", "2"]
+    assert shown[0].endswith(" 2026-03-01")
+    assert shown[1].split() == ["x-a", "game_a;", "first", "seen", "2026-02-28"]
+    assert shown[2].split() == ["b", "0", "0", "–", "–", "–"]  # noqa: RUF001 - the dash of tables
+    assert shown[3].split() == ["x-b", "game_a"]
 
 
 @pytest.mark.parametrize("count", [1, 100, 101, 1_000])

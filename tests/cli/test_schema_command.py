@@ -9,6 +9,7 @@ from conftest import Cli
 from srvstat.documents.schemas import DOCUMENTS
 
 COMMANDS = {
+    "servers": ["servers", "--snapshot"],
     "stats": ["stats", "--all", "--quantile=0.95", "--above=9", "--versus=previous", "--snapshot"],
     "top": ["top", "--limit=2", "--snapshot"],
     "snapshotInfo": ["snapshot", "info"],

@@ -24,6 +24,7 @@ CASES = {
     "explain": ["compare", "harbor-city", "night-shift", "empty-plains", "--range=7d", "--explain"],
     "explain-get": ["get", "hostile-host", "--explain", "--at=2026-02-20T12:00Z"],
     "info": ["snapshot", "info"],
+    "servers": ["servers", "e", "--sort=last-seen", "--limit=4"],
     "access": ["access", "check", "--access", str(ROOT / "fixtures" / "access.toml")],
 }
 

@@ -2,25 +2,33 @@
 
 from collections import Counter
 
-from srvstat.documents.snapshot_info import ListedServer, ServerList, SnapshotInfo
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.analysis.selection import ServerFilter
+from srvstat.analysis.server_list import describe_listed
+from srvstat.documents.server_list import ServerList
+from srvstat.documents.snapshot_info import SnapshotInfo
 from srvstat.snapshot.read.reader import SnapshotFile
 
 
-def describe_snapshot(snapshot: SnapshotFile, *, list_all: bool) -> SnapshotInfo:
-    """Return the totals and the servers of a snapshot. Verifies all rows of the servers.
+def describe_snapshot(
+    snapshot: SnapshotFile, wanted: ServerFilter | None = None, *, limit: int | None = None
+) -> SnapshotInfo:
+    """Return the totals of a snapshot, and its servers. Verifies all rows of the servers.
 
-    The list has the first servers for a table and, with `list_all`, all servers as JSON.
+    The list has the servers that match a filter, at most `limit` of them.
 
     Raises SnapshotError.
     """
     games: Counter[str] = Counter()
-    fallbacks = 0
-    listed = ServerList(keep_json=list_all)
-    for server in snapshot.iter_servers():
-        games[server.game] += 1
-        fallbacks += server.current_is_fallback
-        listed.append(_describe_server(server))
+    fallbacks = matched = 0
+    listed = ServerList()
+    with snapshot.convert_decode_errors("the servers"):
+        for server in snapshot.iter_servers():
+            games[server.game] += 1
+            fallbacks += server.current_is_fallback
+            if wanted is None or wanted.matches(server):
+                matched += 1
+                if limit is None or matched <= limit:
+                    listed.append(describe_listed(snapshot, server))
     totals = snapshot.read_totals()
     return SnapshotInfo(
         as_of=snapshot.as_of,
@@ -37,17 +45,6 @@ def describe_snapshot(snapshot: SnapshotFile, *, list_all: bool) -> SnapshotInfo
         repeated=totals.repeated,
         conflicting=totals.conflicting,
         rejected=totals.rejected,
+        matched=matched,
         identifiers=listed,
-    )
-
-
-def _describe_server(server: ServerRow) -> ListedServer:
-    return ListedServer(
-        id=server.id,
-        cfx_id=server.cfx_id,
-        game=server.game,
-        hostname=server.hostname,
-        observations=server.observation_count,
-        first_observed_at=server.first_observed_at,
-        last_observed_at=server.last_observed_at,
     )

@@ -1,8 +1,10 @@
 """Select the servers of an analysis: by reference, or by properties of their records."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.requests import ServerReference
@@ -18,10 +20,10 @@ _SERVERS_PER_BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class ServerFilter:
-    """Properties of a server; None or empty matches all servers.
+    """Properties of a server; None or empty matches all servers. Case does not matter.
 
-    `text` is searched, in any case, in id, cfxId, hostname, project, description and tags. A server
-    needs all `tags`. `seen_since` is the earliest instant of its last observation.
+    Each word of `text` must occur in the id, cfxId, hostname, project, description or one of the
+    tags. A server needs all `tags`. `seen_since` is the earliest instant of its last observation.
     """
 
     text: str | None = None
@@ -36,16 +38,13 @@ class ServerFilter:
 
         Raises ValueError or TypeError for a row that no build writes.
         """
-        own_tags: Sequence[str] = ()
-        if self.tags or self.text is not None:
-            own_tags = [tag.casefold() for tag in wire.decode_text(server.tags)]
         return (
-            (self.game is None or server.game == self.game)
-            and (self.region is None or server.region.casefold() == self.region.casefold())
-            and (self.is_offline is None or bool(server.offline) == self.is_offline)
+            (self.is_offline is None or bool(server.offline) == self.is_offline)
             and (self.seen_since is None or (server.last_observed_at or -1) >= self.seen_since)
-            and all(tag.casefold() in own_tags for tag in self.tags)
-            and (self.text is None or _contains(server, own_tags, self.text.casefold()))
+            and (self.game is None or server.game.casefold() == self.game.casefold())
+            and (self.region is None or server.region.casefold() == self.region.casefold())
+            and (not self.tags or _has_tags(server, self.tags))
+            and (not self.text or _has_words(server, self.text))
         )
 
 
@@ -86,7 +85,55 @@ def iter_batches(snapshot: SnapshotFile, servers: Iterable[ServerRow]) -> Iterat
         batch = list(islice(rest, _SERVERS_PER_BATCH))
 
 
-def _contains(server: ServerRow, tags: Iterable[str], text: str) -> bool:
-    names = (server.id, server.cfx_id, server.hostname, server.project_name)
-    texts = (*(name.casefold() for name in names), server.project_description.casefold(), *tags)
-    return any(text in one for one in texts)
+class RecordValues(NamedTuple):
+    """The games, regions and tags of servers, each with the number of servers that have it."""
+
+    games: Counter[str]
+    regions: Counter[str]
+    tags: Counter[str]
+
+
+def count_record_values(snapshot: SnapshotFile, *, most: int | None = None) -> RecordValues:
+    """Return the games, regions and tags of all servers, or of the first `most`.
+
+    Raises SnapshotError.
+    """
+    values = RecordValues(Counter(), Counter(), Counter())
+    with snapshot.convert_decode_errors("the servers"):
+        for server in islice(snapshot.iter_servers(), most):
+            values.games[server.game] += 1
+            values.regions[server.region] += 1
+            values.tags.update(_read_tags(server))
+    return values
+
+
+def _has_tags(server: ServerRow, wanted: Iterable[str]) -> bool:
+    own = [tag.casefold() for tag in _read_tags(server)]
+    return all(tag.casefold() in own for tag in wanted)
+
+
+def _has_words(server: ServerRow, text: str) -> bool:
+    # A word has no white space, so it is never found across two of the joined texts.
+    searched = "\n".join(
+        (
+            server.id,
+            server.cfx_id,
+            server.hostname,
+            server.project_name,
+            server.project_description,
+            *_read_tags(server),
+        )
+    ).casefold()
+    return all(word in searched for word in text.casefold().split())
+
+
+def _read_tags(server: ServerRow) -> list[str]:
+    """Return the tags of a server.
+
+    Raises ValueError or TypeError for a row that no build writes.
+    """
+    if server.tags == "[]":
+        return []
+    tags: list[str] = wire.decode_text(server.tags)
+    "".join(tags).encode()  # refuses other values, and texts that UTF-8 can't encode
+    return tags

@@ -1,19 +1,34 @@
 """Define the options that the commands of the analyzer share, and interpret their values."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated
+from contextlib import closing
+from dataclasses import replace
+from typing import Annotated, Literal
 
 import typer
 
-from srvstat.analysis.selection import ServerFilter
+from srvstat.analysis.selection import ServerFilter, count_record_values
 from srvstat.analysis.windows import parse_range
-from srvstat.cli.options import RANGES, complete_identifier
+from srvstat.cli.options import RANGES, complete_identifier, find_snapshot
 from srvstat.cli.output import report
-from srvstat.contract.errors import UsageError
+from srvstat.contract import wire
+from srvstat.contract.errors import SrvstatError, UsageError
 from srvstat.contract.ranges import DEFAULT_RANGE, Window
 from srvstat.contract.requests import ServerReference, build_server_reference
 from srvstat.render.text import format_span, format_time
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+
+LIST_LENGTH = 50
+"""The servers that a table lists unless --limit says otherwise."""
+
+_MAX_LISTED = 10
+_SERVERS_FOR_COMPLETION = 10_000
+"""The servers whose values are completed; reading them takes 0.1 s."""
+
+_PLAIN_WORD = re.compile(r"[\w.@%+-]+")
+"""Text that every shell leaves as it is."""
 
 ServersArgument = Annotated[
     list[str] | None,
@@ -61,13 +76,59 @@ ZoneOption = Annotated[
 AllOption = Annotated[
     bool, typer.Option("--all", help="All servers of the snapshot that match the filters.")
 ]
-GameOption = Annotated[str | None, typer.Option(metavar="GAME", help="Only servers of this game.")]
+
+
+def _complete_game(ctx: typer.Context, incomplete: str) -> list[str]:
+    return _complete_value(ctx, "games", incomplete)
+
+
+def _complete_region(ctx: typer.Context, incomplete: str) -> list[str]:
+    return _complete_value(ctx, "regions", incomplete)
+
+
+def _complete_tag(ctx: typer.Context, incomplete: str) -> list[str]:
+    return _complete_value(ctx, "tags", incomplete)
+
+
+def _complete_value(
+    ctx: typer.Context, kind: Literal["games", "regions", "tags"], incomplete: str
+) -> list[str]:
+    """Complete a value that servers of the snapshot have. Omits those that need quotes."""
+    name = ctx.params.get("snapshot") or ctx.params.get("path")
+    try:
+        with closing(open_file(find_snapshot(name))) as snapshot:
+            counts = count_record_values(snapshot, most=_SERVERS_FOR_COMPLETION)
+    except SrvstatError:
+        return []
+    values = filter(_PLAIN_WORD.fullmatch, getattr(counts, kind))
+    return sorted(value for value in values if value.startswith(incomplete))
+
+
+TextOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help="Only servers with all of these words in their identifiers, hostname, project,"
+        " description or tags.",
+    ),
+]
+GameOption = Annotated[
+    str | None,
+    typer.Option(metavar="GAME", help="Only servers of this game.", autocompletion=_complete_game),
+]
 RegionOption = Annotated[
-    str | None, typer.Option(metavar="REGION", help="Only servers of this region.")
+    str | None,
+    typer.Option(
+        metavar="REGION", help="Only servers of this region.", autocompletion=_complete_region
+    ),
 ]
 TagOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="TAG", help="Only servers with this tag (repeatable: with all of them)."),
+    typer.Option(
+        metavar="TAG",
+        help="Only servers with this tag (repeatable: with all of them).",
+        autocompletion=_complete_tag,
+    ),
 ]
 OfflineOption = Annotated[
     bool | None,
@@ -78,6 +139,16 @@ SeenWithinOption = Annotated[
     typer.Option(
         metavar="Nh|Nd",
         help="Only servers observed in this time before the end of the snapshot.",
+    ),
+]
+LimitOption = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        "-n",
+        metavar="N",
+        min=1,
+        help=f"List at most this many servers [default: {LIST_LENGTH} in a table, else all].",
     ),
 ]
 
@@ -95,7 +166,8 @@ class FilterOptions:
         offline: bool | None = None,
         seen_within: str | None = None,
     ) -> None:
-        self._values = ServerFilter(text, game, region, tuple(tags or ()), offline)
+        words = text if text and not text.isspace() else None
+        self._values = ServerFilter(words, game, region, tuple(tags or ()), offline)
         self._seen_within = None if seen_within is None else _parse_length(seen_within)
 
     @property
@@ -105,11 +177,10 @@ class FilterOptions:
 
     def build_filter(self, as_of: int) -> ServerFilter:
         """Return the filter for a snapshot."""
-        since = None if self._seen_within is None else as_of - self._seen_within
-        values = self._values
-        return ServerFilter(
-            values.text, values.game, values.region, values.tags, values.is_offline, since
-        )
+        if self._seen_within is None:
+            return self._values
+        # Like a window, this time excludes its start.
+        return replace(self._values, seen_since=as_of - self._seen_within + 1)
 
 
 def _parse_length(text: str) -> int:
@@ -157,3 +228,35 @@ def report_missing_data(snapshot: SnapshotFile, window: Window) -> None:
         report(
             f"note: the window ends after the snapshot, which ends {format_time(snapshot.as_of)}"
         )
+
+
+def report_no_match(snapshot: SnapshotFile, wanted: ServerFilter) -> None:
+    """Say on standard error that no server matches a filter, and what exists if a value does not.
+
+    Raises SnapshotError.
+    """
+    if wanted.game is None and wanted.region is None and not wanted.tags:
+        report("note: no server matches")
+        return
+    values = count_record_values(snapshot)
+    unknown = [
+        f"note: --{name}: no server has {wire.quote_value(value)}; {_list_values(name, counts)}"
+        for name, given, counts in (
+            ("game", (wanted.game,), values.games),
+            ("region", (wanted.region,), values.regions),
+            ("tag", wanted.tags, values.tags),
+        )
+        for value in given
+        if value is not None and value.casefold() not in map(str.casefold, counts)
+    ]
+    report(*(unknown or ["note: no server matches all options"]))
+
+
+def _list_values(name: str, counts: Counter[str]) -> str:
+    """Return the most frequent values, each with the number of its servers."""
+    known = [(value, count) for value, count in counts.most_common() if value]
+    if not known:
+        return f"no server has a {name}"
+    first = [f"{wire.quote_value(value)} ({count:,})" for value, count in known[:_MAX_LISTED]]
+    more = len(known) - len(first)
+    return f"{name}s are {', '.join(first)}" + (f" and {more:,} more" if more else "")

@@ -28,6 +28,7 @@ class Group(NamedTuple):
 COMMANDS: Mapping[str, Command | Group] = {
     "get": Command("queries", "get"),
     "compare": Command("queries", "compare"),
+    "servers": Command("servers", "servers"),
     "stats": Command("stats", "stats"),
     "top": Command("stats", "top"),
     "history": Command("history", "history"),

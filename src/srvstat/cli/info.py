@@ -3,6 +3,18 @@
 from contextlib import closing
 
 from srvstat.analysis.info import describe_snapshot
+from srvstat.cli.analyzer_options import (
+    LIST_LENGTH,
+    FilterOptions,
+    GameOption,
+    LimitOption,
+    OfflineOption,
+    RegionOption,
+    SeenWithinOption,
+    TagOption,
+    TextOption,
+    report_no_match,
+)
 from srvstat.cli.options import (
     JsonOption,
     PathArgument,
@@ -18,15 +30,35 @@ from srvstat.snapshot.read.reader import open_file
 def info(
     path: PathArgument = None,
     snapshot: SnapshotOption = None,
+    text: TextOption = None,
+    game: GameOption = None,
+    region: RegionOption = None,
+    tag: TagOption = None,
+    offline: OfflineOption = None,
+    seen_within: SeenWithinOption = None,
+    limit: LimitOption = None,
     json: JsonOption = False,
     table: TableOption = False,
 ) -> Outcome:
     """Show what is in a snapshot.
 
-    Prints totals, and the servers with the number and the span of their observations.
+    Prints totals, and the servers that match the options, with their observations.
 
     Example: srvstat snapshot info snapshot.db
     """
     form = choose_form(json=json, table=table)
+    options = FilterOptions(
+        text=text,
+        game=game,
+        region=region,
+        tags=tag,
+        offline=offline,
+        seen_within=seen_within,
+    )
+    most = LIST_LENGTH if form is Form.TABLE and limit is None else limit
     with closing(open_file(choose_snapshot(path, snapshot))) as file:
-        return show(describe_snapshot(file, list_all=form is Form.JSON), form)
+        wanted = options.build_filter(file.as_of)
+        found = describe_snapshot(file, wanted, limit=most)
+        if found.servers and not found.matched:
+            report_no_match(file, wanted)
+        return show(found, form)

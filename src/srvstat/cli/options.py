@@ -1,10 +1,12 @@
 """Define options that several commands share, and interpret their values."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from itertools import takewhile
+from itertools import islice, takewhile
 from operator import methodcaller
+from os.path import commonprefix
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
@@ -17,13 +19,16 @@ from srvstat.contract.requests import NAMESPACES, CompareRequest, Namespace, Ser
 from srvstat.contract.wire import MAX_SAFE_INTEGER, quote_value
 from srvstat.files.errors import convert_errors
 from srvstat.render.text import format_time
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 if TYPE_CHECKING:
     from srvstat.access import Plan
 
 SNAPSHOT_VARIABLE = "SRVSTAT_SNAPSHOT"
 DEFAULT_SNAPSHOT = "snapshot.db"
+
+_MAX_COMPLETIONS = 500
+_IDENTIFIER_CHARACTERS = "-" + digits + ascii_uppercase + ascii_lowercase
 
 RANGES: tuple[str, ...] = get_args(Range)
 
@@ -53,12 +58,32 @@ def complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
             return [
                 prefix + name
                 for prefix, namespace, start in searches
-                for name in takewhile(
-                    methodcaller("startswith", start), snapshot.iter_identifiers(namespace, start)
-                )
+                for name in _list_identifiers(snapshot, namespace, start)
             ]
     except SrvstatError:
         return []
+
+
+def _list_identifiers(snapshot: SnapshotFile, by: Namespace, start: str) -> list[str]:
+    """Return the identifiers that begin with a text, or how they continue if they are many.
+
+    These continuations are texts such as `srv-0` and `srv-1`, one character longer than what all
+    identifiers share. A part of the identifiers would mislead: a shell completes what they share.
+    """
+    found = list(islice(_iter_identifiers(snapshot, by, start), _MAX_COMPLETIONS + 1))
+    if len(found) <= _MAX_COMPLETIONS:
+        return found
+    last = next(snapshot.iter_identifiers(by, f"{start}~", backwards=True), found[0])
+    shared = commonprefix([found[0], last])  # noqa: RUF071 - of characters, as shells do
+    longer = (shared + character for character in _IDENTIFIER_CHARACTERS)
+    return [name for name in found[:1] if name == shared] + [
+        text for text in longer if any(_iter_identifiers(snapshot, by, text))
+    ]
+
+
+def _iter_identifiers(snapshot: SnapshotFile, by: Namespace, start: str) -> Iterator[str]:
+    names = snapshot.iter_identifiers(by, start)
+    return takewhile(methodcaller("startswith", start), names)
 
 
 def complete_plan(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -9,6 +9,7 @@ from srvstat.documents.document import Document
 from srvstat.documents.explanation import Explanation
 from srvstat.documents.recording import Recording
 from srvstat.documents.replay import Replay
+from srvstat.documents.servers import Servers
 from srvstat.documents.snapshot_diff import SnapshotDiff
 from srvstat.documents.snapshot_info import SnapshotInfo
 from srvstat.documents.statistics import Stats, Top
@@ -22,6 +23,7 @@ DOCUMENTS: Mapping[str, type[Document]] = {
         Explanation,
         Recording,
         Replay,
+        Servers,
         SnapshotInfo,
         Stats,
         Top,

@@ -106,6 +106,14 @@ def format_span_length(milliseconds: int) -> str:
     return format_exact_duration((milliseconds + smallest // 2) // smallest * smallest)
 
 
+def format_interval(seconds: float) -> str:
+    """Format a distance in time briefly, with at most one decimal: `30 min`, `1.5 h`, `0.5 s`."""
+    units = (("d", 86_400), ("h", 3_600), ("min", 60))
+    fitting = (unit for unit in units if round(seconds / unit[1], 1) >= 1)
+    name, length = next(fitting, ("s", 1))
+    return f"{seconds / length:,.1f}".removesuffix(".0") + f" {name}"
+
+
 def format_time(at: int) -> str:
     """Format an instant for people: `2026-08-22 17:30:00 UTC`."""
     return format_instant(at).replace("T", " ").replace(".000Z", "Z").replace("Z", " UTC")

@@ -9,6 +9,7 @@ from srvstat.documents.explanation import Explanation
 from srvstat.documents.history import HistoryNotes, ObservationTable, StepTable
 from srvstat.documents.replay import Replay
 from srvstat.documents.server_detail import ServerTable
+from srvstat.documents.servers import Servers
 from srvstat.documents.snapshot_diff import SnapshotDiff
 from srvstat.documents.snapshot_info import SnapshotInfo
 from srvstat.documents.statistics import Stats, Top
@@ -20,6 +21,7 @@ from srvstat.render.tables.explanation import render_explanation
 from srvstat.render.tables.history import render_notes, render_observations, render_steps
 from srvstat.render.tables.replay import render_replay
 from srvstat.render.tables.server_detail import render_server
+from srvstat.render.tables.server_list import render_servers
 from srvstat.render.tables.snapshot_diff import render_snapshot_diff
 from srvstat.render.tables.snapshot_info import render_info
 from srvstat.render.tables.statistics import render_stats
@@ -32,6 +34,7 @@ TableDocument = (
     | HistoryNotes
     | ObservationTable
     | Replay
+    | Servers
     | ServerTable
     | SnapshotDiff
     | SnapshotInfo
@@ -48,6 +51,7 @@ _RENDERERS: Mapping[type, Callable[[Any, Screen], str]] = {
     HistoryNotes: render_notes,
     ObservationTable: render_observations,
     Replay: render_replay,
+    Servers: render_servers,
     ServerTable: render_server,
     SnapshotDiff: render_snapshot_diff,
     SnapshotInfo: render_info,

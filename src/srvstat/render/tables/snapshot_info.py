@@ -13,18 +13,17 @@ from srvstat.render.text import format_count, format_fallbacks, format_span, for
 
 def render_info(info: SnapshotInfo, screen: Screen) -> str:
     """Render the totals of a snapshot and the first of its servers."""
-    first = info.identifiers.first
-    more = info.servers - len(first)
-    rest = (
-        [Text(f"and {format_count(more, 'more server')}; --json lists them all")]
-        if more > 0
-        else []
-    )
+    lines = build_server_list(info.identifiers, screen)
+    more = info.matched - len(info.identifiers)
+    notes = []
+    if info.matched < info.servers:
+        notes.append(f"{info.matched:,} of {format_count(info.servers, 'server')} match")
+    if more:
+        notes.append(f"{format_count(more, 'more server')} not listed; --limit lists more")
     return screen.render(
         build_fields_grid(_list_fields(info, screen), screen),
-        Text(),
-        build_server_list(first, screen),
-        *rest,
+        *([Text(), *lines] if lines else []),
+        *([Text(), *map(Text, notes)] if notes else []),
     )
 
 

