@@ -1,12 +1,14 @@
 """Select the servers of an analysis: by reference, or by properties of their records."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
+from srvstat.analysis.windows import parse_range
 from srvstat.contract import wire
+from srvstat.contract.errors import UsageError
 from srvstat.contract.requests import ServerReference
 from srvstat.operations import resolve_servers
 from srvstat.snapshot.format.rows import ServerRow
@@ -46,6 +48,39 @@ class ServerFilter:
             and (not self.tags or _has_tags(server, self.tags))
             and (not self.text or _has_words(server, self.text))
         )
+
+
+class FilterOptions:
+    """The properties of servers as a user gives them; their instants follow from the snapshot.
+
+    Raises UsageError for an invalid `seen_within`.
+    """
+
+    def __init__(  # noqa: PLR0913 - as many as there are options
+        self,
+        *,
+        text: str | None = None,
+        game: str | None = None,
+        region: str | None = None,
+        tags: Sequence[str] | None = None,
+        offline: bool | None = None,
+        seen_within: str | None = None,
+    ) -> None:
+        words = text if text and not text.isspace() else None
+        self._values = ServerFilter(words, game, region, tuple(tags or ()), offline)
+        self._seen_within = None if seen_within is None else _parse_length(seen_within)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the filter matches all servers."""
+        return self._values == ServerFilter() and self._seen_within is None
+
+    def build_filter(self, as_of: int) -> ServerFilter:
+        """Return the filter for a snapshot."""
+        if self._seen_within is None:
+            return self._values
+        # Like a window, this time excludes its start.
+        return replace(self._values, seen_since=as_of - self._seen_within + 1)
 
 
 def find_matches(snapshot: SnapshotFile, wanted: ServerFilter) -> Iterator[ServerRow]:
@@ -105,6 +140,16 @@ def count_record_values(snapshot: SnapshotFile, *, most: int | None = None) -> R
             values.regions[server.region] += 1
             values.tags.update(_read_tags(server))
     return values
+
+
+def _parse_length(text: str) -> int:
+    try:
+        length = parse_range(text)
+    except UsageError as error:
+        raise UsageError(str(error).replace("--range", "--seen-within", 1)) from None
+    if length is None:
+        raise UsageError("--seen-within: give hours or days, such as 36h or 7d")
+    return length
 
 
 def _has_tags(server: ServerRow, wanted: Iterable[str]) -> bool:

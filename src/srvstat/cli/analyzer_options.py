@@ -4,13 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
 
-from srvstat.analysis.selection import ServerFilter, count_record_values
-from srvstat.analysis.windows import parse_range
+from srvstat.analysis.selection import FilterOptions, ServerFilter, count_record_values
 from srvstat.cli.options import RANGES, complete_identifier, find_snapshot
 from srvstat.cli.output import report
 from srvstat.contract import wire
@@ -151,46 +149,6 @@ LimitOption = Annotated[
         help=f"List at most this many servers [default: {LIST_LENGTH} in a table, else all].",
     ),
 ]
-
-
-class FilterOptions:
-    """The values of the filter options. Their instants follow from the snapshot."""
-
-    def __init__(
-        self,
-        *,
-        text: str | None = None,
-        game: str | None = None,
-        region: str | None = None,
-        tags: Sequence[str] | None = None,
-        offline: bool | None = None,
-        seen_within: str | None = None,
-    ) -> None:
-        words = text if text and not text.isspace() else None
-        self._values = ServerFilter(words, game, region, tuple(tags or ()), offline)
-        self._seen_within = None if seen_within is None else _parse_length(seen_within)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the filter matches all servers."""
-        return self._values == ServerFilter() and self._seen_within is None
-
-    def build_filter(self, as_of: int) -> ServerFilter:
-        """Return the filter for a snapshot."""
-        if self._seen_within is None:
-            return self._values
-        # Like a window, this time excludes its start.
-        return replace(self._values, seen_since=as_of - self._seen_within + 1)
-
-
-def _parse_length(text: str) -> int:
-    try:
-        length = parse_range(text)
-    except UsageError as error:
-        raise UsageError(str(error).replace("--range", "--seen-within", 1)) from None
-    if length is None:
-        raise UsageError("--seen-within: give hours or days, such as 36h or 7d")
-    return length
 
 
 def check_selection(

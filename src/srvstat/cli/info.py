@@ -3,9 +3,9 @@
 from contextlib import closing
 
 from srvstat.analysis.info import describe_snapshot
+from srvstat.analysis.selection import FilterOptions
 from srvstat.cli.analyzer_options import (
     LIST_LENGTH,
-    FilterOptions,
     GameOption,
     LimitOption,
     OfflineOption,

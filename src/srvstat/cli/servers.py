@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.server_list import SORT_KEYS, list_servers, parse_sort_key
 from srvstat.cli.analyzer_options import (
     LIST_LENGTH,
-    FilterOptions,
     GameOption,
     LimitOption,
     OfflineOption,

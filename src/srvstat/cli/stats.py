@@ -5,13 +5,12 @@ from typing import Annotated, get_args
 
 import typer
 
-from srvstat.analysis.selection import find_matches, find_references
+from srvstat.analysis.selection import FilterOptions, find_matches, find_references
 from srvstat.analysis.statistics import compute_stats, parse_quantile
 from srvstat.analysis.top import rank_servers
 from srvstat.analysis.windows import WindowQuery, choose_window
 from srvstat.cli.analyzer_options import (
     AllOption,
-    FilterOptions,
     FromOption,
     GameOption,
     OfflineOption,
