@@ -10,12 +10,14 @@ from fractions import Fraction
 from functools import cache
 from itertools import product
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from conftest import AS_OF, DAY, csv, ndjson, server, srvstat
 from replay.exchanges import record_comparison
 from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
 from srvstat.analysis.info import describe_snapshot
+from srvstat.analysis.integrity.check import check_integrity
 from srvstat.analysis.selection import ServerFilter, find_references
 from srvstat.analysis.server_detail import describe_server
 from srvstat.analysis.statistics import compute_stats
@@ -95,6 +97,12 @@ def _rank_by_peak(snapshot: SnapshotFile) -> bytes:
     return rank_servers(snapshot, ServerFilter(text="a"), window, "peak", limit=2).to_json()
 
 
+def _check_integrity(snapshot: SnapshotFile) -> str:
+    servers = find_references(snapshot, [build_server_reference("c")])
+    window = Window(AS_OF - 2 * DAY, AS_OF)
+    return render_table(check_integrity(snapshot, servers, window, ZoneInfo("UTC")), _SCREEN)
+
+
 def _compare_with_another(snapshot: SnapshotFile) -> bytes:
     with closing(open_file(_write_other_snapshot())) as other:
         return compare_snapshots(other, snapshot).to_json()
@@ -132,6 +140,7 @@ _QUESTIONS: list[Question] = [
     _describe_snapshot,
     _show_stats,
     _rank_by_peak,
+    _check_integrity,
     _compare_with_another,
     _replay,
     _ask_unknown,

@@ -5,12 +5,14 @@ from contextlib import closing
 from fractions import Fraction
 from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from campaigns.small_snapshots import HIDDEN, HOUR, MIDNIGHT
 from conftest import DAY
 from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
 from srvstat.analysis.info import describe_snapshot
+from srvstat.analysis.integrity.check import check_integrity
 from srvstat.analysis.selection import ServerFilter, find_references
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.top import rank_servers
@@ -89,6 +91,7 @@ def _list_questions() -> Iterator[tuple[str, _Question]]:
     yield "explanation of two over 7d", _explain_comparison
     yield "statistics of two over 36h", _compute_stats
     yield "top by growth over 36h", _rank_servers
+    yield "integrity of one over 36h", _check_integrity
     for identifiers, length, at in _COMPARISONS:
         request = build_compare_request(identifiers, range=length)
         name = f"compare {' '.join(identifiers)} over {length} at {at}"
@@ -127,6 +130,12 @@ def _compute_stats(snapshot: SnapshotFile) -> bytes:
 def _rank_servers(snapshot: SnapshotFile) -> bytes:
     window = choose_window(snapshot, _SHORT)
     return rank_servers(snapshot, ServerFilter(), window, "growth", limit=1).to_json()
+
+
+def _check_integrity(snapshot: SnapshotFile) -> bytes:
+    servers = find_references(snapshot, [build_server_reference("busy")])
+    window = choose_window(snapshot, _SHORT)
+    return b"".join(check_integrity(snapshot, servers, window, ZoneInfo("UTC")).iter_json())
 
 
 def _compare(request: CompareRequest, at: int | None, snapshot: SnapshotFile) -> bytes:

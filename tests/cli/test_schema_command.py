@@ -12,6 +12,7 @@ COMMANDS = {
     "servers": ["servers", "--snapshot"],
     "stats": ["stats", "--all", "--quantile=0.95", "--above=9", "--versus=previous", "--snapshot"],
     "top": ["top", "--limit=2", "--snapshot"],
+    "integrity": ["integrity", "--all", "--snapshot"],
     "snapshotInfo": ["snapshot", "info"],
     "verification": ["snapshot", "verify"],
 }

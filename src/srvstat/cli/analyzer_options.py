@@ -38,7 +38,8 @@ ServersArgument = Annotated[
 ]
 
 
-def _complete_window_range(incomplete: str) -> list[str]:
+def complete_window_range(incomplete: str) -> list[str]:
+    """Complete the length of a window."""
     return [name for name in (*RANGES, "all") if name.startswith(incomplete)]
 
 
@@ -48,7 +49,7 @@ WindowRangeOption = Annotated[
         "--range",
         metavar="Nh|Nd|1y|all",
         help=f"The length of the window: hours, days, a year, or all [default: {DEFAULT_RANGE}].",
-        autocompletion=_complete_window_range,
+        autocompletion=complete_window_range,
     ),
 ]
 FromOption = Annotated[

@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, Command | Group] = {
     "stats": Command("stats", "stats"),
     "top": Command("stats", "top"),
     "history": Command("history", "history"),
+    "integrity": Command("integrity", "integrity"),
     "replay": Command("replay", "replay"),
     "snapshot": Group(
         "Build, inspect, verify and compare snapshots.",

@@ -7,6 +7,7 @@ from srvstat.contract import wire
 from srvstat.documents.access_check import AccessCheck
 from srvstat.documents.document import Document
 from srvstat.documents.explanation import Explanation
+from srvstat.documents.integrity import Integrity
 from srvstat.documents.recording import Recording
 from srvstat.documents.replay import Replay
 from srvstat.documents.servers import Servers
@@ -21,6 +22,7 @@ DOCUMENTS: Mapping[str, type[Document]] = {
         AccessCheck,
         SnapshotDiff,
         Explanation,
+        Integrity,
         Recording,
         Replay,
         Servers,

@@ -7,6 +7,7 @@ from srvstat.documents.access_check import AccessCheck
 from srvstat.documents.comparison import Comparison
 from srvstat.documents.explanation import Explanation
 from srvstat.documents.history import HistoryNotes, ObservationTable, StepTable
+from srvstat.documents.integrity import Integrity
 from srvstat.documents.replay import Replay
 from srvstat.documents.server_detail import ServerTable
 from srvstat.documents.servers import Servers
@@ -19,6 +20,7 @@ from srvstat.render.tables.access_check import render_access
 from srvstat.render.tables.comparison import render_comparison
 from srvstat.render.tables.explanation import render_explanation
 from srvstat.render.tables.history import render_notes, render_observations, render_steps
+from srvstat.render.tables.integrity import render_integrity
 from srvstat.render.tables.replay import render_replay
 from srvstat.render.tables.server_detail import render_server
 from srvstat.render.tables.server_list import render_servers
@@ -33,6 +35,7 @@ TableDocument = (
     | Explanation
     | HistoryNotes
     | ObservationTable
+    | Integrity
     | Replay
     | Servers
     | ServerTable
@@ -50,6 +53,7 @@ _RENDERERS: Mapping[type, Callable[[Any, Screen], str]] = {
     Explanation: render_explanation,
     HistoryNotes: render_notes,
     ObservationTable: render_observations,
+    Integrity: render_integrity,
     Replay: render_replay,
     Servers: render_servers,
     ServerTable: render_server,

@@ -1,0 +1,142 @@
+"""Measure how often the rules of `srvstat integrity` are suspect; writes docs/integrity.json.
+
+Takes some minutes: `.venv/bin/python docs/measure_integrity.py`. Draws honest series, changes them,
+and reads real data if it is beside the repository; without that, the stored results are kept.
+docs/integrity.md shows the results in tables that `make docs` generates.
+"""
+
+import csv
+import gzip
+import json
+import sqlite3
+import sys
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from itertools import product
+from multiprocessing import Pool
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from analysis.honest_series import (  # noqa: E402 - from the tests, on the path since above
+    INTERVALS,
+    MODES,
+    SIZES,
+    Shape,
+    change_series,
+    draw_series,
+)
+from conftest import SHARED_DATA  # noqa: E402 - likewise
+from srvstat.analysis.integrity.check import check_series  # noqa: E402
+from srvstat.analysis.integrity.series import Series  # noqa: E402
+from srvstat.contract.ranges import DAY_MS, Window  # noqa: E402
+
+RESULTS = ROOT / "docs" / "integrity.json"
+LENGTHS = (30, 90)
+_SEEDS = 100
+_CHANGED_SEEDS = 25
+_UTC = ZoneInfo("UTC")
+_WAR_BROKERS_MAX = 100
+
+_Result = tuple[str, str, str]
+"""The names of a group of series and of a rule, and the result."""
+Rows = dict[str, list[tuple[int, int]]]
+"""The instant and the players of each observation, by server."""
+
+
+def _check(group: str, series: Series) -> list[_Result]:
+    return [(group, rule.rule, rule.result) for rule in check_series(series)]
+
+
+def _measure_shape(shape: Shape) -> list[_Result]:
+    """Return the results for an honest series and, for the first seeds, for each change of it."""
+    series = draw_series(shape)
+    found = _check(f"honest, {shape.size} players, {shape.days} days", series)
+    if shape.seed < _CHANGED_SEEDS:
+        for mode in MODES:
+            found += _check(f"{mode}, {shape.size} players", change_series(series, mode, shape))
+    return found
+
+
+def _iter_real() -> Iterator[tuple[str, Rows, int]]:
+    """Yield the name, the rows and the maximum of each data set."""
+    if SHARED_DATA.is_dir():
+        yield "War Brokers", _read_war_brokers(), _WAR_BROKERS_MAX
+        yield "Hypixel", _read_hypixel(), 0
+        yield "Minetrack", _read_minetrack(), 0
+
+
+def _read_war_brokers() -> Rows:
+    rows: Rows = defaultdict(list)
+    with gzip.open(SHARED_DATA / "warbrokers" / "observations.csv.gz", "rt") as file:
+        for one in csv.DictReader(file):
+            rows[one["serverId"]].append((int(one["observedAt"]), int(one["players"])))
+    return rows
+
+
+def _read_hypixel() -> Rows:
+    with gzip.open(SHARED_DATA / "hypixel-hourly" / "player_counts.csv.gz", "rt") as file:
+        lines = [line for line in csv.reader(file) if line[1].isdigit()]
+    observed = {
+        int(datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp()) * 1000: int(players)
+        for at, players in lines
+    }
+    return {"hypixel": list(observed.items())}
+
+
+def _read_minetrack() -> Rows:
+    rows: Rows = defaultdict(list)
+    path = SHARED_DATA / "minetrack" / "database_copy_1-8-2021.sql"
+    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
+        query = "SELECT ip, timestamp, playerCount FROM pings WHERE playerCount IS NOT NULL"
+        for name, at, players in connection.execute(query):
+            rows[name].append((int(at), int(players)))
+    return rows
+
+
+def _iter_windows(rows: Rows, maximum: int, days: int) -> Iterator[Series]:
+    """Yield the successive windows of each server, backwards from its last observation."""
+    for observed in rows.values():
+        ascending = sorted(dict(observed).items())
+        instants = [at for at, _ in ascending]
+        players = [count for _, count in ascending]
+        end = instants[-1]
+        while end > instants[0]:
+            start = end - days * DAY_MS
+            first, last = bisect_right(instants, start), bisect_right(instants, end)
+            window = Window(start, end)
+            yield Series(instants[first:last], players[first:last], window, _UTC, maximum)
+            end = start
+
+
+def _count(results: Iterable[_Result]) -> dict[str, dict[str, dict[str, int]]]:
+    counts: defaultdict[str, defaultdict[str, Counter[str]]] = defaultdict(
+        lambda: defaultdict(Counter)
+    )
+    for group, rule, result in results:
+        counts[group][rule][result] += 1
+    return {group: {rule: dict(of) for rule, of in each.items()} for group, each in counts.items()}
+
+
+def main() -> None:
+    """Measure all series and write the counts of the results."""
+    counts = json.loads(RESULTS.read_bytes()) if RESULTS.exists() else {}
+    shapes = [Shape(*one) for one in product(SIZES, LENGTHS, INTERVALS, range(_SEEDS))]
+    with Pool() as pool:
+        found = pool.imap(_measure_shape, shapes, 8)
+        counts |= _count(result for results in found for result in results)
+    for (name, rows, maximum), days in product(_iter_real(), LENGTHS):
+        group = f"{name}, {days} days"
+        windows = _iter_windows(rows, maximum, days)
+        counts |= _count(result for series in windows for result in _check(group, series))
+    RESULTS.write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {RESULTS.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

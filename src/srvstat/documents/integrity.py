@@ -1,0 +1,301 @@
+"""What rules about player counts found: observations about numbers, never proof of a cause."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from srvstat.contract import wire
+from srvstat.documents.document import Instant, Part, SnapshotDocument, WindowPart
+from srvstat.documents.rows import Column, RowDocument, Rows
+
+Result = Literal["pass", "suspect", "notEvaluated"]
+"""After the flags of QARTOD; `suspect` only says that a figure is beyond its threshold."""
+
+
+class RulePart(Part):
+    """The result of a rule for one server.
+
+    `evidence` is None if the rule was not evaluated; `reason` says why, and is None otherwise.
+    `innocent_causes` are harmless explanations of a suspect result.
+    """
+
+    result: Result
+    reason: str | None
+    innocent_causes: tuple[str, ...]
+
+
+class FlatLineEvidence(Part):
+    """The longest run of equal counts above 0: its length, its count, and its first and last."""
+
+    longest_run: int
+    players: int
+    from_: Annotated[Instant, Field(serialization_alias="from")]
+    to: Instant
+
+
+class FlatLineThreshold(Part):
+    """The fewest observations of a suspect run, and the hours that it lasts, for its count."""
+
+    longest_run: int
+    hours: int
+
+
+class FlatLineRule(RulePart):
+    """A count that does not change for a long time."""
+
+    rule: Literal["flatLine"] = "flatLine"
+    evidence: FlatLineEvidence | None
+    threshold: FlatLineThreshold | None
+
+
+class FloorEvidence(Part):
+    """The lowest usual count, and the share of the counts above 0 that are equal to it."""
+
+    players: int
+    share: float
+
+
+class FloorThreshold(Part):
+    """The lowest suspect values."""
+
+    players: int
+    share: float
+
+
+class FloorRule(RulePart):
+    """A count that many observations have and few go below."""
+
+    rule: Literal["floor"] = "floor"
+    evidence: FloorEvidence | None
+    threshold: FloorThreshold
+
+
+class JitterEvidence(Part):
+    """The lag-1 correlation of the differences, of which there are `pairs` successive pairs."""
+
+    correlation: float
+    pairs: int
+
+
+class JitterThreshold(Part):
+    """The highest suspect correlation."""
+
+    correlation: float
+
+
+class JitterRule(RulePart):
+    """Counts that go up and down at random, as if each one forgot the one before."""
+
+    rule: Literal["jitter"] = "jitter"
+    evidence: JitterEvidence | None
+    threshold: JitterThreshold
+
+
+class MissingValuesEvidence(Part):
+    """The whole numbers between two counts that never occur, and how regular their spacing is.
+
+    `from` and `to` are the counts at 5 and 95 percent. Adjacent missing numbers are one hole;
+    `spacing` is the commonest distance between the starts of successive holes, and `regular` the
+    share of the distances that are `spacing` or one more. Both are None for fewer than two holes.
+    """
+
+    from_: Annotated[int, Field(serialization_alias="from")]
+    to: int
+    missing: int
+    share: float
+    first: tuple[int, ...]
+    holes: int
+    spacing: int | None
+    regular: float | None
+
+
+class MissingValuesThreshold(Part):
+    """The lowest suspect values, all of which are needed."""
+
+    share: float
+    holes: int
+    regular: float
+
+
+class MissingValuesRule(RulePart):
+    """Numbers that are left out at regular distances."""
+
+    rule: Literal["missingValues"] = "missingValues"
+    evidence: MissingValuesEvidence | None
+    threshold: MissingValuesThreshold
+
+
+class StepChangeEvidence(Part):
+    """The medians of seven days before and after the midnight (UTC) between them.
+
+    `ratio` is the greater over the lesser, after adding 5 players to both.
+    """
+
+    at: Instant
+    median_before: float
+    median_after: float
+    ratio: float
+
+
+class StepChangeThreshold(Part):
+    """The lowest suspect ratio."""
+
+    ratio: float
+
+
+class StepChangeRule(RulePart):
+    """A level that changes from one day to the next, and stays."""
+
+    rule: Literal["stepChange"] = "stepChange"
+    evidence: StepChangeEvidence | None
+    threshold: StepChangeThreshold
+
+
+class DailyCycleEvidence(Part):
+    """The lowest and the highest median of an hour of the day, and the first hour that has it.
+
+    `share` is their difference over the median of all 24 medians, `typical_players`.
+    """
+
+    lowest_players: float
+    lowest_hour: int
+    highest_players: float
+    highest_hour: int
+    typical_players: float
+    share: float
+
+
+class DailyCycleThreshold(Part):
+    """The highest suspect share."""
+
+    share: float
+
+
+class DailyCycleRule(RulePart):
+    """Counts that do not depend on the hour of the day."""
+
+    rule: Literal["noDailyCycle"] = "noDailyCycle"
+    evidence: DailyCycleEvidence | None
+    threshold: DailyCycleThreshold
+
+
+class MaximumEvidence(Part):
+    """The observations above the maximum of the record; the instants are None without any."""
+
+    observations: int
+    maximum_players: int
+    peak_players: int
+    first_at: Instant | None
+    last_at: Instant | None
+
+
+class MaximumThreshold(Part):
+    """The fewest observations that are suspect."""
+
+    observations: int
+
+
+class MaximumRule(RulePart):
+    """Counts above the maximum that the server's record states."""
+
+    rule: Literal["aboveMaximum"] = "aboveMaximum"
+    evidence: MaximumEvidence | None
+    threshold: MaximumThreshold
+
+
+class GapPart(Part):
+    """An interval without observations."""
+
+    from_: Annotated[Instant, Field(serialization_alias="from")]
+    to: Instant
+
+
+class GapsEvidence(Part):
+    """The coverage of the window from the first observation on, and its longest gaps.
+
+    `gap_count` counts all gaps: distances between successive observations, or from the last one to
+    the end of the window, of more than 1.5 usual intervals.
+    """
+
+    coverage: float
+    gap_count: int
+    longest: tuple[GapPart, ...]
+
+
+class GapsThreshold(Part):
+    """The coverage below which a window is suspect."""
+
+    coverage: float
+
+
+class GapsRule(RulePart):
+    """Observations that are missing. They say nothing about whether the server was up."""
+
+    rule: Literal["gaps"] = "gaps"
+    evidence: GapsEvidence | None
+    threshold: GapsThreshold
+
+
+AnyRule = Annotated[
+    FlatLineRule
+    | FloorRule
+    | JitterRule
+    | MissingValuesRule
+    | StepChangeRule
+    | DailyCycleRule
+    | MaximumRule
+    | GapsRule,
+    Field(discriminator="rule"),
+]
+
+
+class ServerIntegrity(Part):
+    """The results of all rules for one server."""
+
+    server_id: str
+    cfx_id: str
+    hostname: str
+    rules: tuple[AnyRule, ...]
+
+
+_COLUMNS = tuple(
+    Column(name, "text")
+    for name in ("serverId", "cfxId", "hostname", "rule", "result", "reason", "evidence")
+)
+
+
+class Integrity(SnapshotDocument, RowDocument):
+    """What rules found about the player counts of servers in a window.
+
+    A result is an observation about numbers. It proves nothing, and it is not a probability.
+    """
+
+    document: Literal["integrity"] = "integrity"
+    version: Literal[1] = 1
+    window: WindowPart
+    time_zone: str
+    servers: tuple[ServerIntegrity, ...]
+
+    def iter_json(self) -> Iterator[bytes]:
+        """Yield the document as JSON in pieces, without a newline."""
+        members = self.model_dump(exclude={"servers"})
+        yield wire.encode(members).removesuffix(b"}") + b',"servers":['
+        for number, server in enumerate(self.servers):
+            yield (b"," if number else b"") + wire.encode(server.model_dump())
+        yield b"]}"
+
+    def to_rows(self) -> Rows:
+        """Return a row for each rule of each server, with the evidence as JSON."""
+        return Rows(
+            _COLUMNS,
+            (
+                (
+                    *(server.server_id, server.cfx_id, server.hostname),
+                    *(rule.rule, rule.result, rule.reason),
+                    rule.evidence and wire.encode(rule.evidence.model_dump()).decode(),
+                )
+                for server in self.servers
+                for rule in server.rules
+            ),
+        )

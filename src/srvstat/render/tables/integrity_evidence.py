@@ -1,0 +1,147 @@
+"""The evidence of the rules of integrity, each in one or two sentences with its threshold."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from srvstat.documents.integrity import (
+    AnyRule,
+    DailyCycleEvidence,
+    DailyCycleThreshold,
+    FlatLineEvidence,
+    FlatLineThreshold,
+    FloorEvidence,
+    FloorThreshold,
+    GapsEvidence,
+    GapsThreshold,
+    JitterEvidence,
+    JitterThreshold,
+    MaximumEvidence,
+    MaximumThreshold,
+    MissingValuesEvidence,
+    MissingValuesThreshold,
+    StepChangeEvidence,
+    StepChangeThreshold,
+)
+from srvstat.render.text import format_count, format_exact_duration, format_time
+
+
+def describe_evidence(rule: AnyRule, zone: str) -> str:
+    """Describe the evidence of a rule that was evaluated; `zone` is the one of its hours."""
+    return _DESCRIBERS[type(rule.evidence)](rule.evidence, rule.threshold, zone)
+
+
+def _describe_flat_line(found: FlatLineEvidence, threshold: FlatLineThreshold, _zone: str) -> str:
+    return (
+        f"{format_count(found.longest_run, 'observation')} in a row have"
+        f" {format_count(found.players, 'player')}: {_format_interval(found.from_, found.to)}."
+        f" Suspect: at least {threshold.longest_run} observations over {threshold.hours} hours."
+    )
+
+
+def _describe_floor(found: FloorEvidence, threshold: FloorThreshold, _zone: str) -> str:
+    return (
+        f"{_format_share(found.share)} of the counts above 0 are exactly {found.players:,}, and at"
+        f" most 1% are lower. Suspect: {_format_share(threshold.share)} or more, of a"
+        f" count of at least {threshold.players}."
+    )
+
+
+def _describe_jitter(found: JitterEvidence, threshold: JitterThreshold, _zone: str) -> str:
+    return (
+        f"Changes are often followed by opposite changes: their correlation is"
+        f" {found.correlation:.2f} over {format_count(found.pairs, 'pair')}. Suspect: at most"
+        f" {threshold.correlation:.2f}."
+    )
+
+
+def _describe_missing_values(
+    found: MissingValuesEvidence, threshold: MissingValuesThreshold, _zone: str
+) -> str:
+    first = ", ".join(f"{one:,}" for one in found.first)
+    spacing = ""
+    if found.spacing is not None and found.regular is not None:
+        spacing = (
+            f" {_format_share(found.regular)} of the distances between holes are {found.spacing:,}"
+            f" or {found.spacing + 1:,}."
+        )
+    return (
+        f"{found.missing:,} of the numbers from {found.from_:,} to {found.to:,} never occur"
+        f" ({_format_share(found.share)}), first {first}.{spacing} Suspect: at least"
+        f" {_format_share(threshold.share)} in {threshold.holes} holes, with"
+        f" {_format_share(threshold.regular)} of the distances regular."
+    )
+
+
+def _describe_step_change(
+    found: StepChangeEvidence, threshold: StepChangeThreshold, _zone: str
+) -> str:
+    return (
+        f"The median of 7 days goes from {_format_median(found.median_before)} to"
+        f" {_format_median(found.median_after)} at {format_time(found.at)}: a ratio of"
+        f" {found.ratio:,.1f}, with 5 players added to both. Suspect: at least"
+        f" {threshold.ratio:,.1f}."
+    )
+
+
+def _describe_daily_cycle(
+    found: DailyCycleEvidence, threshold: DailyCycleThreshold, zone: str
+) -> str:
+    lowest, highest = map(_format_median, (found.lowest_players, found.highest_players))
+    suspect = f"Suspect: a difference of at most {_format_share(threshold.share)}."
+    if found.lowest_players == found.highest_players:
+        return f"All hours of the day ({zone}) have a median of {lowest}. {suspect}"
+    share, typical = _format_share(found.share), _format_median(found.typical_players)
+    return (
+        f"The medians of the hours of the day ({zone}) go from {lowest} at {found.lowest_hour}:00"
+        f" to {highest} at {found.highest_hour}:00, a difference of {share} of the typical"
+        f" {typical}. {suspect}"
+    )
+
+
+def _describe_maximum(found: MaximumEvidence, threshold: MaximumThreshold, _zone: str) -> str:
+    times = ""
+    if found.first_at is not None and found.last_at is not None:
+        times = f", from {format_time(found.first_at)} to {format_time(found.last_at)}"
+    return (
+        f"{format_count(found.observations, 'observation')} above the maximum of"
+        f" {found.maximum_players:,} in the record{times}; the peak is {found.peak_players:,}."
+        f" Suspect: at least {threshold.observations}."
+    )
+
+
+def _describe_gaps(found: GapsEvidence, threshold: GapsThreshold, _zone: str) -> str:
+    longest = ""
+    if found.longest:
+        gap = found.longest[0]
+        longest = f" The longest of {format_count(found.gap_count, 'gap')}:"
+        longest += f" {_format_interval(gap.from_, gap.to)}."
+    return (
+        f"Observations cover {_format_share(found.coverage)} of the time since the first one."
+        f"{longest} Suspect: below {_format_share(threshold.coverage)}."
+    )
+
+
+def _format_interval(first: int, last: int) -> str:
+    # Whole minutes are precise enough beside the exact instants.
+    length = format_exact_duration((last - first) // 60_000 * 60_000)
+    return f"{format_time(first)} to {format_time(last)}, {length}"
+
+
+def _format_share(share: float) -> str:
+    return f"{100 * share:.1f}".removesuffix(".0") + "%"
+
+
+def _format_median(players: float) -> str:
+    return f"{players:,.2f}".removesuffix("0").removesuffix(".0")
+
+
+_DESCRIBERS: Mapping[type, Callable[[Any, Any, str], str]] = {
+    FlatLineEvidence: _describe_flat_line,
+    FloorEvidence: _describe_floor,
+    JitterEvidence: _describe_jitter,
+    MissingValuesEvidence: _describe_missing_values,
+    StepChangeEvidence: _describe_step_change,
+    DailyCycleEvidence: _describe_daily_cycle,
+    MaximumEvidence: _describe_maximum,
+    GapsEvidence: _describe_gaps,
+}
