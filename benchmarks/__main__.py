@@ -9,8 +9,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from operator import attrgetter
 
 from benchmarks import (
+    analyzer,
     batch,
     builds,
     diffs,
@@ -134,6 +136,9 @@ def _measure(size: int, data: str) -> Results:
         digest_cost = digests.measure_digests(files)
         verified = digests.time_verify(files)
         searched = searches.measure_searches(files, rounds=5 if quick else 9)
+        analyzed = analyzer.measure_analyzer(
+            files, max(fleets.values(), key=attrgetter("size")), rounds=5 if quick else 9
+        )
         latencies = rounds.time_engines(every_engine, rounds=9, seconds=0.4 if quick else 2)
     return Results(
         size=size,
@@ -150,6 +155,7 @@ def _measure(size: int, data: str) -> Results:
         service=rates,
         wide=wide.time_wide_servers(data),
         diff=diffs.time_diff(data, quick=quick),
+        analyzer=analyzed,
     )
 
 

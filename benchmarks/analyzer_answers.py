@@ -51,24 +51,27 @@ class Question(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """The figures of a server in `stats` and `top`; instants and intervals in milliseconds."""
+    """The figures of a server in `stats` and `top`; instants in milliseconds.
+
+    A server with observations has all of them.
+    """
 
     key: int
     observations: int
-    mean: float
-    median: float
-    quantile: float
-    peak: int
-    lowest: int
-    first: int
-    last: int
-    peak_first_at: int
-    peak_last_at: int
-    lowest_first_at: int
-    lowest_last_at: int
-    usual_interval: float
-    weighted_mean: float
-    coverage: float
+    mean: float | None
+    median: float | None
+    quantile: float | None
+    peak: int | None
+    lowest: int | None
+    first: int | None
+    last: int | None
+    peak_first_at: int | None
+    peak_last_at: int | None
+    lowest_first_at: int | None
+    lowest_last_at: int | None
+    usual_seconds: float | None
+    weighted_mean: float | None
+    coverage: float | None
 
 
 class Step(NamedTuple):
@@ -179,7 +182,7 @@ def _compute_figures(key: int, window: Window) -> Figures:
         peak_last_at=int(at_peak[-1]),
         lowest_first_at=int(at_lowest[0]),
         lowest_last_at=int(at_lowest[-1]),
-        usual_interval=doubled / 2,
+        usual_seconds=doubled / 2_000,
         weighted_mean=int((lasting * players).sum()) / weight,
         coverage=weight / (2 * (window.end - window.start)),
     )

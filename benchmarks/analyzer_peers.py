@@ -206,7 +206,7 @@ def _compute_figures(key: int, part: pd.DataFrame, window: Window) -> _Row:
         at_peak.iloc[-1],
         at_lowest.iloc[0],
         at_lowest.iloc[-1],
-        usual,
+        usual / 1_000,
         int((lasting * players).sum()) / weight,
         weight / (2 * (window.end - window.start)),
     )

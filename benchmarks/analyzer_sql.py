@@ -75,7 +75,7 @@ intervals AS (
 )"""
 
 _ALL_FIGURES = """
-SELECT counts.*, usual, weighted / weight AS weighted_mean,
+SELECT counts.*, usual / 1000, weighted / weight AS weighted_mean,
     weight / (2 * ({end} - {start})) AS coverage
 FROM counts JOIN weights USING (server)"""
 

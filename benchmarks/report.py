@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 
-from benchmarks import builds, commands, engines, fleet, picture, service
+from benchmarks import analyzer, builds, commands, engines, fleet, picture, service
+from benchmarks.analyzer import AnalyzerTimes
 from benchmarks.builds import Build
 from benchmarks.figures import Finding
 from benchmarks.questions import RANGES
@@ -63,6 +64,15 @@ to bytes. The peers only run their query.
 
 ![Latency against range]({picture})
 
+## Questions of the analyzer, in process, milliseconds
+
+The documents and rows of [analyzer.md](analyzer.md) over 1y: `top` ranks {top_size:,} servers by
+their average and shows 20, the others are about five servers. `stats` and `top` have the quantile
+0.95, `growth` has steps of a day, `peak-hours` is in Europe/Berlin, `history` has steps of an hour.
+In brackets: relative to srvstat.
+
+{analyzer}
+
 ## Whole processes, milliseconds
 
 From the start of the process to its end, including reading its output; files are in the page cache
@@ -97,6 +107,9 @@ On disk, in bytes per observation: {files}.
 - **Answers are checked first.** Before timing, each engine answers 10 random requests per range,
   and each command one. Count, mean, median, peak, lowest and growth of each server must equal those
   that plain Python computes from the generated data; floats are compared with `==`.
+- **The analyzer's answers** are checked in the same way, for three sets of servers and one `top`:
+  every figure, instant, step and cell. The trend of `growth` may differ by 1e-12 of its value,
+  because the peers divide floats, where srvstat computes with exact fractions.
 - **Warm files.** Files are read once before each round, so that no tool waits for the disk.
 - **Alternation.** A round goes through the ranges and, for each, through all engines, and starts
   with a different engine each time. All engines get the same random requests. Figures are medians
@@ -146,6 +159,8 @@ def _format_page(results: Results, found: Sequence[Finding], seconds: float) -> 
         figures=_format_markdown(_FIGURE_HEAD, _list_figure_rows(found)),
         engines=_format_engines(results),
         picture=_PICTURE,
+        top_size=results.analyzer.top_size,
+        analyzer=_format_analyzer(results.analyzer),
         commands=_format_commands(results),
         connections=service.CONNECTIONS,
         service=_format_service(results.service),
@@ -155,7 +170,13 @@ def _format_page(results: Results, found: Sequence[Finding], seconds: float) -> 
         ),
         given="\n".join(
             f"- **{name}**: {given}"
-            for part in (engines.SETUPS, commands.SETUPS, service.SETUPS, builds.SETUPS)
+            for part in (
+                engines.SETUPS,
+                analyzer.SETUPS,
+                commands.SETUPS,
+                service.SETUPS,
+                builds.SETUPS,
+            )
             for name, given in part.items()
         ),
         days=fleet.DAYS,
@@ -181,6 +202,15 @@ def _format_engines(results: Results) -> str:
         if size == results.size or name == engines.SRVSTAT
     ]
     return _format_markdown(("", *RANGES), rows)
+
+
+def _format_analyzer(times: AnalyzerTimes) -> str:
+    rows = [
+        (name, tool, _format_cell(seconds, tools[analyzer.SRVSTAT]))
+        for name, tools in times.seconds.items()
+        for tool, seconds in tools.items()
+    ]
+    return _format_markdown(("", "tool", "ms"), rows)
 
 
 def _format_commands(results: Results) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from benchmarks import builds, commands, engines
+from benchmarks.analyzer import AnalyzerTimes
 from benchmarks.batch import Batch
 from benchmarks.builds import Build, Order
 from benchmarks.diffs import DiffCost
@@ -43,11 +44,17 @@ class Results:
     service: Rates
     wide: Wide
     diff: DiffCost
+    analyzer: AnalyzerTimes
 
     def speed_over_duckdb(self, engine: str, range: Range) -> float:
         """Return the time of DuckDB's faster form divided by that of an engine."""
         peer = min(self.latencies[name, self.size][range] for name in engines.DUCKDB)
         return peer / self.latencies[engine, self.size][range]
+
+    def speed_of_top(self) -> float | None:
+        """Return the time of DuckDB's faster form for the top of the large fleet by srvstat's."""
+        is_large = self.analyzer.top_size == LARGE
+        return self.analyzer.speed_over_duckdb("top") if is_large else None
 
     def year_over_day(self) -> float:
         """Return srvstat's time for 1y divided by that for 24h."""

@@ -78,7 +78,7 @@ def time_engines(
         for range in RANGES
     }
     times: dict[tuple[Engine, Range], list[float]] = defaultdict(list)
-    for number, turn in enumerate(_rotate_order(engines, rounds), 1):
+    for number, turn in enumerate(rotate_order(engines, rounds), 1):
         print_progress(f"timing {len(engines)} engines, round {number} of {rounds}")
         # During a long run the system drops cached files that were not read for a while.
         for files in {engine.files for engine in engines}:
@@ -101,7 +101,7 @@ def time_commands(
 ) -> dict[str, dict[Range, Medians]]:
     """Return the latencies of every command, by name."""
     runs: dict[tuple[str, Range], list[Run]] = defaultdict(list)
-    for number, turn in enumerate(_rotate_order(commands, rounds), 1):
+    for number, turn in enumerate(rotate_order(commands, rounds), 1):
         print_progress(f"timing {len(commands)} commands, round {number} of {rounds}")
         for range in RANGES:
             (request,) = draw_requests(f"round {number}", files, range, 1)
@@ -126,7 +126,7 @@ def _take_medians(runs: Sequence[Run]) -> Medians:
 _Some = TypeVar("_Some")
 
 
-def _rotate_order(some: Sequence[_Some], rounds: int) -> Iterator[Sequence[_Some]]:
+def rotate_order(some: Sequence[_Some], rounds: int) -> Iterator[Sequence[_Some]]:
     """Yield the items once per round, each time rotated by one."""
     for number in range(rounds):
         first = number % len(some)
