@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from fractions import Fraction
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from benchmarks import fleet
 from benchmarks.analyzer_answers import (
@@ -16,6 +17,7 @@ from benchmarks.analyzer_answers import (
     Figures,
     Name,
     Question,
+    Step,
     check_answer,
     compute_answer,
 )
@@ -24,6 +26,8 @@ from benchmarks.data import FleetFiles
 from benchmarks.measure import print_progress, time_calls
 from benchmarks.questions import SERVERS_PER_REQUEST
 from benchmarks.rounds import rotate_order
+from srvstat.analysis.history import aggregate_history, list_history_edges
+from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.selection import ServerFilter, find_references
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.top import rank_servers
@@ -34,7 +38,7 @@ from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 SRVSTAT = "srvstat"
-_ABOUT_FIVE: tuple[Name, ...] = ("stats",)
+_ABOUT_FIVE: tuple[Name, ...] = ("stats", "history")
 _ABOUT_ALL: tuple[Name, ...] = ("top",)
 
 SETUPS = {
@@ -157,7 +161,13 @@ def _list_tools(snapshot: SnapshotFile) -> list[Tool]:
             snapshot, ServerFilter(), question.window, "average", WINNERS, quantiles=quantiles
         )
 
+    def ask_history(question: Question) -> list[tuple[Any, ...]]:
+        servers, step, zone = find_servers(question), parse_step("1h"), ZoneInfo("UTC")
+        edges = list_history_edges(snapshot, servers, question.window, step, zone)
+        return list(aggregate_history(snapshot, servers, edges).to_rows().rows)
+
     return [
+        Tool(SRVSTAT, "history", ask_history, _read_history),
         Tool(SRVSTAT, "stats", ask_stats, _read_statistics),
         Tool(SRVSTAT, "top", ask_top, _read_statistics),
     ]
@@ -167,10 +177,18 @@ def _read_statistics(_question: Question, document: Stats | Top) -> list[Figures
     return [_convert_figures(one) for one in document.servers]
 
 
+def _read_history(_question: Question, rows: list[tuple[Any, ...]]) -> list[Step]:
+    return [Step(_find_key(name), *row) for name, *row in rows]
+
+
+def _find_key(server_id: str) -> int:
+    return int(server_id.removeprefix("srv-"))
+
+
 def _convert_figures(one: ServerStatistics) -> Figures:
     (quantile,) = one.quantiles
     return Figures(
-        int(one.server_id.removeprefix("srv-")),
+        _find_key(one.server_id),
         one.sample_count,
         one.average_players,
         one.median_players,
