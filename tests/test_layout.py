@@ -50,7 +50,14 @@ IMPORTS = {
         "snapshot/read",
         "stats",
     },
-    "api": {"contract", "operations", "snapshot/read"},
+    "api": {
+        "analysis",
+        "contract",
+        "documents",
+        "operations",
+        "snapshot/format",
+        "snapshot/read",
+    },
     "asgi": {"access", "contract", "files", "operations", "snapshot/read", "support"},
     "cli": {
         "__init__",

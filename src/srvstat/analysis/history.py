@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise, repeat
 from math import lcm
-from typing import Any
+from typing import Any, get_args
 from zoneinfo import ZoneInfo
 
-from srvstat.analysis.local_time import Step, find_step_start, list_step_edges
+from srvstat.analysis.local_time import Step, find_step_start, list_step_edges, parse_step
+from srvstat.contract import wire
+from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
 from srvstat.documents.history import Aggregate, History, StepCell
@@ -21,6 +23,8 @@ from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
 from srvstat.stats import find_middle_ranks
 
+AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
+
 _READ_MS = 28 * DAY_MS
 """The longest time of which steps are read at once, unless one step is longer."""
 
@@ -28,6 +32,25 @@ _SERVER, _COUNT = Column("serverId", "text"), Column("sampleCount", "integer")
 _TIMES = (Column("from", "instant"), Column("to", "instant"))
 
 _Row = tuple[Any, ...]
+
+
+def parse_steps(
+    step: str | None, aggregate: str | None, *, is_sum: bool
+) -> tuple[Step | None, Aggregate]:
+    """Return the step of a history, None for observations, and what represents each step.
+
+    The default aggregate is the mean.
+
+    Raises UsageError.
+    """
+    for option, is_given in (("--aggregate", aggregate is not None), ("--sum", is_sum)):
+        if is_given and step is None:
+            raise UsageError(f"{option}: needs --step")
+    chosen = next((name for name in AGGREGATES if name == (aggregate or AGGREGATES[0])), None)
+    if chosen is None:
+        names = ", ".join(AGGREGATES)
+        raise UsageError(f"--aggregate: {wire.quote_value(aggregate)} is not one of {names}")
+    return None if step is None else parse_step(step), chosen
 
 
 def read_history(snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window) -> History:

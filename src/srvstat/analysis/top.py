@@ -3,16 +3,32 @@
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from heapq import nsmallest
+from typing import get_args
 
 from srvstat.analysis.selection import ServerFilter, find_matches, iter_batches
 from srvstat.analysis.statistics import build_query, build_window_part, describe_servers
+from srvstat.contract import wire
+from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import Window
 from srvstat.documents.statistics import Top, TopKey
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
 
+TOP_KEYS: tuple[TopKey, ...] = get_args(TopKey)
+
 _Rank = tuple[bool, float, str]
 """Orders servers: first those with the figure, the greatest first; equal ones by id."""
+
+
+def parse_top_key(text: str) -> TopKey:
+    """Return the figure that a text names.
+
+    Raises UsageError.
+    """
+    for key in TOP_KEYS:
+        if key == text:
+            return key
+    raise UsageError(f"--by: {wire.quote_value(text)} is not one of {', '.join(TOP_KEYS)}")
 
 
 def rank_servers(  # noqa: PLR0913 - all are parts of the question

@@ -2,8 +2,17 @@
 
 import re
 from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, TypeVar
 
+from srvstat.analysis.selection import ServerFilter, find_matches, find_references
+from srvstat.analysis.statistics import parse_quantile
 from srvstat.contract.errors import UsageError
+from srvstat.contract.requests import build_server_reference
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile
+
+_Value = TypeVar("_Value")
 
 _QUOTED_OR_OPTION = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|--([a-z][a-z-]*)')
 _PARAMETERS = {"from": "start", "to": "end", "quantile": "quantiles", "tag": "tags"}
@@ -23,11 +32,50 @@ def _name_parameter(match: re.Match[str]) -> str:
     return match[0] if option is None else _PARAMETERS.get(option, option.replace("-", "_"))
 
 
-def list_texts(name: str, values: Iterable[str]) -> list[str]:
-    """Return the strings of an argument.
+def list_values(name: str, values: Iterable[_Value]) -> list[_Value]:
+    """Return the values of an argument.
 
     Raises TypeError for a single string, whose characters would be used otherwise.
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{name}: must be a list of strings")
     return list(values)
+
+
+def list_identifiers(values: Iterable[str] | None) -> list[str] | None:
+    """Return the identifiers of an argument; None for all servers.
+
+    Raises TypeError for a single string.
+    """
+    return None if values is None else list_values("identifiers", values)
+
+
+def parse_quantiles(decimals: Iterable[float | str]) -> list[Fraction]:
+    """Return the exact values of the texts of quantiles.
+
+    Raises UsageError.
+    """
+    return [parse_quantile(str(decimal)) for decimal in decimals]
+
+
+def find_servers(file: SnapshotFile, identifiers: list[str] | None, by: str) -> Iterable[ServerRow]:
+    """Return the servers of identifiers, each once; all servers for None.
+
+    Raises InvalidRequestError, UnknownServerError, NotInBundleError, SnapshotError.
+    """
+    if identifiers is None:
+        return find_matches(file, ServerFilter())
+    return find_references(file, [build_server_reference(one, by=by) for one in identifiers])
+
+
+def check_count(name: str, value: Any, *, least: int) -> None:
+    """Check that an argument is None or a number from `least` on.
+
+    Raises TypeError, UsageError.
+    """
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name}: must be an integer")
+    if value < least:
+        raise UsageError(f"{name}: {value} is less than {least}")

@@ -2,14 +2,20 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from typing import Annotated, NamedTuple, get_args
+from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo
 
 import typer
 
-from srvstat.analysis.history import aggregate_history, list_history_edges, read_history
+from srvstat.analysis.history import (
+    AGGREGATES,
+    aggregate_history,
+    list_history_edges,
+    parse_steps,
+    read_history,
+)
 from srvstat.analysis.history_tables import describe_observations, describe_steps
-from srvstat.analysis.local_time import Step, parse_step
+from srvstat.analysis.local_time import Step
 from srvstat.analysis.selection import find_references
 from srvstat.analysis.windows import WindowQuery, check_query, choose_window, find_zone
 from srvstat.cli.analyzer_options import (
@@ -35,14 +41,11 @@ from srvstat.cli.options import (
 )
 from srvstat.cli.output import Form, Outcome, choose_form
 from srvstat.cli.show import show, show_error, show_tables
-from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, UsageError
 from srvstat.contract.ranges import Window
 from srvstat.documents.history import Aggregate, HistoryQuery
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-
-_AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
 
 StepOption = Annotated[
     str | None,
@@ -55,14 +58,14 @@ StepOption = Annotated[
 
 
 def _complete_aggregate(incomplete: str) -> list[str]:
-    return [name for name in _AGGREGATES if name.startswith(incomplete)]
+    return [name for name in AGGREGATES if name.startswith(incomplete)]
 
 
 AggregateOption = Annotated[
     str | None,
     typer.Option(
-        metavar="|".join(_AGGREGATES),
-        help=f"What represents the observations of a step [default: {_AGGREGATES[0]}].",
+        metavar="|".join(AGGREGATES),
+        help=f"What represents the observations of a step [default: {AGGREGATES[0]}].",
         autocompletion=_complete_aggregate,
     ),
 ]
@@ -136,14 +139,7 @@ def _parse_question(
     Raises UsageError.
     """
     check_query(window)
-    for option, is_given in (("--aggregate", aggregate is not None), ("--sum", is_sum)):
-        if is_given and step is None:
-            raise UsageError(f"{option}: needs --step")
-    chosen = next((name for name in _AGGREGATES if name == (aggregate or _AGGREGATES[0])), None)
-    if chosen is None:
-        names = ", ".join(_AGGREGATES)
-        raise UsageError(f"--aggregate: {wire.quote_value(aggregate)} is not one of {names}")
-    parsed = None if step is None else parse_step(step)
+    parsed, chosen = parse_steps(step, aggregate, is_sum=is_sum)
     return _Question(window, find_zone(window.zone), parsed, chosen, is_sum)
 
 

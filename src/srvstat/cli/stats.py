@@ -1,13 +1,13 @@
 """`stats` and `top`: the statistics of servers, as asked for or ranked."""
 
 from contextlib import closing
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
 
 from srvstat.analysis.selection import FilterOptions, find_matches, find_references
 from srvstat.analysis.statistics import compute_stats, parse_quantile
-from srvstat.analysis.top import rank_servers
+from srvstat.analysis.top import TOP_KEYS, parse_top_key, rank_servers
 from srvstat.analysis.windows import WindowQuery, choose_window
 from srvstat.cli.analyzer_options import (
     AllOption,
@@ -39,14 +39,11 @@ from srvstat.cli.output import Outcome, choose_form
 from srvstat.cli.show import show, show_error
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, UsageError
-from srvstat.documents.statistics import TopKey
 from srvstat.snapshot.read.reader import open_file
-
-_KEYS: tuple[TopKey, ...] = get_args(TopKey)
 
 
 def _complete_key(incomplete: str) -> list[str]:
-    return [key for key in _KEYS if key.startswith(incomplete)]
+    return [key for key in TOP_KEYS if key.startswith(incomplete)]
 
 
 TextArgument = Annotated[
@@ -77,7 +74,7 @@ KeyOption = Annotated[
     str,
     typer.Option(
         "--by",
-        metavar="|".join(_KEYS),
+        metavar="|".join(TOP_KEYS),
         help="The figure that ranks servers, the greatest first; growth is in players.",
         autocompletion=_complete_key,
     ),
@@ -180,7 +177,7 @@ def top(
     quantiles = [parse_quantile(text) for text in quantile or ()]
     players = None if above is None else parse_count("--above", above, least=0)
     is_versus = _parse_versus(versus)
-    key, count = _parse_key(by), parse_count("--limit", limit, least=1)
+    key, count = parse_top_key(by), parse_count("--limit", limit, least=1)
     with closing(open_file(find_snapshot(snapshot))) as file:
         window = choose_window(file, WindowQuery(range, start, end, tz))
         report_missing_data(file, window)
@@ -195,13 +192,6 @@ def top(
             versus_previous=is_versus,
         )
     return show(found, form)
-
-
-def _parse_key(text: str) -> TopKey:
-    for key in _KEYS:
-        if key == text:
-            return key
-    raise UsageError(f"--by: {wire.quote_value(text)} is not one of {', '.join(_KEYS)}")
 
 
 def _parse_versus(text: str | None) -> bool:

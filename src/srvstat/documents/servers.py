@@ -68,9 +68,13 @@ class Servers(SnapshotDocument, RowDocument):
     matched: int
     servers: Annotated[ServerList, Field(exclude=True)]
 
+    def to_json(self) -> bytes:
+        """Return the document as JSON, without a newline."""
+        return b"".join(self.iter_json())
+
     def iter_json(self) -> Iterator[bytes]:
         """Yield the document as JSON in pieces, without a newline."""
-        yield self.to_json().removesuffix(b"}") + b',"servers":'
+        yield super().to_json().removesuffix(b"}") + b',"servers":'
         yield from iter_array(self.to_rows())
         yield b"}"
 

@@ -1,0 +1,196 @@
+"""The questions of the analyzer, as methods."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from srvstat.analysis.history import (
+    aggregate_history,
+    list_history_edges,
+    parse_steps,
+    read_history,
+)
+from srvstat.analysis.selection import FilterOptions
+from srvstat.analysis.server_list import list_servers, parse_sort_key
+from srvstat.analysis.statistics import compute_stats
+from srvstat.analysis.top import parse_top_key, rank_servers
+from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
+from srvstat.api.arguments import (
+    check_count,
+    find_servers,
+    list_identifiers,
+    list_values,
+    parse_quantiles,
+)
+from srvstat.api.open_file import OpenFile
+from srvstat.contract.requests import Namespace
+from srvstat.documents.history import Aggregate, History
+from srvstat.documents.servers import Servers, SortKey
+from srvstat.documents.statistics import Stats, Top, TopKey
+
+_ROWS_PER_TURN = 1000
+
+
+class Analyzer(OpenFile):
+    """The questions of the analyzer; `Snapshot` describes their arguments."""
+
+    def servers(
+        self,
+        text: str | None = None,
+        *,
+        game: str | None = None,
+        region: str | None = None,
+        tags: Iterable[str] = (),
+        offline: bool | None = None,
+        seen_within: str | None = None,
+        sort: SortKey = "id",
+        limit: int | None = None,
+    ) -> Servers:
+        """Find servers.
+
+        All words of `text` must be in the identifiers, the hostname, the project, its description
+        or the tags. `seen_within` is a time before the end of the snapshot, such as `7d`.
+
+        Raises UsageError, SnapshotError.
+        """
+        words = list_values("tags", tags)
+        check_count("limit", limit, least=1)
+        with self._use() as file:
+            options = FilterOptions(
+                text=text,
+                game=game,
+                region=region,
+                tags=words,
+                offline=offline,
+                seen_within=seen_within,
+            )
+            wanted = options.build_filter(file.as_of)
+            return list_servers(file, wanted, sort=parse_sort_key(sort), limit=limit)
+
+    def stats(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: Namespace = "id",
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+        quantiles: Iterable[float | str] = (),
+        above: int | None = None,
+        versus_previous: bool = False,
+    ) -> Stats:
+        """Compute the statistics of servers in a window.
+
+        A quantile is the decimal of its text: 0.95 is 95/100. `above` adds the hours with more
+        players, and `versus_previous` the window of equal length before.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        names = list_identifiers(identifiers)
+        decimals = list_values("quantiles", quantiles)
+        check_count("above", above, least=0)
+        with self._use() as file:
+            return compute_stats(
+                file,
+                find_servers(file, names, by),
+                choose_window(file, WindowQuery(range, start, end, tz)),
+                quantiles=parse_quantiles(decimals),
+                above=above,
+                versus_previous=versus_previous,
+            )
+
+    def top(
+        self,
+        text: str | None = None,
+        *,
+        by: TopKey = "average",
+        limit: int = 20,
+        game: str | None = None,
+        region: str | None = None,
+        tags: Iterable[str] = (),
+        offline: bool | None = None,
+        seen_within: str | None = None,
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+        quantiles: Iterable[float | str] = (),
+        above: int | None = None,
+        versus_previous: bool = False,
+    ) -> Top:
+        """Rank the servers that `servers` finds, and compute the statistics of the first ones.
+
+        The greatest figure is first; growth is that in players.
+
+        Raises UsageError, SnapshotError.
+        """
+        words = list_values("tags", tags)
+        decimals = list_values("quantiles", quantiles)
+        check_count("limit", limit, least=1)
+        check_count("above", above, least=0)
+        with self._use() as file:
+            options = FilterOptions(
+                text=text,
+                game=game,
+                region=region,
+                tags=words,
+                offline=offline,
+                seen_within=seen_within,
+            )
+            return rank_servers(
+                file,
+                options.build_filter(file.as_of),
+                choose_window(file, WindowQuery(range, start, end, tz)),
+                parse_top_key(by),
+                limit,
+                quantiles=parse_quantiles(decimals),
+                above=above,
+                versus_previous=versus_previous,
+            )
+
+    def history(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: Namespace = "id",
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+        step: str | None = None,
+        aggregate: Aggregate | None = None,
+        sum: bool = False,
+    ) -> History:
+        """Read observations or, with `step` such as `1h`, an aggregate of each step.
+
+        Rows are read from the snapshot while they are iterated over, each time anew, and in flat
+        memory.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        names = list_identifiers(identifiers)
+        with self._use() as file:
+            parsed, chosen = parse_steps(step, aggregate, is_sum=sum)
+            window = choose_window(file, WindowQuery(range, start, end, tz))
+            servers = list(find_servers(file, names, by))
+            if parsed is None:
+                found = read_history(file, servers, window)
+            else:
+                edges = list_history_edges(file, servers, window, parsed, find_zone(tz))
+                found = aggregate_history(file, servers, edges, chosen, is_sum=sum)
+            return replace(found, read_rows=partial(self._take_turns, found.read_rows))
+
+    def _take_turns(
+        self, read_rows: Callable[[], Iterator[tuple[Any, ...]]]
+    ) -> Iterator[tuple[Any, ...]]:
+        """Read rows without keeping the snapshot from other threads for long."""
+        rows = read_rows()
+        while True:
+            with self._use():
+                piece = list(islice(rows, _ROWS_PER_TURN))
+            if not piece:
+                return
+            yield from piece
