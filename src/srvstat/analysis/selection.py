@@ -22,7 +22,7 @@ _SERVERS_PER_BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class ServerFilter:
-    """Properties of a server; None or empty matches all servers. Case does not matter.
+    """Properties of a server, in any case of letters; None and no tags match all.
 
     Each word of `text` must occur in the id, cfxId, hostname, project, description or one of the
     tags. A server needs all `tags`. `seen_since` is the earliest instant of its last observation.

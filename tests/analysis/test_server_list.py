@@ -1,0 +1,154 @@
+"""The servers that match a filter, in any order, beside a search of the source records."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, build_in, server
+from srvstat.analysis.selection import FilterOptions, ServerFilter
+from srvstat.analysis.server_list import SORT_KEYS, list_servers
+from srvstat.documents.servers import SortKey
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+
+HOUR = DAY // 24
+TEXTS = ("", "Harbor City", "STRASSE", "straße night", "İzmir |\tPvP", "no-mods")
+REGIONS = ("", "EU", "eu", "US")
+TAGS: tuple[list[str], ...] = ([], ["PvP"], ["pvp", "no mods"], ["Straße", 'quo"te\\'])
+COUNT = 60
+
+
+Choice = TypeVar("Choice")
+
+
+def pick(choices: Sequence[Choice], number: int) -> Choice:
+    return choices[number % len(choices)]
+
+
+RECORDS = [
+    server(
+        f"s-{number * 7 % COUNT:02}",
+        game=pick(("game_a", "game_b"), number // 3),
+        hostname=pick(TEXTS, number),
+        projectName=pick(TEXTS, number // 5),
+        projectDescription=pick(TEXTS, number // 7),
+        region=pick(REGIONS, number // 2),
+        tags=pick(TAGS, number // 4),
+        offline=number % 3 == 0,
+        players={"current": number % 11},
+    )
+    for number in range(COUNT)
+]
+"""Servers that share most of their texts."""
+
+TIMES = {
+    record["id"]: [AS_OF - 12 * HOUR * place for place in range(number % 4)]
+    if number % 2
+    else [AS_OF - 2 * DAY - number // 9 * HOUR]
+    for number, record in enumerate(RECORDS)
+}
+"""The instants of the observations of each server, some of them exactly days before AS_OF."""
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SnapshotFile]:
+    """Open a snapshot of RECORDS with an observation at each of TIMES."""
+    rows = [(name, at, 1) for name, times in TIMES.items() for at in times]
+    path = build_in(tmp_path_factory.mktemp("many"), RECORDS, rows)
+    with closing(open_file(str(path))) as file:
+        yield file
+
+
+words = st.sampled_from(["harbor", "CITY", "ss", "ß", "i̇z", "|", "s-1", "X-S-05", "mods", '"', "q"])
+options = st.fixed_dictionaries(
+    {},
+    optional={
+        "text": st.lists(words, max_size=3).map("  ".join),
+        "game": st.sampled_from(["game_a", "GAME_B", "game_c"]),
+        "region": st.sampled_from(["", "EU", "us", "mars"]),
+        "tags": st.lists(st.sampled_from(["pvp", "NO MODS", "STRASSE", "none"]), max_size=2),
+        "offline": st.booleans(),
+        "seen_within": st.sampled_from(["1h", "12h", "2d", "49h", "1y"]),
+    },
+)
+HOURS = {"1h": 1, "12h": 12, "2d": 48, "49h": 49, "1y": 365 * 24}
+
+
+def is_wanted(record: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Check a record against options, each on its own."""
+    fields = ("id", "cfxId", "hostname", "projectName", "projectDescription")
+    texts = [record[name].casefold() for name in fields]
+    tags = [tag.casefold() for tag in record["tags"]]
+    for word in wanted.get("text", "").split():
+        if not [text for text in texts + tags if word.casefold() in text]:
+            return False
+    for name in ("game", "region"):
+        if name in wanted and wanted[name].casefold() != record[name].casefold():
+            return False
+    if not {tag.casefold() for tag in wanted.get("tags", ())} <= set(tags):
+        return False
+    if "seen_within" in wanted:
+        start = AS_OF - HOURS[wanted["seen_within"]] * HOUR
+        if not any(at > start for at in TIMES[record["id"]]):
+            return False
+    return wanted.get("offline") in {None, record["offline"]}
+
+
+@given(wanted=options)
+def test_a_filter_finds_the_records_that_a_search_finds(
+    wanted: dict[str, Any], snapshot: SnapshotFile
+) -> None:
+    found = list_servers(snapshot, FilterOptions(**wanted).build_filter(snapshot.as_of))
+
+    expected = sorted(record["id"] for record in RECORDS if is_wanted(record, wanted))
+    assert [one.id for one in found.servers] == expected
+    assert found.matched == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_empty"),
+    [
+        ({}, True),
+        ({"text": " ", "tags": []}, True),
+        ({"region": ""}, False),
+        ({"offline": False}, False),
+        ({"seen_within": "1h"}, False),
+    ],
+)
+def test_a_filter_without_properties_is_empty(wanted: dict[str, Any], is_empty: bool) -> None:
+    assert FilterOptions(**wanted).is_empty is is_empty
+
+
+VALUES: dict[SortKey, tuple[Callable[[dict[str, Any]], Any], bool]] = {
+    "id": (lambda record: record["id"], False),
+    "hostname": (lambda record: record["hostname"].casefold(), False),
+    "game": (lambda record: record["game"], False),
+    "region": (lambda record: record["region"].casefold(), False),
+    "observations": (lambda record: len(TIMES[record["id"]]), True),
+    "last-seen": (lambda record: max(TIMES[record["id"]], default=None), True),
+    "current": (lambda record: record["players"]["current"], True),
+}
+"""What each sort key compares, and whether the greatest is first."""
+
+
+@pytest.mark.parametrize("limit", [None, 7])
+@pytest.mark.parametrize("sort", VALUES)
+def test_servers_are_sorted_by_a_value_then_by_id(
+    sort: SortKey, limit: int | None, snapshot: SnapshotFile
+) -> None:
+    found = list_servers(snapshot, ServerFilter(), sort=sort, limit=limit)
+
+    read, is_descending = VALUES[sort]
+    by_id = sorted(RECORDS, key=lambda record: record["id"])
+    last = [record for record in by_id if read(record) in {None, ""}]
+    first = [record for record in by_id if record not in last]
+    first.sort(key=read, reverse=is_descending)  # stable, so ties stay in the order of ids
+    assert [one.id for one in found.servers] == [one["id"] for one in first + last][:limit]
+    assert found.matched == COUNT
+
+
+def test_every_sort_key_is_tested() -> None:
+    assert {*VALUES, "coverage"} == set(SORT_KEYS)
