@@ -2,24 +2,30 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Annotated, Literal
 
 import typer
 
-from srvstat.analysis.selection import FilterOptions, ServerFilter, count_record_values
-from srvstat.cli.options import RANGES, complete_identifier, find_snapshot
-from srvstat.cli.output import report
+from srvstat.analysis.selection import (
+    FilterOptions,
+    ServerFilter,
+    count_record_values,
+    find_matches,
+    find_references,
+)
+from srvstat.cli.options import RANGES, complete_identifier, find_snapshot, parse_count
+from srvstat.cli.output import Form, report
 from srvstat.contract import wire
 from srvstat.contract.errors import SrvstatError, UsageError
 from srvstat.contract.ranges import DEFAULT_RANGE, Window
 from srvstat.contract.requests import ServerReference, build_server_reference
 from srvstat.render.text import format_span, format_time
+from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
-LIST_LENGTH = 50
-"""The servers that a table lists unless --limit says otherwise."""
+_LIST_LENGTH = 50
 
 _MAX_LISTED = 10
 _SERVERS_FOR_COMPLETION = 10_000
@@ -103,12 +109,17 @@ def _complete_value(
     return sorted(value for value in values if value.startswith(incomplete))
 
 
+_TEXT_HELP = (
+    "Only servers with all of these words in their identifiers, hostname, project, description or"
+    " tags."
+)
+
+TextArgument = Annotated[list[str] | None, typer.Argument(metavar="TEXT", help=_TEXT_HELP)]
 TextOption = Annotated[
     str | None,
     typer.Option(
         metavar="TEXT",
-        help="Only servers with all of these words in their identifiers, hostname, project,"
-        " description or tags.",
+        help=_TEXT_HELP,
     ),
 ]
 GameOption = Annotated[
@@ -141,13 +152,12 @@ SeenWithinOption = Annotated[
     ),
 ]
 LimitOption = Annotated[
-    int | None,
+    str | None,
     typer.Option(
         "--limit",
         "-n",
         metavar="N",
-        min=1,
-        help=f"List at most this many servers [default: {LIST_LENGTH} in a table, else all].",
+        help=f"List at most this many servers [default: {_LIST_LENGTH} in a table, else all].",
     ),
 ]
 
@@ -165,6 +175,16 @@ def check_selection(
         raise UsageError("--all can't be combined with identifiers or --by")
     if identifiers and not filters.is_empty:
         raise UsageError("filters can't be combined with identifiers; they need --all")
+
+
+def parse_limit(text: str | None, form: Form) -> int | None:
+    """Return the most servers to list; None for all of them.
+
+    Raises UsageError.
+    """
+    if text is None:
+        return _LIST_LENGTH if form is Form.TABLE else None
+    return parse_count("--limit", text, least=1)
 
 
 def build_references(identifiers: Sequence[str] | None, by: str | None) -> list[ServerReference]:
@@ -187,6 +207,31 @@ def report_missing_data(snapshot: SnapshotFile, window: Window) -> None:
         report(
             f"note: the window ends after the snapshot, which ends {format_time(snapshot.as_of)}"
         )
+
+
+def select_servers(
+    snapshot: SnapshotFile,
+    references: Sequence[ServerReference],
+    filters: FilterOptions,
+    *,
+    all: bool,
+) -> Iterable[ServerRow]:
+    """Return the servers of references, or with `all` those that match; none is reported.
+
+    Raises UnknownServerError, NotInBundleError, SnapshotError.
+    """
+    if all:
+        return _iter_matches(snapshot, filters.build_filter(snapshot.as_of))
+    return find_references(snapshot, references)
+
+
+def _iter_matches(snapshot: SnapshotFile, wanted: ServerFilter) -> Iterator[ServerRow]:
+    has_match = False
+    for server in find_matches(snapshot, wanted):
+        has_match = True
+        yield server
+    if not has_match:
+        report_no_match(snapshot, wanted)
 
 
 def report_no_match(snapshot: SnapshotFile, wanted: ServerFilter) -> None:

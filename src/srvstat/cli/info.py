@@ -5,7 +5,6 @@ from contextlib import closing
 from srvstat.analysis.info import describe_snapshot
 from srvstat.analysis.selection import FilterOptions
 from srvstat.cli.analyzer_options import (
-    LIST_LENGTH,
     GameOption,
     LimitOption,
     OfflineOption,
@@ -13,6 +12,7 @@ from srvstat.cli.analyzer_options import (
     SeenWithinOption,
     TagOption,
     TextOption,
+    parse_limit,
     report_no_match,
 )
 from srvstat.cli.options import (
@@ -22,7 +22,7 @@ from srvstat.cli.options import (
     TableOption,
     choose_snapshot,
 )
-from srvstat.cli.output import Form, Outcome, choose_form
+from srvstat.cli.output import Outcome, choose_form
 from srvstat.cli.show import show
 from srvstat.snapshot.read.reader import open_file
 
@@ -55,7 +55,7 @@ def info(
         offline=offline,
         seen_within=seen_within,
     )
-    most = LIST_LENGTH if form is Form.TABLE and limit is None else limit
+    most = parse_limit(limit, form)
     with closing(open_file(choose_snapshot(path, snapshot))) as file:
         wanted = options.build_filter(file.as_of)
         found = describe_snapshot(file, wanted, limit=most)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from srvstat.analysis.integrity.check import check_integrity
-from srvstat.analysis.selection import FilterOptions, find_matches, find_references
+from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     AllOption,
@@ -17,11 +17,13 @@ from srvstat.cli.analyzer_options import (
     SeenWithinOption,
     ServersArgument,
     TagOption,
+    TextOption,
     ToOption,
     build_references,
     check_selection,
     complete_window_range,
     report_missing_data,
+    select_servers,
 )
 from srvstat.cli.hints import add_hint
 from srvstat.cli.options import (
@@ -62,6 +64,7 @@ def integrity(
     identifiers: ServersArgument = None,
     by: ByOption = None,
     all: AllOption = False,
+    text: TextOption = None,
     game: GameOption = None,
     region: RegionOption = None,
     tag: TagOption = None,
@@ -86,7 +89,7 @@ def integrity(
     """
     form = choose_form(json=json, table=table, format=format)
     filters = FilterOptions(
-        game=game, region=region, tags=tag, offline=offline, seen_within=seen_within
+        text=text, game=game, region=region, tags=tag, offline=offline, seen_within=seen_within
     )
     check_selection(identifiers, filters, by=by, all=all)
     zone = find_zone(tz)
@@ -95,11 +98,7 @@ def integrity(
         references = build_references(identifiers, by)
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
             window = choose_window(file, WindowQuery(length, start, end, tz))
-            servers = (
-                find_matches(file, filters.build_filter(file.as_of))
-                if all
-                else find_references(file, references)
-            )
+            servers = select_servers(file, references, filters, all=all)
             report_missing_data(file, window)
             found = check_integrity(file, servers, window, zone)
     except ApiError as error:

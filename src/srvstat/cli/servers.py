@@ -8,13 +8,14 @@ import typer
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.server_list import SORT_KEYS, list_servers, parse_sort_key
 from srvstat.cli.analyzer_options import (
-    LIST_LENGTH,
     GameOption,
     LimitOption,
     OfflineOption,
     RegionOption,
     SeenWithinOption,
     TagOption,
+    TextArgument,
+    parse_limit,
     report_no_match,
 )
 from srvstat.cli.options import (
@@ -24,7 +25,7 @@ from srvstat.cli.options import (
     TableOption,
     find_snapshot,
 )
-from srvstat.cli.output import Form, Outcome, choose_form
+from srvstat.cli.output import Outcome, choose_form
 from srvstat.cli.show import show
 from srvstat.snapshot.read.reader import open_file
 
@@ -33,13 +34,6 @@ def _complete_sort_key(incomplete: str) -> list[str]:
     return [key for key in SORT_KEYS if key.startswith(incomplete)]
 
 
-TextArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="TEXT",
-        help="Words that all occur in the identifiers, hostname, project, description or tags.",
-    ),
-]
 SortOption = Annotated[
     str,
     typer.Option(
@@ -81,7 +75,7 @@ def servers(
         offline=offline,
         seen_within=seen_within,
     )
-    most = LIST_LENGTH if form is Form.TABLE and limit is None else limit
+    most = parse_limit(limit, form)
     with closing(open_file(find_snapshot(snapshot))) as file:
         wanted = options.build_filter(file.as_of)
         found = list_servers(file, wanted, sort=key, limit=most)

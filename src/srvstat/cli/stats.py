@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from srvstat.analysis.selection import FilterOptions, find_matches, find_references
+from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.statistics import compute_stats, parse_quantile
 from srvstat.analysis.top import TOP_KEYS, parse_top_key, rank_servers
 from srvstat.analysis.windows import WindowQuery, choose_window
@@ -18,12 +18,16 @@ from srvstat.cli.analyzer_options import (
     SeenWithinOption,
     ServersArgument,
     TagOption,
+    TextArgument,
+    TextOption,
     ToOption,
     WindowRangeOption,
     ZoneOption,
     build_references,
     check_selection,
     report_missing_data,
+    report_no_match,
+    select_servers,
 )
 from srvstat.cli.hints import add_hint
 from srvstat.cli.options import (
@@ -46,14 +50,6 @@ def _complete_key(incomplete: str) -> list[str]:
     return [key for key in TOP_KEYS if key.startswith(incomplete)]
 
 
-TextArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="TEXT",
-        help="Only servers with this text in an identifier, the hostname, the project, its"
-        " description or a tag.",
-    ),
-]
 QuantileOption = Annotated[
     list[str] | None,
     typer.Option(metavar="Q", help="Add a quantile, such as 0.95 (repeatable)."),
@@ -88,6 +84,7 @@ def stats(
     identifiers: ServersArgument = None,
     by: ByOption = None,
     all: AllOption = False,
+    text: TextOption = None,
     game: GameOption = None,
     region: RegionOption = None,
     tag: TagOption = None,
@@ -114,7 +111,7 @@ def stats(
     """
     form = choose_form(json=json, table=table, format=format)
     filters = FilterOptions(
-        game=game, region=region, tags=tag, offline=offline, seen_within=seen_within
+        text=text, game=game, region=region, tags=tag, offline=offline, seen_within=seen_within
     )
     check_selection(identifiers, filters, by=by, all=all)
     quantiles = [parse_quantile(text) for text in quantile or ()]
@@ -124,11 +121,7 @@ def stats(
         references = build_references(identifiers, by)
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
             window = choose_window(file, WindowQuery(range, start, end, tz))
-            servers = (
-                find_matches(file, filters.build_filter(file.as_of))
-                if all
-                else find_references(file, references)
-            )
+            servers = select_servers(file, references, filters, all=all)
             report_missing_data(file, window)
             found = compute_stats(
                 file,
@@ -172,7 +165,12 @@ def top(
     """
     form = choose_form(json=json, table=table, format=format)
     filters = FilterOptions(
-        text=text, game=game, region=region, tags=tag, offline=offline, seen_within=seen_within
+        text=" ".join(text or ()),
+        game=game,
+        region=region,
+        tags=tag,
+        offline=offline,
+        seen_within=seen_within,
     )
     quantiles = [parse_quantile(text) for text in quantile or ()]
     players = None if above is None else parse_count("--above", above, least=0)
@@ -181,9 +179,10 @@ def top(
     with closing(open_file(find_snapshot(snapshot))) as file:
         window = choose_window(file, WindowQuery(range, start, end, tz))
         report_missing_data(file, window)
+        wanted = filters.build_filter(file.as_of)
         found = rank_servers(
             file,
-            filters.build_filter(file.as_of),
+            wanted,
             window,
             key,
             count,
@@ -191,6 +190,8 @@ def top(
             above=players,
             versus_previous=is_versus,
         )
+        if not found.server_count:
+            report_no_match(file, wanted)
     return show(found, form)
 
 

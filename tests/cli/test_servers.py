@@ -1,0 +1,115 @@
+"""`servers`, and the filters that it shares with other commands."""
+
+import pytest
+
+from conftest import AS_OF, Build, Cli, server
+
+NOTE = "note: no server matches\n"
+ALL = (("servers",), ("stats", "--all"), ("integrity", "--all"), ("top",))
+
+
+def test_all_words_must_occur(cli: Cli, demo_snapshot: str) -> None:
+    def find(*arguments: str) -> list[str]:
+        found = cli("servers", "-s", demo_snapshot, *arguments).json
+        return [one["id"] for one in found["servers"]]
+
+    assert find("server", "slots", "PVP") == ["flaky-arena"]
+    assert find("server slots  PVP") == ["flaky-arena"]
+    assert find("night", "city") == []
+    assert len(find()) == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        (("--region", "mars"), '--region: no server has "mars"; regions are "EU" (4), "US" (3)'),
+        (("--game", "x", "--tag", "pvp"), '--game: no server has "x"; games are "game_a" (4), "g'),
+        (("--tag", "pvp", "--tag", "q"), '--tag: no server has "q"; tags are "pvp" (1), "roleplay'),
+        (("--game", "game_a", "--tag", "pvp"), "no server matches all options\n"),
+    ],
+)
+def test_an_unknown_value_lists_those_that_exist(
+    cli: Cli, demo_snapshot: str, options: tuple[str, ...], note: str
+) -> None:
+    for command in ALL:
+        ran = cli(*command, "-s", demo_snapshot, *options)
+        assert (ran.exit_code, ran.json["servers"]) == (0, [])
+        assert ran.stderr.startswith(f"note: {note}")
+
+
+def test_a_note_lists_few_values_and_cannot_control_the_terminal(cli: Cli, build: Build) -> None:
+    tags = [f"t{number:02}\x1b[31m" for number in range(12)]
+    path = build([server("a", tags=tags), server("b", tags=tags[:1])], [("a", AS_OF, 1)])
+
+    note = cli("servers", "-s", path, "--tag", "t").stderr
+
+    assert r'tags are "t00\u001b[31m" (2), "t01\u001b[31m" (1), ' in note
+    assert note.endswith(" and 2 more\n")
+    assert note.count("t0") == 10
+    assert "no server has a region" in cli("servers", "-s", path, "--region", "EU").stderr
+    assert cli("servers", "-s", path, "nothing").stderr == NOTE
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--sort", "age"),
+            '--sort: "age" is not one of id, hostname, game, ',
+        ),
+        (("--limit", "0"), '--limit: "0" is not a number from 1 on'),
+        (("--seen-within", "all"), "--seen-within: give hours or days, such as 36h or 7d"),
+        (("--seen-within", "7w"), '--seen-within: "7w" is not a number of hours or days'),
+    ],
+)
+def test_a_bad_option_is_invalid_usage(
+    cli: Cli, demo_snapshot: str, options: tuple[str, ...], message: str
+) -> None:
+    ran = cli("servers", "-s", demo_snapshot, *options)
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert ran.stderr.startswith(f"error: {message}")
+
+
+def test_a_limit_keeps_the_count_of_matches_and_the_totals(cli: Cli, demo_snapshot: str) -> None:
+    found = cli("servers", "-s", demo_snapshot, "--online", "--limit", "2").json
+    info = cli("snapshot", "info", demo_snapshot, "--online", "--limit", "2").json
+    whole = cli("snapshot", "info", demo_snapshot).json
+
+    assert found["matched"] == info["matched"] == 5
+    assert [one["id"] for one in found["servers"]] == ["flaky-arena", "harbor-city"]
+    assert [one["id"] for one in info["identifiers"]] == ["flaky-arena", "harbor-city"]
+    changed = {name for name in whole if whole[name] != info[name]}
+    assert changed == {"matched", "identifiers"}
+
+
+def test_a_table_lists_fifty_servers_by_default(cli: Cli, build: Build) -> None:
+    path = build([server(f"s-{number:02}") for number in range(60)], [("s-00", AS_OF, 1)])
+
+    def count_rows(*arguments: str) -> int:
+        return cli(*arguments, "--table").stdout.decode().count("x-s-")
+
+    for command in (("servers", "-s", path), ("snapshot", "info", path)):
+        assert count_rows(*command) == 50
+        assert count_rows(*command, "--limit", "55") == 55
+        assert len(cli(*command, "--json").json.popitem()[1]) == 60
+
+
+def test_many_identifiers_are_completed_by_what_follows(
+    cli: Cli, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["a-", *(f"a-{number:03}" for number in range(600)), "B-1", "a-x"]
+    path = build(map(server, names), [("B-1", AS_OF, 1)])
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", path)
+    monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_CWORD", "2")
+
+    def complete(word: str) -> list[str]:
+        monkeypatch.setenv("COMP_WORDS", f"srvstat\nstats\n{word}")
+        return cli().stdout.decode().split()
+
+    assert complete("") == ["B", "a"]
+    assert complete("a") == ["a-", "a-0", "a-1", "a-2", "a-3", "a-4", "a-5", "a-x"]
+    assert complete("a-01") == [f"a-01{number}" for number in range(10)]
+    assert complete("B") == ["B-1"]
+    assert complete("cfxId:x") == ["cfxId:x-B", "cfxId:x-a"]
