@@ -41,6 +41,10 @@ DOCUMENTS: list[tuple[Ask, list[str]]] = [
         lambda snapshot: snapshot.top("a", by="peak", limit=2, range="36h", quantiles=[0.5]),
         ["top", "a", "--by=peak", "--limit=2", "--range=36h", "--quantile=0.5"],
     ),
+    (
+        lambda snapshot: snapshot.integrity(["old-guard"], tz="Asia/Tokyo"),
+        ["integrity", "old-guard", "--tz=Asia/Tokyo"],
+    ),
 ]
 
 HISTORIES: list[tuple[Ask, list[str]]] = [

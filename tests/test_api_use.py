@@ -29,6 +29,7 @@ USES: list[Callable[[srvstat.Snapshot], object]] = [
     lambda snapshot: snapshot.stats(["nobody"]),
     lambda snapshot: snapshot.top(range="8x"),
     lambda snapshot: snapshot.history(["harbor-city"]),
+    lambda snapshot: snapshot.integrity(["harbor-city"]),
     lambda snapshot: snapshot.as_of,
     lambda snapshot: snapshot.root,
     lambda snapshot: snapshot.__enter__(),

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from srvstat.contract.errors import MissingLibraryError, SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
 from srvstat.documents.rows import Column, Kind, RowDocument, Rows
 from srvstat.render.rows import encode_rows
+from support.markdown import make_visible, parse_table
 
 KINDS: tuple[Kind, ...] = ("text", "integer", "number", "boolean", "instant")
 COLUMNS = tuple(Column(f"{kind}0.5%", kind) for kind in KINDS)
@@ -66,17 +66,6 @@ ROWS = st.lists(
 )
 
 
-def make_visible(text: str) -> str:
-    """Replace characters without an appearance by the escapes of JSON."""
-    return "".join(
-        json.dumps(one)[1:-1].replace("\\r", "\\u000d").replace("\\n", "\\u000a")
-        .replace("\\t", "\\u0009").replace("\\b", "\\u0008").replace("\\f", "\\u000c")
-        if unicodedata.category(one) in {"Cc", "Cf", "Cn", "Co", "Zl", "Zp"}
-        else one
-        for one in text
-    ).replace("\x7f", "\\u007f")  # fmt: skip
-
-
 def list_cells(row: Sequence[Any]) -> list[str]:
     """Return a row as the cells of a text format, None as an empty one."""
     text, integer, number, boolean, instant = row
@@ -99,18 +88,6 @@ def parse_integer(digits: str) -> float:
     return int(digits) if abs(int(digits)) <= 2**53 else float(digits)
 
 
-def parse_markdown(text: str) -> list[list[str]]:
-    """Return the rows of a table in GitHub Flavored Markdown, in which nothing is markup."""
-    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
-    cells = []
-    for token in tokens:
-        assert token.type.split("_")[0] in {"table", "thead", "tbody", "tr", "th", "td", "inline"}
-        if token.type == "inline":
-            assert {child.type for child in token.children or []} <= {"text", "text_special"}
-            cells.append("".join(child.content for child in token.children or []))
-    return [cells[start : start + 5] for start in range(0, len(cells), 5)]
-
-
 @given(ROWS)
 @example([("".join(MARKUP), None, None, None, None)])
 @example([(markup, None, None, None, None) for markup in MARKUP])
@@ -131,8 +108,8 @@ def test_all_formats_hold_the_same_rows(rows: list[tuple[Any, ...]]) -> None:
         for row, time in zip(rows, times, strict=True)
     ]
 
-    head, *lines = parse_markdown(encode(rows, "markdown").decode())
-    visible = [[make_visible(text).strip(), *others] for text, *others in cells]
+    head, *lines = parse_table(encode(rows, "markdown").decode())
+    visible = [[make_visible(text), *others] for text, *others in cells]
     assert (head, parse_numbers(lines)) == (names, parse_numbers(visible))
 
     table = pq.read_table(io.BytesIO(encode(rows, "parquet")))

@@ -23,13 +23,14 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 class WindowQuery(NamedTuple):
     """A window as a user gives it: a range, or its ends; a date is midnight in the time zone.
 
-    Without any of them, the window is the last 30 days of the snapshot.
+    Without any of them, the window is the last `default` of the snapshot, 30 days.
     """
 
     range: str | None = None
     start: str | None = None
     end: str | None = None
     zone: str = "UTC"
+    default: str = DEFAULT_RANGE
 
 
 def choose_window(snapshot: SnapshotFile, query: WindowQuery) -> Window:
@@ -76,7 +77,7 @@ def _parse_query(query: WindowQuery) -> _ParsedQuery:
     return _ParsedQuery(
         None if query.start is None else _parse_edge("--from", query.start, zone),
         None if query.end is None else _parse_edge("--to", query.end, zone),
-        parse_range(query.range or DEFAULT_RANGE),
+        parse_range(query.range or query.default),
     )
 
 

@@ -12,6 +12,7 @@ from srvstat.analysis.history import (
     parse_steps,
     read_history,
 )
+from srvstat.analysis.integrity.check import DEFAULT_RANGE, check_integrity
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.server_list import list_servers, parse_sort_key
 from srvstat.analysis.statistics import compute_stats
@@ -27,6 +28,7 @@ from srvstat.api.arguments import (
 from srvstat.api.open_file import OpenFile
 from srvstat.contract.requests import Namespace
 from srvstat.documents.history import Aggregate, History
+from srvstat.documents.integrity import Integrity
 from srvstat.documents.servers import Servers, SortKey
 from srvstat.documents.statistics import Stats, Top, TopKey
 
@@ -182,6 +184,28 @@ class Analyzer(OpenFile):
                 edges = list_history_edges(file, servers, window, parsed, find_zone(tz))
                 found = aggregate_history(file, servers, edges, chosen, is_sum=sum)
             return replace(found, read_rows=partial(self._take_turns, found.read_rows))
+
+    def integrity(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: Namespace = "id",
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+    ) -> Integrity:
+        """Find unusual patterns in player counts, which prove nothing. The default range is `90d`.
+
+        `tz` also defines the hours of the day.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        names = list_identifiers(identifiers)
+        with self._use() as file:
+            zone = find_zone(tz)
+            window = choose_window(file, WindowQuery(range, start, end, tz, DEFAULT_RANGE))
+            return check_integrity(file, find_servers(file, names, by), window, zone)
 
     def _take_turns(
         self, read_rows: Callable[[], Iterator[tuple[Any, ...]]]

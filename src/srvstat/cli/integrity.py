@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from srvstat.analysis.integrity.check import check_integrity
+from srvstat.analysis.integrity.check import DEFAULT_RANGE, check_integrity
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.cli.analyzer_options import (
@@ -39,14 +39,12 @@ from srvstat.cli.show import show, show_error
 from srvstat.contract.errors import ApiError
 from srvstat.snapshot.read.reader import open_file
 
-_DEFAULT_RANGE = "90d"
-
 RangeOption = Annotated[
     str | None,
     typer.Option(
         "--range",
         metavar="Nh|Nd|1y|all",
-        help=f"The length of the window: hours, days, a year, or all [default: {_DEFAULT_RANGE}].",
+        help=f"The length of the window: hours, days, a year, or all [default: {DEFAULT_RANGE}].",
         autocompletion=complete_window_range,
     ),
 ]
@@ -93,11 +91,10 @@ def integrity(
     )
     check_selection(identifiers, filters, by=by, all=all)
     zone = find_zone(tz)
-    length = _DEFAULT_RANGE if range is None and start is None else range
     try:
         references = build_references(identifiers, by)
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
-            window = choose_window(file, WindowQuery(length, start, end, tz))
+            window = choose_window(file, WindowQuery(range, start, end, tz, DEFAULT_RANGE))
             servers = select_servers(file, references, filters, all=all)
             report_missing_data(file, window)
             found = check_integrity(file, servers, window, zone)

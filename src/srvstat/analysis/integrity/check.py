@@ -19,6 +19,9 @@ from srvstat.snapshot.format.days import is_ascending
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
 
+DEFAULT_RANGE = "90d"
+"""The window of an integrity check unless it is given: most rules need weeks."""
+
 Rule = Callable[[Series], AnyRule]
 
 RULES: Sequence[Rule] = (
