@@ -16,8 +16,8 @@ from srvstat.snapshot.read.reader import SnapshotFile
 
 TOP_KEYS: tuple[TopKey, ...] = get_args(TopKey)
 
-_Rank = tuple[bool, float, str]
-"""Orders servers: first those with the figure, the greatest first; equal ones by id."""
+_Rank = tuple[bool, float]
+"""Orders servers: first those with the figure, and of these the greatest first."""
 
 
 def parse_top_key(text: str) -> TopKey:
@@ -58,8 +58,9 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
             count += len(batch)
             values = _find_values(snapshot, batch, window, by)
             for server, value in zip(batch, values, strict=True):
-                yield (value is None, -(value or 0), server.id), server
+                yield (value is None, -(value or 0)), server
 
+    # Keeps the order of equal servers, which are read in the order of their ids.
     winners = nsmallest(limit, iter_ranked(), key=lambda ranked: ranked[0])
     servers = (server for _, server in winners)
     return Top(

@@ -23,7 +23,7 @@ def render_stats(document: Stats | Top, screen: Screen) -> str:
     """Render the figures of servers, and below them notes on the window and the figures."""
     servers = document.servers
     if not servers:
-        return screen.render(Text("no server matches"), Text(), _build_fields(document, screen))
+        return screen.render(Text("no server matches"))
     changes = [
         Change(one.first_players, one.growth.players, one.growth.percentage) for one in servers
     ]

@@ -1,0 +1,91 @@
+"""The table of servers that compare and the analyzer share. Complete tables are in tests/gold."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.text import Text
+
+from srvstat.render.screen import Screen
+from srvstat.render.tables.server_table import ServerLines, build_server_table
+from srvstat.render.text import format_span_length
+
+SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
+
+names = st.text("abcXYZ019-", min_size=1, max_size=40)
+hostnames = st.text("aZ «夜勤»é\u0301|\x1b\u202e", max_size=60).map(lambda text: f"h{text}")
+notes = st.integers(0, 99).map(lambda number: f"note{number} of some words")
+
+
+@st.composite
+def servers(draw: st.DrawFn) -> ServerLines:
+    figures = draw(st.tuples(st.integers(0, 99), st.integers(0, 2**53)))
+    return ServerLines(
+        draw(hostnames),
+        (draw(names), draw(names)),
+        tuple(Text(f"{figure:,}") for figure in figures),
+        tuple(draw(st.lists(notes, max_size=9))),
+        draw(st.sampled_from(["", "7 ", "10 "])),
+    )
+
+
+@given(st.lists(servers(), min_size=1, max_size=4), st.one_of(st.none(), st.integers(40, 160)))
+def test_all_parts_are_shown_within_the_width(shown: list[ServerLines], width: int | None) -> None:
+    screen = Screen(width)
+    text = screen.render(*build_server_table(("current", "peak"), shown, screen))
+    words = text.replace(";", " ").split()
+
+    assert max(map(cell_len, text.split("\n"))) <= (width or 10_000)
+    for one in shown:
+        assert {*one.names, *(word for note in one.notes for word in note.split())} <= {*words}
+    header, *lines = text.split("\n")
+    if not header.startswith("server "):
+        return
+    rows = [line for line in lines if line and not line.startswith("  ")]
+    for one, row in zip(shown, rows, strict=True):
+        assert row.startswith(f"{one.rank}h")
+        assert row.endswith(f" {one.figures[1]}")
+        assert cell_len(row) == len(header)
+
+
+def test_notes_are_beside_identifiers_where_there_is_room() -> None:
+    lines = [
+        ServerLines("A", ("a", "x-a"), (Text("1"),), ("one", "two"), "1 "),
+        ServerLines("long-name", ("long-name", "x"), (Text("20"),), ("three",), "2 "),
+    ]
+    shown = {
+        width: Screen(width).render(*build_server_table(("peak",), lines, Screen(width)))
+        for width in (29, 40, 80)
+    }
+
+    assert shown == {
+        29: ("1 A\na  x-a\npeak   1\none; two\n\n2 long-name\nx\npeak  20\nthree\n"),
+        40: (
+            "server                    peak\n"
+            "1 A                          1\n  a  x-a\n  one; two\n"
+            "2 long-name                 20\n  x\n  three\n"
+        ),
+        80: (
+            "server                    peak\n"
+            "1 A                          1\n  a  x-a  one; two\n"
+            "2 long-name                 20\n  x       three\n"
+        ),
+    }
+
+
+def test_without_servers_there_is_no_line() -> None:
+    assert build_server_table(("peak",), [], Screen(80)) == []
+
+
+def test_a_length_is_rounded_to_two_units() -> None:
+    lengths = {
+        0: "0 seconds",
+        999: "999 milliseconds",
+        59_999: "59 seconds 999 milliseconds",
+        HOUR - 1: "1 hour",
+        HOUR + 29 * SECOND: "1 hour",
+        HOUR + 30 * SECOND: "1 hour 1 minute",
+        12 * DAY + 4 * HOUR + 29 * MINUTE: "12 days 4 hours",
+        12 * DAY + 23 * HOUR + 30 * MINUTE: "13 days",
+    }
+
+    assert {length: format_span_length(length) for length in lengths} == lengths
