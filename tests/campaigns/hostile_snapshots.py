@@ -18,8 +18,9 @@ from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
 from srvstat.analysis.info import describe_snapshot
 from srvstat.analysis.integrity.check import check_integrity
-from srvstat.analysis.selection import ServerFilter, find_references
+from srvstat.analysis.selection import ServerFilter, count_record_values, find_references
 from srvstat.analysis.server_detail import describe_server
+from srvstat.analysis.server_list import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.suggestions import suggest_servers
 from srvstat.analysis.top import rank_servers
@@ -77,7 +78,16 @@ def _describe_server(snapshot: SnapshotFile) -> str:
 
 
 def _describe_snapshot(snapshot: SnapshotFile) -> bytes:
-    return b"".join(describe_snapshot(snapshot).iter_json())
+    return describe_snapshot(snapshot).to_json()
+
+
+def _list_servers(snapshot: SnapshotFile) -> str:
+    wanted = ServerFilter(text="x", seen_since=1)
+    return render_table(list_servers(snapshot, wanted, sort="last-seen"), _SCREEN)
+
+
+def _count_record_values(snapshot: SnapshotFile) -> str:
+    return repr(count_record_values(snapshot))
 
 
 def _show_stats(snapshot: SnapshotFile) -> str:
@@ -138,6 +148,8 @@ _QUESTIONS: list[Question] = [
     _explain_comparison,
     _explain_server,
     _describe_snapshot,
+    _list_servers,
+    _count_record_values,
     _show_stats,
     _rank_by_peak,
     _check_integrity,

@@ -14,6 +14,7 @@ from srvstat.analysis.comparison import describe_comparison
 from srvstat.analysis.info import describe_snapshot
 from srvstat.analysis.integrity.check import check_integrity
 from srvstat.analysis.selection import ServerFilter, find_references
+from srvstat.analysis.server_list import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.top import rank_servers
 from srvstat.analysis.windows import WindowQuery, choose_window
@@ -84,6 +85,7 @@ def _ask(question: _Question, snapshot: SnapshotFile) -> Any:
 
 def _list_questions() -> Iterator[tuple[str, _Question]]:
     yield "info", _describe_snapshot
+    yield "three servers by coverage", _list_servers
     for identifier in (*_KNOWN, *_UNKNOWN):
         yield f"get {identifier}", partial(_get, build_server_reference(identifier))
     yield "table of four over 90d", partial(describe_comparison, request=_TABLE, cells=30)
@@ -99,7 +101,12 @@ def _list_questions() -> Iterator[tuple[str, _Question]]:
 
 
 def _describe_snapshot(snapshot: SnapshotFile) -> bytes:
-    return b"".join(describe_snapshot(snapshot).iter_json())
+    return describe_snapshot(snapshot).to_json()
+
+
+def _list_servers(snapshot: SnapshotFile) -> bytes:
+    wanted = ServerFilter(text="e", game="game_a", is_offline=False, seen_since=MIDNIGHT - DAY)
+    return list_servers(snapshot, wanted, sort="coverage", limit=3).to_json()
 
 
 def _get(request: ServerReference, snapshot: SnapshotFile) -> bytes:

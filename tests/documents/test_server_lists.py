@@ -60,6 +60,7 @@ def test_the_pieces_are_one_json_text_with_all_servers(count: int) -> None:
     for document, name in ((build_info(listed), "identifiers"), (found, "servers")):
         text = b"".join(document.iter_json())
         body = json.loads(text)
+        assert document.to_json() == text
         assert text.decode() == json.dumps(body, separators=(",", ":"), ensure_ascii=False)
         assert list(body)[:4] == ["document", "version", "asOf", "root"]
         assert list(body)[-1] == name

@@ -74,9 +74,13 @@ class SnapshotInfo(SnapshotDocument):
     matched: int
     identifiers: Annotated[ServerList, Field(exclude=True)]
 
+    def to_json(self) -> bytes:
+        """Return the document as JSON, without a newline."""
+        return b"".join(self.iter_json())
+
     def iter_json(self) -> Iterator[bytes]:
         """Yield the document as JSON in pieces, without a newline."""
-        yield self.to_json().removesuffix(b"}") + b',"identifiers":'
+        yield super().to_json().removesuffix(b"}") + b',"identifiers":'
         rows = (
             (one.id, one.cfx_id, one.game, one.hostname, one.sample_count, *one[_FIRST_INSTANT:])
             for one in self.identifiers
