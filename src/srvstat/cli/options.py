@@ -6,7 +6,6 @@ from contextlib import closing
 from itertools import islice, takewhile
 from operator import methodcaller
 from os.path import commonprefix
-from string import ascii_lowercase, ascii_uppercase, digits
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
@@ -28,7 +27,7 @@ SNAPSHOT_VARIABLE = "SRVSTAT_SNAPSHOT"
 DEFAULT_SNAPSHOT = "snapshot.db"
 
 _MAX_COMPLETIONS = 500
-_IDENTIFIER_CHARACTERS = "-" + digits + ascii_uppercase + ascii_lowercase
+_IDENTIFIER_CHARACTERS = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 RANGES: tuple[str, ...] = get_args(Range)
 
