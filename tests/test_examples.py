@@ -1,4 +1,4 @@
-"""Run the tests of the example client in the documentation."""
+"""Run the tests of the examples in the documentation."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from conftest import ROOT
 pytestmark = pytest.mark.slow
 
 
-def test_the_tests_of_the_example_client_pass(tmp_path: Path) -> None:
+def test_the_tests_of_the_examples_pass(tmp_path: Path) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     done = subprocess.run(
         [
@@ -32,4 +32,4 @@ def test_the_tests_of_the_example_client_pass(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stdout
-    assert "7 passed" in done.stdout
+    assert "8 passed" in done.stdout
