@@ -134,13 +134,14 @@ def _iter_steps(
     for server in servers:
         for piece in _split_edges(edges):
             positions, players = snapshot.read_steps(server, piece)
-            steps = zip(pairwise(piece), pairwise(positions), strict=True)
-            for (start, end), (first, last) in steps:
-                step = players[first:last]
-                if step:
-                    numerator, denominator = compute(step)
+            # Four sequences take less time than two of pairs.
+            steps = zip(piece, piece[1:], positions, positions[1:], strict=False)
+            for start, end, first, last in steps:
+                count = last - first
+                if count > 0:
+                    numerator, denominator = compute(players[first:last])
                     value = numerator / denominator if is_fraction else numerator
-                    yield server.id, start, end, len(step), value
+                    yield server.id, start, end, count, value
                 else:
                     yield server.id, start, end, 0, None
 
@@ -172,9 +173,8 @@ def sum_steps(
     for server in servers:
         positions, players = snapshot.read_steps(server, edges)
         for one, (first, last) in zip(sums, pairwise(positions), strict=True):
-            step = players[first:last]
-            if step:
-                one.add(len(step), *compute(step))
+            if last > first:
+                one.add(last - first, *compute(players[first:last]))
     return [one.build_cell() for one in sums]
 
 

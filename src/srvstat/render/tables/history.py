@@ -26,7 +26,11 @@ from srvstat.render.text import format_count, format_span_length, format_time
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PRECISIONS = {"minutes": 60_000, "seconds": 1000, "milliseconds": 1}
-_MIN_HEADING_WIDTH = 12
+_HEADING_WIDTHS = (24, 12)
+"""The widths to which hostnames above columns are cut, if the first is too wide."""
+
+_MIN_FIGURES_WIDTH = 28
+"""The least width beside the times of steps at which these are not folded."""
 
 _Row = tuple[Text, ...]
 
@@ -43,6 +47,11 @@ class _Clock:
         self._precision = next(
             name for name, length in _PRECISIONS.items() if all(at % length == 0 for at in found)
         )
+
+    @property
+    def width(self) -> int:
+        """The width of a time."""
+        return len(self.format(0).plain)
 
     def format(self, at: int) -> Text:
         """Return a local time, with its offset if the instants have several."""
@@ -65,7 +74,8 @@ def render_observations(table: ObservationTable, screen: Screen) -> str:
     if not table.count:
         return screen.render(*title, Text("no observation in the window"))
     clock = _Clock(table.query.zone, (one.observed_at for one in (*table.first, *table.last)))
-    grid = _start_table(f"observed at ({clock.zone})")
+    grid = _start_table()
+    grid.add_column("observed at", overflow="fold")
     grid.add_column("players", justify="right", overflow="fold")
     for row in _iter_observations(table, clock):
         grid.add_row(*row)
@@ -76,7 +86,7 @@ def _iter_observations(table: ObservationTable, clock: _Clock) -> Iterator[_Row]
     before = None
     for number, one in enumerate((*table.first, *table.last)):
         if table.omitted and number == len(table.first):
-            yield (Text(f"{format_count(table.omitted, 'observation')} not shown", "dim"),)
+            yield (Text(f"{table.omitted:,} not shown", "dim"),)
             before = None
         distance = 0 if before is None else one.observed_at - before
         if table.usual_interval is not None and 2 * distance > 3 * table.usual_interval:
@@ -92,24 +102,25 @@ def render_steps(table: StepTable, screen: Screen) -> str:
         return screen.render(Text("no step in the window"))
     if table.query.is_sum:
         title = Text(f"sum of {format_count(len(servers), 'server')}", "bold")
-        return screen.render(title, _build_server_grid(table, 0))
+        return screen.render(title, _build_server_grid(table, 0, screen))
     if len(servers) > 1:
-        grid = _build_common_grid(table, screen)
-        if screen.width is None or screen.measure(grid) <= screen.width:
-            return screen.render(grid)
+        for width in _HEADING_WIDTHS:
+            grid = _build_common_grid(table, width, screen)
+            if screen.width is None or screen.measure(grid) <= screen.width:
+                return screen.render(grid)
     parts = (
-        screen.render(*_build_title(server, screen), _build_server_grid(table, column))
+        screen.render(*_build_title(server, screen), _build_server_grid(table, column, screen))
         for column, server in enumerate(servers)
     )
     return "\n".join(parts)
 
 
-def _build_common_grid(table: StepTable, screen: Screen) -> Table:
+def _build_common_grid(table: StepTable, width: int, screen: Screen) -> Table:
     """Return the table of several servers, with a column for each."""
     clock = _create_step_clock(table)
-    grid = _start_table(f"from ({clock.zone})", "to")
+    grid = _start_step_table(clock, screen)
     for server in table.servers:
-        grid.add_column(_build_heading(server, screen), justify="right", overflow="fold")
+        grid.add_column(_build_heading(server, width, screen), justify="right", overflow="fold")
     for line in _iter_lines(table):
         if line is None:
             grid.add_row(_describe_omission(table))
@@ -120,12 +131,12 @@ def _build_common_grid(table: StepTable, screen: Screen) -> Table:
     return grid
 
 
-def _build_server_grid(table: StepTable, column: int) -> Table:
-    """Return the table of one column, which is of a server or of the sum."""
+def _build_server_grid(table: StepTable, column: int, screen: Screen) -> Table:
+    """Return the table of one server with its observations, or of a sum with its servers."""
     clock = _create_step_clock(table)
-    names = ("players", "observations", *(["servers"] if table.query.is_sum else []))
-    grid = _start_table(f"from ({clock.zone})", "to")
-    for name in names:
+    is_sum = table.query.is_sum
+    grid = _start_step_table(clock, screen)
+    for name in ("players", "servers" if is_sum else "observations"):
         grid.add_column(name, justify="right", overflow="fold")
     for line in _iter_lines(table, column):
         if line is None:
@@ -134,8 +145,8 @@ def _build_server_grid(table: StepTable, column: int) -> Table:
         times = clock.format(line.start), clock.format(line.end)
         (cell,) = line.cells
         if cell.observations:
-            counts = f"{cell.observations:,}", f"{cell.servers:,}"
-            grid.add_row(*times, _format_players(cell, table.query), *counts[: len(names) - 1])
+            count = cell.servers if is_sum else cell.observations
+            grid.add_row(*times, _format_players(cell, table.query), f"{count:,}")
         else:
             gap = f"gap of {format_span_length(line.end - line.start)}"
             grid.add_row(*times, NOTHING, gap, style="dim")
@@ -171,7 +182,7 @@ def _create_step_clock(table: StepTable) -> _Clock:
 
 
 def _describe_omission(table: StepTable) -> Text:
-    return Text(f"{format_count(table.omitted, 'step')} not shown", "dim")
+    return Text(f"{table.omitted:,} not shown", "dim")
 
 
 def _format_players(cell: StepCell, query: HistoryQuery) -> str:
@@ -189,19 +200,27 @@ def _build_title(server: ServerName, screen: Screen) -> list[RenderableType]:
     return [screen.escape_cell(server.hostname, "bold"), Text(names, "dim", overflow="fold")]
 
 
-def _build_heading(server: ServerName, screen: Screen) -> Text:
-    """Return the hostname, cut to the width of the identifier, and below it the identifier."""
+def _build_heading(server: ServerName, width: int, screen: Screen) -> Text:
+    """Return the hostname, cut to a width or that of the identifier, and the identifier below."""
     name = screen.escape(server.server_id)
-    width = max(name.cell_len, _MIN_HEADING_WIDTH)
-    hostname = screen.truncate(screen.escape_cell(server.hostname), width)
-    return Text("\n").join([hostname, name])
+    hostname = screen.escape_cell(server.hostname)
+    return Text("\n").join([screen.truncate(hostname, max(name.cell_len, width)), name])
 
 
-def _start_table(*names: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for name in names:
-        table.add_column(name, overflow="fold")
+def _start_step_table(clock: _Clock, screen: Screen) -> Table:
+    """Return a table whose times are folded only on a narrow screen."""
+    table = _start_table()
+    is_narrow = screen.width is not None and screen.width < 2 * clock.width + _MIN_FIGURES_WIDTH
+    for name in ("from", "to"):
+        table.add_column(name, overflow="fold", no_wrap=not is_narrow)
     return table
+
+
+def _start_table() -> Table:
+    # Two spaces between columns, one of them from the box.
+    return Table(
+        box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold"
+    )
 
 
 _AGGREGATES = {
@@ -217,11 +236,13 @@ def render_notes(notes: HistoryNotes, screen: Screen) -> str:
     """Render what the tables of a history have in common."""
     window = notes.query.window
     end = f"to {format_time(window.end)} inclusive"
-    start = "" if window.start == BEFORE_ALL else f"after {format_time(window.start)}, "
+    is_all = window.start == BEFORE_ALL
+    start = "from the first observation" if is_all else f"after {format_time(window.start)}"
     fields: list[tuple[str, str]] = [
-        ("window", f"{start}{end}"),
+        ("window", f"{start}, {end}"),
         ("as of", format_time(notes.as_of)),
     ]
+    fields.append(("times", notes.query.zone))
     if notes.has_steps:
         of_sum = ", added up over the servers" if notes.query.is_sum else ""
         fields.append(("players", f"{_AGGREGATES[notes.query.aggregate]}{of_sum}"))

@@ -1,0 +1,194 @@
+"""The rows of a history, recomputed from random observations by the definitions alone."""
+
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, Build, build_in, few_examples, server
+from srvstat.analysis.history import aggregate_history, list_history_edges, read_history
+from srvstat.analysis.local_time import parse_step
+from srvstat.contract.errors import SnapshotError
+from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.contract.requests import build_server_reference
+from srvstat.documents.history import Aggregate, History
+from srvstat.operations import resolve_servers
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from support.snapshots import forge
+
+HOUR = DAY // 24
+END = AS_OF + 28 * DAY
+"""Noon of 2026-03-29, when the clocks in Berlin were put forward at 01:00 UTC."""
+
+LARGEST = 2**53 - 1
+
+Rows = dict[int, int]
+Row = tuple[Any, ...]
+
+
+class Case(NamedTuple):
+    """The rows of each server, and a question."""
+
+    servers: dict[str, Rows]
+    window: Window
+    step: str
+    zone: str
+    aggregate: Aggregate
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    step, longest = draw(st.sampled_from([("1h", 3 * DAY), ("6h", 40 * DAY), ("1d", 70 * DAY)]))
+    zone = draw(st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))
+    ends = st.sampled_from([END, END - DAY // 2, END - HOUR // 2, END + DAY, END - 9 * DAY - 1])
+    end = draw(ends)
+    start = draw(st.integers(end - longest, end - 1) | st.just(BEFORE_ALL))
+    values = st.integers(0, 3) | st.integers(LARGEST - 3, LARGEST)
+    edges = [at + offset for at in (start, end, END - DAY) for offset in (0, 1, HOUR, HOUR + 1)]
+    instants = st.integers(end - longest, END) | st.sampled_from(
+        [at for at in edges if end - longest <= at <= END]
+    )
+    rows = st.dictionaries(instants, values, max_size=30)
+    servers = {"a": draw(rows), "b": draw(rows), "c": {END: 1}}
+    return Case(servers, Window(start, end), step, zone, draw(st.sampled_from(get_args(Aggregate))))
+
+
+@pytest.mark.slow
+@settings(max_examples=few_examples())
+@given(case=cases())
+@example(case=Case({"c": {END: 1}}, Window(BEFORE_ALL, END - 1), "1d", "UTC", "max"))
+def test_every_row_follows_from_the_observations(case: Case) -> None:
+    observed = [(name, at, n) for name, of_one in case.servers.items() for at, n in of_one.items()]
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(build_in(Path(directory), map(server, case.servers), observed))
+        with closing(open_file(path)) as snapshot:
+            servers = list(snapshot.iter_servers())
+            zone = ZoneInfo(case.zone)
+            edges = list_history_edges(snapshot, servers, case.window, parse_step(case.step), zone)
+            found = list(read_history(snapshot, servers, case.window))
+            steps = list(aggregate_history(snapshot, servers, edges, case.aggregate))
+            sums = aggregate_history(snapshot, servers, edges, case.aggregate, is_sum=True)
+
+            assert found == list(select_naively(case))
+            assert steps == list(aggregate_naively(case))
+            assert list(sums) == list(sum_naively(case))
+
+
+def select_naively(case: Case) -> Iterator[Row]:
+    start, end = case.window
+    for name, rows in case.servers.items():
+        yield from ((name, at, rows[at]) for at in sorted(rows) if start < at <= end)
+
+
+def list_naive_steps(case: Case) -> list[tuple[int, int]]:
+    """List the steps: they begin at each multiple of a step after midnight on the local clock."""
+    start, end = case.window
+    hours = {"1h": 1, "6h": 6, "1d": 24}[case.step]
+    starts = [
+        at
+        for at in range(END - 90 * DAY, END + 2 * DAY, HOUR // 2)
+        if get_local_minutes(at, case.zone) % (hours * 60) == 0
+    ]
+    if start == BEFORE_ALL:
+        instants = [at for rows in case.servers.values() for at in rows if at <= end]
+        if not instants:
+            return []
+        start = max(at for at in starts if at < min(instants))
+    return list(pairwise([start, *(at for at in starts if start < at < end), end]))
+
+
+def get_local_minutes(at: int, zone: str) -> int:
+    local = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)).astimezone(
+        ZoneInfo(zone)
+    )
+    return local.hour * 60 + local.minute
+
+
+def aggregate_naively(case: Case) -> Iterator[Row]:
+    steps = list_naive_steps(case)
+    for name, rows in case.servers.items():
+        for start, end in steps:
+            players = [rows[at] for at in sorted(rows) if start < at <= end]
+            value = compute_naively(players, case.aggregate)
+            yield (
+                name,
+                start,
+                end,
+                len(players),
+                float(value) if isinstance(value, Fraction) else value,
+            )
+
+
+def sum_naively(case: Case) -> Iterator[Row]:
+    for start, end in list_naive_steps(case):
+        parts = [
+            [rows[at] for at in sorted(rows) if start < at <= end] for rows in case.servers.values()
+        ]
+        parts = [players for players in parts if players]
+        total = sum(Fraction(compute_naively(players, case.aggregate)) for players in parts)
+        count = sum(map(len, parts))
+        yield start, end, count, len(parts), float(total) if parts else None
+
+
+def compute_naively(players: Sequence[int], aggregate: Aggregate) -> Any:
+    if not players:
+        return None
+    ascending, middle = sorted(players), len(players) // 2
+    return {
+        "mean": Fraction(sum(players), len(players)),
+        "median": Fraction(ascending[middle] + ascending[-middle - 1], 2),
+        "max": ascending[-1],
+        "min": ascending[0],
+        "last": players[-1],
+    }[aggregate]
+
+
+def read_observations(snapshot: SnapshotFile) -> History:
+    return read_history(snapshot, list(snapshot.iter_servers()), Window(AS_OF - 90 * DAY, AS_OF))
+
+
+def read_steps(snapshot: SnapshotFile, *, is_sum: bool = False) -> History:
+    edges = range(AS_OF - 90 * DAY, AS_OF + 1, DAY)
+    return aggregate_history(snapshot, list(snapshot.iter_servers()), edges, is_sum=is_sum)
+
+
+def read_sums(snapshot: SnapshotFile) -> History:
+    return read_steps(snapshot, is_sum=True)
+
+
+@pytest.mark.parametrize("read", [read_observations, read_steps, read_sums])
+def test_rows_are_read_while_they_are_iterated_over(
+    read: Callable[[SnapshotFile], History], build: Build
+) -> None:
+    path = build([server("a")], [("a", AS_OF - day * DAY, day) for day in range(90)])
+    with closing(open_file(path)) as snapshot:
+        expected = list(read(snapshot))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE days SET players = x'77' WHERE server_day % 10000000 = 20512")
+    with closing(open_file(path)) as snapshot:
+        rows = iter(read(snapshot))
+        # The last day but one is damaged.
+        assert [next(rows) for _ in range(80)] == expected[:80]
+        with pytest.raises(SnapshotError):
+            list(rows)
+
+
+@pytest.mark.parametrize("value", ["-1", "253402300800000"])
+def test_a_forged_first_observation_is_refused(value: str, build: Build) -> None:
+    path = build([server("a")], [("a", AS_OF, 1)])
+    forge(path, f"UPDATE servers SET first_observed_at = {value}")  # noqa: S608 - our own values
+    with closing(open_file(path)) as snapshot:
+        servers = resolve_servers(snapshot, [build_server_reference("a")])
+        window = Window(BEFORE_ALL, AS_OF)
+        with pytest.raises(SnapshotError):
+            list_history_edges(snapshot, servers, window, parse_step("1d"), ZoneInfo("UTC"))
