@@ -21,7 +21,10 @@ from srvstat.snapshot.read.verify import verify
 _COMPARISONS = 600
 _SERVER = "SELECT * FROM servers WHERE id = ?"
 _DAYS = "SELECT * FROM days WHERE server_day IN ({})"
-_DERIVED = ("directory", "servers", "calendars", "bands", "days")
+_DERIVED = (
+    *("directory", "servers", "calendars", "bands", "days"),
+    *("summary_index", "summaries", "interval_counts", "intervals"),
+)
 
 
 class DigestCost(NamedTuple):

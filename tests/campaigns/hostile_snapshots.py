@@ -296,7 +296,10 @@ def _list_columns() -> list[tuple[str, str]]:
     """Return (table, column) for every column that answers read."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.deserialize(_build_sound_snapshot())
-        names = ("snapshot", "directory", "servers", "calendars", "bands", "days")
+        names = (
+            *("snapshot", "directory", "servers", "calendars", "bands", "days"),
+            *("summary_index", "summaries", "interval_counts", "intervals"),
+        )
         return [
             (table, column)
             for table in names

@@ -15,7 +15,10 @@ Harm = Callable[[Path], None]
 PAGE = 16_384
 _INTERIOR = b"\x05"
 
-_TABLES = ("snapshot", "directory", "servers", "calendars", "bands", "observations", "days")
+_TABLES = (
+    *("snapshot", "directory", "servers", "calendars", "bands", "observations", "days"),
+    *("summary_index", "summaries", "interval_counts", "intervals"),
+)
 
 
 @contextmanager

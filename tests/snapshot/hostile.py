@@ -128,7 +128,7 @@ CONTENTS: Mapping[str, Harm] = {
         " project_description, region, players_current, players_max, tags, flags, chat_url,"
         " icon_url, offline, first_seen_at, updated_at, current_is_fallback, 0, NULL, NULL,"
         " days, day_digests, blocks, block_digests, band_count, bands, band_digests,"
-        " player_sum, cumulative, last_players"
+        " player_sum, cumulative, last_players, usual_interval, covered, summary_digest"
         " FROM servers WHERE id = 'once'"
     ),
     "players that are a text": change_rows("UPDATE observations SET players = 'secret'"),

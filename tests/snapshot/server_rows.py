@@ -5,7 +5,7 @@ from typing import Any
 from srvstat.snapshot.format.rows import ServerRow
 
 _CALENDAR = ("days", "day_digests", "blocks", "block_digests")
-_BLOBS = (*_CALENDAR, "bands", "band_digests", "player_sum", "cumulative")
+_BLOBS = (*_CALENDAR, "bands", "band_digests", "player_sum", "cumulative", "summary_digest")
 
 
 def build_server(key: int, **columns: Any) -> ServerRow:
@@ -13,6 +13,7 @@ def build_server(key: int, **columns: Any) -> ServerRow:
     empty: dict[str, Any] = dict.fromkeys(ServerRow._fields, "")
     numbers = [name for name, kind in ServerRow.__annotations__.items() if kind is int]
     unknown = dict.fromkeys(("icon_url", "first_observed_at", "last_observed_at", "last_players"))
+    unknown |= dict.fromkeys(("usual_interval", "covered"))
     named = {"server": key, "id": f"id-{key}", "cfx_id": f"cfx-{key}"}
     empty |= dict.fromkeys(numbers, 0) | dict.fromkeys(_BLOBS, b"") | unknown
     return ServerRow(**{**empty, **named, **columns})

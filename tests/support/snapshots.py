@@ -14,7 +14,7 @@ from srvstat.snapshot.format.bands import BANDS_PER_SERVER
 from srvstat.snapshot.format.calendar import BLOCKS_PER_SERVER, split_calendar
 from srvstat.snapshot.format.days import DAYS_PER_SERVER
 from srvstat.snapshot.format.digest import DIGEST_BYTES, build_directory, digest_row, seal
-from srvstat.snapshot.format.rows import FileRow, ServerRow
+from srvstat.snapshot.format.rows import FileRow, ServerRow, SummaryIndex
 
 _Row = tuple[Any, ...]
 
@@ -92,12 +92,18 @@ class _Tables(NamedTuple):
 
     servers: Mapping[int, ServerRow]
     calendars: Mapping[int, _Row]
+    indexes: Mapping[int, SummaryIndex]
 
 
 def _read_tables(connection: sqlite3.Connection) -> _Tables:
     servers = map(ServerRow._make, connection.execute("SELECT * FROM servers ORDER BY server"))
     calendars = connection.execute("SELECT * FROM calendars")
-    return _Tables({row.server: row for row in servers}, {row[0]: row for row in calendars})
+    indexes = map(SummaryIndex._make, connection.execute("SELECT * FROM summary_index"))
+    return _Tables(
+        {row.server: row for row in servers},
+        {row[0]: row for row in calendars},
+        {row.server: row for row in indexes},
+    )
 
 
 def _reseal(connection: sqlite3.Connection, before: _Tables) -> None:
@@ -106,17 +112,18 @@ def _reseal(connection: sqlite3.Connection, before: _Tables) -> None:
     for row in connection.execute("SELECT * FROM days ORDER BY server_day"):
         server, day = divmod(row[0], DAYS_PER_SERVER)
         days[server].append((day, digest_row("days", (day, *row[1:]))))
-    bands: defaultdict[int, dict[int, bytes]] = defaultdict(dict)
-    for row in connection.execute("SELECT * FROM bands"):
-        server, band = divmod(row[0], BANDS_PER_SERVER)
-        bands[server][band] = digest_row("bands", row)
+    bands = _digest_rows(connection, "bands", BANDS_PER_SERVER)
+    summaries = _update_indexes(connection, before.indexes, after.indexes)
     servers = []
     for key, row in after.servers.items():
         calendar = _update_calendar(connection, key, days[key], before.calendars, after.calendars)
         fitting = row._replace(
-            **calendar, band_digests=_update_band_digests(row.band_digests, bands[key])
+            **calendar,
+            band_digests=_update_digests(row.band_digests, bands[key]),
+            summary_digest=summaries.get(key, row.summary_digest),
         )
-        servers.append(_keep_changes(before.servers.get(key, row), row, fitting))
+        kept = _keep_changes(before.servers.get(key, row), row, fitting)
+        servers.append(ServerRow._make(kept))
     _insert(connection, "servers", servers)
     directory = build_directory(servers)
     _insert(connection, "directory", directory)
@@ -152,7 +159,39 @@ def _update_calendar(
     return columns._replace(block_digests=digests)._asdict()
 
 
-def _update_band_digests(stored: Any, of_rows: Mapping[int, bytes]) -> Any:
+def _update_indexes(
+    connection: sqlite3.Connection,
+    before: Mapping[int, SummaryIndex],
+    after: Mapping[int, SummaryIndex],
+) -> dict[int, bytes]:
+    """Store the rows of `summary_index`, and return their digests by server."""
+    summaries = _digest_rows(connection, "summaries", BLOCKS_PER_SERVER)
+    counts = _digest_rows(connection, "interval_counts", BLOCKS_PER_SERVER)
+    intervals = _digest_rows(connection, "intervals", BANDS_PER_SERVER)
+    stored = []
+    for key, row in after.items():
+        fitting = row._replace(
+            digests=_update_digests(row.digests, summaries[key]),
+            count_digests=_update_digests(row.count_digests, counts[key]),
+            band_digests=_update_digests(row.band_digests, intervals[key]),
+        )
+        stored.append(SummaryIndex._make(_keep_changes(before.get(key, row), row, fitting)))
+    _insert(connection, "summary_index", stored)
+    return {row.server: digest_row("summary_index", row) for row in stored}
+
+
+def _digest_rows(
+    connection: sqlite3.Connection, table: str, per_server: int
+) -> defaultdict[int, dict[int, bytes]]:
+    """Return the digests of the rows of a table by server and number."""
+    digests: defaultdict[int, dict[int, bytes]] = defaultdict(dict)
+    for row in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608 - our own names
+        server, number = divmod(row[0], per_server)
+        digests[server][number] = digest_row(table, row)
+    return digests
+
+
+def _update_digests(stored: Any, of_rows: Mapping[int, bytes]) -> Any:
     if not isinstance(stored, bytes):  # the SQL stored an integer, which would be a length
         return stored
     digests = bytearray(stored)
@@ -162,8 +201,8 @@ def _update_band_digests(stored: Any, of_rows: Mapping[int, bytes]) -> Any:
     return bytes(digests)
 
 
-def _keep_changes(before: ServerRow, after: ServerRow, fitting: ServerRow) -> ServerRow:
-    return ServerRow._make(
+def _keep_changes(before: _Row, after: _Row, fitting: _Row) -> _Row:
+    return tuple(
         fit if now == was else now for was, now, fit in zip(before, after, fitting, strict=True)
     )
 

@@ -190,9 +190,9 @@ def test_a_band_of_one_value_has_zeros_as_its_digest() -> None:
     rows = build_rows([3, 5, 9, 40, 41], [3, 9, 40])
     digests = [digest_row("bands", rows[0]), bytes(16), digest_row("bands", rows[1])]
 
-    assert join_digests(rows, 3) == b"".join(digests)
-    assert join_digests([], 3) == b""
-    bands = Bands([3, 9, 40], join_digests(rows, 3))
+    assert join_digests("bands", rows, 3) == b"".join(digests)
+    assert join_digests("bands", [], 3) == b""
+    bands = Bands([3, 9, 40], join_digests("bands", rows, 3))
     assert [bands.get_digest(band) for band in range(3)] == [digests[0], None, digests[2]]
     assert [Bands([3, 9], b"").get_digest(band) for band in range(2)] == [None, None]
 

@@ -24,7 +24,7 @@ QUESTIONS = (
 
 def list_integer_columns() -> list[tuple[str, str]]:
     """Return the tables with digests and their integer columns other than the key."""
-    tables = ("snapshot", "servers", "bands", "days")
+    tables = ("snapshot", "servers", "bands", "days", "summary_index", "summaries", "intervals")
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(read_schema())
         return [

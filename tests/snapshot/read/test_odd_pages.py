@@ -71,7 +71,8 @@ def _build_interior_page(child: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "table", ["snapshot", "servers", "calendars", "bands", "days", "directory"]
+    "table",
+    ["snapshot", "servers", "calendars", "bands", "days", "directory", "summaries", "intervals"],
 )
 def test_pages_that_point_to_each_other_end_in_an_error(table: str, good: Path) -> None:
     with closing(sqlite3.connect(good)) as connection:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
 from srvstat.snapshot.format.packing import pack, unpack
-from srvstat.snapshot.format.rows import ServerRow, Value
+from srvstat.snapshot.format.rows import ServerRow, SummaryIndex, Value
 
 BANDS_PER_SERVER = 1_000_000
 """More than any server has: `server_band` is the server's key times this, plus the band."""
@@ -48,15 +48,26 @@ class Bands(NamedTuple):
 
 def divide_into_bands(players: Sequence[int], days: int) -> list[int]:
     """Return the least value of each band for all observations of a server on a number of days."""
-    counts = Counter(players)
-    values = sorted(counts)
     per_day = len(players) // max(days, 1)
-    if len(values) <= min(_MAX_VALUES, _MAX_VALUES_PER_OBSERVATION * per_day):
-        return values
-    wanted = max(
-        min(max(per_day, _MIN_BANDS), _MAX_BANDS), len(players) // _MAX_OBSERVATIONS_PER_BAND
+    return divide_values(
+        Counter(players),
+        singles=min(_MAX_VALUES, _MAX_VALUES_PER_OBSERVATION * per_day),
+        wanted=max(
+            min(max(per_day, _MIN_BANDS), _MAX_BANDS), len(players) // _MAX_OBSERVATIONS_PER_BAND
+        ),
     )
-    return list(_find_starts(values, counts, -(-len(players) // wanted)))
+
+
+def divide_values(counts: Mapping[int, int], *, singles: int, wanted: int) -> list[int]:
+    """Return the least value of each band for the numbers of observations of all values.
+
+    Up to `singles` values have a band each. More values share about as many bands as `wanted`, at
+    most twice as many and one.
+    """
+    values = sorted(counts)
+    if len(values) <= singles:
+        return values
+    return list(_find_starts(values, counts, -(-sum(counts.values()) // wanted)))
 
 
 def _find_starts(values: Sequence[int], counts: Mapping[int, int], full: int) -> Iterator[int]:
@@ -81,9 +92,9 @@ def number_values(values: Sequence[int], starts: Sequence[int]) -> dict[int, int
 
 
 def build_band_rows(
-    server: int, players: Sequence[int], starts: Sequence[int], bands: Mapping[int, int]
+    server: int, values: Sequence[int], starts: Sequence[int], bands: Mapping[int, int]
 ) -> Iterator[tuple[Value, ...]]:
-    """Yield the rows of `bands` of a server in ascending order: one per band of several values.
+    """Yield a row of `bands` or `intervals` for each band of several values, in ascending order.
 
     `bands` maps each value to the number of its band.
     """
@@ -91,30 +102,30 @@ def build_band_rows(
     members = {band: array("Q") for band, size in sizes.items() if size > 1}
     if not members:
         return
-    for value in players:
+    for value in values:
         if (band := bands[value]) in members:
             members[band].append(value - starts[band])
     for band, above in sorted(members.items()):
         yield server * BANDS_PER_SERVER + band, len(above), pack(above, max(above))
 
 
-def join_digests(rows: Sequence[tuple[Value, ...]], bands: int) -> bytes:
+def join_digests(table: str, rows: Sequence[tuple[Value, ...]], bands: int) -> bytes:
     """Return the joined digests of all bands of a server; empty if no band has a row."""
-    digests = {int(row[0] or 0) % BANDS_PER_SERVER: digest_row("bands", row) for row in rows}
+    digests = {int(row[0] or 0) % BANDS_PER_SERVER: digest_row(table, row) for row in rows}
     return b"".join(digests.get(band, _NO_DIGEST) for band in range(bands)) if digests else b""
 
 
-def read_bands(server: ServerRow) -> Bands:
-    """Return the bands in the row of a server.
+def read_bands(row: ServerRow | SummaryIndex) -> Bands:
+    """Return the bands of values in the row of a server, or those of intervals in its index.
 
     Raises ValueError for columns that no build writes.
     """
-    count = server.band_count
-    return Bands(unpack(server.bands, count) if count else (), server.band_digests)
+    count = row.band_count
+    return Bands(unpack(row.bands, count) if count else (), row.band_digests)
 
 
 class Members(NamedTuple):
-    """The observations in a band: their number, and their packed players above its start."""
+    """The observations or intervals in a band: their number, and how much they exceed its start."""
 
     size: int
     packed: bytes

@@ -34,12 +34,13 @@ def derive_days(
     total = 0
     for start, end in pairwise([*find_day_starts(instants), len(instants)]):
         day = instants[start] // DAY_MS
+        midnight = day * DAY_MS
         middle = start + (end - start) // 2
         total += _add_to_histogram(players[start:middle], histogram, bands)
         yield Day(
             server_day=server * DAYS_PER_SERVER + day,
             observation_count=end - start,
-            times=pack([at - day * DAY_MS for at in instants[start:end]], DAY_MS),
+            times=pack([at - midnight for at in instants[start:end]], DAY_MS),
             players=pack(players[start:end], max(players[start:end])),
             players_before=players[start - 1] if start else None,
             players_after=players[end] if end < len(players) else None,
@@ -107,6 +108,23 @@ def read_state(day: Day, instant: int, starts: Sequence[int]) -> State:
     )
 
 
+def read_totals(day: Day, instant: int) -> tuple[int, int]:
+    """Return the number of observations of a server up to an instant, and their sum.
+
+    `day` is as in `read_state`, which takes longer.
+
+    Raises ValueError and TypeError for a row that no build writes.
+    """
+    count = day.observation_count
+    past = bisect_right(unpack(day.times, count), instant - _find_midnight(day))
+    middle = count // 2
+    total = int.from_bytes(day.prefix_sum, "little")
+    if past != middle:
+        players = unpack(day.players, count)
+        total += sum(players[middle:past]) - sum(players[past:middle])
+    return day.prefix_count + past - middle, total
+
+
 def read_last_state(server: ServerRow, starts: Sequence[int]) -> State:
     """Return the state of a server after its last observation; it must have one.
 
@@ -154,6 +172,8 @@ def read_day_observations(days: Iterable[Day], window: Window) -> tuple[list[int
         last = bisect_right(times, window.end - midnight)
         instants.extend([midnight + time for time in times[first:last]])
         players.extend(unpack(day.players, day.observation_count)[first:last])
+    if not is_ascending([window.start, *instants]) or (instants and instants[-1] > window.end):
+        raise ValueError("not the observations of a window")
     return instants, players
 
 

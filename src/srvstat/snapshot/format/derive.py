@@ -23,6 +23,7 @@ from srvstat.snapshot.format.days import (
     is_ascending,
     pack_sum,
 )
+from srvstat.snapshot.format.derive_summaries import derive_summaries
 from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.packing import pack
 from srvstat.snapshot.format.rows import ServerRow, Value
@@ -44,6 +45,9 @@ class DerivedColumns(NamedTuple):
     player_sum: bytes
     cumulative: bytes
     last_players: int | None
+    usual_interval: int | None
+    covered: int | None
+    summary_digest: bytes
 
 
 def derive(
@@ -54,8 +58,8 @@ def derive(
 ) -> DerivedColumns:
     """Derive all rows of a server from its observations in ascending order.
 
-    Calls `take` with the table and the values of each row: the days, then the calendars, then the
-    bands, each in the order of the table's key. Returns the derived columns of `servers`.
+    Calls `take` with the table and the values of each row: the days, the calendars, the bands and
+    the summaries, each in the order of the table's key. Returns the derived columns of `servers`.
     """
     starts = divide_into_bands(players, sum(1 for _ in find_day_starts(instants)))
     bands = number_values(sorted(set(players)), starts)
@@ -80,10 +84,11 @@ def derive(
         *calendar,
         len(starts),
         pack(starts, starts[-1]) if starts else b"",
-        join_digests(rows, len(starts)),
+        join_digests("bands", rows, len(starts)),
         pack_sum(sum(players)),
         _count_bands(players, len(starts), bands),
         players[-1] if players else None,
+        *derive_summaries(server, instants, players, take),
     )
 
 

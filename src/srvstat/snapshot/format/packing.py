@@ -28,6 +28,29 @@ def unpack(packed: bytes, count: int) -> "array[int]":
     return _swap_big_endian(array(_CODES[width], packed))
 
 
+_WIDE = 16
+"""The width in bytes of sums that do not fit in 8; no sum needs more."""
+
+
+def pack_sums(sums: Sequence[int]) -> bytes:
+    """Pack sums below 2^128 in the fewest bytes each: 1, 2, 4, 8 or 16."""
+    greatest = max(sums)
+    if greatest >> 64 == 0:
+        return pack(sums, greatest)
+    return b"".join(total.to_bytes(_WIDE, "little") for total in sums)
+
+
+def unpack_sums(packed: bytes, count: int) -> Sequence[int]:
+    """Return the `count` sums, at least one, that `pack_sums` packed.
+
+    Raises ValueError for bytes that are not `count` sums of one width.
+    """
+    if count < 1 or len(packed) != count * _WIDE:
+        return unpack(packed, count)
+    starts = range(0, len(packed), _WIDE)
+    return [int.from_bytes(packed[start : start + _WIDE], "little") for start in starts]
+
+
 def _swap_big_endian(numbers: "array[int]") -> "array[int]":
     if sys.byteorder == "big":
         numbers.byteswap()

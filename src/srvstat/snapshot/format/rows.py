@@ -1,4 +1,4 @@
-"""The rows of `snapshot`, `servers` and `days`; schema.sql explains each of their columns.
+"""The rows of most tables; schema.sql explains each of their columns.
 
 The fields are the columns in the table's order, and hold what the file holds: instants are Unix
 milliseconds, lists are JSON, and booleans are 0 and 1.
@@ -69,6 +69,9 @@ class ServerRow(NamedTuple):
     player_sum: bytes
     cumulative: bytes
     last_players: int | None
+    usual_interval: int | None
+    covered: int | None
+    summary_digest: bytes
 
     @property
     def length(self) -> int:
@@ -104,6 +107,51 @@ class Day(NamedTuple):
     cumulative: bytes
 
 
+class SummaryIndex(NamedTuple):
+    """A row of `summary_index`; `server` is its key."""
+
+    server: int
+    blocks: bytes
+    digests: bytes
+    count_digests: bytes
+    band_count: int
+    bands: bytes
+    band_digests: bytes
+
+
+class Summaries(NamedTuple):
+    """A row of `summaries`; `server_block` is its key."""
+
+    server_block: int
+    day_count: int
+    days: bytes
+    observation_counts: bytes
+    player_sums: bytes
+    first_players: bytes
+    last_players: bytes
+    peaks: bytes
+    lowests: bytes
+    first_times: bytes
+    last_times: bytes
+    first_peak_times: bytes
+    last_peak_times: bytes
+    first_lowest_times: bytes
+    last_lowest_times: bytes
+    weighted_sums: bytes
+    long_count: int | None
+    long_ends: bytes
+    long_intervals: bytes
+    long_players: bytes
+
+
+class IntervalCounts(NamedTuple):
+    """A row of `interval_counts`; `server_block` is its key."""
+
+    server_block: int
+    before: bytes
+    counts: bytes
+
+
 def _list_kinds(row_type: type[tuple[Any, ...]]) -> frozenset[tuple[type, ...]]:
     """Return all combinations of types that the annotations of a row allow."""
     return frozenset(product(*map(_list_types, row_type.__annotations__.values())))
@@ -122,5 +170,9 @@ KINDS: Mapping[str, frozenset[tuple[type, ...]]] = {
     "calendars": frozenset({(int, bytes, bytes)}),
     "bands": frozenset({(int, int, bytes)}),
     "days": _list_kinds(Day),
+    "summary_index": _list_kinds(SummaryIndex),
+    "summaries": _list_kinds(Summaries),
+    "interval_counts": _list_kinds(IntervalCounts),
+    "intervals": frozenset({(int, int, bytes)}),
 }
 """The types that the columns of each table may have: a forged file may hold any."""

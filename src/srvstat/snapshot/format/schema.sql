@@ -1,4 +1,4 @@
--- A snapshot of srvstat, format version 6.
+-- A snapshot of srvstat, format version 7.
 --
 -- One SQLite file in rollback-journal mode. Its header has the application_id 0x73727673 ("srvs")
 -- and the format version as user_version. The tables are STRICT, so each column holds its declared
@@ -10,7 +10,7 @@
 --
 -- History: 1, the first format; 2, with days; 3, with digests; 4, with bands of values, blocks of
 -- days, and an observation count per server; 5, with current_is_stand_in renamed to
--- current_is_fallback; 6, with bundles.
+-- current_is_fallback; 6, with bundles; 7, with summaries of days and of intervals.
 --
 -- A bundle is a snapshot with some servers of another one, its parent, and their observations from
 -- the beginning of a day on. It is the only kind with parent_root and covered_from.
@@ -89,7 +89,13 @@ CREATE TABLE servers (
                                               -- as days.prefix_sum
     cumulative          BLOB    NOT NULL,     -- for each band, the number of all observations in it
                                               -- or in a lower one, packed as days.cumulative
-    last_players        INTEGER               -- the players of the last observation; NULL without any
+    last_players        INTEGER,              -- the players of the last observation; NULL without any
+    usual_interval      INTEGER,              -- the median of all intervals, in half milliseconds;
+                                              -- NULL for fewer than two observations
+    covered             INTEGER,              -- the sum of all intervals, each at most three usual
+                                              -- ones, in half milliseconds; NULL likewise
+    summary_digest      BLOB    NOT NULL      -- the digest of the row of summary_index; empty without
+                                              -- observations
 ) STRICT;
 
 -- The earlier days with observations of each server: one row for every 32 days. Their
@@ -106,6 +112,72 @@ CREATE TABLE bands (
     observation_count INTEGER NOT NULL,    -- the number of observations in it
     players           BLOB    NOT NULL     -- of each, in order of time: its players minus the least
                                            -- value of the band
+) STRICT;
+
+-- An interval is the time from an observation to the next one of the server, in milliseconds. It
+-- belongs to the observation at its end. A summary day is a UTC day without its start and with its
+-- end, like a window: an observation at midnight belongs to the day that ends then. Its number is
+-- that of the next UTC day, since 1970-01-01. Intervals are divided into bands, as players are.
+
+-- One row for each server with observations: it lists and verifies the rows of summaries,
+-- interval_counts and intervals.
+CREATE TABLE summary_index (
+    server          INTEGER PRIMARY KEY, -- servers.server
+    blocks          BLOB    NOT NULL,    -- the first and the last day of each row of summaries
+    digests         BLOB    NOT NULL,    -- the digest of each of these rows
+    count_digests   BLOB    NOT NULL,    -- the digest of each row of interval_counts
+    band_count      INTEGER NOT NULL,    -- the number of bands of intervals
+    bands           BLOB    NOT NULL,    -- the least interval of each band, ascending
+    band_digests    BLOB    NOT NULL     -- the digest of each band's row of intervals, as in
+                                         -- servers.band_digests
+) STRICT;
+
+-- One row for every 64 summary days with observations of a server. Each blob has a number for each
+-- day. Times are milliseconds since the start of the day. A blob of sums can also have 16 bytes for
+-- each number.
+CREATE TABLE summaries (
+    server_block       INTEGER PRIMARY KEY, -- servers.server * 10000 + 0, 1, 2 …
+    day_count          INTEGER NOT NULL,    -- the number of days
+    days               BLOB    NOT NULL,    -- the numbers of the days, ascending
+    observation_counts BLOB    NOT NULL,    -- the number of observations
+    player_sums        BLOB    NOT NULL,    -- the sum of their players
+    first_players      BLOB    NOT NULL,    -- the players of the first observation
+    last_players       BLOB    NOT NULL,    -- the players of the last observation
+    peaks              BLOB    NOT NULL,    -- the most players
+    lowests            BLOB    NOT NULL,    -- the fewest players
+    first_times        BLOB    NOT NULL,    -- the time of the first observation
+    last_times         BLOB    NOT NULL,    -- the time of the last observation
+    first_peak_times   BLOB    NOT NULL,    -- the times of the first and of the last observation with
+    last_peak_times    BLOB    NOT NULL,    -- the most players
+    first_lowest_times BLOB    NOT NULL,    -- the times of the first and of the last observation with
+    last_lowest_times  BLOB    NOT NULL,    -- the fewest players
+    weighted_sums      BLOB    NOT NULL,    -- the sum of each interval times the players at its start
+    long_count         INTEGER,             -- the number of the block's intervals that are longer than
+                                            -- 2.5 usual ones; NULL if they are more than 4096, which
+                                            -- are not listed
+    long_ends          BLOB    NOT NULL,    -- of each of them: its end, in milliseconds since the start
+                                            -- of the first day
+    long_intervals     BLOB    NOT NULL,    -- its length
+    long_players       BLOB    NOT NULL     -- the players at its start
+) STRICT;
+
+-- The number of intervals in each band, one row for each row of summaries of a server with
+-- intervals.
+CREATE TABLE interval_counts (
+    server_block INTEGER PRIMARY KEY, -- as in summaries
+    before       BLOB    NOT NULL,    -- for each band, the number of intervals in it or in a lower one
+                                      -- that belong to earlier days than those of the block
+    counts       BLOB    NOT NULL     -- for each band, and for each day of the block: the number of
+                                      -- intervals in the band or in a lower one that belong to the
+                                      -- days of the block up to this day
+) STRICT;
+
+-- The intervals of a server in one band, for bands of several values.
+CREATE TABLE intervals (
+    server_band    INTEGER PRIMARY KEY, -- servers.server * 1000000 + the band's number, from 0
+    interval_count INTEGER NOT NULL,    -- the number of intervals in it
+    lengths        BLOB    NOT NULL     -- of each, in order of time: its length minus the least of the
+                                        -- band
 ) STRICT;
 
 -- The observations: every player count kept, in plain rows that any SQLite tool can read. All derived

@@ -58,6 +58,10 @@ _TABLES = frozenset(
         "bands",
         "days",
         "observations",
+        "summary_index",
+        "summaries",
+        "interval_counts",
+        "intervals",
         "sqlite_master",
     }
 )

@@ -1,5 +1,6 @@
 """Query an open snapshot; every row is verified against its digest first."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
@@ -21,14 +22,12 @@ from srvstat.snapshot.format.days import (
 )
 from srvstat.snapshot.format.rows import Day, FileRow, ServerRow
 from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
-from srvstat.snapshot.read.figures import (
-    StepTotals,
-    WindowFigures,
-    compute_observed_figures,
-    compute_observed_steps,
-)
-from srvstat.snapshot.read.statistics import compute_window_statistics
+from srvstat.snapshot.read.figures import StepTotals, WindowFigures
+from srvstat.snapshot.read.statistics import compute_window_statistics, compute_window_totals
+from srvstat.snapshot.read.steps import compute_steps
+from srvstat.snapshot.read.summary_rows import verify_summaries
 from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, VerifiedRows
+from srvstat.snapshot.read.window_figures import compute_window_figures
 from srvstat.stats import Statistics
 
 _COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
@@ -154,20 +153,23 @@ class SnapshotFile:
         self, servers: Sequence[ServerRow], window: Window, quantiles: Sequence[Fraction] = ()
     ) -> list[WindowFigures]:
         """Return the figures of each server in a window, which may start at BEFORE_ALL."""
-        return [
-            compute_observed_figures(*self.read_observations(server, window), window, quantiles)
-            for server in servers
-        ]
+        with self.convert_decode_errors("the days"):
+            return compute_window_figures(
+                self._rows, self.read_observations, servers, window, quantiles
+            )
 
     def compute_step_totals(self, server: ServerRow, edges: Sequence[int]) -> list[StepTotals]:
-        """Return the totals of the steps between successive ascending edges."""
-        window = Window(edges[0], edges[-1])
-        return compute_observed_steps(*self.read_observations(server, window), edges)
+        """Return the totals of the steps between successive ascending edges.
+
+        Steps between midnights (UTC) take few rows, those with other edges all observations.
+        """
+        with self.convert_decode_errors("the days"):
+            return compute_steps(self._rows, self.read_observations, server, edges)
 
     def compute_totals(self, servers: Sequence[ServerRow], window: Window) -> list[tuple[int, int]]:
         """Return the number of observations of each server in a window, and their sum."""
-        observed = [self.read_observations(server, window)[1] for server in servers]
-        return [(len(players), sum(players)) for players in observed]
+        with self.convert_decode_errors("the days"):
+            return compute_window_totals(self._rows, servers, window)
 
     def read_observations(self, server: ServerRow, window: Window) -> tuple[list[int], list[int]]:
         """Return the ascending instants of a server's observations in a window, and the players."""
@@ -248,6 +250,11 @@ class SnapshotFile:
     def verify_bands(self, server: ServerRow) -> int:
         """Verify all rows of `bands` of a server, and return their number."""
         return self._rows.verify_bands(server)
+
+    def verify_summaries(self, server: ServerRow) -> Counter[str]:
+        """Verify all rows of summaries and intervals of a server; return their numbers by table."""
+        with self.convert_decode_errors(f"the summaries of {server.title}"):
+            return verify_summaries(self._rows, server)
 
     def iter_directory(self) -> Iterator[tuple[int, bytes]]:
         """Yield the rows of `directory`, without verification."""

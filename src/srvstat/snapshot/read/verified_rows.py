@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace
@@ -44,6 +45,9 @@ _MAX_BYTES_KEPT = 1 << 25
 _BYTES_PER_SERVER, _BYTES_PER_CALENDAR, _BYTES_PER_BLOCK, _BYTES_PER_NUMBER = 2_500, 500, 1_000, 40
 """Upper bounds of memory, without the texts and blobs of a server and the numbers of a calendar."""
 
+_KEYS_PER_STATEMENT = 500
+"""Below the limit of parameters of a connection."""
+
 _MIN_ROW_BYTES = 4
 """The fewest bytes of a file per row."""
 
@@ -71,7 +75,7 @@ class VerifiedRows:
             counts = (row.server_count, row.observation_count)
             if compute_root(row) == row.root and all(0 <= count <= most for count in counts):
                 return row
-        raise self._connection.build_damage_error(FILE_ROW)
+        raise self.build_damage_error(FILE_ROW)
 
     def find_servers(self, references: Sequence[Reference]) -> list[ServerRow | None]:
         """Return the server of each reference, read with one statement; None for an unknown one."""
@@ -83,7 +87,7 @@ class VerifiedRows:
             if known is None
         }
         keys = [key for candidates in entries.values() for key, _ in candidates]
-        rows = self._read_by_key("servers", "server", keys, part="the servers") if keys else {}
+        rows = self.read_by_key("servers", "server", keys, part="the servers") if keys else {}
         for reference, candidates in entries.items():
             found[reference] = self._find_server(reference, candidates, rows)
         return [found[reference] for reference in references]
@@ -101,7 +105,7 @@ class VerifiedRows:
         for key, digest in entries:
             row = rows.get(key)
             if row is None or not has_digest("servers", row, digest):
-                raise self._connection.build_damage_error(f"server {identifier}")
+                raise self.build_damage_error(f"server {identifier}")
             server = ServerRow._make(row)
             if server.get_identifier(by) == identifier:
                 self._kept += _BYTES_PER_SERVER + server.length
@@ -123,11 +127,11 @@ class VerifiedRows:
             for row in rows:
                 # A damaged table can yield its rows in another order.
                 if row[0] <= last or not has_digest("servers", row, digests.pop(row[0], b"")):
-                    raise self._connection.build_damage_error(part)
+                    raise self.build_damage_error(part)
                 last = row[0]
                 yield ServerRow._make(row)
         if digests:
-            raise self._connection.build_damage_error(part)
+            raise self.build_damage_error(part)
 
     def get_calendar(self, server: ServerRow) -> Calendar:
         """Return the calendar of a server."""
@@ -135,9 +139,7 @@ class VerifiedRows:
             try:
                 calendar = self._calendars[server.server] = read_calendar(server)
             except DECODE_ERRORS:
-                raise self._connection.build_damage_error(
-                    f"the calendar of {server.title}"
-                ) from None
+                raise self.build_damage_error(f"the calendar of {server.title}") from None
             self._kept += _BYTES_PER_CALENDAR + _BYTES_PER_NUMBER * len(calendar.edges)
         return self._calendars[server.server]
 
@@ -147,7 +149,7 @@ class VerifiedRows:
             try:
                 bands = self._bands[server.server] = read_bands(server)
             except DECODE_ERRORS:
-                raise self._connection.build_damage_error(f"the bands of {server.title}") from None
+                raise self.build_damage_error(f"the bands of {server.title}") from None
             self._kept += _BYTES_PER_CALENDAR + _BYTES_PER_NUMBER * len(bands.starts)
         return self._bands[server.server]
 
@@ -179,9 +181,7 @@ class VerifiedRows:
                 entries = [block.find_first(first_day) for block in blocks[:1]]
                 entries += [block.find_last(last_day) for block in blocks[1:]]
             except DECODE_ERRORS:
-                raise self._connection.build_damage_error(
-                    f"the calendar of {server.title}"
-                ) from None
+                raise self.build_damage_error(f"the calendar of {server.title}") from None
             ends.append(() if entries and entries[0].day > entries[-1].day else entries)
         return ends
 
@@ -195,7 +195,7 @@ class VerifiedRows:
                     missing[key] = server, calendar.get_digest(block)
         if not missing:
             return
-        rows = self._read_by_key("calendars", "server_block", list(missing), part="the calendars")
+        rows = self.read_by_key("calendars", "server_block", list(missing), part="the calendars")
         for key, (server, digest) in missing.items():
             row = rows.get(key)
             try:
@@ -203,9 +203,7 @@ class VerifiedRows:
                     raise ValueError("not the row of the digest")
                 self._blocks[key] = read_block(*row[1:])
             except DECODE_ERRORS:
-                raise self._connection.build_damage_error(
-                    f"the calendar of {server.title}"
-                ) from None
+                raise self.build_damage_error(f"the calendar of {server.title}") from None
             self._kept += _BYTES_PER_BLOCK
 
     def _get_block(self, server: ServerRow, calendar: Calendar, block: int) -> Block:
@@ -221,7 +219,7 @@ class VerifiedRows:
             for server, entries in servers
             for entry in entries
         ]
-        rows = self._read_by_key("days", "server_day", keys, part="the days")
+        rows = self.read_by_key("days", "server_day", keys, part="the days")
         next_key = iter(keys)
         return [
             [self._check_day(server, entry, rows.get(next(next_key))) for entry in entries]
@@ -258,42 +256,53 @@ class VerifiedRows:
             without_server = (entry.day, *row[1:])
             if has_digest("days", without_server, entry.digest):
                 return Day._make(row)
-        raise self._connection.build_damage_error(format_day(server, entry.day))
+        raise self.build_damage_error(format_day(server, entry.day))
 
     def read_members(
-        self, wanted: Iterable[tuple[ServerRow, int]]
+        self, table: str, wanted: Iterable[tuple[ServerRow, Bands, int]]
     ) -> dict[tuple[int, int], Members]:
-        """Return the observations in some bands of several values, read with one statement.
+        """Return the members of some bands of several values, of `bands` or of `intervals`.
 
         The keys are the server's key and the number of the band.
         """
-        servers = {(server.server, band): server for server, band in wanted}
-        if not servers:
-            return {}
-        keys = [key * BANDS_PER_SERVER + band for key, band in servers]
-        rows = self._read_by_key("bands", "server_band", keys, part="the bands")
+        keys = {
+            server.server * BANDS_PER_SERVER + band: (server, bands, band)
+            for server, bands, band in wanted
+        }
+        rows = self.read_by_key(table, "server_band", list(keys), part="the bands")
         found = {}
-        for (key, band), server in servers.items():
-            row = rows.get(key * BANDS_PER_SERVER + band)
-            bands = self.get_bands(server)
-            if row is None or not has_digest("bands", row, bands.get_digest(band) or b""):
-                raise self._connection.build_damage_error(f"the bands of {server.title}")
-            found[key, band] = Members(*row[1:])
+        for key, (server, bands, band) in keys.items():
+            row = rows.get(key)
+            if row is None or not has_digest(table, row, bands.get_digest(band) or b""):
+                raise self.build_damage_error(f"the bands of {server.title}")
+            found[server.server, band] = Members(*row[1:])
         return found
 
     def verify_bands(self, server: ServerRow) -> int:
         """Verify all rows of `bands` of a server, and return their number."""
-        bands = self.get_bands(server)
+        return self.verify_members("bands", server, self.get_bands(server))
+
+    def verify_members(self, table: str, server: ServerRow, bands: Bands) -> int:
+        """Verify all rows of `bands` or of `intervals` of a server, and return their number."""
         wide = [band for band in range(len(bands.starts)) if bands.get_digest(band)]
         for band in wide:
-            self.read_members([(server, band)])
+            self.read_members(table, [(server, bands, band)])
         return len(wide)
 
-    def _read_by_key(
+    def read_by_key(
         self, table: str, column: str, keys: Sequence[int], *, part: str
     ) -> dict[Any, Any]:
-        rows = self._connection.fetch_rows(_build_query(table, column, len(keys)), *keys, part=part)
-        return {row[0]: row for row in rows}
+        """Return rows by their keys, without verification."""
+        found: dict[Any, Any] = {}
+        for at in range(0, len(keys), _KEYS_PER_STATEMENT):
+            some = keys[at : at + _KEYS_PER_STATEMENT]
+            query = _build_query(table, column, len(some))
+            found |= {row[0]: row for row in self._connection.fetch_rows(query, *some, part=part)}
+        return found
+
+    def build_damage_error(self, part: str) -> SnapshotError:
+        """Return the error that reports a damaged part of the file."""
+        return self._connection.build_damage_error(part)
 
     @property
     def _buckets_per_namespace(self) -> int:
@@ -308,7 +317,7 @@ class VerifiedRows:
             at = number * DIGEST_BYTES
             digest = self.file_row.bucket_digests[at : at + DIGEST_BYTES]
             if len(rows) != 1 or not has_digest("directory", rows[0], digest):
-                raise self._connection.build_damage_error(DIRECTORY)
+                raise self.build_damage_error(DIRECTORY)
             self._buckets[number] = rows[0][1]
         return self._buckets[number]
 

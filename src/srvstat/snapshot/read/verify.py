@@ -17,8 +17,14 @@ from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, format_day
 _PARTS = {
     **dict.fromkeys(("days", "day_digests", "blocks", "block_digests"), "the calendar of "),
     **dict.fromkeys(("band_count", "bands", "band_digests", "cumulative"), "the bands of "),
+    "summary_digest": "the summaries of ",
 }
 """How messages name the derived columns of `servers`; other columns are the server itself."""
+
+_DERIVED = (
+    *("days", "calendars", "bands"),
+    *("summary_index", "summaries", "interval_counts", "intervals"),
+)
 
 _STRUCTURE = "the structure of the SQLite file"
 
@@ -40,6 +46,7 @@ def verify(
             instants, players = _read_observations(snapshot, server)
             counts += _check_derived(snapshot, server, instants, players)
             snapshot.verify_bands(server)
+            snapshot.verify_summaries(server)
             snapshot.get_detail(server)
             observations += len(instants)
             progress(len(instants), snapshot.file_row.observation_count)
@@ -68,6 +75,7 @@ def check_chain(snapshot: SnapshotFile) -> None:
         counts["days"] += sum(1 for _ in snapshot.iter_days(server))
         counts["calendars"] += snapshot.count_calendar_blocks(server)
         counts["bands"] += snapshot.verify_bands(server)
+        counts += snapshot.verify_summaries(server)
     _check_counts(snapshot, counts)
     _check_structure(snapshot)
 
@@ -143,9 +151,7 @@ def _check_counts(snapshot: SnapshotFile, derived: Mapping[str, int]) -> None:
     expected = {
         "snapshot": 1,
         "servers": snapshot.file_row.server_count,
-        "calendars": derived["calendars"],
-        "days": derived["days"],
-        "bands": derived["bands"],
+        **{table: derived[table] for table in _DERIVED},
         "observations": snapshot.file_row.observation_count,
     }
     for table, count in expected.items():

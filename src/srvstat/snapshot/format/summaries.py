@@ -1,0 +1,237 @@
+"""Summarize the days of a server, so that a window reads few rows.
+
+A summary day is `(00:00, 24:00]` UTC. It excludes its start, as windows do, so a window from
+midnight to midnight consists of whole summary days. A row has the figures of a block of days.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import compress, count
+from operator import mul
+from typing import NamedTuple
+
+from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.snapshot.format.bands import Bands, read_bands
+from srvstat.snapshot.format.calendar import BLOCKS_PER_SERVER
+from srvstat.snapshot.format.digest import DIGEST_BYTES
+from srvstat.snapshot.format.packing import pack, pack_sums, unpack, unpack_sums
+from srvstat.snapshot.format.rows import Summaries, SummaryIndex
+
+DAYS_PER_BLOCK = 64
+
+MAX_LONG = 4_096
+"""Keeps the rows of summaries small; windows of blocks with more are computed otherwise."""
+
+
+MAX_INTERVAL_BANDS = 129
+"""No server has more; a band is stored in a byte while a snapshot is built."""
+
+
+class SummaryDay(NamedTuple):
+    """The number of a summary day, and the positions of its observations.
+
+    The number is that of the UTC day at whose start the summary day ends.
+    """
+
+    number: int
+    first: int
+    end: int
+
+    @property
+    def intervals(self) -> slice:
+        """The positions of the intervals that end in the day."""
+        return slice(max(self.first, 1) - 1, self.end - 1)
+
+
+def find_summary_days(instants: Sequence[int]) -> Iterator[SummaryDay]:
+    """Yield the summary days with observations."""
+    first = 0
+    while first < len(instants):
+        number = find_summary_day(instants[first])
+        end = bisect_right(instants, number * DAY_MS, first)
+        yield SummaryDay(number, first, end)
+        first = end
+
+
+def find_summary_day(instant: int) -> int:
+    """Return the number of the summary day of an instant."""
+    return -(-instant // DAY_MS)
+
+
+class Series(NamedTuple):
+    """All observations of a server, and the intervals between them.
+
+    `long` has the positions of the long intervals. The interval at a position begins with the
+    observation at the same position.
+    """
+
+    instants: Sequence[int]
+    players: Sequence[int]
+    intervals: Sequence[int]
+    long: Sequence[int]
+
+
+def find_long_intervals(intervals: Sequence[int], usual_interval: int) -> "array[int]":
+    """Return the positions of intervals longer than 2.5 usual ones, given in half milliseconds."""
+    return array("q", compress(count(), map((5 * usual_interval // 4).__lt__, intervals)))
+
+
+def has_all_long_intervals(usual_interval: int, of_server: int) -> bool:
+    """Check that three usual intervals of a window are at least 2.5 usual ones of the server."""
+    return 6 * usual_interval >= 5 * of_server
+
+
+def build_summaries(key: int, days: Sequence[SummaryDay], series: Series) -> Summaries:
+    """Return the row of `summaries` for the days of a block."""
+    columns = list(zip(*(_summarize(day, series) for day in days), strict=True))
+    packed = map(pack_sums, columns)
+    return Summaries._make((key, len(days), *packed, *_pack_long_intervals(days, series)))
+
+
+def _summarize(day: SummaryDay, series: Series) -> tuple[int, ...]:
+    """Return the figures of a day in the order of the columns."""
+    instants, players, intervals, _ = series
+    values = [*players[day.first : day.end]]
+    peak, lowest = max(values), min(values)
+    backwards = values[::-1]
+    start = (day.number - 1) * DAY_MS
+    last = day.end - 1
+    ending = day.intervals
+    return (
+        day.number,
+        len(values),
+        sum(values),
+        values[0],
+        values[-1],
+        peak,
+        lowest,
+        instants[day.first] - start,
+        instants[last] - start,
+        instants[day.first + values.index(peak)] - start,
+        instants[last - backwards.index(peak)] - start,
+        instants[day.first + values.index(lowest)] - start,
+        instants[last - backwards.index(lowest)] - start,
+        sum(map(mul, intervals[ending], players[ending])),
+    )
+
+
+def _pack_long_intervals(
+    days: Sequence[SummaryDay], series: Series
+) -> tuple[int | None, bytes, bytes, bytes]:
+    """Return the columns of the long intervals that end in the days of a block."""
+    instants, players, intervals, long = series
+    first = bisect_left(long, days[0].intervals.start)
+    end = bisect_left(long, days[-1].intervals.stop)
+    positions = long[first:end]
+    if not positions:
+        return 0, b"", b"", b""
+    if len(positions) > MAX_LONG:
+        return None, b"", b"", b""
+    start = (days[0].number - 1) * DAY_MS
+    lengths = [intervals[at] for at in positions]
+    starts = [players[at] for at in positions]
+    ends = [instants[at + 1] - start for at in positions]
+    return (
+        len(positions),
+        pack(ends, ends[-1]),
+        pack(lengths, max(lengths)),
+        pack(starts, max(starts)),
+    )
+
+
+class Index(NamedTuple):
+    """The rows of a server: the edges and digests of blocks, and the bands of its intervals.
+
+    `edges` has the first and the last day of each block.
+    """
+
+    edges: Sequence[int]
+    digests: bytes
+    count_digests: bytes
+    bands: Bands
+
+    @property
+    def last_block(self) -> int:
+        """The number of the last block."""
+        return len(self.edges) // 2 - 1
+
+    def find_block(self, day: int) -> int:
+        """Return the block with the last day on or before `day`, or the first block without one."""
+        return max((bisect_right(self.edges, day) - 1) // 2, 0)
+
+    def get_digest(self, block: int) -> bytes:
+        """Return the digest of a row of `summaries`."""
+        return self.digests[block * DIGEST_BYTES : (block + 1) * DIGEST_BYTES]
+
+    def get_count_digest(self, block: int) -> bytes:
+        """Return the digest of a row of `interval_counts`."""
+        return self.count_digests[block * DIGEST_BYTES : (block + 1) * DIGEST_BYTES]
+
+
+def read_index(row: SummaryIndex) -> Index:
+    """Return the index in a row.
+
+    Raises ValueError for columns that no build writes.
+    """
+    blocks = len(row.digests) // DIGEST_BYTES
+    if blocks >= BLOCKS_PER_SERVER or row.band_count > MAX_INTERVAL_BANDS:
+        raise ValueError("more blocks or bands than a server has")
+    return Index(unpack(row.blocks, 2 * blocks), row.digests, row.count_digests, read_bands(row))
+
+
+class Blocks:
+    """The figures of successive days of a server, from one or more rows of `summaries`.
+
+    A position is that of a day among all days of the rows. Values that no build writes raise
+    ValueError or LookupError.
+    """
+
+    def __init__(self, first: int, rows: Sequence[Summaries], *, has_last: bool) -> None:
+        self.first = first
+        """The number of the first block."""
+        self.rows = rows
+        full, last = [row.day_count for row in rows[:-1]], rows[-1].day_count
+        if any(count != DAYS_PER_BLOCK for count in full) or not 0 < last <= DAYS_PER_BLOCK:
+            raise ValueError("not the days of a block")
+        if not has_last and last != DAYS_PER_BLOCK:
+            raise ValueError("not the days of a block")
+        self.days = self.read_column("days")
+
+    def read_column(self, name: str) -> Sequence[int]:
+        """Return a column for all days."""
+        found: list[int] = []
+        for row in self.rows:
+            found.extend(unpack_sums(getattr(row, name), row.day_count))
+        return found
+
+    def get_value(self, name: str, position: int) -> int:
+        """Return a value of a day."""
+        block, place = divmod(position, DAYS_PER_BLOCK)
+        row = self.rows[block]
+        return unpack_sums(getattr(row, name), row.day_count)[place]
+
+    def get_instant(self, name: str, position: int) -> int:
+        """Return the instant of a time of a day."""
+        return (self.days[position] - 1) * DAY_MS + self.get_value(name, position)
+
+    def list_long_intervals(self, window: Window) -> list[tuple[int, int]] | None:
+        """Return the lengths of the long intervals that end in a window, and the players before.
+
+        None if they are too many to be listed.
+        """
+        found: list[tuple[int, int]] = []
+        for row in self.rows:
+            if row.long_count is None:
+                return None
+            if not 0 <= row.long_count <= MAX_LONG:
+                raise ValueError("not a number of long intervals")
+            if row.long_count:
+                start = (unpack(row.days, row.day_count)[0] - 1) * DAY_MS
+                ends = unpack(row.long_ends, row.long_count)
+                chosen = slice(
+                    bisect_right(ends, window.start - start), bisect_right(ends, window.end - start)
+                )
+                lengths = unpack(row.long_intervals, row.long_count)[chosen]
+                found += zip(lengths, unpack(row.long_players, row.long_count)[chosen], strict=True)
+        return found

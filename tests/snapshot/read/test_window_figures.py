@@ -1,0 +1,107 @@
+"""Compute the figures of any window and step from summaries, equal to those from raw rows."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, Build, few_examples, server
+from snapshot.naive_figures import Rows, describe_steps, describe_window
+from snapshot.observed import LARGEST
+from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.contract.requests import ServerReference
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.figures import WindowFigures
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+
+HOUR = DAY // 24
+QUANTILES = [Fraction(0), Fraction(1, 2), Fraction("0.95"), Fraction(1)]
+START = AS_OF // DAY * DAY - 150 * DAY
+
+
+def _draw_steps(drawn: random.Random) -> Iterator[Callable[[int], int]]:
+    """Yield functions from a number to the time to the next observation: kinds of polling."""
+    yield lambda _: 6 * HOUR
+    yield lambda _: 6 * HOUR + drawn.randrange(-9_000, 9_001)
+    yield lambda _: drawn.randrange(1, 12 * HOUR)
+    yield lambda _: round(drawn.expovariate(1 / (8 * HOUR))) + 1
+    yield lambda number: 60_000 if number % 9 else DAY + drawn.randrange(3) * HOUR
+    # Faster and faster: early windows have longer usual intervals than the whole series.
+    yield lambda number: 20 * HOUR if number < 40 else 2 * HOUR + drawn.randrange(5)
+    # Slower and slower: the intervals of late windows are all long ones of the whole series.
+    yield lambda number: HOUR if number < 300 else 30 * HOUR + drawn.randrange(9)
+
+
+def draw_fleet(seed: int, most: int = 500) -> dict[str, Rows]:
+    """Draw a server of each kind of polling, one with one observation, and one without any."""
+    drawn = random.Random(seed)  # noqa: S311 - not for secrets
+    fleet: dict[str, Rows] = {"lonely": [(drawn.choice([0, START, START + 7]), 5)], "silent": []}
+    for kind, step in enumerate(_draw_steps(drawn)):
+        at = drawn.choice([0, 1, START, START - 1, START + drawn.randrange(DAY)])
+        highest = drawn.choice([3, 400, LARGEST])
+        rows = []
+        for number in range(drawn.randrange(2, most)):
+            rows.append((at, drawn.randint(0, highest)))
+            at += step(number) + (drawn.randrange(9 * DAY) if drawn.random() < 0.01 else 0)
+        fleet[f"kind-{kind}"] = rows
+    return fleet
+
+
+def build_fleet(build: Build, fleet: Mapping[str, Rows]) -> str:
+    rows = [(name, at, players) for name, of_server in fleet.items() for at, players in of_server]
+    return build(map(server, fleet), rows, "--as-of", str(AS_OF * 2), "--allow-empty")
+
+
+def find_rows(snapshot: SnapshotFile, names: Sequence[str]) -> list[ServerRow]:
+    references = [ServerReference(identifier=name, by="id") for name in names]
+    return [row for row in snapshot.find_servers(references) if row]
+
+
+def list_figures(figures: WindowFigures) -> dict[str, Any]:
+    statistics = figures.statistics
+    found = figures._asdict()
+    del found["statistics"]
+    return {
+        "observations": statistics.observations,
+        "mean": statistics.mean,
+        "median": statistics.median,
+        "growth": statistics.growth.players,
+        **found,
+    }
+
+
+def draw_edge(drawn: random.Random, rows: Rows) -> int:
+    """Draw an instant: at, next to or far from an observation or a midnight."""
+    at = drawn.choice(rows)[0] + drawn.choice([0, 0, -1, 1, drawn.randrange(-DAY, DAY)])
+    return drawn.choice([at, at, at // DAY * DAY, at // DAY * DAY + DAY, 0, AS_OF * 2])
+
+
+@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_figures_and_steps_follow_from_the_observations(seed: int, build: Build) -> None:
+    fleet = draw_fleet(seed)
+    drawn = random.Random(seed)  # noqa: S311 - not for secrets
+    with closing(open_file(build_fleet(build, fleet))) as snapshot:
+        for name, rows in fleet.items():
+            names = [name, name]
+            for _ in range(3):
+                edges = [draw_edge(drawn, rows or [(START, 0)]) for _ in range(2)]
+                window = Window(*sorted(edges))
+                if drawn.random() < 0.2:
+                    window = Window(BEFORE_ALL, window.end)
+                bounded = window.start != BEFORE_ALL
+                found = snapshot.compute_figures(find_rows(snapshot, names), window, QUANTILES)
+                expected = describe_window(rows, *window, QUANTILES, is_bounded=bounded)
+                assert [*map(list_figures, found)] == [expected] * 2, (name, window)
+                totals = snapshot.compute_totals(find_rows(snapshot, names), window)
+                assert totals == [describe_steps(rows, window)[0][:2]] * 2
+                midnights = range(-(-window.start // DAY) * DAY, window.end, DAY)
+                inner = drawn.sample(midnights, drawn.randrange(min(len(midnights), 19) + 1))
+                inner += [drawn.randint(*window)] if drawn.random() < 0.2 else []
+                steps = [window.start, *sorted(inner), window.end]
+                (row,) = find_rows(snapshot, [name])
+                assert snapshot.compute_step_totals(row, steps) == describe_steps(rows, steps)
