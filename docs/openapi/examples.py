@@ -28,7 +28,7 @@ SERVER = (
 
 HEALTH = (
     '{"status":"ok","asOf":"2026-03-01T12:00:00.000Z",'
-    '"root":"510a83d9ed9621e50a5f55ab6a04249b8b8f59fc0656fa13accda38c0de267ee"}'
+    '"root":"7c12162d2aebc27b4d58e1942a55f09a6b339fe8935e233bf9ddede07ccbbc79"}'
 )
 
 COMPARISONS: Mapping[str, Exchange] = {
