@@ -119,6 +119,12 @@ def format_time(at: int) -> str:
     return format_instant(at).replace("T", " ").replace(".000Z", "Z").replace("Z", " UTC")
 
 
+def format_window(start: int | None, end: int) -> str:
+    """Format the interval `(start, end]`; None is before all observations."""
+    first = "from the first observation" if start is None else f"after {format_time(start)}"
+    return f"{first}, to {format_time(end)} inclusive"
+
+
 def format_minute(at: int) -> str:
     """Format an instant to the minute, without its zone, which is UTC: `2026-08-22 17:30`."""
     return format_instant(at)[:16].replace("T", " ")

@@ -38,7 +38,7 @@ from srvstat.render.tables.server_table import (
     measure_columns,
     measure_figures,
 )
-from srvstat.render.text import format_date, format_exact_duration, format_time
+from srvstat.render.text import format_date, format_exact_duration, format_time, format_window
 
 CELLS: dict[Range, int] = {"24h": 24, "7d": 28, "30d": 30, "90d": 30, "1y": 30}
 """The number of marks in a drawing, by range."""
@@ -231,7 +231,7 @@ def _build_cards(rows: Sequence[_Row], screen: Screen) -> Iterator[RenderableTyp
 def _build_notes(comparison: Comparison, screen: Screen) -> Table:
     start, end = comparison.window
     fields: list[tuple[str, str]] = [
-        ("window", f"after {format_time(start)}, to {format_time(end)} inclusive"),
+        ("window", format_window(start, end)),
         ("as of", format_time(end)),
         ("growth", "from the first observation in the window to the last"),
     ]

@@ -22,7 +22,7 @@ from srvstat.documents.history import (
 )
 from srvstat.render.fields import NOTHING, build_fields_grid
 from srvstat.render.screen import Screen
-from srvstat.render.text import format_count, format_span_length, format_time
+from srvstat.render.text import format_count, format_span_length, format_time, format_window
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PRECISIONS = {"minutes": 60_000, "seconds": 1000, "milliseconds": 1}
@@ -235,11 +235,9 @@ _AGGREGATES = {
 def render_notes(notes: HistoryNotes, screen: Screen) -> str:
     """Render what the tables of a history have in common."""
     window = notes.query.window
-    end = f"to {format_time(window.end)} inclusive"
-    is_all = window.start == BEFORE_ALL
-    start = "from the first observation" if is_all else f"after {format_time(window.start)}"
+    start = None if window.start == BEFORE_ALL else window.start
     fields: list[tuple[str, str]] = [
-        ("window", f"{start}, {end}"),
+        ("window", format_window(start, window.end)),
         ("as of", format_time(notes.as_of)),
     ]
     fields.append(("times", notes.query.zone))

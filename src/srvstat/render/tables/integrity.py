@@ -10,7 +10,7 @@ from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.tables.integrity_evidence import describe_evidence
 from srvstat.render.tables.server_table import ServerLines, build_server_table
-from srvstat.render.text import format_count, format_time
+from srvstat.render.text import format_count, format_window
 
 _HEADERS = {
     "flatLine": "flat",
@@ -89,11 +89,10 @@ def _list_causes(servers: Sequence[ServerIntegrity]) -> list[tuple[str, str | Te
 
 def _list_notes(integrity: Integrity, screen: Screen) -> Fields:
     window = integrity.window
-    start = "" if window.from_ is None else f"after {format_time(window.from_)}, "
     passed = "." if screen.ascii_only else "·"
     fields: list[tuple[str, str | Text]] = [
         ("marks", f"{passed} pass, ! suspect, - not evaluated"),
-        ("window", f"{start}to {format_time(window.to)} inclusive"),
+        ("window", format_window(window.from_, window.to)),
     ]
     if len(integrity.servers) == 1:
         rules = integrity.servers[0].rules

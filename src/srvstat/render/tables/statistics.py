@@ -7,13 +7,18 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.contract import wire
-from srvstat.documents.document import WindowPart
 from srvstat.documents.statistics import ServerStatistics, Stats, Top
 from srvstat.render.fields import NOTHING, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import Change, format_growths, format_rounded, format_whole
 from srvstat.render.tables.server_table import ServerLines, build_server_table
-from srvstat.render.text import format_count, format_minute, format_span_length, format_time
+from srvstat.render.text import (
+    format_count,
+    format_minute,
+    format_span_length,
+    format_time,
+    format_window,
+)
 
 _HEADERS = ("current", "average", "median", "peak", "lowest", "growth")
 _HOUR_MS = 3_600_000
@@ -100,9 +105,10 @@ def _compare_averages(mean: float | None, before: float | None) -> str:
 
 def _build_fields(document: Stats | Top, screen: Screen) -> Table:
     window = document.window
-    fields = [("window", _format_window(window))]
+    fields = [("window", format_window(window.from_, window.to))]
     if document.previous_window is not None:
-        fields.append(("previous", _format_window(document.previous_window)))
+        previous = document.previous_window
+        fields.append(("previous", format_window(previous.from_, previous.to)))
     fields.append(("as of", format_time(document.as_of)))
     if isinstance(document, Top):
         shown = f"{len(document.servers):,} of {format_count(document.server_count, 'server')}"
@@ -119,8 +125,3 @@ def _build_fields(document: Stats | Top, screen: Screen) -> Table:
     if any(server.peak_players is not None for server in document.servers):
         fields.append(("peak", "when first reached, and when last if more than once; in UTC"))
     return build_fields_grid(fields, screen)
-
-
-def _format_window(window: WindowPart) -> str:
-    end = f"to {format_time(window.to)} inclusive"
-    return f"all {end}" if window.from_ is None else f"after {format_time(window.from_)}, {end}"
