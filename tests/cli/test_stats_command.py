@@ -44,6 +44,8 @@ NAMES = ["harbor-city", "hostile-host", "empty-plains", "old-guard"]
         (["top", "-n", "-1"], 2, '--limit: "-1" is not a number from 1 on\n'),
         (["top", "--by", "name"], 2, '--by: "name" is not one of average, median, peak,'),
         (["top", "-s", "absent.db"], 3, "absent.db"),
+        (["top", "-s", "absent.db", "--range=8"], 2, '--range: "8" is not a number of hours'),
+        (["stats", "a", "-s", "absent.db", "--tz=x"], 2, '--tz: no time zone "x"'),
     ],
 )
 def test_invalid_usage_is_reported(  # noqa: PLR0913, PLR0917 - a case and its fixtures

@@ -15,6 +15,7 @@ from srvstat.analysis.selection import (
     find_matches,
     find_references,
 )
+from srvstat.analysis.windows import WindowQuery, check_query
 from srvstat.cli.options import RANGES, complete_identifier, find_snapshot, parse_count
 from srvstat.cli.output import Form, report
 from srvstat.contract import wire
@@ -185,6 +186,18 @@ def parse_limit(text: str | None, form: Form) -> int | None:
     if text is None:
         return _LIST_LENGTH if form is Form.TABLE else None
     return parse_count("--limit", text, least=1)
+
+
+def build_window_query(
+    range: str | None, start: str | None, end: str | None, zone: str, default: str = DEFAULT_RANGE
+) -> WindowQuery:
+    """Return the window of the options, checked as far as that needs no snapshot.
+
+    Raises UsageError.
+    """
+    query = WindowQuery(range, start, end, zone, default)
+    check_query(query)
+    return query
 
 
 def build_references(identifiers: Sequence[str] | None, by: str | None) -> list[ServerReference]:

@@ -17,7 +17,7 @@ from srvstat.analysis.history import (
 from srvstat.analysis.history_tables import describe_observations, describe_steps
 from srvstat.analysis.local_time import Step
 from srvstat.analysis.selection import find_references
-from srvstat.analysis.windows import WindowQuery, check_query, choose_window, find_zone
+from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     FromOption,
     ServersArgument,
@@ -25,6 +25,7 @@ from srvstat.cli.analyzer_options import (
     WindowRangeOption,
     ZoneOption,
     build_references,
+    build_window_query,
     report_missing_data,
 )
 from srvstat.cli.hints import add_hint
@@ -99,7 +100,9 @@ def history(
     Example: srvstat history srv-1 srv-2 --range 7d --step 1h --format csv
     """
     form = choose_form(json=json, table=table, format=format)
-    question = _parse_question(WindowQuery(range, start, end, tz), step, aggregate, is_sum=sum)
+    question = _parse_question(
+        build_window_query(range, start, end, tz), step, aggregate, is_sum=sum
+    )
     if not identifiers:
         raise UsageError("no server; give IDENTIFIER…")
     permissions = find_plan(plan, access)
@@ -138,7 +141,6 @@ def _parse_question(
 
     Raises UsageError.
     """
-    check_query(window)
     parsed, chosen = parse_steps(step, aggregate, is_sum=is_sum)
     return _Question(window, find_zone(window.zone), parsed, chosen, is_sum)
 

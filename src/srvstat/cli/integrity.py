@@ -7,7 +7,7 @@ import typer
 
 from srvstat.analysis.integrity.check import DEFAULT_RANGE, check_integrity
 from srvstat.analysis.selection import FilterOptions
-from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
+from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     AllOption,
     FromOption,
@@ -20,6 +20,7 @@ from srvstat.cli.analyzer_options import (
     TextOption,
     ToOption,
     build_references,
+    build_window_query,
     check_selection,
     complete_window_range,
     report_missing_data,
@@ -90,11 +91,12 @@ def integrity(
         text=text, game=game, region=region, tags=tag, offline=offline, seen_within=seen_within
     )
     check_selection(identifiers, filters, by=by, all=all)
+    query = build_window_query(range, start, end, tz, DEFAULT_RANGE)
     zone = find_zone(tz)
     try:
         references = build_references(identifiers, by)
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
-            window = choose_window(file, WindowQuery(range, start, end, tz, DEFAULT_RANGE))
+            window = choose_window(file, query)
             servers = select_servers(file, references, filters, all=all)
             report_missing_data(file, window)
             found = check_integrity(file, servers, window, zone)

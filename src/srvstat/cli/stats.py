@@ -8,7 +8,7 @@ import typer
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.statistics import compute_stats, parse_quantile
 from srvstat.analysis.top import TOP_KEYS, parse_top_key, rank_servers
-from srvstat.analysis.windows import WindowQuery, choose_window
+from srvstat.analysis.windows import choose_window
 from srvstat.cli.analyzer_options import (
     AllOption,
     FromOption,
@@ -24,6 +24,7 @@ from srvstat.cli.analyzer_options import (
     WindowRangeOption,
     ZoneOption,
     build_references,
+    build_window_query,
     check_selection,
     report_missing_data,
     report_no_match,
@@ -110,6 +111,7 @@ def stats(
     Example: srvstat stats srv-1 --range 7d --quantile 0.95 --versus previous
     """
     form = choose_form(json=json, table=table, format=format)
+    query = build_window_query(range, start, end, tz)
     filters = FilterOptions(
         text=text, game=game, region=region, tags=tag, offline=offline, seen_within=seen_within
     )
@@ -120,7 +122,7 @@ def stats(
     try:
         references = build_references(identifiers, by)
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
-            window = choose_window(file, WindowQuery(range, start, end, tz))
+            window = choose_window(file, query)
             servers = select_servers(file, references, filters, all=all)
             report_missing_data(file, window)
             found = compute_stats(
@@ -164,6 +166,7 @@ def top(
     Example: srvstat top --by peak --range 7d -n 10
     """
     form = choose_form(json=json, table=table, format=format)
+    query = build_window_query(range, start, end, tz)
     filters = FilterOptions(
         text=" ".join(text or ()),
         game=game,
@@ -177,7 +180,7 @@ def top(
     is_versus = _parse_versus(versus)
     key, count = parse_top_key(by), parse_count("--limit", limit, least=1)
     with closing(open_file(find_snapshot(snapshot))) as file:
-        window = choose_window(file, WindowQuery(range, start, end, tz))
+        window = choose_window(file, query)
         report_missing_data(file, window)
         wanted = filters.build_filter(file.as_of)
         found = rank_servers(
