@@ -27,6 +27,7 @@ from srvstat.analysis.top import rank_servers
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.ranges import BEFORE_ALL, Range, Window
 from srvstat.contract.requests import build_compare_request, build_server_reference
+from srvstat.render.rows import encode_rows
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
@@ -107,6 +108,13 @@ def _rank_by_peak(snapshot: SnapshotFile) -> bytes:
     return rank_servers(snapshot, ServerFilter(text="a"), window, "peak", limit=2).to_json()
 
 
+def _write_rows(snapshot: SnapshotFile) -> bytes:
+    listed = list_servers(snapshot, ServerFilter())
+    return b"".join(
+        piece for name in ("csv", "markdown", "parquet") for piece in encode_rows(listed, name)
+    )
+
+
 def _check_integrity(snapshot: SnapshotFile) -> str:
     servers = find_references(snapshot, [build_server_reference("c")])
     window = Window(AS_OF - 2 * DAY, AS_OF)
@@ -152,6 +160,7 @@ _QUESTIONS: list[Question] = [
     _count_record_values,
     _show_stats,
     _rank_by_peak,
+    _write_rows,
     _check_integrity,
     _compare_with_another,
     _replay,
