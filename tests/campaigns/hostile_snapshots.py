@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from fractions import Fraction
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -16,8 +16,11 @@ from conftest import AS_OF, DAY, csv, ndjson, server, srvstat
 from replay.exchanges import record_comparison
 from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
+from srvstat.analysis.history import aggregate_history, list_history_edges, read_history
+from srvstat.analysis.history_tables import describe_observations, describe_steps
 from srvstat.analysis.info import describe_snapshot
 from srvstat.analysis.integrity.check import check_integrity
+from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.selection import ServerFilter, count_record_values, find_references
 from srvstat.analysis.server_detail import describe_server
 from srvstat.analysis.server_list import list_servers
@@ -27,6 +30,7 @@ from srvstat.analysis.top import rank_servers
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.ranges import BEFORE_ALL, Range, Window
 from srvstat.contract.requests import build_compare_request, build_server_reference
+from srvstat.documents.history import HistoryQuery
 from srvstat.render.rows import encode_rows
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
@@ -115,6 +119,27 @@ def _write_rows(snapshot: SnapshotFile) -> bytes:
     )
 
 
+def _show_history(snapshot: SnapshotFile) -> str:
+    servers = find_references(snapshot, map(build_server_reference, "ac"))
+    query = HistoryQuery(Window(BEFORE_ALL, AS_OF), "Asia/Tokyo", "median")
+    edges = list_history_edges(
+        snapshot, servers, query.window, parse_step("day"), ZoneInfo(query.zone)
+    )
+    parts = chain(
+        describe_observations(snapshot, servers, query),
+        describe_steps(snapshot, servers, edges, query),
+    )
+    return "".join(render_table(part, _SCREEN) for part in parts)
+
+
+def _write_history(snapshot: SnapshotFile) -> bytes:
+    servers = find_references(snapshot, map(build_server_reference, "bc"))
+    window = Window(AS_OF - 2 * DAY, AS_OF)
+    sums = aggregate_history(snapshot, servers, range(AS_OF - 3 * DAY, AS_OF, DAY), is_sum=True)
+    documents = (read_history(snapshot, servers, window), sums)
+    return b"".join(chain.from_iterable(encode_rows(one, "csv") for one in documents))
+
+
 def _check_integrity(snapshot: SnapshotFile) -> str:
     servers = find_references(snapshot, [build_server_reference("c")])
     window = Window(AS_OF - 2 * DAY, AS_OF)
@@ -161,6 +186,8 @@ _QUESTIONS: list[Question] = [
     _show_stats,
     _rank_by_peak,
     _write_rows,
+    _show_history,
+    _write_history,
     _check_integrity,
     _compare_with_another,
     _replay,

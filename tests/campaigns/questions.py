@@ -11,6 +11,7 @@ from campaigns.small_snapshots import HIDDEN, HOUR, MIDNIGHT
 from conftest import DAY
 from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
+from srvstat.analysis.history import aggregate_history, read_history
 from srvstat.analysis.info import describe_snapshot
 from srvstat.analysis.integrity.check import check_integrity
 from srvstat.analysis.selection import ServerFilter, find_references
@@ -93,6 +94,7 @@ def _list_questions() -> Iterator[tuple[str, _Question]]:
     yield "explanation of two over 7d", _explain_comparison
     yield "statistics of two over 36h", _compute_stats
     yield "top by growth over 36h", _rank_servers
+    yield "history of two", _read_history
     yield "integrity of one over 36h", _check_integrity
     for identifiers, length, at in _COMPARISONS:
         request = build_compare_request(identifiers, range=length)
@@ -137,6 +139,14 @@ def _compute_stats(snapshot: SnapshotFile) -> bytes:
 def _rank_servers(snapshot: SnapshotFile) -> bytes:
     window = choose_window(snapshot, _SHORT)
     return rank_servers(snapshot, ServerFilter(), window, "growth", limit=1).to_json()
+
+
+def _read_history(snapshot: SnapshotFile) -> list[Any]:
+    servers = find_references(snapshot, map(build_server_reference, ("daily", "uneven")))
+    window = choose_window(snapshot, _SHORT)
+    edges = [window.start, MIDNIGHT, window.end]
+    sums = aggregate_history(snapshot, servers, edges, is_sum=True)
+    return [*read_history(snapshot, servers, window), *sums]
 
 
 def _check_integrity(snapshot: SnapshotFile) -> bytes:
