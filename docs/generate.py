@@ -23,7 +23,8 @@ from typing import TypeVar
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from campaigns import CAMPAIGNS  # noqa: E402 - from the tests, on the path since above
+import measure_integrity  # noqa: E402 - it imports from the tests, on the path since above
+from campaigns import CAMPAIGNS  # noqa: E402 - from the tests
 from campaigns.campaign import format_counts  # noqa: E402 - likewise
 from openapi.document import encode_openapi_document  # noqa: E402
 from srvstat import demo  # noqa: E402
@@ -169,6 +170,9 @@ CONTENT: dict[str, Callable[[], str]] = {
     "exit-codes": _format_exit_codes,
     "deadlines": _format_deadlines,
     "reliability": _format_reliability,
+    "integrity-honest": measure_integrity.format_honest,
+    "integrity-changed": measure_integrity.format_changed,
+    "integrity-real": measure_integrity.format_real,
 }
 
 

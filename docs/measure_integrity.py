@@ -35,6 +35,7 @@ from conftest import SHARED_DATA  # noqa: E402 - likewise
 from srvstat.analysis.integrity.check import check_series  # noqa: E402
 from srvstat.analysis.integrity.series import Series  # noqa: E402
 from srvstat.contract.ranges import DAY_MS, Window  # noqa: E402
+from srvstat.render.text import format_count  # noqa: E402
 
 RESULTS = ROOT / "docs" / "integrity.json"
 LENGTHS = (30, 90)
@@ -43,6 +44,21 @@ _CHANGED_SEEDS = 25
 _UTC = ZoneInfo("UTC")
 _WAR_BROKERS_MAX = 100
 
+_RULES = (
+    "flatLine",
+    "floor",
+    "jitter",
+    "missingValues",
+    "stepChange",
+    "noDailyCycle",
+    "aboveMaximum",
+    "gaps",
+)
+_UNCHANGED = ("aboveMaximum", "gaps")
+"""The rules whose results do not depend on the mode of a change."""
+
+Results = dict[str, dict[str, dict[str, int]]]
+"""The number of series by their group, the rule and the result."""
 _Result = tuple[str, str, str]
 """The names of a group of series and of a rule, and the result."""
 Rows = dict[str, list[tuple[int, int]]]
@@ -63,12 +79,12 @@ def _measure_shape(shape: Shape) -> list[_Result]:
     return found
 
 
-def _iter_real() -> Iterator[tuple[str, Rows, int]]:
-    """Yield the name, the rows and the maximum of each data set."""
+def _iter_real() -> Iterator[tuple[str, Rows, int, tuple[int, ...]]]:
+    """Yield the name, the rows and the maximum of each data set, and the days of its windows."""
     if SHARED_DATA.is_dir():
-        yield "War Brokers", _read_war_brokers(), _WAR_BROKERS_MAX
-        yield "Hypixel", _read_hypixel(), 0
-        yield "Minetrack", _read_minetrack(), 0
+        yield "War Brokers", _read_war_brokers(), _WAR_BROKERS_MAX, LENGTHS
+        yield "Hypixel", _read_hypixel(), 0, LENGTHS
+        yield "Minetrack", _read_minetrack(), 0, (1,)
 
 
 def _read_war_brokers() -> Rows:
@@ -114,7 +130,7 @@ def _iter_windows(rows: Rows, maximum: int, days: int) -> Iterator[Series]:
             end = start
 
 
-def _count(results: Iterable[_Result]) -> dict[str, dict[str, dict[str, int]]]:
+def _count(results: Iterable[_Result]) -> Results:
     counts: defaultdict[str, defaultdict[str, Counter[str]]] = defaultdict(
         lambda: defaultdict(Counter)
     )
@@ -123,17 +139,76 @@ def _count(results: Iterable[_Result]) -> dict[str, dict[str, dict[str, int]]]:
     return {group: {rule: dict(of) for rule, of in each.items()} for group, each in counts.items()}
 
 
+def read_results() -> Results:
+    """Return the stored counts."""
+    found: Results = json.loads(RESULTS.read_bytes())
+    return found
+
+
+def format_honest() -> str:
+    """Return a table of the rules and the sizes of honest servers."""
+    results = read_results()
+    columns = {
+        f"{size:,} players": [results[f"honest, {size} players, {days} days"] for days in LENGTHS]
+        for size in SIZES
+    }
+    return _format_rules(columns)
+
+
+def format_real() -> str:
+    """Return a table of the rules and the sets of real data."""
+    results = read_results()
+    names = [group for group in results if "windows" in group]
+    return _format_rules({name: [results[name]] for name in names})
+
+
+def _format_rules(columns: dict[str, list[dict[str, dict[str, int]]]]) -> str:
+    rows = [
+        [rule, *(_format_counts([group[rule] for group in groups]) for groups in columns.values())]
+        for rule in _RULES
+    ]
+    return _format_table(["rule", *columns], rows)
+
+
+def _format_counts(counts: list[dict[str, int]]) -> str:
+    total = sum(map(Counter, counts), Counter())
+    evaluated = total["suspect"] + total["pass"]
+    return f"{total['suspect']:,} of {evaluated:,}" if evaluated else "not evaluated"
+
+
+def format_changed() -> str:
+    """Return a table of the changes of honest servers, and the share that each rule suspects."""
+    results = read_results()
+    rules = [rule for rule in _RULES if rule not in _UNCHANGED]
+    rows = []
+    for mode, size in product(MODES, SIZES):
+        group = results[f"{mode}, {size} players"]
+        rows.append([mode, f"{size:,}", *(_format_percent(group[rule]) for rule in rules)])
+    return _format_table(["change", "players", *rules], rows)
+
+
+def _format_percent(counts: dict[str, int]) -> str:
+    percent = 100 * counts.get("suspect", 0) / sum(counts.values())
+    return f"{percent:.3g}%" if percent else "–"  # noqa: RUF001 - as in other tables
+
+
+def _format_table(head: list[str], rows: list[list[str]]) -> str:
+    rule = ["---", *["--:"] * (len(head) - 1)]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, rule, *rows))
+
+
 def main() -> None:
     """Measure all series and write the counts of the results."""
-    counts = json.loads(RESULTS.read_bytes()) if RESULTS.exists() else {}
+    counts = read_results() if RESULTS.exists() else {}
     shapes = [Shape(*one) for one in product(SIZES, LENGTHS, INTERVALS, range(_SEEDS))]
     with Pool() as pool:
         found = pool.imap(_measure_shape, shapes, 8)
         counts |= _count(result for results in found for result in results)
-    for (name, rows, maximum), days in product(_iter_real(), LENGTHS):
-        group = f"{name}, {days} days"
-        windows = _iter_windows(rows, maximum, days)
-        counts |= _count(result for series in windows for result in _check(group, series))
+    for name, rows, maximum, lengths in _iter_real():
+        for days in lengths:
+            group = f"{name}, windows of {format_count(days, 'day')}"
+            windows = _iter_windows(rows, maximum, days)
+            counts |= _count(result for series in windows for result in _check(group, series))
     RESULTS.write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
     print(f"wrote {RESULTS.relative_to(ROOT)}")
 

@@ -18,7 +18,7 @@ from srvstat.contract.ranges import Window
 
 SIZES = (5, 30, 200, 2_000)
 """The mean number of players."""
-INTERVALS = (5, 30, 60)
+INTERVALS = (5, 10, 30, 60)
 """Minutes between observations."""
 
 _MINUTE = 60_000

@@ -8,7 +8,8 @@ from srvstat.analysis.integrity.series import Series, choose_result
 from srvstat.documents.integrity import JitterEvidence, JitterRule, JitterThreshold
 
 _MIN_PAIRS = 500
-_MAX_INTERVAL_MS = 15 * 60_000
+_MAX_MINUTES = 12
+"""With longer intervals, most players change between two observations, which looks the same."""
 _PERCENT = -30
 _LARGEST = 4
 """A difference counts as at most so many times the median one: restarts must not outweigh the
@@ -46,9 +47,8 @@ def _correlate(series: Series) -> tuple[str | None, int, int, int]:
     interval, players = series.usual_interval, series.players
     if reason is not None or interval is None:
         return reason, 0, 0, 0
-    if interval > _MAX_INTERVAL_MS:
-        minutes = _MAX_INTERVAL_MS // 60_000
-        return f"needs observations every {minutes} minutes or more often", 0, 0, 0
+    if interval > _MAX_MINUTES * 60_000:
+        return f"needs a usual interval of at most {_MAX_MINUTES} minutes", 0, 0, 0
     is_used = [
         before > 0 and after > 0 and 2 * distance <= 3 * interval
         for before, after, distance in zip(

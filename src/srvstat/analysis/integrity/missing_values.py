@@ -59,9 +59,9 @@ def _select_usual(counts: Sequence[int]) -> Sequence[int]:
 def _explain_shortage(counts: Sequence[int]) -> str | None:
     numbers = counts[-1] - counts[0] + 1
     if numbers < _MIN_NUMBERS:
-        return f"the usual counts span {numbers:,} numbers, needs {_MIN_NUMBERS}"
+        return f"needs usual counts that span {_MIN_NUMBERS} numbers, has {numbers:,}"
     if len(counts) < _PER_NUMBER * numbers:
-        return f"needs {_PER_NUMBER} observations of each of {numbers:,} numbers"
+        return f"needs {_PER_NUMBER * numbers:,} usual counts, has {len(counts):,}"
     return None
 
 

@@ -38,10 +38,10 @@ def render_integrity(integrity: Integrity, screen: Screen) -> str:
     if integrity.servers:
         lines = [_build_lines(server, screen) for server in integrity.servers[:_MAX_SERVERS]]
         parts += [*build_server_table(list(_HEADERS.values()), lines, screen)]
-        parts += [*_build_rest(len(integrity.servers) - _MAX_SERVERS, "server"), Text()]
+        parts += [*_build_rest(len(integrity.servers) - _MAX_SERVERS), Text()]
     for server in suspects[:_MAX_DETAILS]:
         parts += _build_details(server, integrity.time_zone, screen)
-    if rest := _build_rest(len(suspects) - _MAX_DETAILS, "server with suspect results"):
+    if rest := _build_rest(len(suspects) - _MAX_DETAILS, " with suspect results"):
         parts += [*rest, Text()]
     causes = _list_causes(suspects[:_MAX_DETAILS])
     if causes:
@@ -65,10 +65,11 @@ def _build_lines(server: ServerIntegrity, screen: Screen) -> ServerLines:
     return ServerLines(server.hostname, names, tuple(marks[one.result] for one in server.rules), ())
 
 
-def _build_rest(count: int, noun: str) -> list[RenderableType]:
+def _build_rest(count: int, condition: str = "") -> list[RenderableType]:
     if count <= 0:
         return []
-    return [Text(f"and {format_count(count, f'more {noun}')}; --json lists all")]
+    servers = format_count(count, "more server")
+    return [Text(f"and {servers}{condition}; --json lists all")]
 
 
 def _build_details(server: ServerIntegrity, zone: str, screen: Screen) -> Iterator[RenderableType]:

@@ -101,10 +101,11 @@ def _describe_daily_cycle(
 def _describe_maximum(found: MaximumEvidence, threshold: MaximumThreshold, _zone: str) -> str:
     times = ""
     if found.first_at is not None and found.last_at is not None:
-        times = f", from {format_time(found.first_at)} to {format_time(found.last_at)}"
+        first, last = format_time(found.first_at), format_time(found.last_at)
+        times = f" at {first}" if first == last else f" from {first} to {last}"
     return (
-        f"{format_count(found.observations, 'observation')} above the maximum of"
-        f" {found.maximum_players:,} in the record{times}; the peak is {found.peak_players:,}."
+        f"{format_count(found.observations, 'observation')}{times} above the maximum of"
+        f" {found.maximum_players:,} in the record; the peak is {found.peak_players:,}."
         f" Suspect: at least {threshold.observations}."
     )
 
