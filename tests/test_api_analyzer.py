@@ -121,6 +121,9 @@ ERRORS: list[tuple[Ask, type[Exception], str]] = [
     (lambda snapshot: snapshot.history("old-guard"), TypeError, "^identifiers: must be a list"),
     (lambda snapshot: snapshot.servers(tags="pvp"), TypeError, "^tags: must be a list"),
     (lambda snapshot: snapshot.stats(quantiles="0.5"), TypeError, "^quantiles: must be a list"),
+    (lambda snapshot: snapshot.servers(HALF), TypeError, "^text: must be a string$"),
+    (lambda snapshot: snapshot.top(tags=[HALF]), TypeError, "^tags: must be a list of strings$"),
+    (lambda snapshot: snapshot.stats(range=HALF), TypeError, "^range: must be a string$"),
     (lambda snapshot: snapshot.stats(above=HALF), TypeError, "^above: must be an integer$"),
 ]
 

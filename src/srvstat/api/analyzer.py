@@ -13,13 +13,15 @@ from srvstat.analysis.history import (
     read_history,
 )
 from srvstat.analysis.integrity.check import DEFAULT_RANGE, check_integrity
-from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.server_list import list_servers, parse_sort_key
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.top import parse_top_key, rank_servers
-from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
+from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.api.arguments import (
+    build_filter,
+    build_query,
     check_count,
+    check_texts,
     find_servers,
     list_identifiers,
     list_values,
@@ -60,15 +62,15 @@ class Analyzer(OpenFile):
         words = list_values("tags", tags)
         check_count("limit", limit, least=1)
         with self._use() as file:
-            options = FilterOptions(
+            wanted = build_filter(
+                file.as_of,
+                words,
                 text=text,
                 game=game,
                 region=region,
-                tags=words,
                 offline=offline,
                 seen_within=seen_within,
             )
-            wanted = options.build_filter(file.as_of)
             return list_servers(file, wanted, sort=parse_sort_key(sort), limit=limit)
 
     def stats(
@@ -92,13 +94,14 @@ class Analyzer(OpenFile):
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         names = list_identifiers(identifiers)
+        query = build_query(range, start, end, tz)
         decimals = list_values("quantiles", quantiles)
         check_count("above", above, least=0)
         with self._use() as file:
             return compute_stats(
                 file,
                 find_servers(file, names, by),
-                choose_window(file, WindowQuery(range, start, end, tz)),
+                choose_window(file, query),
                 quantiles=parse_quantiles(decimals),
                 above=above,
                 versus_previous=versus_previous,
@@ -130,22 +133,24 @@ class Analyzer(OpenFile):
         Raises UsageError, SnapshotError.
         """
         words = list_values("tags", tags)
+        query = build_query(range, start, end, tz)
         decimals = list_values("quantiles", quantiles)
         check_count("limit", limit, least=1)
         check_count("above", above, least=0)
         with self._use() as file:
-            options = FilterOptions(
+            wanted = build_filter(
+                file.as_of,
+                words,
                 text=text,
                 game=game,
                 region=region,
-                tags=words,
                 offline=offline,
                 seen_within=seen_within,
             )
             return rank_servers(
                 file,
-                options.build_filter(file.as_of),
-                choose_window(file, WindowQuery(range, start, end, tz)),
+                wanted,
+                choose_window(file, query),
                 parse_top_key(by),
                 limit,
                 quantiles=parse_quantiles(decimals),
@@ -174,9 +179,11 @@ class Analyzer(OpenFile):
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         names = list_identifiers(identifiers)
+        query = build_query(range, start, end, tz)
+        check_texts(step=step, aggregate=aggregate)
         with self._use() as file:
             parsed, chosen = parse_steps(step, aggregate, is_sum=sum)
-            window = choose_window(file, WindowQuery(range, start, end, tz))
+            window = choose_window(file, query)
             servers = list(find_servers(file, names, by))
             if parsed is None:
                 found = read_history(file, servers, window)
@@ -202,9 +209,10 @@ class Analyzer(OpenFile):
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
         names = list_identifiers(identifiers)
+        query = build_query(range, start, end, tz, DEFAULT_RANGE)
         with self._use() as file:
             zone = find_zone(tz)
-            window = choose_window(file, WindowQuery(range, start, end, tz, DEFAULT_RANGE))
+            window = choose_window(file, query)
             return check_integrity(file, find_servers(file, names, by), window, zone)
 
     def _take_turns(

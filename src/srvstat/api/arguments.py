@@ -5,9 +5,11 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from srvstat.analysis.selection import ServerFilter, find_matches, find_references
+from srvstat.analysis.selection import FilterOptions, ServerFilter, find_matches, find_references
 from srvstat.analysis.statistics import parse_quantile
+from srvstat.analysis.windows import WindowQuery
 from srvstat.contract.errors import UsageError
+from srvstat.contract.ranges import DEFAULT_RANGE
 from srvstat.contract.requests import build_server_reference
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
@@ -42,6 +44,27 @@ def list_values(name: str, values: Iterable[_Value]) -> list[_Value]:
     return list(values)
 
 
+def check_texts(**arguments: Any) -> None:
+    """Check that arguments are None or strings.
+
+    Raises TypeError, which names the argument.
+    """
+    for name, value in arguments.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name}: must be a string")
+
+
+def build_query(
+    range: str | None, start: str | None, end: str | None, tz: str, default: str = DEFAULT_RANGE
+) -> WindowQuery:
+    """Return the query of a window.
+
+    Raises TypeError.
+    """
+    check_texts(range=range, start=start, end=end, tz=tz)
+    return WindowQuery(range, start, end, tz, default)
+
+
 def list_identifiers(values: Iterable[str] | None) -> list[str] | None:
     """Return the identifiers of an argument; None for all servers.
 
@@ -56,6 +79,25 @@ def parse_quantiles(decimals: Iterable[float | str]) -> list[Fraction]:
     Raises UsageError.
     """
     return [parse_quantile(str(decimal)) for decimal in decimals]
+
+
+def build_filter(
+    as_of: int,
+    tags: list[str],
+    *,
+    offline: bool | None,
+    seen_within: str | None,
+    **texts: str | None,
+) -> ServerFilter:
+    """Return a filter of servers; `texts` are `text`, `game` and `region`.
+
+    Raises UsageError, TypeError.
+    """
+    check_texts(seen_within=seen_within, **texts)
+    if not all(isinstance(tag, str) for tag in tags):
+        raise TypeError("tags: must be a list of strings")
+    options = FilterOptions(tags=tags, offline=offline, seen_within=seen_within, **texts)
+    return options.build_filter(as_of)
 
 
 def find_servers(file: SnapshotFile, identifiers: list[str] | None, by: str) -> Iterable[ServerRow]:
