@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from fractions import Fraction
+from itertools import pairwise
+from statistics import median
 from typing import Any, TypeVar
 
 import pytest
@@ -47,7 +50,7 @@ RECORDS = [
 TIMES = {
     record["id"]: [AS_OF - 12 * HOUR * place for place in range(number % 4)]
     if number % 2
-    else [AS_OF - 2 * DAY - number // 9 * HOUR]
+    else [AS_OF - 2 * DAY - number * HOUR * place**2 // 9 for place in range(number % 5)]
     for number, record in enumerate(RECORDS)
 }
 """The instants of the observations of each server, some of them exactly days before AS_OF."""
@@ -129,6 +132,7 @@ VALUES: dict[SortKey, tuple[Callable[[dict[str, Any]], Any], bool]] = {
     "region": (lambda record: record["region"].casefold(), False),
     "observations": (lambda record: len(TIMES[record["id"]]), True),
     "last-seen": (lambda record: max(TIMES[record["id"]], default=None), True),
+    "coverage": (lambda record: compute_coverage(TIMES[record["id"]]), True),
     "current": (lambda record: record["players"]["current"], True),
 }
 """What each sort key compares, and whether the greatest is first."""
@@ -151,4 +155,30 @@ def test_servers_are_sorted_by_a_value_then_by_id(
 
 
 def test_every_sort_key_is_tested() -> None:
-    assert {*VALUES, "coverage"} == set(SORT_KEYS)
+    assert VALUES.keys() == set(SORT_KEYS)
+
+
+def compute_coverage(times: Sequence[int]) -> float | None:
+    """Return the coverage up to AS_OF as a single division."""
+    if len(times) < 2:
+        return None
+    ordered = sorted(times)
+    distances = [after - before for before, after in pairwise(ordered)]
+    longest: Fraction = 3 * median(map(Fraction, distances))
+    lasting = sum(min(Fraction(one), longest) for one in [*distances, AS_OF - ordered[-1]])
+    return float(lasting / (AS_OF - ordered[0]))
+
+
+def test_a_list_shows_how_servers_are_polled(snapshot: SnapshotFile) -> None:
+    found = list_servers(snapshot, ServerFilter())
+
+    for one in found.servers:
+        times = sorted(TIMES[one.id])
+        seconds = [(after - before) / 1000 for before, after in pairwise(times)]
+        assert one.usual_interval_seconds == (median(seconds) if seconds else None)
+        assert one.coverage == compute_coverage(times)
+        assert one.sample_count == len(times)
+        assert (one.first_observed_at, one.last_observed_at) == (
+            (times[0], times[-1]) if times else (None, None)
+        )
+    assert {one.coverage for one in found.servers} > {None, 1.0}

@@ -28,7 +28,7 @@ def describe_snapshot(
             if wanted is None or wanted.matches(server):
                 matched += 1
                 if limit is None or matched <= limit:
-                    listed.append(describe_listed(snapshot, server))
+                    listed.append(describe_listed(server, snapshot.as_of))
     totals = snapshot.read_totals()
     return SnapshotInfo(
         as_of=snapshot.as_of,

@@ -9,8 +9,11 @@ from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.documents.server_list import ListedServer, ServerList
 from srvstat.documents.servers import Servers, SortKey
+from srvstat.snapshot.format.intervals import compute_server_coverage
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
+
+_HALF_MS_PER_SECOND = 2_000
 
 SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
 
@@ -46,9 +49,10 @@ def list_servers(
         for server in find_matches(snapshot, wanted):
             matched += 1
             if sort != "id" or limit is None or matched <= limit:
-                yield describe_listed(snapshot, server)
+                yield describe_listed(server, snapshot.as_of)
 
-    listed = ServerList(_sort_servers(count_matches(), sort, limit))
+    with snapshot.convert_decode_errors("the servers"):
+        listed = ServerList(_sort_servers(count_matches(), sort, limit))
     return Servers(as_of=snapshot.as_of, root=snapshot.root, matched=matched, servers=listed)
 
 
@@ -63,8 +67,11 @@ def parse_sort_key(text: str) -> SortKey:
     raise UsageError(f"--sort: {wire.quote_value(text)} is not one of {', '.join(SORT_KEYS)}")
 
 
-def describe_listed(snapshot: SnapshotFile, server: ServerRow) -> ListedServer:
-    """Return a server for a list."""
+def describe_listed(server: ServerRow, as_of: int) -> ListedServer:
+    """Return a server for a list.
+
+    Raises ValueError for a row that no build writes.
+    """
     return ListedServer(
         server.id,
         server.cfx_id,
@@ -76,15 +83,9 @@ def describe_listed(snapshot: SnapshotFile, server: ServerRow) -> ListedServer:
         server.observation_count,
         server.first_observed_at,
         server.last_observed_at,
-        *_describe_polling(snapshot, server),
+        None if server.usual_interval is None else server.usual_interval / _HALF_MS_PER_SECOND,
+        compute_server_coverage(server, as_of),
     )
-
-
-def _describe_polling(
-    _snapshot: SnapshotFile, _server: ServerRow
-) -> tuple[float | None, float | None]:
-    """Return the usual interval of a server in seconds, and its coverage."""
-    return None, None
 
 
 def _sort_servers(
