@@ -17,7 +17,7 @@ COMMANDS = [
     "servers",
     "stats --all --quantile=0.95 --above=9 --versus=previous",
     "top --limit=2",
-    "history harbor-city old-guard",
+    "history harbor-city old-guard --range=2d",
     "history harbor-city old-guard --step=6h --sum",
     "integrity old-guard",
 ]
