@@ -56,7 +56,7 @@ def _files(build: Build, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ["get", "srv_1", "-s", "good.db"],
         ["get", "x-srv-1", "-s", "good.db"],
         ["compare", *PAIR, "--range", "1y", "-s", "good.db", *PLAN],
-        ["history", "srv-1", "--range=all", "-s=good.db", "--plan=studio", "--access=access.toml"],
+        ["history", "srv-1", "--range=all", "-sgood.db", "--plan=studio", "--access=access.toml"],
         ["access", "check", "--access", "range/access.toml"],
         ["access", "new-key", "--plan", "starter", "--access", "keys/access.toml"],
         ["serve", "-s", "good.db", "--host", "0.0.0.0"],  # noqa: S104 - rejected
