@@ -1,0 +1,301 @@
+"""The analyzer's figures of real data, recomputed from the raw CSV with exact fractions."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, floor
+from statistics import mean, median
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from conftest import DAY, Cli
+from explain.naive import explain_naively, format_naively
+
+pytestmark = pytest.mark.slow
+
+HOUR, WEEK = DAY // 24, 7 * DAY
+BERLIN = ZoneInfo("Europe/Berlin")
+IDS = ["wb-usa", "wb-europe", "wb-asia-clan"]
+DAYS = [("2025-10-20", "2025-11-03"), ("2026-03-25", "2026-04-01")]
+"""Days of Berlin between which the clocks change, in either direction."""
+
+Row = tuple[int, int]
+"""An instant and the players observed at it."""
+Rows = dict[str, list[Row]]
+Window = tuple[int | None, int]
+
+
+@pytest.fixture
+def ask_lines(
+    war_brokers_snapshot: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., list[Any]]:
+    """Run a command on the snapshot of the rows, and return its lines of JSON."""
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", war_brokers_snapshot)
+
+    def run(*arguments: str) -> list[Any]:
+        ran = cli(*arguments)
+        assert (ran.exit_code, ran.stderr) == (0, "")
+        return [json.loads(line) for line in ran.stdout.splitlines()]
+
+    return run
+
+
+@pytest.fixture
+def ask(ask_lines: Callable[..., list[Any]]) -> Callable[..., Any]:
+    """Run a command on the snapshot of the rows, and return its document."""
+
+    def run(*arguments: str) -> Any:
+        (document,) = ask_lines(*arguments)
+        return document
+
+    return run
+
+
+@pytest.fixture
+def rows(war_brokers_rows: Rows) -> Rows:
+    """Return all rows of each server."""
+    return war_brokers_rows
+
+
+def find_year(rows: Rows) -> tuple[int, int]:
+    end = max(at for at, _ in rows[IDS[0]])
+    return end - 365 * DAY, end
+
+
+def find_midnights(days: tuple[str, str]) -> tuple[int, int]:
+    start, end = (datetime.fromisoformat(day).replace(tzinfo=BERLIN) for day in days)
+    return int(start.timestamp()) * 1000, int(end.timestamp()) * 1000
+
+
+def build_options(days: tuple[str, str]) -> list[str]:
+    return ["--from", days[0], "--to", days[1], "--tz", "Europe/Berlin"]
+
+
+def select(rows: Iterable[Row], window: Window) -> list[Row]:
+    start, end = window
+    return [row for row in rows if (start is None or row[0] > start) and row[0] <= end]
+
+
+def compute_mean(values: Sequence[int]) -> float | None:
+    return float(Fraction(sum(values), len(values))) if values else None
+
+
+def compute_median(values: Sequence[int]) -> float | None:
+    return float(median(map(Fraction, values))) if values else None
+
+
+def compute_growth(values: Sequence[int]) -> dict[str, Any]:
+    if len(values) < 2:
+        return {"players": None, "percentage": None}
+    first, last = values[0], values[-1]
+    percentage = float(Fraction(100 * (last - first), first)) if first else None
+    return {"players": last - first, "percentage": percentage}
+
+
+def compute_quantile(values: Sequence[int], quantile: Fraction) -> float:
+    ranked, place = sorted(values), len(values) * quantile
+    ranks = (max(ceil(place), 1), min(floor(place) + 1, len(values)))
+    return float(mean(Fraction(ranked[rank - 1]) for rank in ranks))
+
+
+def compute_durations(rows: Sequence[Row], end: int) -> list[Fraction]:
+    """Return how long each observation lasts: until the next one, at most 3 usual intervals."""
+    edges = [*(at for at, _ in rows), end]
+    distances = [Fraction(after - before) for before, after in pairwise(edges)]
+    longest = 3 * median(distances[:-1])
+    return [min(distance, longest) for distance in distances]
+
+
+def compute_hours_above(rows: Sequence[Row], end: int, limit: int) -> float:
+    lasting = zip(rows, compute_durations(rows, end), strict=True)
+    total = sum((length for (_, players), length in lasting if players > limit), Fraction())
+    return float(total / HOUR)
+
+
+def compute_figures(rows: Sequence[Row], window: Window) -> dict[str, Any]:
+    """Return the figures of `stats` with FIGURES."""
+    kept = select(rows, window)
+    values = [players for _, players in kept]
+    explained = explain_naively(kept, *window)
+    spans = [[at for at, count in kept if count == edge] for edge in (max(values), min(values))]
+    names = ("peakFirstAt", "peakLastAt", "lowestFirstAt", "lowestLastAt")
+    instants = [format_naively(at) for span in spans for at in (span[0], span[-1])]
+    copied = ("sampleCount", "timeWeightedAverage", "usualIntervalSeconds", "coverage")
+    return {
+        "averagePlayers": compute_mean(values),
+        "medianPlayers": compute_median(values),
+        "peakPlayers": max(values),
+        "lowestPlayers": min(values),
+        "firstPlayers": values[0],
+        "lastPlayers": values[-1],
+        "growth": compute_growth(values),
+        **dict(zip(names, instants, strict=True)),
+        "quantiles": [
+            {"quantile": float(quantile), "players": compute_quantile(values, quantile)}
+            for quantile in (Fraction(0), Fraction(95, 100), Fraction(999, 1000))
+        ],
+        "above": {"players": 20, "hours": compute_hours_above(kept, window[1], 20)},
+        **{name: explained[name] for name in copied},
+    }
+
+
+FIGURES = ["--quantile", "0", "--quantile", "0.95", "--quantile", "0.999", "--above", "20"]
+
+
+@pytest.mark.parametrize("days", DAYS)
+def test_stats_of_days_and_of_the_days_before_follow_from_the_raw_rows(
+    rows: Rows, ask: Callable[..., Any], days: tuple[str, str]
+) -> None:
+    start, end = find_midnights(days)
+
+    found = ask("stats", *IDS, *build_options(days), *FIGURES, "--versus", "previous")
+
+    assert found["window"] == {"from": format_naively(start), "to": format_naively(end)}
+    assert [server["serverId"] for server in found["servers"]] == IDS
+    for name, server in zip(IDS, found["servers"], strict=True):
+        assert server == server | compute_figures(rows[name], (start, end))
+        assert server["previous"] == compute_figures(rows[name], (2 * start - end, start))
+
+
+@pytest.mark.parametrize("range", ["1y", "all"])
+def test_stats_of_long_ranges_follow_from_the_raw_rows(
+    rows: Rows, ask: Callable[..., Any], range: str
+) -> None:
+    start, end = find_year(rows)
+
+    (server,) = ask("stats", "wb-usa", "--range", range, *FIGURES)["servers"]
+
+    window = (None if range == "all" else start, end)
+    assert server == server | compute_figures(rows["wb-usa"], window)
+
+
+def test_top_orders_all_servers_by_the_means_of_the_raw_rows(
+    rows: Rows, ask: Callable[..., Any]
+) -> None:
+    _, end = find_year(rows)
+    kept = {name: select(of_server, (end - 30 * DAY, end)) for name, of_server in rows.items()}
+    means = {name: mean(Fraction(row[1]) for row in some) for name, some in kept.items()}
+    names = sorted(means, key=lambda name: (-means[name], name))
+
+    servers = ask("top", "--range", "30d", "-n", "31", *FIGURES)["servers"]
+
+    assert [server["serverId"] for server in servers] == names
+    for server in servers[:5]:
+        name = server["serverId"]
+        assert server == server | compute_figures(kept[name], (end - 30 * DAY, end))
+
+
+def split(
+    rows: Sequence[Row], window: tuple[int, int], find_step: Callable[[datetime], Any]
+) -> list[tuple[tuple[int, int], list[int]]]:
+    """Return the steps of a window in Berlin, whose clocks change by whole hours, with players.
+
+    Hours belong to one step if `find_step` returns the same for their beginnings.
+    """
+
+    def find(at: int) -> Any:
+        return find_step(datetime.fromtimestamp(at // HOUR * HOUR // 1000, BERLIN))
+
+    start, end = window
+    hours = range(start // HOUR * HOUR + HOUR, end, HOUR)
+    inner = [at for at in hours if find(at) != find(at - 1)]
+    steps: dict[tuple[int, int], list[int]] = {
+        edges: [] for edges in pairwise([start, *inner, end])
+    }
+    remaining = iter(select(rows, window))
+    at, players = next(remaining, (end + 1, 0))
+    for edges, values in steps.items():
+        while at <= edges[1]:
+            values.append(players)
+            at, players = next(remaining, (end + 1, 0))
+    return list(steps.items())
+
+
+STEPS: dict[str, Callable[[datetime], Any]] = {
+    "1h": lambda local: (local.date(), local.hour, local.fold),
+    "6h": lambda local: (local.date(), local.hour // 6),
+    "12h": lambda local: (local.date(), local.hour // 12),
+    "1d": lambda local: local.date(),
+    "7d": lambda local: (local.date() - date(1970, 1, 1)).days // 7,
+    "day": lambda local: local.date(),
+    "week": lambda local: local.isocalendar()[:2],
+    "month": lambda local: (local.year, local.month),
+}
+
+
+AGGREGATES: dict[str, Callable[[Sequence[int]], Fraction]] = {
+    "mean": lambda values: Fraction(sum(values), len(values)),
+    "median": lambda values: median(map(Fraction, values)),
+    "max": lambda values: Fraction(max(values)),
+    "min": lambda values: Fraction(min(values)),
+    "last": lambda values: Fraction(values[-1]),
+}
+
+
+@pytest.mark.parametrize(
+    ("step", "aggregate"),
+    [("1h", "mean"), ("6h", "median"), ("12h", "last"), ("1d", "max"), ("7d", "min")],
+)
+@pytest.mark.parametrize("days", DAYS)
+def test_history_by_local_steps_follows_from_the_raw_rows(
+    rows: Rows, ask_lines: Callable[..., Any], days: tuple[str, str], step: str, aggregate: str
+) -> None:
+    options = [*build_options(days), "--step", step, "--aggregate", aggregate]
+    window = find_midnights(days)
+    steps = {name: split(rows[name], window, STEPS[step]) for name in IDS}
+    compute = AGGREGATES[aggregate]
+
+    assert ask_lines("history", *IDS, *options) == [
+        {
+            "serverId": name,
+            "from": format_naively(start),
+            "to": format_naively(end),
+            "sampleCount": len(values),
+            "players": float(compute(values)) if values else None,
+        }
+        for name in IDS
+        for (start, end), values in steps[name]
+    ]
+    sums = ask_lines("history", *IDS, *options, "--sum")
+    for line, *of_servers in zip(sums, *steps.values(), strict=True):
+        observed = [compute(values) for _, values in of_servers if values]
+        ((start, end), _), *_ = of_servers
+        assert line == {
+            "from": format_naively(start),
+            "to": format_naively(end),
+            "sampleCount": sum(len(values) for _, values in of_servers),
+            "serverCount": len(observed),
+            "players": float(sum(observed)) if observed else None,
+        }
+
+
+def test_history_without_steps_is_the_raw_rows(rows: Rows, ask_lines: Callable[..., Any]) -> None:
+    assert ask_lines("history", *IDS, *build_options(DAYS[0])) == [
+        {"serverId": name, "observedAt": format_naively(at), "players": players}
+        for name in IDS
+        for at, players in select(rows[name], find_midnights(DAYS[0]))
+    ]
+
+
+def test_servers_have_the_intervals_and_the_coverage_of_their_raw_rows(
+    rows: Rows, ask: Callable[..., Any]
+) -> None:
+    _, end = find_year(rows)
+
+    servers = {server["id"]: server for server in ask("servers")["servers"]}
+
+    assert servers.keys() == rows.keys()
+    for name, of_server in rows.items():
+        assert servers[name]["sampleCount"] == len(of_server)
+        assert servers[name]["firstObservedAt"] == format_naively(of_server[0][0])
+        assert servers[name]["lastObservedAt"] == format_naively(of_server[-1][0])
+    for name in IDS:
+        (first, _), *_ = rows[name]
+        explained = explain_naively(rows[name], None, end)
+        lasting = sum(compute_durations(rows[name], end), Fraction())
+        assert servers[name]["usualIntervalSeconds"] == explained["usualIntervalSeconds"]
+        assert servers[name]["coverage"] == float(lasting / (end - first))
