@@ -13,6 +13,8 @@ from srvstat.render.text import (
     format_date,
     format_duration,
     format_exact_duration,
+    format_interval,
+    format_share,
     format_time,
 )
 
@@ -88,3 +90,27 @@ def test_times_dates_and_counts_are_formatted_for_people() -> None:
     assert format_date(AS_OF) == "2026-03-01"
     assert format_count(1, "server") == "1 server"
     assert format_count(1234, "server") == "1,234 servers"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0005, "0.5 ms"),
+        (3.0, "3 s"),
+        (56.9, "56.9 s"),
+        (58, "1 min"),
+        (300.012, "5 min"),
+        (5400, "1.5 h"),
+        (86_400, "1 d"),
+    ],
+)
+def test_an_interval_has_one_unit(seconds: float, text: str) -> None:
+    assert format_interval(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0%"), (0.5, "50%"), (0.9951, "99.5%"), (0.999_999, "99.9%"), (1.0, "100%")],
+)
+def test_only_a_whole_is_a_hundred_percent(share: float, text: str) -> None:
+    assert format_share(share) == text

@@ -107,11 +107,18 @@ def format_span_length(milliseconds: int) -> str:
 
 
 def format_interval(seconds: float) -> str:
-    """Format a distance in time briefly, with at most one decimal: `30 min`, `1.5 h`, `0.5 s`."""
-    units = (("d", 86_400), ("h", 3_600), ("min", 60))
+    """Format a distance in time briefly, with at most one decimal: `30 min`, `1.5 h`, `3 s`."""
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
     fitting = (unit for unit in units if round(seconds / unit[1], 1) >= 1)
-    name, length = next(fitting, ("s", 1))
+    name, length = next(fitting, ("ms", 0.001))
     return f"{seconds / length:,.1f}".removesuffix(".0") + f" {name}"
+
+
+def format_share(share: float) -> str:
+    """Format a share in percent with at most one decimal. Only a whole is `100%`."""
+    percent = 100 * share
+    shown = min(percent, 99.9) if share < 1 else percent
+    return f"{shown:.1f}".removesuffix(".0") + "%"
 
 
 def format_time(at: int) -> str:

@@ -22,7 +22,7 @@ from srvstat.documents.integrity import (
     StepChangeEvidence,
     StepChangeThreshold,
 )
-from srvstat.render.text import format_count, format_exact_duration, format_time
+from srvstat.render.text import format_count, format_exact_duration, format_share, format_time
 
 
 def describe_evidence(rule: AnyRule, zone: str) -> str:
@@ -40,8 +40,8 @@ def _describe_flat_line(found: FlatLineEvidence, threshold: FlatLineThreshold, _
 
 def _describe_floor(found: FloorEvidence, threshold: FloorThreshold, _zone: str) -> str:
     return (
-        f"{_format_share(found.share)} of the counts above 0 are exactly {found.players:,}, and at"
-        f" most 1% are lower. Suspect: {_format_share(threshold.share)} or more, of a"
+        f"{format_share(found.share)} of the counts above 0 are exactly {found.players:,}, and at"
+        f" most 1% are lower. Suspect: {format_share(threshold.share)} or more, of a"
         f" count of at least {threshold.players}."
     )
 
@@ -61,14 +61,14 @@ def _describe_missing_values(
     spacing = ""
     if found.spacing is not None and found.regular is not None:
         spacing = (
-            f" {_format_share(found.regular)} of the distances between holes are {found.spacing:,}"
+            f" {format_share(found.regular)} of the distances between holes are {found.spacing:,}"
             f" or {found.spacing + 1:,}."
         )
     return (
         f"{found.missing:,} of the numbers from {found.from_:,} to {found.to:,} never occur"
-        f" ({_format_share(found.share)}), first {first}.{spacing} Suspect: at least"
-        f" {_format_share(threshold.share)} in {threshold.holes} holes, with"
-        f" {_format_share(threshold.regular)} of the distances regular."
+        f" ({format_share(found.share)}), first {first}.{spacing} Suspect: at least"
+        f" {format_share(threshold.share)} in {threshold.holes} holes, with"
+        f" {format_share(threshold.regular)} of the distances regular."
     )
 
 
@@ -87,10 +87,10 @@ def _describe_daily_cycle(
     found: DailyCycleEvidence, threshold: DailyCycleThreshold, zone: str
 ) -> str:
     lowest, highest = map(_format_median, (found.lowest_players, found.highest_players))
-    suspect = f"Suspect: a difference of at most {_format_share(threshold.share)}."
+    suspect = f"Suspect: a difference of at most {format_share(threshold.share)}."
     if found.lowest_players == found.highest_players:
         return f"All hours of the day ({zone}) have a median of {lowest}. {suspect}"
-    share, typical = _format_share(found.share), _format_median(found.typical_players)
+    share, typical = format_share(found.share), _format_median(found.typical_players)
     return (
         f"The medians of the hours of the day ({zone}) go from {lowest} at {found.lowest_hour}:00"
         f" to {highest} at {found.highest_hour}:00, a difference of {share} of the typical"
@@ -117,8 +117,8 @@ def _describe_gaps(found: GapsEvidence, threshold: GapsThreshold, _zone: str) ->
         longest = f" The longest of {format_count(found.gap_count, 'gap')}:"
         longest += f" {_format_interval(gap.from_, gap.to)}."
     return (
-        f"Observations cover {_format_share(found.coverage)} of the time since the first one."
-        f"{longest} Suspect: below {_format_share(threshold.coverage)}."
+        f"Observations cover {format_share(found.coverage)} of the time since the first one."
+        f"{longest} Suspect: below {format_share(threshold.coverage)}."
     )
 
 
@@ -126,10 +126,6 @@ def _format_interval(first: int, last: int) -> str:
     # Whole minutes are precise enough beside the exact instants.
     length = format_exact_duration((last - first) // 60_000 * 60_000)
     return f"{format_time(first)} to {format_time(last)}, {length}"
-
-
-def _format_share(share: float) -> str:
-    return f"{100 * share:.1f}".removesuffix(".0") + "%"
 
 
 def _format_median(players: float) -> str:

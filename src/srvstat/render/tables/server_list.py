@@ -10,7 +10,13 @@ from srvstat.documents.servers import Servers
 from srvstat.render.fields import NOTHING, Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.tables.server_table import ServerLines, build_server_table
-from srvstat.render.text import format_count, format_date, format_interval, format_time
+from srvstat.render.text import (
+    format_count,
+    format_date,
+    format_interval,
+    format_share,
+    format_time,
+)
 
 _HEADERS = ("current", "observations", "interval", "coverage", "last seen")
 
@@ -53,7 +59,7 @@ def _build_lines(server: ListedServer, screen: Screen) -> ServerLines:
         f"{server.current_players:,}",
         f"{server.sample_count:,}",
         NOTHING if interval is None else format_interval(interval),
-        NOTHING if coverage is None else f"{coverage:.1%}",
+        NOTHING if coverage is None else format_share(coverage),
         NOTHING if last is None else format_date(last),
     )
     names = [screen.escape_cell(text) for text in (server.game, server.region) if text]

@@ -15,6 +15,7 @@ from srvstat.render.tables.server_table import ServerLines, build_server_table
 from srvstat.render.text import (
     format_count,
     format_minute,
+    format_share,
     format_span_length,
     format_time,
     format_window,
@@ -62,7 +63,7 @@ def _build_lines(server: ServerStatistics, growth: Text, rank: str) -> ServerLin
 def _list_notes(server: ServerStatistics) -> Iterator[str]:
     yield format_count(server.sample_count, "observation")
     if server.coverage:
-        yield f"{_format_share(server.coverage)} covered"
+        yield f"{format_share(server.coverage)} covered"
     if server.peak_first_at is not None and server.peak_last_at is not None:
         first, last = format_minute(server.peak_first_at), format_minute(server.peak_last_at)
         yield f"peak {first}" + ("" if first == last else f", last {last}")
@@ -81,10 +82,6 @@ def _format_hours(hours: float | None) -> str:
     if hours is None:
         return NOTHING
     return format_span_length(round(hours * _HOUR_MS)) if hours else "never"
-
-
-def _format_share(share: float) -> str:
-    return f"{100 * share:.1f}".removesuffix(".0") + "%"
 
 
 def _format_quantile(quantile: float) -> str:
