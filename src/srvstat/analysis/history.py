@@ -25,8 +25,8 @@ from srvstat.stats import find_middle_ranks
 
 AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
 
-_READ_MS = 28 * DAY_MS
-"""The longest time of which steps are read at once, unless one step is longer."""
+_READ_MS, _READ_STEPS = 28 * DAY_MS, 5_000
+"""The longest time and the most steps that are read at once, unless one step is longer."""
 
 _SERVER, _COUNT = Column("serverId", "text"), Column("sampleCount", "integer")
 _TIMES = (Column("from", "instant"), Column("to", "instant"))
@@ -182,7 +182,8 @@ def _split_edges(edges: Sequence[int]) -> Iterator[Sequence[int]]:
     """Yield edges in pieces of some weeks; each begins with the last edge of the one before."""
     start = 0
     while start + 1 < len(edges):
-        end = max(bisect_right(edges, edges[start] + _READ_MS), start + 2)
+        most = min(start + _READ_STEPS + 1, len(edges))
+        end = max(bisect_right(edges, edges[start] + _READ_MS, start, most), start + 2)
         yield edges[start:end]
         start = end - 1
 
