@@ -1,8 +1,11 @@
 """`servers`, and the filters that it shares with other commands."""
 
+from collections.abc import Callable
+
 import pytest
 
 from conftest import AS_OF, Build, Cli, server
+from support.snapshots import forge
 
 NOTE = "note: no server matches\n"
 ALL = (("servers",), ("stats", "--all"), ("integrity", "--all"), ("top",))
@@ -25,7 +28,7 @@ def test_all_words_must_occur(cli: Cli, demo_snapshot: str) -> None:
         (("--region", "mars"), '--region: no server has "mars"; regions are "EU" (4), "US" (3)'),
         (("--game", "x", "--tag", "pvp"), '--game: no server has "x"; games are "game_a" (4), "g'),
         (("--tag", "pvp", "--tag", "q"), '--tag: no server has "q"; tags are "pvp" (1), "roleplay'),
-        (("--game", "game_a", "--tag", "pvp"), "no server matches all options\n"),
+        (("--game", "GAME_A", "--tag", "pvp"), "no server matches all options\n"),
     ],
 )
 def test_an_unknown_value_lists_those_that_exist(
@@ -95,21 +98,52 @@ def test_a_table_lists_fifty_servers_by_default(cli: Cli, build: Build) -> None:
         assert len(cli(*command, "--json").json.popitem()[1]) == 60
 
 
-def test_many_identifiers_are_completed_by_what_follows(
-    cli: Cli, build: Build, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = ["a-", *(f"a-{number:03}" for number in range(600)), "B-1", "a-x"]
-    path = build(map(server, names), [("B-1", AS_OF, 1)])
-    monkeypatch.setenv("SRVSTAT_SNAPSHOT", path)
-    monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_CWORD", "2")
+Complete = Callable[[str, str], list[str]]
 
-    def complete(word: str) -> list[str]:
-        monkeypatch.setenv("COMP_WORDS", f"srvstat\nstats\n{word}")
+
+@pytest.fixture
+def complete(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Complete:
+    """Complete the last of some words as bash does, from a snapshot."""
+    monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
+
+    def run(path: str, words: str) -> list[str]:
+        monkeypatch.setenv("SRVSTAT_SNAPSHOT", path)
+        monkeypatch.setenv("COMP_WORDS", words.replace(" ", "\n"))
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
         return cli().stdout.decode().split()
 
-    assert complete("") == ["B", "a"]
-    assert complete("a") == ["a-", "a-0", "a-1", "a-2", "a-3", "a-4", "a-5", "a-x"]
-    assert complete("a-01") == [f"a-01{number}" for number in range(10)]
-    assert complete("B") == ["B-1"]
-    assert complete("cfxId:x") == ["cfxId:x-B", "cfxId:x-a"]
+    return run
+
+
+def test_filters_are_completed_with_values_that_need_no_quotes(
+    complete: Complete, demo_snapshot: str
+) -> None:
+    assert complete(demo_snapshot, "srvstat servers --region ") == ["EU", "US"]
+    assert complete(demo_snapshot, "srvstat top --game g") == ["game_a", "game_b"]
+    assert complete(demo_snapshot, "srvstat stats --all --tag p") == ["pvp"]
+    assert "mods" not in complete(demo_snapshot, "srvstat snapshot info --tag ")
+    assert complete(demo_snapshot, "srvstat servers --sort c") == ["coverage", "current"]
+    assert complete("missing.db", "srvstat servers --region ") == []
+
+
+def test_many_identifiers_are_completed_by_what_follows(complete: Complete, build: Build) -> None:
+    names = ["a-", *(f"a-{number:03}" for number in range(600)), "B-1", "a-x"]
+    path = build(map(server, names), [("B-1", AS_OF, 1)])
+
+    assert complete(path, "srvstat stats ") == ["B", "a"]
+    following = ["a-", "a-0", "a-1", "a-2", "a-3", "a-4", "a-5", "a-x"]
+    assert complete(path, "srvstat stats a") == following
+    assert complete(path, "srvstat stats a-01") == [f"a-01{number}" for number in range(10)]
+    assert complete(path, "srvstat integrity B") == ["B-1"]
+    assert complete(path, "srvstat history cfxId:x") == ["cfxId:x-B", "cfxId:x-a"]
+
+
+@pytest.mark.parametrize("change", ["covered = -1", "tags = '{'", "tags = '[1]'"])
+def test_a_forged_server_is_damage(cli: Cli, build: Build, change: str) -> None:
+    path = build([server("a")], [("a", AS_OF - 1000, 1), ("a", AS_OF, 2)])
+    forge(path, f"UPDATE servers SET {change}")  # noqa: S608 - our own values
+
+    for command in (("servers", "-s", path, "x"), ("snapshot", "info", path, "--text", "x")):
+        ran = cli(*command)
+        assert (ran.exit_code, ran.stdout) == (3, b"")
+        assert "damaged (the servers)" in ran.stderr
