@@ -104,9 +104,9 @@ Complete = Callable[[str, str], list[str]]
 @pytest.fixture
 def complete(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Complete:
     """Complete the last of some words as bash does, from a snapshot."""
-    monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
 
     def run(path: str, words: str) -> list[str]:
+        monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
         monkeypatch.setenv("SRVSTAT_SNAPSHOT", path)
         monkeypatch.setenv("COMP_WORDS", words.replace(" ", "\n"))
         monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
