@@ -32,6 +32,13 @@ END = AS_OF + 28 * DAY
 
 LARGEST = 2**53 - 1
 
+UNEVEN = {
+    "a": {END - 2: 1, END - 1: 0, END: LARGEST},
+    "b": {END - 3: 8, END - 2: 1, END - 1: 4, END: 5},
+    "c": {END: 1},
+}
+"""Means with three and four as denominators, and the median of four."""
+
 Rows = dict[int, int]
 Row = tuple[Any, ...]
 
@@ -66,6 +73,8 @@ def cases(draw: st.DrawFn) -> Case:
 @pytest.mark.slow
 @settings(max_examples=few_examples())
 @given(case=cases())
+@example(case=Case(UNEVEN, Window(END - 2 * HOUR, END), "1h", "UTC", "mean"))
+@example(case=Case(UNEVEN, Window(END - 2 * HOUR, END), "1h", "UTC", "median"))
 @example(case=Case({"c": {END: 1}}, Window(BEFORE_ALL, END - 1), "1d", "UTC", "max"))
 def test_every_row_follows_from_the_observations(case: Case) -> None:
     observed = [(name, at, n) for name, of_one in case.servers.items() for at, n in of_one.items()]

@@ -177,20 +177,6 @@ def read_day_observations(days: Iterable[Day], window: Window) -> tuple[list[int
     return instants, players
 
 
-def iter_day_observations(
-    days: Iterable[Day], window: Window
-) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the instants of the observations of each day in a window, and the players.
-
-    Raises ValueError and TypeError for rows that no build writes.
-    """
-    for day in days:
-        instants, players = read_day_observations([day], window)
-        if not is_ascending(instants):
-            raise ValueError("observations in another order")
-        yield instants, players
-
-
 def read_day_steps(days: Iterable[Day], edges: Sequence[int]) -> tuple[list[int], list[int]]:
     """Return positions and players: `players[positions[i] : positions[i + 1]]` are those of a step.
 

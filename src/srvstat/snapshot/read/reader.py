@@ -14,12 +14,7 @@ from srvstat.contract.ranges import DAY_MS, DAYS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.contract.responses import Players, ServerDetail
 from srvstat.snapshot.format.calendar import Entry
-from srvstat.snapshot.format.days import (
-    DAYS_PER_SERVER,
-    iter_day_observations,
-    read_day_observations,
-    read_day_steps,
-)
+from srvstat.snapshot.format.days import DAYS_PER_SERVER, read_day_observations, read_day_steps
 from srvstat.snapshot.format.rows import Day, FileRow, ServerRow
 from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
 from srvstat.snapshot.read.figures import StepTotals, WindowFigures
@@ -183,7 +178,8 @@ class SnapshotFile:
         """Yield, day by day, what `read_observations` returns at once."""
         days = self._rows.iter_days(server, window.start // DAY_MS, window.end // DAY_MS)
         with self.convert_decode_errors(f"the days of {server.title}"):
-            yield from iter_day_observations(days, window)
+            for day in days:
+                yield read_day_observations([day], window)
 
     def read_steps(self, server: ServerRow, edges: Sequence[int]) -> tuple[list[int], list[int]]:
         """Return positions and players: `players[positions[i] : positions[i + 1]]` are of a step.
