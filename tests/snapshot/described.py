@@ -9,6 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from conftest import DAY
+from snapshot.described_numbers import describe_sum, pack_numbers
+from snapshot.described_summaries import SUMMARY_KEYS, describe_summaries
 from srvstat.snapshot.format.digest import digest_row
 
 _Rows = list[tuple[Any, ...]]
@@ -23,10 +25,12 @@ def read_stored_rows(path: str) -> dict[str, _Rows]:
         "servers": (
             "SELECT server, observation_count, first_observed_at, last_observed_at, days,"
             " day_digests, blocks, block_digests, band_count, bands, band_digests,"
-            " player_sum, cumulative, last_players"
+            " player_sum, cumulative, last_players, usual_interval, covered, summary_digest"
             " FROM servers ORDER BY server"
         ),
     }
+    for table, key in SUMMARY_KEYS.items():
+        queries[table] = f"SELECT * FROM {table} ORDER BY {key}"  # noqa: S608 - our own names
     with closing(sqlite3.connect(path)) as connection:
         return {table: connection.execute(sql).fetchall() for table, sql in queries.items()}
 
@@ -36,7 +40,8 @@ def describe_rows(path: str) -> dict[str, _Rows]:
     with closing(sqlite3.connect(path)) as connection:
         servers = connection.execute("SELECT server FROM servers ORDER BY server").fetchall()
         rows = connection.execute("SELECT * FROM observations ORDER BY 1, 2").fetchall()
-    found: dict[str, _Rows] = {"days": [], "calendars": [], "bands": [], "servers": []}
+    tables = ("days", "calendars", "bands", "servers", *SUMMARY_KEYS)
+    found: dict[str, _Rows] = {table: [] for table in tables}
     for (key,) in servers:
         _describe(key, [(at, players) for server, at, players in rows if server == key], found)
     return found
@@ -76,6 +81,7 @@ def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows
             describe_sum(players),
             describe_cumulative(players, [group[0] for group in groups]),
             players[-1] if players else None,
+            *describe_summaries(key, pairs, found),
         )
     )
 
@@ -127,23 +133,8 @@ def _describe_days(key: int, pairs: Sequence[tuple[int, int]], starts: Sequence[
     return found
 
 
-def describe_sum(players: Sequence[int]) -> bytes:
-    """Return the sum of players as bytes."""
-    total = sum(players)
-    return total.to_bytes(-(-total.bit_length() // 8), "little")
-
-
 def describe_cumulative(players: Sequence[int], starts: Sequence[int]) -> bytes:
     """Return the number of players in each band or a lower one, packed."""
     ranked = sorted(players)
     below = [bisect_right(ranked, start - 1) for start in starts[1:]]
     return pack_numbers([*below, len(ranked)], len(ranked)) if starts else b""
-
-
-def pack_numbers(numbers: Sequence[int], greatest: int | None = None) -> bytes:
-    """Return packed numbers in the fewest bytes that hold the greatest."""
-    if not numbers:
-        return b""
-    most = max(numbers) if greatest is None else greatest
-    width = next(width for width in (1, 2, 4, 8) if most < 256**width)
-    return b"".join(number.to_bytes(width, "little") for number in numbers)

@@ -1,5 +1,6 @@
 """Derive days: the two days at the ends of a window give all its figures."""
 
+from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -125,7 +126,8 @@ def find_days(window: Window, days: Iterable[Day]) -> list[Day]:
 
 
 def test_a_server_without_observations_has_no_days() -> None:
-    assert list(derive_days(KEY, [], [], 0, {})) == []
+    nothing = array("q")
+    assert list(derive_days(KEY, nothing, nothing, {}, [])) == []
     assert read_day_observations([], Window(0, DAY)) == ([], [])
 
 
@@ -183,6 +185,7 @@ def test_a_sum_of_zero_takes_no_bytes() -> None:
 
 def test_days_need_only_the_numbers_of_bands() -> None:
     bands = number_values([3, 4, 9], [3, 9])
-    (day,) = derive_days(KEY, [AS_OF, AS_OF + 1, AS_OF + 2, AS_OF + 3], [9, 4, 3, 3], 2, bands)
+    instants = array("q", range(AS_OF, AS_OF + 4))
+    (day,) = derive_days(KEY, instants, array("q", [9, 4, 3, 3]), bands, [0, 0])
 
     assert (day.prefix_count, day.cumulative) == (2, b"\1\2")

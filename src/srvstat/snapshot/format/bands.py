@@ -48,26 +48,15 @@ class Bands(NamedTuple):
 
 def divide_into_bands(players: Sequence[int], days: int) -> list[int]:
     """Return the least value of each band for all observations of a server on a number of days."""
-    per_day = len(players) // max(days, 1)
-    return divide_values(
-        Counter(players),
-        singles=min(_MAX_VALUES, _MAX_VALUES_PER_OBSERVATION * per_day),
-        wanted=max(
-            min(max(per_day, _MIN_BANDS), _MAX_BANDS), len(players) // _MAX_OBSERVATIONS_PER_BAND
-        ),
-    )
-
-
-def divide_values(counts: Mapping[int, int], *, singles: int, wanted: int) -> list[int]:
-    """Return the least value of each band for the numbers of observations of all values.
-
-    Up to `singles` values have a band each. More values share about as many bands as `wanted`, at
-    most twice as many and one.
-    """
+    counts = Counter(players)
     values = sorted(counts)
-    if len(values) <= singles:
+    per_day = len(players) // max(days, 1)
+    if len(values) <= min(_MAX_VALUES, _MAX_VALUES_PER_OBSERVATION * per_day):
         return values
-    return list(_find_starts(values, counts, -(-sum(counts.values()) // wanted)))
+    wanted = max(
+        min(max(per_day, _MIN_BANDS), _MAX_BANDS), len(players) // _MAX_OBSERVATIONS_PER_BAND
+    )
+    return list(_find_starts(values, counts, -(-len(players) // wanted)))
 
 
 def _find_starts(values: Sequence[int], counts: Mapping[int, int], full: int) -> Iterator[int]:
@@ -92,27 +81,28 @@ def number_values(values: Sequence[int], starts: Sequence[int]) -> dict[int, int
 
 
 def build_band_rows(
-    server: int, values: Sequence[int], starts: Sequence[int], bands: Mapping[int, int]
+    server: int, players: Sequence[int], starts: Sequence[int], bands: Mapping[int, int]
 ) -> Iterator[tuple[Value, ...]]:
-    """Yield a row of `bands` or `intervals` for each band of several values, in ascending order.
+    """Yield the rows of `bands` of a server in ascending order: one per band of several values.
 
     `bands` maps each value to the number of its band.
     """
-    sizes = Counter(bands.values())
-    members = {band: array("Q") for band, size in sizes.items() if size > 1}
-    if not members:
+    if len(bands) == len(starts):
         return
-    for value in values:
-        if (band := bands[value]) in members:
-            members[band].append(value - starts[band])
-    for band, above in sorted(members.items()):
-        yield server * BANDS_PER_SERVER + band, len(above), pack(above, max(above))
+    members = [array("Q") for _ in starts]
+    append = [of_band.append for of_band in members]
+    for value in players:
+        append[bands[value]](value)
+    for band, start in enumerate(starts):
+        above = [value - start for value in members[band]]
+        if any(above):
+            yield server * BANDS_PER_SERVER + band, len(above), pack(above, max(above))
 
 
 def join_digests(table: str, rows: Sequence[tuple[Value, ...]], bands: int) -> bytes:
-    """Return the joined digests of all bands of a server; empty if no band has a row."""
+    """Return the joined digests of all bands of a server, zeros for a band without a row."""
     digests = {int(row[0] or 0) % BANDS_PER_SERVER: digest_row(table, row) for row in rows}
-    return b"".join(digests.get(band, _NO_DIGEST) for band in range(bands)) if digests else b""
+    return b"".join(digests.get(band, _NO_DIGEST) for band in range(bands))
 
 
 def read_bands(row: ServerRow | SummaryIndex) -> Bands:

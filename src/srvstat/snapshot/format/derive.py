@@ -3,8 +3,8 @@
 A build stores them, and `snapshot verify` compares them with the stored ones.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -61,11 +61,14 @@ def derive(
     Calls `take` with the table and the values of each row: the days, the calendars, the bands and
     the summaries, each in the order of the table's key. Returns the derived columns of `servers`.
     """
+    # Slices of arrays become lists fast.
+    instants, players = array("q", instants), array("q", players)
     starts = divide_into_bands(players, sum(1 for _ in find_day_starts(instants)))
     bands = number_values(sorted(set(players)), starts)
+    histogram = [0] * len(starts)
     days: list[int] = []
     digests: list[bytes] = []
-    for day in derive_days(server, instants, players, len(starts), bands):
+    for day in derive_days(server, instants, players, bands, histogram):
         take("days", day)
         number = day.server_day % DAYS_PER_SERVER
         days.append(number)
@@ -84,9 +87,9 @@ def derive(
         *calendar,
         len(starts),
         pack(starts, starts[-1]) if starts else b"",
-        join_digests("bands", rows, len(starts)),
+        join_digests("bands", rows, len(starts)) if rows else b"",
         pack_sum(sum(players)),
-        _count_bands(players, len(starts), bands),
+        pack(list(accumulate(histogram)), len(players)),
         players[-1] if players else None,
         *derive_summaries(server, instants, players, take),
     )
@@ -113,9 +116,3 @@ def find_observed_span(
             firsts.append(server.first_observed_at)
             lasts.append(server.last_observed_at)
     return min(firsts, default=None), max(lasts, default=None)
-
-
-def _count_bands(players: Sequence[int], band_count: int, bands: Mapping[int, int]) -> bytes:
-    """Return the packed cumulative histogram of all observations."""
-    counts = Counter(map(bands.__getitem__, players))
-    return pack(list(accumulate(counts[band] for band in range(band_count))), len(players))

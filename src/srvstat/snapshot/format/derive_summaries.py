@@ -1,16 +1,17 @@
 """Derive the rows that summarize the days and the intervals of a server."""
 
-from array import array
-from collections import Counter
-from collections.abc import Callable, Sequence
-from itertools import islice
-from operator import sub
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from srvstat.snapshot.format.bands import build_band_rows, join_digests, number_values
+from srvstat.snapshot.format.bands import join_digests
 from srvstat.snapshot.format.calendar import BLOCKS_PER_SERVER
 from srvstat.snapshot.format.digest import digest_row
-from srvstat.snapshot.format.intervals import build_interval_counts, divide_intervals
+from srvstat.snapshot.format.intervals import (
+    build_interval_counts,
+    build_interval_rows,
+    divide_intervals,
+    list_intervals,
+)
 from srvstat.snapshot.format.packing import pack
 from srvstat.snapshot.format.rows import SummaryIndex, Value
 from srvstat.snapshot.format.summaries import (
@@ -18,10 +19,12 @@ from srvstat.snapshot.format.summaries import (
     Series,
     SummaryDay,
     build_summaries,
-    find_long_intervals,
+    find_longest_usual,
     find_summary_days,
 )
-from srvstat.stats import compute_median
+
+if TYPE_CHECKING:
+    from array import array
 
 Take = Callable[[str, tuple[Value, ...]], None]
 
@@ -35,69 +38,58 @@ class SummaryColumns(NamedTuple):
 
 
 def derive_summaries(
-    server: int, instants: Sequence[int], players: Sequence[int], take: Take
+    server: int, instants: "array[int]", players: "array[int]", take: Take
 ) -> SummaryColumns:
     """Derive the rows of a server from its observations in ascending order.
 
-    Calls `take` as `derive` does: the summaries, then the counts, the intervals and the index.
+    Calls `take` as `derive` does: the intervals and their counts, the summaries, then the index.
     """
     if not instants:
         return SummaryColumns(None, None, b"")
-    intervals = array("q", map(sub, islice(instants, 1, None), instants))
-    found = Counter(intervals)
-    # Sorted once: sorting again what is sorted takes little time.
-    counts = {length: found[length] for length in sorted(found)}
-    usual = int(2 * compute_median(counts)) if counts else None
-    long = find_long_intervals(intervals, usual) if usual is not None else array("q")
-    series = Series(instants, players, intervals, long)
     days = list(find_summary_days(instants))
-    blocks = [days[at : at + DAYS_PER_BLOCK] for at in range(0, len(days), DAYS_PER_BLOCK)]
-    digests: list[bytes] = []
-    edges: list[int] = []
-    for number, block in enumerate(blocks, server * BLOCKS_PER_SERVER):
-        row = build_summaries(number, block, series)
+    first = server * BLOCKS_PER_SERVER
+    blocks = {
+        first + at // DAYS_PER_BLOCK: days[at : at + DAYS_PER_BLOCK]
+        for at in range(0, len(days), DAYS_PER_BLOCK)
+    }
+    intervals = list_intervals(instants)
+    usual, long, columns = _derive_intervals(server, intervals, blocks, take)
+    series = Series(instants, players, intervals, long)
+    summaries = [build_summaries(key, block, series) for key, block in blocks.items()]
+    for row in summaries:
         take("summaries", row)
-        digests.append(digest_row("summaries", row))
-        edges += (block[0].number, block[-1].number)
-    index = SummaryIndex(
-        server,
-        pack(edges, edges[-1]),
-        b"".join(digests),
-        *_derive_intervals(server, series, blocks, counts, take),
-    )
+    edges = [day.number for block in blocks.values() for day in (block[0], block[-1])]
+    digests = b"".join(digest_row("summaries", row) for row in summaries)
+    index = SummaryIndex(server, pack(edges, edges[-1]), digests, *columns)
     take("summary_index", index)
     covered = _compute_covered(series, usual) if usual is not None else None
     return SummaryColumns(usual, covered, digest_row("summary_index", index))
 
 
 def _derive_intervals(
-    server: int,
-    series: Series,
-    blocks: Sequence[Sequence[SummaryDay]],
-    counts: dict[int, int],
-    take: Take,
-) -> tuple[bytes, int, bytes, bytes]:
-    """Derive the rows of intervals, and return the columns of their index."""
-    if not counts:
-        return b"", 0, b"", b""
-    starts = divide_intervals(counts, sum(map(len, blocks)))
-    bands = number_values(list(counts), starts)
-    of_intervals = bytes(map(bands.__getitem__, series.intervals))
+    server: int, intervals: "array[int]", blocks: Mapping[int, Sequence[SummaryDay]], take: Take
+) -> tuple[int | None, list[int], tuple[bytes, int, bytes, bytes]]:
+    """Derive the rows of intervals.
+
+    Returns the usual interval, the positions of long ones, and the columns of the index.
+    """
+    if not intervals:
+        return None, [], (b"", 0, b"", b"")
+    divided = divide_intervals(intervals, sum(map(len, blocks.values())))
+    members, starts = divided.list_members(), divided.starts
     before = [0] * len(starts)
-    digests = []
-    for number, block in enumerate(blocks, server * BLOCKS_PER_SERVER):
-        row, before = build_interval_counts(number, block, of_intervals, before)
-        take("interval_counts", row)
-        digests.append(digest_row("interval_counts", row))
-    rows = list(build_band_rows(server, series.intervals, starts, bands))
-    for members in rows:
-        take("intervals", members)
-    return (
-        b"".join(digests),
-        len(starts),
-        pack(starts, starts[-1]),
-        join_digests("intervals", rows, len(starts)),
-    )
+    count_digests = []
+    for key, block in blocks.items():
+        counts, before = build_interval_counts(key, block, divided.bands, before)
+        take("interval_counts", counts)
+        count_digests.append(digest_row("interval_counts", counts))
+    rows = list(build_interval_rows(server, members))
+    for row in rows:
+        take("intervals", row)
+    digests = b"" if divided.is_single else join_digests("intervals", rows, len(starts))
+    columns = b"".join(count_digests), len(starts), pack(starts, starts[-1]), digests
+    usual = divided.compute_usual_interval(members, before)
+    return usual, divided.find_longer(find_longest_usual(usual)), columns
 
 
 def _compute_covered(series: Series, usual_interval: int) -> int:

@@ -1,28 +1,148 @@
 """Divide the intervals of a server into bands, and count the intervals in them day by day.
 
-An interval is the time between two successive observations. The bands are like those of values
-(bands.py), but fewer: a median needs less than all quantiles.
+An interval is the time between two successive observations. Medians of windows are mostly near the
+median of all intervals, so only intervals around it are in bands that have rows, unless there are
+few different intervals.
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import accumulate, chain
-from operator import add
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, chain, compress, pairwise, repeat
+from operator import add, sub
+from typing import NamedTuple
 
-from srvstat.snapshot.format.bands import divide_values
+from srvstat.snapshot.format.bands import BANDS_PER_SERVER
 from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import IntervalCounts, ServerRow
 from srvstat.snapshot.format.summaries import SummaryDay
+from srvstat.stats import find_middle_ranks
 
-_MIN_BANDS, _MAX_BANDS = 8, 64
+_MIN_MIDDLE, _MAX_MIDDLE = 2, 16
+"""Limits to the number of bands around the median, which have a quarter of the intervals."""
+
 _INTERVALS_PER_BAND_AND_DAY = 4
 """The counts of a day then take little space beside its observations."""
 
+_OUTER_BANDS_ABOVE = 2
 
-def divide_intervals(counts: Mapping[int, int], days: int) -> Sequence[int]:
-    """Return the least interval of each band, for a server with intervals on a number of days."""
-    wanted = sum(counts.values()) // days // _INTERVALS_PER_BAND_AND_DAY
-    wanted = min(max(wanted, _MIN_BANDS), _MAX_BANDS)
-    return divide_values(counts, singles=wanted, wanted=wanted)
+_MAX_SAMPLE = 2_048
+_INTERVALS_AT_ONCE = 10_000
+
+
+def list_intervals(instants: "array[int]") -> "array[int]":
+    """Return the intervals between observations."""
+    intervals = array("q")
+    # An array made from an iterator takes longer, and a list of all intervals much memory.
+    for at in range(0, len(instants) - 1, _INTERVALS_AT_ONCE):
+        some = instants[at : at + _INTERVALS_AT_ONCE + 1].tolist()
+        intervals.fromlist(list(map(sub, some[1:], some)))
+    return intervals
+
+
+class DividedIntervals(NamedTuple):
+    """The intervals of a server, and the band of each of them.
+
+    `starts` has the least interval of each band, ascending. If `is_single`, each band has one
+    value. Otherwise, the first and the last two bands are the outer ones, which have no rows.
+    """
+
+    intervals: "array[int]"
+    starts: Sequence[int]
+    bands: bytes
+    is_single: bool
+
+    def list_members(self) -> dict[int, list[int]]:
+        """Return the intervals in each band with a row, in order of time, minus its least."""
+        if self.is_single:
+            return {}
+        middle = range(1, len(self.starts) - _OUTER_BANDS_ABOVE)
+        is_middle = self._mark_bands(middle)
+        found: list[list[int]] = [[] for _ in self.starts]
+        append = [of_band.append for of_band in found]
+        chosen = compress(self.bands, is_middle), compress(self.intervals, is_middle)
+        for band, interval in zip(*chosen, strict=True):
+            append[band](interval)
+        above = {band: [each - self.starts[band] for each in found[band]] for band in middle}
+        return {band: of_band for band, of_band in above.items() if any(of_band)}
+
+    def find_longer(self, least: int) -> list[int]:
+        """Return the positions of intervals longer than `least`."""
+        first = max(bisect_right(self.starts, least) - 1, 0)
+        is_candidate = self._mark_bands(range(first, len(self.starts)))
+        found = []
+        at = is_candidate.find(1)
+        while at >= 0:
+            if self.intervals[at] > least:
+                found.append(at)
+            at = is_candidate.find(1, at + 1)
+        return found
+
+    def _mark_bands(self, wanted: range) -> bytes:
+        """Return a 1 for each interval in one of the bands, and a 0 for each other one."""
+        return self.bands.translate(bytes(band in wanted for band in range(256)))
+
+    def compute_usual_interval(
+        self, members: Mapping[int, Sequence[int]], cumulative: Sequence[int]
+    ) -> int:
+        """Return the median of the intervals, in half milliseconds.
+
+        `cumulative` has for each band the number of intervals in it or a lower one.
+        """
+        ranks = find_middle_ranks(cumulative[-1])
+        return sum(self._find_value(rank, members, cumulative) for rank in ranks)
+
+    def _find_value(
+        self, rank: int, members: Mapping[int, Sequence[int]], cumulative: Sequence[int]
+    ) -> int:
+        band = bisect_right(cumulative, rank)
+        if band in members:
+            below = cumulative[band] - len(members[band])
+            return self.starts[band] + sorted(members[band])[rank - below]
+        if is_outer(band, self.starts, is_single=self.is_single):
+            return sorted(self.intervals)[rank]
+        return self.starts[band]
+
+
+def is_outer(band: int, starts: Sequence[int], *, is_single: bool) -> bool:
+    """Check whether a band has several values but no row."""
+    return not is_single and not 0 < band < len(starts) - _OUTER_BANDS_ABOVE
+
+
+def divide_intervals(intervals: "array[int]", days: int) -> DividedIntervals:
+    """Divide the intervals of a server, at least one, on a number of days into bands."""
+    wanted = len(intervals) // days // _INTERVALS_PER_BAND_AND_DAY
+    wanted = min(max(wanted, _MIN_MIDDLE), _MAX_MIDDLE)
+    starts, is_single = _choose_starts(intervals, wanted)
+    parts = (
+        intervals[at : at + _INTERVALS_AT_ONCE].tolist()
+        for at in range(0, len(intervals), _INTERVALS_AT_ONCE)
+    )
+    bands = b"".join(bytes(map(bisect_right, repeat(starts[1:]), part)) for part in parts)
+    return DividedIntervals(intervals, starts, bands, is_single)
+
+
+def _choose_starts(intervals: "array[int]", wanted: int) -> tuple[list[int], bool]:
+    """Return the starts of the bands, and whether each has one value."""
+    sample = sorted(intervals[:: len(intervals) // _MAX_SAMPLE + 1])
+    if len(set(sample)) <= 2 * wanted and len(values := set(intervals)) <= 2 * wanted:
+        return sorted(values), True
+    # From three to five eighths of all.
+    ranks = (len(sample) * (3 * wanted + 2 * at) // (8 * wanted) for at in range(wanted + 1))
+    middle = [sample[rank] for rank in ranks]
+    # A frequent value has its own band.
+    ends = {value + 1 for value, following in pairwise(middle) if value == following}
+    # The last band has all long intervals and hardly any others.
+    last = 2 * middle[-1]
+    return [0, *sorted({*middle, last} | ends)], False
+
+
+def build_interval_rows(
+    server: int, members: dict[int, list[int]]
+) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the rows of `intervals` of a server."""
+    for band, above in members.items():
+        yield server * BANDS_PER_SERVER + band, len(above), pack(above, max(above))
 
 
 def build_interval_counts(
@@ -36,7 +156,7 @@ def build_interval_counts(
     lower = [0] * len(days)
     columns: list[list[int]] = []
     for band in range(len(before)):
-        up_to = accumulate(of_day.count(band) for of_day in of_days)
+        up_to = accumulate([of_day.count(band) for of_day in of_days])
         lower = list(map(add, lower, up_to))
         columns.append(lower)
     counts = pack(list(chain.from_iterable(columns)), lower[-1])

@@ -117,7 +117,8 @@ CREATE TABLE bands (
 -- An interval is the time from an observation to the next one of the server, in milliseconds. It
 -- belongs to the observation at its end. A summary day is a UTC day without its start and with its
 -- end, like a window: an observation at midnight belongs to the day that ends then. Its number is
--- that of the next UTC day, since 1970-01-01. Intervals are divided into bands, as players are.
+-- that of the next UTC day, since 1970-01-01. Intervals are divided into bands; docs/snapshot.md
+-- says how.
 
 -- One row for each server with observations: it lists and verifies the rows of summaries,
 -- interval_counts and intervals.
@@ -128,8 +129,8 @@ CREATE TABLE summary_index (
     count_digests   BLOB    NOT NULL,    -- the digest of each row of interval_counts
     band_count      INTEGER NOT NULL,    -- the number of bands of intervals
     bands           BLOB    NOT NULL,    -- the least interval of each band, ascending
-    band_digests    BLOB    NOT NULL     -- the digest of each band's row of intervals, as in
-                                         -- servers.band_digests
+    band_digests    BLOB    NOT NULL     -- the digest of each band's row of intervals, zeros for a band
+                                         -- without one; empty if all bands have one value
 ) STRICT;
 
 -- One row for every 64 summary days with observations of a server. Each blob has a number for each
@@ -172,7 +173,7 @@ CREATE TABLE interval_counts (
                                       -- days of the block up to this day
 ) STRICT;
 
--- The intervals of a server in one band, for bands of several values.
+-- The intervals of a server in one band, for bands of several values around the median.
 CREATE TABLE intervals (
     server_band    INTEGER PRIMARY KEY, -- servers.server * 1000000 + the band's number, from 0
     interval_count INTEGER NOT NULL,    -- the number of intervals in it

@@ -4,12 +4,10 @@ A summary day is `(00:00, 24:00]` UTC. It excludes its start, as windows do, so 
 midnight to midnight consists of whole summary days. A row has the figures of a block of days.
 """
 
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import compress, count
 from operator import mul
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.snapshot.format.bands import Bands, read_bands
@@ -18,14 +16,17 @@ from srvstat.snapshot.format.digest import DIGEST_BYTES
 from srvstat.snapshot.format.packing import pack, pack_sums, unpack, unpack_sums
 from srvstat.snapshot.format.rows import Summaries, SummaryIndex
 
+if TYPE_CHECKING:
+    from array import array
+
 DAYS_PER_BLOCK = 64
 
 MAX_LONG = 4_096
 """Keeps the rows of summaries small; windows of blocks with more are computed otherwise."""
 
 
-MAX_INTERVAL_BANDS = 129
-"""No server has more; a band is stored in a byte while a snapshot is built."""
+MAX_INTERVAL_BANDS = 64
+"""No server has more bands of intervals."""
 
 
 class SummaryDay(NamedTuple):
@@ -66,15 +67,15 @@ class Series(NamedTuple):
     observation at the same position.
     """
 
-    instants: Sequence[int]
-    players: Sequence[int]
-    intervals: Sequence[int]
+    instants: "array[int]"
+    players: "array[int]"
+    intervals: "array[int]"
     long: Sequence[int]
 
 
-def find_long_intervals(intervals: Sequence[int], usual_interval: int) -> "array[int]":
-    """Return the positions of intervals longer than 2.5 usual ones, given in half milliseconds."""
-    return array("q", compress(count(), map((5 * usual_interval // 4).__lt__, intervals)))
+def find_longest_usual(usual_interval: int) -> int:
+    """Return 2.5 usual intervals; longer ones are listed. The usual one is in half milliseconds."""
+    return 5 * usual_interval // 4
 
 
 def has_all_long_intervals(usual_interval: int, of_server: int) -> bool:
@@ -92,7 +93,7 @@ def build_summaries(key: int, days: Sequence[SummaryDay], series: Series) -> Sum
 def _summarize(day: SummaryDay, series: Series) -> tuple[int, ...]:
     """Return the figures of a day in the order of the columns."""
     instants, players, intervals, _ = series
-    values = [*players[day.first : day.end]]
+    values = players[day.first : day.end].tolist()
     peak, lowest = max(values), min(values)
     backwards = values[::-1]
     start = (day.number - 1) * DAY_MS
@@ -112,7 +113,7 @@ def _summarize(day: SummaryDay, series: Series) -> tuple[int, ...]:
         instants[last - backwards.index(peak)] - start,
         instants[day.first + values.index(lowest)] - start,
         instants[last - backwards.index(lowest)] - start,
-        sum(map(mul, intervals[ending], players[ending])),
+        sum(map(mul, intervals[ending].tolist(), players[ending].tolist())),
     )
 
 

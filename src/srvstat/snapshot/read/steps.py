@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, repeat
 
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.snapshot.format.rows import ServerRow
@@ -24,7 +24,7 @@ def compute_steps(
     Raises SnapshotError; ValueError, TypeError and LookupError for rows that no build writes.
     """
     window = Window(edges[0], edges[-1])
-    if not any(edge % DAY_MS for edge in edges[1:-1]):
+    if not any(map(DAY_MS.__rmod__, edges[1:-1])):
         (ends,) = rows.find_ends([server], window)
         if not ends:
             return [NO_OBSERVATIONS] * (len(edges) - 1)
@@ -38,7 +38,7 @@ def compute_steps(
 def _compute_whole_steps(parts: WindowParts, midnights: Sequence[int]) -> list[StepTotals]:
     """Return the totals of the steps of a window that midnights divide."""
     blocks, days = parts.blocks, parts.blocks.days
-    inner = (bisect_right(days, midnight // DAY_MS) for midnight in midnights)
+    inner = map(bisect_right, repeat(days), map(DAY_MS.__rfloordiv__, midnights))
     bounds = [parts.first, *inner, parts.end]
     counts = list(accumulate(blocks.read_column("observation_counts"), initial=0))
     sums = list(accumulate(blocks.read_column("player_sums"), initial=0))

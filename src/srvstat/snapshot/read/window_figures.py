@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from srvstat.contract.ranges import Window
+from srvstat.snapshot.format.intervals import is_outer
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.format.summaries import has_all_long_intervals
 from srvstat.snapshot.read.figures import (
@@ -145,13 +146,11 @@ def _compute_figures(
     window: Window,
     quantiles: Sequence[Fraction],
 ) -> WindowFigures | None:
-    """Return the figures of a window; None if its summaries lack some long intervals."""
-    if intervals.ranking.count != ranked.count - 1:
-        raise ValueError("not the intervals of the observations")
+    """Return the figures of a window; None if its summaries lack some of its intervals."""
     statistics = ranked.compute_statistics()
-    usual = sum(map(intervals.find_value, find_middle_ranks(ranked.count - 1)))
-    weights = _weigh(parts, window, usual)
-    if weights is None:
+    usual = _find_usual_interval(ranked, intervals)
+    weights = None if usual is None else _weigh(parts, window, usual)
+    if usual is None or weights is None:
         return None
     weighted_sum, weight = weights
     length = find_length(window)
@@ -167,6 +166,20 @@ def _compute_figures(
         first=first.players[0],
         last=last.players[0],
     )
+
+
+def _find_usual_interval(ranked: RankedWindow, intervals: RankedValues) -> int | None:
+    """Return the median of the intervals of a window, in half milliseconds.
+
+    None if it is in a band without a row.
+    """
+    if intervals.ranking.count != ranked.count - 1:
+        raise ValueError("not the intervals of the observations")
+    starts, is_single = intervals.bands.starts, not intervals.bands.digests
+    ranks = find_middle_ranks(ranked.count - 1)
+    if any(is_outer(intervals.ranking.find_band(at), starts, is_single=is_single) for at in ranks):
+        return None
+    return sum(map(intervals.find_value, ranks))
 
 
 def _weigh(parts: WindowParts, window: Window, usual: int) -> tuple[int, int] | None:
