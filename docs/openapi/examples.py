@@ -28,7 +28,7 @@ SERVER = (
 
 HEALTH = (
     '{"status":"ok","asOf":"2026-03-01T12:00:00.000Z",'
-    '"root":"7c12162d2aebc27b4d58e1942a55f09a6b339fe8935e233bf9ddede07ccbbc79"}'
+    '"root":"15bd6ef172272a1d743dfc4217324b7ca88af410932760de6d543835fbcb2e87"}'
 )
 
 COMPARISONS: Mapping[str, Exchange] = {

@@ -65,7 +65,7 @@ def describe_summaries(
     found["summaries"] += rows
     found["interval_counts"] += counts
     found["intervals"] += members.values()
-    covered = None if usual is None else sum(min(2 * each, 6 * usual) for each in lengths)
+    covered = None if usual is None else sum(min(Fraction(2 * each), 6 * usual) for each in lengths)
     halves = None if usual is None or covered is None else (int(2 * usual), int(covered))
     return *(halves or (None, None)), digest_row("summary_index", index)
 
@@ -87,14 +87,9 @@ def _describe_block(
         [at - (number - 1) * DAY for at, _ in day]
         for number, day in zip(numbers, days, strict=True)
     ]
-    pairs = [list(zip(*each, strict=True)) for each in zip(times, values, strict=True)]
-    extremes = [
-        [at for at, players in each if players == extreme]
-        for choose in (max, min)
-        for each in pairs
-        for extreme in [choose([players for _, players in each])]
-    ]
-    peaks, lowests = extremes[: len(days)], extremes[len(days) :]
+    pairs = [list(zip(at, players, strict=True)) for at, players in zip(times, values, strict=True)]
+    peaks = [_find_times(each, max(players)) for each, players in zip(pairs, values, strict=True)]
+    lowests = [_find_times(each, min(players)) for each, players in zip(pairs, values, strict=True)]
     weighted = [
         sum(each.length * each.players for each in intervals if _find_day(each.end) == number)
         for number in numbers
@@ -128,6 +123,10 @@ def _describe_block(
         pack_numbers([each.length for each in long]),
         pack_numbers([each.players for each in long]),
     )
+
+
+def _find_times(pairs: Sequence[tuple[int, int]], value: int) -> list[int]:
+    return [at for at, players in pairs if players == value]
 
 
 def _pack_wide(numbers: Sequence[int]) -> bytes:
