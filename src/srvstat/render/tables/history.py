@@ -239,8 +239,8 @@ def render_notes(notes: HistoryNotes, screen: Screen) -> str:
     fields: list[tuple[str, str]] = [
         ("window", format_window(start, window.end)),
         ("as of", format_time(notes.as_of)),
+        ("times", notes.query.zone),
     ]
-    fields.append(("times", notes.query.zone))
     if notes.has_steps:
         of_sum = ", added up over the servers" if notes.query.is_sum else ""
         fields.append(("players", f"{_AGGREGATES[notes.query.aggregate]}{of_sum}"))
