@@ -27,6 +27,7 @@ KINDS: Mapping[str, Callable[[Random, int], int]] = {
     "low": lambda random, _at: random.choice((0, 1, 2, 2, 2, 3)),
     "sticky": lambda random, at: 7 if at // 200 % 2 else random.randrange(4, 9),
     "rounded": lambda random, at: at % 50 * 3 // 2 + random.randrange(2) * 3,
+    "scaled": lambda random, _at: random.randrange(50) * 9 // 7,
     "step": lambda random, at: random.randrange(9, 12) * (8 if at > 300 else 1),
     "floor": lambda random, _at: max(random.randrange(30), 12),
     "zero": lambda _random, _at: 0,

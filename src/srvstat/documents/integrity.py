@@ -20,8 +20,11 @@ class RulePart(Part):
     `innocent_causes` are harmless explanations of a suspect result.
     """
 
+    rule: str
     result: Result
     reason: str | None
+    evidence: Part | None
+    threshold: Part | None
     innocent_causes: tuple[str, ...]
 
 
