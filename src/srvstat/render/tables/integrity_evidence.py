@@ -22,7 +22,7 @@ from srvstat.documents.integrity import (
     StepChangeEvidence,
     StepChangeThreshold,
 )
-from srvstat.render.text import format_count, format_exact_duration, format_share, format_time
+from srvstat.render.text import format_count, format_share, format_span_length, format_time
 
 
 def describe_evidence(rule: AnyRule, zone: str) -> str:
@@ -123,9 +123,7 @@ def _describe_gaps(found: GapsEvidence, threshold: GapsThreshold, _zone: str) ->
 
 
 def _format_interval(first: int, last: int) -> str:
-    # Whole minutes are precise enough beside the exact instants.
-    length = format_exact_duration((last - first) // 60_000 * 60_000)
-    return f"{format_time(first)} to {format_time(last)}, {length}"
+    return f"{format_time(first)} to {format_time(last)}, {format_span_length(last - first)}"
 
 
 def _format_median(players: float) -> str:
