@@ -28,6 +28,8 @@ def convert_errors(
         if remedy and isinstance(error, FileNotFoundError):
             raise name_class(f"{title}: no such file; {remedy}") from None
         raise error_class(f"{title}: {error.strerror or unknown}") from None
+    except SrvstatError:  # UsageError is a ValueError too
+        raise
     except ValueError:  # a NUL in the path
         raise name_class(f"{title}: not a file name") from None
 
