@@ -154,18 +154,31 @@ def _compute_figures(
         return None
     weighted_sum, weight = weights
     length = find_length(window)
-    first, last = parts.get_first(), parts.get_last()
-    return WindowFigures(
+    highest, lowest = map(ranked.values.find_value, (ranked.count - 1, 0))
+    figures = WindowFigures(
         statistics=statistics,
         quantiles=compute_quantiles(ranked.count, ranked.values.find_value, quantiles),
-        peak=Span(*parts.find_extreme("peak", ranked.values.find_value(ranked.count - 1))),
-        lowest=Span(*parts.find_extreme("lowest", ranked.values.find_value(0))),
+        peak=Span(*parts.find_extreme("peak", highest)),
+        lowest=Span(*parts.find_extreme("lowest", lowest)),
         usual_interval=usual / 2,
         weighted_mean=weighted_sum / weight,
         coverage=weight / (2 * length) if length else None,
-        first=first.players[0],
-        last=last.players[0],
+        first=parts.get_first().players[0],
+        last=parts.get_last().players[0],
     )
+    _check_values(lowest, highest, figures.first, figures.last, figures.weighted_mean)
+    _check_values(window.start + 1, window.end, *figures.peak or (), *figures.lowest or ())
+    _check_values(0, 1, figures.coverage)
+    return figures
+
+
+def _check_values(least: int, most: int, *values: float | None) -> None:
+    """Check values against limits, as a forged file may have any.
+
+    Raises ValueError.
+    """
+    if not all(value is None or least <= value <= most for value in values):
+        raise ValueError("not the figures of observations")
 
 
 def _find_usual_interval(ranked: RankedWindow, intervals: RankedValues) -> int | None:
