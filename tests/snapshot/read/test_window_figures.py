@@ -6,10 +6,13 @@ from contextlib import closing
 from fractions import Fraction
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Build, few_examples, server
+from snapshot.described import describe_rows, read_stored_rows
+from snapshot.described_summaries import SUMMARY_KEYS
 from snapshot.naive_figures import Rows, describe_steps, describe_window
 from snapshot.observed import LARGEST
 from srvstat.contract.ranges import BEFORE_ALL, Window
@@ -83,7 +86,29 @@ def draw_edge(drawn: random.Random, rows: Rows) -> int:
 @settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 def test_figures_and_steps_follow_from_the_observations(seed: int, build: Build) -> None:
-    fleet = draw_fleet(seed)
+    check_figures(seed, draw_fleet(seed), build)
+
+
+def test_blocks_with_too_many_long_intervals_list_none(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("srvstat.snapshot.format.summaries.MAX_LONG", 3)
+
+    check_figures(5, draw_fleet(5), build)
+
+
+def test_stored_summaries_match_their_description(build: Build) -> None:
+    path = build_fleet(build, draw_fleet(7, most=300))
+
+    stored, described = read_stored_rows(path), describe_rows(path)
+
+    for table, of_table in described.items():
+        assert stored[table] == of_table, table
+        assert of_table or table not in SUMMARY_KEYS
+
+
+def check_figures(seed: int, fleet: Mapping[str, Rows], build: Build) -> None:
+    """Compare figures, totals and steps of some windows with those from the rows."""
     drawn = random.Random(seed)  # noqa: S311 - not for secrets
     with closing(open_file(build_fleet(build, fleet))) as snapshot:
         for name, rows in fleet.items():

@@ -192,10 +192,9 @@ class Blocks:
         self.first = first
         """The number of the first block."""
         self.rows = rows
-        full, last = [row.day_count for row in rows[:-1]], rows[-1].day_count
-        if any(count != DAYS_PER_BLOCK for count in full) or not 0 < last <= DAYS_PER_BLOCK:
-            raise ValueError("not the days of a block")
-        if not has_last and last != DAYS_PER_BLOCK:
+        counts = [row.day_count for row in rows]
+        full = counts[:-1] if has_last else counts
+        if any(count != DAYS_PER_BLOCK for count in full) or not 0 < counts[-1] <= DAYS_PER_BLOCK:
             raise ValueError("not the days of a block")
         self.days = self.read_column("days")
 
