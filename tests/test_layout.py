@@ -12,6 +12,7 @@ PACKAGE = ROOT / "src" / "srvstat"
 
 IMPORTS = {
     "stats": set[str](),
+    "trends": set[str](),
     "contract": set[str](),
     "documents": {"contract"},
     "files": {"contract"},
@@ -38,6 +39,7 @@ IMPORTS = {
         "snapshot/format",
         "snapshot/read",
         "stats",
+        "trends",
     },
     "support": {
         "__init__",

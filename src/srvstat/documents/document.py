@@ -1,9 +1,19 @@
 """The model that all JSON documents extend, and their type of instants."""
 
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+)
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
 from srvstat.contract import wire
 from srvstat.contract.instants import format_instant
@@ -25,6 +35,40 @@ class Part(BaseModel):
         validate_by_alias=False,
         serialize_by_alias=True,
     )
+
+
+class SmallPart(Protocol):
+    """A named tuple in place of a part, of which a document has thousands."""
+
+    def to_members(self) -> dict[str, Any]:
+        """Return the members of its JSON."""
+
+
+class SmallParts:
+    """Annotates a field of small parts, which take less time and memory than models.
+
+    They are not validated. Their JSON Schema is that of a sequence of `part`.
+    """
+
+    def __init__(self, part: type[Part]) -> None:
+        self._part = part
+        self._schema: CoreSchema
+
+    def __get_pydantic_core_schema__(
+        self, _source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        self._schema = core_schema.list_schema(handler.generate_schema(self._part))
+        serialize = core_schema.plain_serializer_function_ser_schema(_list_members)
+        return core_schema.any_schema(serialization=serialize)
+
+    def __get_pydantic_json_schema__(
+        self, _schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return handler(self._schema)
+
+
+def _list_members(parts: Iterable[SmallPart]) -> list[dict[str, Any]]:
+    return [part.to_members() for part in parts]
 
 
 class WindowPart(Part):
@@ -57,6 +101,15 @@ class Document(Part):
     def to_json(self) -> bytes:
         """Return the document as JSON, without a newline."""
         return wire.encode(self.model_dump())
+
+    def _iter_json_with(self, name: str) -> Iterator[bytes]:
+        """Yield the document as JSON in pieces, one for each part in its last field, `name`."""
+        yield wire.encode(self.model_dump(exclude={name})).removesuffix(b"}")
+        start = f',"{name}":['.encode()
+        for part in getattr(self, name):
+            yield start + wire.encode(part.model_dump())
+            start = b","
+        yield b"]}" if start == b"," else start + b"]}"
 
 
 class SnapshotDocument(Document):

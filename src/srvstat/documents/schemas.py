@@ -7,7 +7,9 @@ from srvstat.contract import wire
 from srvstat.documents.access_check import AccessCheck
 from srvstat.documents.document import Document
 from srvstat.documents.explanation import Explanation
+from srvstat.documents.growth import GrowthDocument
 from srvstat.documents.integrity import Integrity
+from srvstat.documents.peak_hours import PeakHours
 from srvstat.documents.recording import Recording
 from srvstat.documents.replay import Replay
 from srvstat.documents.servers import Servers
@@ -23,6 +25,8 @@ DOCUMENTS: Mapping[str, type[Document]] = {
         SnapshotDiff,
         Explanation,
         Integrity,
+        GrowthDocument,
+        PeakHours,
         Recording,
         Replay,
         Servers,

@@ -1,0 +1,113 @@
+"""How the players of servers change from step to step: the document `growth`."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, NamedTuple
+
+from srvstat.contract.instants import format_instant
+from srvstat.documents.document import (
+    GrowthPart,
+    Instant,
+    Part,
+    SmallParts,
+    SnapshotDocument,
+    WindowPart,
+)
+from srvstat.documents.rows import Column, RowDocument, Rows
+
+GrowthStepName = Literal["day", "week", "month"]
+"""Calendar days, ISO weeks and months of a time zone."""
+
+
+class GrowthStepPart(Part):
+    """The interval `(from, to]`; `is_partial` if the window has only a part of the step.
+
+    The average is None without observations. The growth is that between the first and the last
+    observation in the step.
+    """
+
+    from_: Instant
+    to: Instant
+    is_partial: bool
+    sample_count: int
+    average_players: float | None
+    growth: GrowthPart
+
+
+class GrowthStep(NamedTuple):
+    """The values of a GrowthStepPart."""
+
+    from_: int
+    to: int
+    is_partial: bool
+    sample_count: int
+    average_players: float | None
+    growth_players: int | None
+    growth_percentage: float | None
+
+    def to_members(self) -> dict[str, Any]:
+        """Return the members of its JSON."""
+        return {
+            "from": format_instant(self.from_),
+            "to": format_instant(self.to),
+            "isPartial": self.is_partial,
+            "sampleCount": self.sample_count,
+            "averagePlayers": self.average_players,
+            "growth": {"players": self.growth_players, "percentage": self.growth_percentage},
+        }
+
+
+class ServerGrowth(Part):
+    """One server; `growth` is that over the window, `previous_growth` that in the window before.
+
+    `players_per_week` is the median of the slopes between all pairs of steps that have observations
+    (Theil and Sen), each at its midpoint with its average; None for fewer than two.
+    """
+
+    server_id: str
+    cfx_id: str
+    hostname: str
+    sample_count: int
+    average_players: float | None
+    growth: GrowthPart
+    previous_growth: GrowthPart | None
+    players_per_week: float | None
+    steps: Annotated[tuple[GrowthStep, ...], SmallParts(GrowthStepPart)]
+
+
+class GrowthDocument(SnapshotDocument, RowDocument):
+    """The growth of servers by step.
+
+    `previous_window` is the window of equal length before. It is None, and so is each
+    `previous_growth`, if the window has no beginning, or if a bundle does not cover it.
+    """
+
+    document: Literal["growth"] = "growth"
+    version: Literal[1] = 1
+    step: GrowthStepName
+    time_zone: str
+    window: WindowPart
+    previous_window: WindowPart | None
+    servers: tuple[ServerGrowth, ...]
+
+    def iter_json(self) -> Iterator[bytes]:
+        """Yield the document as JSON in pieces, without a newline."""
+        return self._iter_json_with("servers")
+
+    def to_rows(self) -> Rows:
+        """Return a row for each step of each server."""
+        return Rows(
+            _COLUMNS,
+            ((server.server_id, *step) for server in self.servers for step in server.steps),
+        )
+
+
+_COLUMNS = (
+    Column("serverId", "text"),
+    Column("from", "instant"),
+    Column("to", "instant"),
+    Column("isPartial", "boolean"),
+    Column("sampleCount", "integer"),
+    Column("averagePlayers", "number"),
+    Column("growthPlayers", "integer"),
+    Column("growthPercentage", "number"),
+)

@@ -1,0 +1,265 @@
+"""Compute the exact median slope between averages: the estimator of Theil (1950) and Sen (1968).
+
+There are n (n - 1) / 2 slopes, of which few are computed. The number of slopes below a given one is
+the number of inversions in the heights of the points over a line with that slope, which is fast to
+count; so a few counts find a small interval that contains the median.
+"""
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from operator import itemgetter, sub
+from typing import NamedTuple
+
+_MAX_SLOPES = 6
+"""The most slopes per point that are sorted."""
+
+_TOLERANCE = 2.0**-48
+"""Well above the relative error of a few operations on doubles."""
+
+_MIN_POINTS = 16
+"""The fewest points for which doubles save time."""
+
+_STEP, _MAX_TRIES = 3, 4
+"""How far the next line is from one on the wrong side, in places, and the most lines."""
+
+_GOLDEN_SECTION = 0.381966
+
+_MAX_EQUAL = 100
+"""The most slopes that doubles can't distinguish and that are compared exactly."""
+
+
+class Average(NamedTuple):
+    """The average `total / observations` at a position; there is at least one observation."""
+
+    position: int
+    total: int
+    observations: int
+
+
+_Slope = tuple[float, int, int]
+"""The slope between two points, as a double, and the numbers of the points."""
+
+
+class _Points(NamedTuple):
+    """The coordinates of points, all in integers or all in doubles; `xs` strictly ascend."""
+
+    xs: Sequence[float]
+    ys: Sequence[float]
+
+    def find_heights(self, rise: float, run: float = 1) -> list[float]:
+        """Return the heights of the points over a line with a slope, times `run`."""
+        return [y * run - rise * x for x, y in zip(self.xs, self.ys, strict=True)]
+
+    def list_distant_slopes(self) -> list[_Slope]:
+        """Return the slopes between points that are half the points apart, ascending."""
+        xs, ys = self
+        pairs = zip(range(len(xs)), range(len(xs) // 2, len(xs)), strict=False)
+        return sorted(((ys[j] - ys[i]) / (xs[j] - xs[i]), i, j) for i, j in pairs)
+
+    def list_slopes_between(
+        self, low: Sequence[float], high: Sequence[float], stride: int = 1
+    ) -> list[_Slope]:
+        """Return the slopes strictly between two, or one in `stride` of them, ascending.
+
+        `low` and `high` are the heights over lines with the two slopes. The second point of a slope
+        between them has the greater height over `low`, and the lesser height over `high`.
+        """
+        xs, ys = self
+        found: list[_Slope] = []
+        seen: list[float] = []
+        numbers: list[int] = []
+        skipped = 0
+        # Equal heights over `low` are taken in reverse: their slope is not between.
+        for j in sorted(range(len(xs) - 1, -1, -1), key=low.__getitem__):
+            height = high[j]
+            at = bisect_right(seen, height)
+            if partners := numbers[at + skipped :: stride]:
+                x, y = xs[j], ys[j]
+                found += [((y - ys[i]) / (x - xs[i]), i, j) for i in partners]
+            skipped = (skipped + at - len(numbers)) % stride
+            seen.insert(at, height)
+            numbers.insert(at, j)
+        return sorted(found, key=itemgetter(0))
+
+
+def compute_median_slope(averages: Sequence[Average]) -> Fraction | None:
+    """Return the median of the slopes between all pairs of averages.
+
+    It is the mean of the two middle ones if their number is even, and None for fewer than two
+    averages. Positions are strictly ascending.
+    """
+    if len(averages) < 2:  # noqa: PLR2004 - a slope is between two
+        return None
+    last = math.comb(len(averages), 2) - 1
+    ranks = (last // 2, (last + 1) // 2)
+    found = _find_with_doubles(averages, ranks) if len(averages) >= _MIN_POINTS else []
+    lower, upper = found or _find_exactly(averages, ranks)
+    return (lower + upper) / 2
+
+
+def _find_with_doubles(averages: Sequence[Average], ranks: Sequence[int]) -> list[Fraction]:
+    """Return the slopes with ranks, counted from 0; an empty list if doubles can't find them."""
+    first = averages[0].position
+    points = _Points(
+        [float(average.position - first) for average in averages],
+        [average.total / average.observations for average in averages],
+    )
+    slopes = points.list_distant_slopes()
+    low_place, high_place = _guess_places(points, slopes, ranks[0])
+    if low_place == high_place:
+        return []
+    low = _find_line(points, slopes, range(low_place, -1, -_STEP), below=ranks[0])
+    high = _find_line(points, slopes, range(high_place, len(slopes), _STEP), above=ranks[-1])
+    if low is None or high is None or high.rank - low.rank > _MAX_SLOPES * len(averages):
+        return []
+    between = points.list_slopes_between(low.heights, high.heights)
+    error = _TOLERANCE * max(points.ys) / min(map(sub, points.xs[1:], points.xs))
+    return _select_slopes(averages, between, [rank - low.rank for rank in ranks], error)
+
+
+class _Line(NamedTuple):
+    """The heights of points over a line, and the number of slopes below that of the line."""
+
+    heights: Sequence[float]
+    rank: int
+
+
+def _find_line(
+    points: _Points,
+    slopes: Sequence[_Slope],
+    places: Sequence[int],
+    *,
+    below: int | None = None,
+    above: int | None = None,
+) -> _Line | None:
+    """Return a line whose rank is at most `below`, or more than `above`, if doubles can tell.
+
+    Its slope is a little more than that at one of the first places.
+    """
+    for place in places[:_MAX_TRIES]:
+        value = slopes[place][0]
+        after = bisect_right(slopes, value, key=itemgetter(0))
+        if after == len(slopes):
+            return None
+        # This is hardly ever the slope between two points, as half of the way may be.
+        slope = value + _GOLDEN_SECTION * (slopes[after][0] - value)
+        heights = points.find_heights(slope)
+        ordered = sorted(heights)
+        error = _TOLERANCE * (max(points.ys) + abs(slope) * points.xs[-1])
+        is_certain = min(map(sub, ordered[1:], ordered)) > error
+        rank = _count_inversions(heights)
+        if is_certain and (below is None or rank <= below) and (above is None or rank > above):
+            return _Line(heights, rank)
+    return None
+
+
+def _guess_places(points: _Points, slopes: Sequence[_Slope], rank: int) -> tuple[int, int]:
+    """Return the places of two slopes close around the one with a rank among all slopes.
+
+    Estimates the ranks of two, and then of one on a straight line through them. The places are
+    equal if many slopes are.
+    """
+
+    def estimate_rank(place: int) -> int:
+        return _count_inversions(points.find_heights(slopes[place][0]))
+
+    low, high = _choose_places(len(slopes), rank / math.comb(len(points.xs), 2))
+    first = estimate_rank(low)
+    per_place = (estimate_rank(high) - first) // (high - low)
+    if not per_place:
+        return low, low
+    greatest = len(slopes) - 1
+    near = min(max(low + (rank - first) // per_place, 0), greatest)
+    middle = near + (rank - estimate_rank(near)) // per_place
+    margin = math.isqrt(abs(middle - near)) // 2 + 1
+    middle = min(max(middle, margin), greatest - margin)
+    return middle - margin, middle + margin
+
+
+def _find_exactly(averages: Sequence[Average], ranks: Sequence[int]) -> list[Fraction]:
+    """Return the slopes with adjacent or equal ranks, counted from 0."""
+    first = averages[0].position
+    common = math.lcm(*(average.observations for average in averages))
+    xs = [average.position - first for average in averages]
+    ys = [average.total * (common // average.observations) for average in averages]
+    # A quotient of these coordinates could be too large for a double.
+    points, scaled = _Points(xs, ys), _Points([common * x for x in xs], ys)
+    limit = max(ys) - min(ys) + 1
+    low, high = points.find_heights(-limit), points.find_heights(limit)
+    below, end = 0, math.comb(len(xs), 2)
+    slopes = scaled.list_distant_slopes()
+    while True:
+        for place in _choose_places(len(slopes), (ranks[0] - below) / (end - below)):
+            _, i, j = slopes[place]
+            heights = points.find_heights(ys[j] - ys[i], xs[j] - xs[i])
+            less = _count_inversions(heights)
+            at_most = less + _count_equal(heights)
+            if at_most <= ranks[0]:
+                low, below = heights, at_most
+            elif ranks[-1] < less:
+                high, end = heights, less
+                break  # the second slope is not less than the first
+            elif less <= ranks[0] and ranks[-1] < at_most:
+                return [_compute_slope(averages, i, j)] * len(ranks)
+            else:
+                return [_find_exactly(averages, [rank])[0] for rank in ranks]
+        stride = -(-(end - below) // (_MAX_SLOPES * len(xs)))
+        slopes = scaled.list_slopes_between(low, high, stride)
+        if stride == 1:
+            return _select_slopes(averages, slopes, [rank - below for rank in ranks], error=0)
+
+
+def _choose_places(count: int, position: float) -> tuple[int, int]:
+    """Return two places around a relative position in a sorted list of slopes.
+
+    If the slopes are a part of many, the rank of one among them has a standard deviation of at most
+    half the square root of their number.
+    """
+    middle, margin = int(position * count), math.isqrt(count) // 2 + 1
+    return max(middle - margin, 0), min(middle + margin, count - 1)
+
+
+def _select_slopes(
+    averages: Sequence[Average], slopes: Sequence[_Slope], ranks: Sequence[int], error: float
+) -> list[Fraction]:
+    """Return the exact slopes with ranks among some; an empty list if too many are nearly equal.
+
+    `error` is the greatest error of the doubles. At 0 they are rounded correctly, which can make
+    two slopes equal, but never inverts them.
+    """
+    found = []
+    for rank in ranks:
+        value = slopes[rank][0]
+        start = bisect_left(slopes, value - 2 * error, key=itemgetter(0))
+        end = bisect_right(slopes, value + 2 * error, key=itemgetter(0))
+        if error and end - start > _MAX_EQUAL:
+            return []
+        equal = sorted(_compute_slope(averages, i, j) for _, i, j in slopes[start:end])
+        found.append(equal[rank - start])
+    return found
+
+
+def _compute_slope(averages: Sequence[Average], first: int, second: int) -> Fraction:
+    a, b = averages[first], averages[second]
+    rise = b.total * a.observations - a.total * b.observations
+    return Fraction(rise, a.observations * b.observations * (b.position - a.position))
+
+
+def _count_inversions(heights: Sequence[float]) -> int:
+    """Return the number of pairs of which the second is lower."""
+    ordered = seen = 0
+    # Those that are lower or equal and come before have their bits in `seen`. Equal heights stay in
+    # their order.
+    for number in sorted(range(len(heights)), key=heights.__getitem__):
+        bit = 1 << number
+        ordered += (seen & (bit - 1)).bit_count()
+        seen |= bit
+    return math.comb(len(heights), 2) - ordered
+
+
+def _count_equal(heights: Sequence[float]) -> int:
+    """Return the number of pairs of equal heights."""
+    return sum(math.comb(size, 2) for size in Counter(heights).values())
