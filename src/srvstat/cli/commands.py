@@ -31,6 +31,8 @@ COMMANDS: Mapping[str, Command | Group] = {
     "servers": Command("servers", "servers"),
     "stats": Command("stats", "stats"),
     "top": Command("stats", "top"),
+    "growth": Command("growth", "growth"),
+    "peak-hours": Command("peak_hours", "peak_hours"),
     "history": Command("history", "history"),
     "integrity": Command("integrity", "integrity"),
     "replay": Command("replay", "replay"),

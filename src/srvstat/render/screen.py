@@ -15,7 +15,7 @@ _MAX_CELL_LENGTH = 200
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 NATURAL_WIDTH = 100_000
 """The width when there is no limit; wider than any line."""
-_DRAWINGS_IN_ASCII = str.maketrans("▁▂▃▄▅▆▇█│─–·", "_.:-=+*#|---")  # noqa: RUF001 - the characters of drawings
+_DRAWINGS_IN_ASCII = str.maketrans("▁▂▃▄▅▆▇█░▒▓│─–·", "_.:-=+*#:=*|---")  # noqa: RUF001 - the characters of drawings
 
 _PART_OF_ESCAPE = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?$")
 """An escape without its last digits. A cut must not leave one, since it would mislead."""

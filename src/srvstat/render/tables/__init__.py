@@ -6,8 +6,10 @@ from typing import Any
 from srvstat.documents.access_check import AccessCheck
 from srvstat.documents.comparison import Comparison
 from srvstat.documents.explanation import Explanation
+from srvstat.documents.growth import GrowthDocument
 from srvstat.documents.history import HistoryNotes, ObservationTable, StepTable
 from srvstat.documents.integrity import Integrity
+from srvstat.documents.peak_hours import PeakHours
 from srvstat.documents.replay import Replay
 from srvstat.documents.server_detail import ServerTable
 from srvstat.documents.servers import Servers
@@ -19,8 +21,10 @@ from srvstat.render.screen import Screen
 from srvstat.render.tables.access_check import render_access
 from srvstat.render.tables.comparison import render_comparison
 from srvstat.render.tables.explanation import render_explanation
+from srvstat.render.tables.growth import render_growth
 from srvstat.render.tables.history import render_notes, render_observations, render_steps
 from srvstat.render.tables.integrity import render_integrity
+from srvstat.render.tables.peak_hours import render_peak_hours
 from srvstat.render.tables.replay import render_replay
 from srvstat.render.tables.server_detail import render_server
 from srvstat.render.tables.server_list import render_servers
@@ -33,9 +37,11 @@ TableDocument = (
     AccessCheck
     | Comparison
     | Explanation
+    | GrowthDocument
     | HistoryNotes
     | ObservationTable
     | Integrity
+    | PeakHours
     | Replay
     | Servers
     | ServerTable
@@ -51,9 +57,11 @@ _RENDERERS: Mapping[type, Callable[[Any, Screen], str]] = {
     AccessCheck: render_access,
     Comparison: render_comparison,
     Explanation: render_explanation,
+    GrowthDocument: render_growth,
     HistoryNotes: render_notes,
     ObservationTable: render_observations,
     Integrity: render_integrity,
+    PeakHours: render_peak_hours,
     Replay: render_replay,
     Servers: render_servers,
     ServerTable: render_server,

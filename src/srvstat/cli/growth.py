@@ -1,0 +1,90 @@
+"""`growth`: how the players of servers change from step to step."""
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from srvstat.analysis.growth import GROWTH_STEPS, compute_growth, parse_growth_step
+from srvstat.analysis.selection import find_references
+from srvstat.analysis.windows import choose_window, find_zone
+from srvstat.cli.analyzer_options import (
+    FromOption,
+    ServersArgument,
+    ToOption,
+    WindowRangeOption,
+    build_references,
+    build_window_query,
+    report_missing_data,
+)
+from srvstat.cli.hints import add_hint
+from srvstat.cli.options import (
+    ByOption,
+    FormatOption,
+    JsonOption,
+    SnapshotOption,
+    TableOption,
+    find_snapshot,
+)
+from srvstat.cli.output import Outcome, choose_form
+from srvstat.cli.show import show, show_error
+from srvstat.contract.errors import ApiError, UsageError
+from srvstat.snapshot.read.reader import open_file
+
+
+def _complete_step(incomplete: str) -> list[str]:
+    return [name for name in GROWTH_STEPS if name.startswith(incomplete)]
+
+
+StepOption = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(GROWTH_STEPS),
+        help="The length of a step: a calendar day, an ISO week or a month.",
+        autocompletion=_complete_step,
+    ),
+]
+ZoneOption = Annotated[
+    str,
+    typer.Option(
+        "--tz", metavar="ZONE", help="The time zone of dates and of steps, such as Europe/Berlin."
+    ),
+]
+
+
+def growth(
+    identifiers: ServersArgument = None,
+    by: ByOption = None,
+    step: StepOption = "day",
+    range: WindowRangeOption = None,
+    start: FromOption = None,
+    end: ToOption = None,
+    tz: ZoneOption = "UTC",
+    snapshot: SnapshotOption = None,
+    json: JsonOption = False,
+    table: TableOption = False,
+    format: FormatOption = None,
+) -> Outcome:
+    """Show how the players of servers change over time.
+
+    Shows the growth over the window and over the one before, the trend in players a week, and for
+    each step the average and the growth.
+
+    Example: srvstat growth srv-1 --step week --range 90d
+    """
+    form = choose_form(json=json, table=table, format=format)
+    name = parse_growth_step(step)
+    query = build_window_query(range, start, end, tz)
+    zone = find_zone(tz)
+    if not identifiers:
+        raise UsageError("no server; give IDENTIFIER…")
+    try:
+        references = build_references(identifiers, by)
+        with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
+            window = choose_window(file, query)
+            servers = find_references(file, references)
+            report_missing_data(file, window)
+            found = compute_growth(file, servers, window, name, zone)
+    except ApiError as error:
+        return show_error(error, form)
+    return show(found, form)

@@ -1,0 +1,75 @@
+"""`peak-hours`: how many players servers have in each hour of the week."""
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from srvstat.analysis.peak_hours import compute_peak_hours
+from srvstat.analysis.selection import find_references
+from srvstat.analysis.windows import choose_window, find_zone
+from srvstat.cli.analyzer_options import (
+    FromOption,
+    ServersArgument,
+    ToOption,
+    WindowRangeOption,
+    build_references,
+    build_window_query,
+    report_missing_data,
+)
+from srvstat.cli.hints import add_hint
+from srvstat.cli.options import (
+    ByOption,
+    FormatOption,
+    JsonOption,
+    SnapshotOption,
+    TableOption,
+    find_snapshot,
+)
+from srvstat.cli.output import Outcome, choose_form
+from srvstat.cli.show import show, show_error
+from srvstat.contract.errors import ApiError, UsageError
+from srvstat.snapshot.read.reader import open_file
+
+ZoneOption = Annotated[
+    str,
+    typer.Option(
+        "--tz", metavar="ZONE", help="The time zone of dates and of hours, such as Europe/Berlin."
+    ),
+]
+
+
+def peak_hours(
+    identifiers: ServersArgument = None,
+    by: ByOption = None,
+    range: WindowRangeOption = None,
+    start: FromOption = None,
+    end: ToOption = None,
+    tz: ZoneOption = "UTC",
+    snapshot: SnapshotOption = None,
+    json: JsonOption = False,
+    table: TableOption = False,
+    format: FormatOption = None,
+) -> Outcome:
+    """Show at which hours of the week servers have the most players.
+
+    Shows the average and the median of each hour from Monday to Sunday on the clock of a time zone,
+    and the busiest and the quietest hour.
+
+    Example: srvstat peak-hours srv-1 --tz Europe/Berlin --range 90d
+    """
+    form = choose_form(json=json, table=table, format=format)
+    query = build_window_query(range, start, end, tz)
+    zone = find_zone(tz)
+    if not identifiers:
+        raise UsageError("no server; give IDENTIFIER…")
+    try:
+        references = build_references(identifiers, by)
+        with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
+            window = choose_window(file, query)
+            servers = find_references(file, references)
+            report_missing_data(file, window)
+            found = compute_peak_hours(file, servers, window, zone)
+    except ApiError as error:
+        return show_error(error, form)
+    return show(found, form)

@@ -1,0 +1,109 @@
+"""The heat map of the document `peakHours`: a row for each weekday, a column for each hour."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from srvstat.documents.peak_hours import HourCell, HourPart, PeakHours, ServerPeakHours
+from srvstat.render.fields import build_fields_grid
+from srvstat.render.screen import Screen
+from srvstat.render.tables.figures import format_rounded
+from srvstat.render.tables.server_table import ServerLines, escape_server, get_width
+from srvstat.render.text import format_count, format_time, format_window
+
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_LABEL_WIDTH = 5
+_SHADES = ("·", "░", "▒", "▓", "█")
+_STYLES = ("dim", "blue", "cyan", "yellow", "red")
+
+
+def render_peak_hours(document: PeakHours, screen: Screen) -> str:
+    """Render a heat map for each server, and below them notes."""
+    parts: list[RenderableType] = []
+    for server in document.servers:
+        parts += [*_build_block(server, screen), Text()]
+    return screen.render(*parts, _build_fields(document, screen))
+
+
+def _build_block(server: ServerPeakHours, screen: Screen) -> Iterator[RenderableType]:
+    names = (server.server_id, server.cfx_id)
+    head = escape_server(ServerLines(server.hostname, names, (), ()), screen)
+    yield from head.build_card_head(get_width(screen))
+    averages = [cell.average_players for cell in server.cells]
+    known = [average for average in averages if average is not None]
+    if server.busiest is None or server.quietest is None:
+        observations = format_count(server.sample_count, "observation")
+        few = f"{observations}, fewer than 4 in each hour of the week; use a longer window"
+        yield Text(few, overflow="fold")
+        return
+    lowest, highest = min(known), max(known)
+    yield from _draw_map(server.cells, lowest, highest, screen)
+    fields = [
+        ("busiest", _describe_hour(server.busiest, server.cells)),
+        ("quietest", _describe_hour(server.quietest, server.cells)),
+        ("scale", _describe_scale(lowest, highest)),
+    ]
+    if len(known) < len(averages):
+        few = f"{len(averages) - len(known)} of {len(averages)} hours"
+        fields.append(("blank", f"{few}, with fewer than 4 observations"))
+    yield build_fields_grid(fields, screen)
+
+
+def _draw_map(
+    cells: Sequence[HourCell], lowest: float, highest: float, screen: Screen
+) -> Iterator[Text]:
+    """Yield the lines of a map; none if it does not fit."""
+    width = 2 if get_width(screen) >= _LABEL_WIDTH + 2 * 24 else 1
+    if get_width(screen) < _LABEL_WIDTH + width * 24:
+        return
+    every = 6 // width
+    hours = "".join(f"{hour:02}".ljust(6) for hour in range(0, 24, every))
+    yield Text(" " * _LABEL_WIDTH + hours.rstrip(), "bold")
+    for number, weekday in enumerate(_WEEKDAYS):
+        line = Text(weekday.ljust(_LABEL_WIDTH), no_wrap=True)
+        for cell in cells[24 * number : 24 * number + 24]:
+            average = cell.average_players
+            if average is None:
+                line.append(" " * width)
+                continue
+            level = _find_level(average, lowest, highest)
+            line.append(_SHADES[level] * width, _STYLES[level])
+        yield line
+
+
+def _find_level(average: float, lowest: float, highest: float) -> int:
+    """Return which of five equal parts of the scale an average is in."""
+    if highest == lowest:
+        return len(_SHADES) // 2
+    return min(int((average - lowest) / (highest - lowest) * len(_SHADES)), len(_SHADES) - 1)
+
+
+def _describe_hour(hour: HourPart, cells: Sequence[HourCell]) -> str:
+    cell = cells[(hour.weekday - 1) * 24 + hour.hour]
+    observations = format_count(cell.sample_count, "observation")
+    return (
+        f"{_WEEKDAYS[hour.weekday - 1]} {hour.hour:02}:00 to {hour.hour + 1:02}:00, average"
+        f" {format_rounded(cell.average_players, 2)}, median"
+        f" {format_rounded(cell.median_players, 1)} of {observations}"
+    )
+
+
+def _describe_scale(lowest: float, highest: float) -> str:
+    if lowest == highest:
+        return f"all averages are {format_rounded(lowest, 2)}"
+    low, high = format_rounded(lowest, 2), format_rounded(highest, 2)
+    return f"averages from {low} to {high} in five equal parts: {' '.join(_SHADES)}"
+
+
+def _build_fields(document: PeakHours, screen: Screen) -> Table:
+    window = document.window
+    return build_fields_grid(
+        [
+            ("window", format_window(window.from_, window.to)),
+            ("as of", format_time(document.as_of)),
+            ("hours", f"of the week on the clock of {document.time_zone}"),
+        ],
+        screen,
+    )

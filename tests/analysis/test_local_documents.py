@@ -1,0 +1,217 @@
+"""The documents growth and peakHours, recomputed from rows by the definitions alone."""
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from functools import cache
+from itertools import combinations, groupby
+from statistics import mean, median
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import DAY, build_in, few_examples, server
+from explain.naive import format_naively
+from srvstat.analysis.growth import compute_growth
+from srvstat.analysis.peak_hours import compute_peak_hours
+from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.documents.growth import GrowthStepName
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ZONES = ["UTC", "Europe/Berlin", "America/Havana", "America/Santiago", "Asia/Kathmandu"]
+STEPS: list[GrowthStepName] = ["day", "week", "month"]
+START, END = 1_741_000_000_000, 1_764_000_000_000
+"""2025-03-03 to 2025-11-24: clocks go forward and back."""
+
+Row = tuple[int, int]
+
+
+def draw_rows() -> dict[str, list[Row]]:
+    """Draw rows of a server around changes of clocks, and of some with few."""
+    drawn = random.Random(5)  # noqa: S311 - cases are drawn from a seed
+    quarter = DAY // 96
+    regular = [
+        at
+        for middle in (1_743_292_800_000, 1_757_203_200_000, 1_761_436_800_000)
+        for at in range(middle - 3 * DAY, middle + 3 * DAY, quarter)
+        if at % (5 * DAY) > DAY
+    ]
+    sparse = [drawn.randrange(START, END) for _ in range(40)]
+    return {
+        "regular": [(at, drawn.choice([0, 3, at // DAY % 50])) for at in regular],
+        "sparse": sorted(dict.fromkeys(sparse, 2**53 - 1).items()),
+        # Hours are listed for periods of 364 days.
+        "edge": [(56 * 364 * DAY + at, n) for at, n in ((-1, 5), (0, 6), (1, 7), (2, 8), (3, 9))],
+        "last": [(END, 4)],
+        "silent": [],
+    }
+
+
+ROWS = draw_rows()
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SnapshotFile]:
+    observed = [(name, at, n) for name, rows in ROWS.items() for at, n in rows]
+    path = build_in(tmp_path_factory.mktemp("local"), map(server, ROWS), observed)
+    with closing(open_file(str(path))) as file:
+        yield file
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Window:
+    """Draw a window that may begin or end with a step, or at an observation."""
+    instants = [at for at, _ in ROWS["regular"]]
+    midnights = [1_743_202_800_000, 1_761_429_600_000, 1_757_217_600_000, 1_761_436_800_000]
+    edges = st.sampled_from([START, END, *midnights]) | st.sampled_from(instants)
+    start, end = sorted({draw(edges), draw(edges), END + draw(st.integers(0, DAY))})[:2]
+    return Window(draw(st.sampled_from([start, start, BEFORE_ALL])), end)
+
+
+def select(name: str, window: Window) -> list[Row]:
+    return [row for row in ROWS[name] if window.start < row[0] <= window.end]
+
+
+def read_clock(at: int, zone: ZoneInfo) -> datetime:
+    return (EPOCH + timedelta(milliseconds=at)).astimezone(zone)
+
+
+@cache
+def find_first_instant(day: date, zone: ZoneInfo) -> int:
+    """Return the first instant of a local day."""
+    noon = datetime(day.year, day.month, day.day, 12, tzinfo=zone)
+    at = round(noon.timestamp()) * 1000 - DAY
+    while read_clock(at, zone).date() < day:
+        at += DAY // 96
+    return at
+
+
+def find_step(at: int, step: str, zone: ZoneInfo) -> tuple[int, int]:
+    """Return the step `(start, end]` that contains an instant."""
+    day = read_clock(at, zone).date()
+    for _ in range(2):
+        first = {
+            "day": day,
+            "week": day - timedelta(days=day.weekday()),
+            "month": day.replace(day=1),
+        }[step]
+        start = find_first_instant(first, zone)
+        if start < at:
+            break
+        day -= timedelta(days=1)  # an instant at midnight belongs to the step before
+    length = {"day": 1, "week": 7, "month": 32}[step]
+    after = first + timedelta(days=length)
+    return start, find_first_instant(after.replace(day=1) if step == "month" else after, zone)
+
+
+def describe_change(values: list[int]) -> dict[str, Any]:
+    if len(values) < 2:
+        return {"players": None, "percentage": None}
+    players = values[-1] - values[0]
+    return {
+        "players": players,
+        "percentage": float(Fraction(100 * players, values[0])) if values[0] else None,
+    }
+
+
+def list_steps(name: str, window: Window, step: str, zone: ZoneInfo) -> list[dict[str, Any]]:
+    """Return the steps of a window that have observations."""
+    found = []
+    for (start, end), rows in groupby(
+        select(name, window), key=lambda row: find_step(row[0], step, zone)
+    ):
+        values = [n for _, n in rows]
+        inside = max(start, window.start), min(end, window.end)
+        found.append(
+            {
+                "from": format_naively(inside[0]),
+                "to": format_naively(inside[1]),
+                "isPartial": inside != (start, end),
+                "sampleCount": len(values),
+                "averagePlayers": float(mean(map(Fraction, values))),
+                "growth": describe_change(values),
+                "middle": Fraction(sum(inside), 2),
+                "average": mean(map(Fraction, values)),
+            }
+        )
+    return found
+
+
+@pytest.mark.slow
+@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(window=windows(), zone=st.sampled_from(ZONES), step=st.sampled_from(STEPS))
+def test_growth_follows_from_the_rows(
+    snapshot: SnapshotFile, window: Window, zone: str, step: GrowthStepName
+) -> None:
+    servers = list(snapshot.iter_servers())
+    found = json.loads(compute_growth(snapshot, servers, window, step, ZoneInfo(zone)).to_json())
+
+    before = Window(2 * window.start - window.end, window.start)
+    for shown in found["servers"]:
+        name = shown["serverId"]
+        values = [n for _, n in select(name, window)]
+        steps = list_steps(name, window, step, ZoneInfo(zone))
+        slopes = [
+            (b["average"] - a["average"]) / (b["middle"] - a["middle"])
+            for a, b in combinations(steps, 2)
+        ]
+        assert shown["playersPerWeek"] == (float(7 * DAY * median(slopes)) if slopes else None)
+        kept = [{key: one[key] for key in one if key not in {"middle", "average"}} for one in steps]
+        assert [one for one in shown["steps"] if one["sampleCount"]] == kept
+        assert shown["growth"] == describe_change(values)
+        assert shown["sampleCount"] == len(values)
+        assert shown["averagePlayers"] == (float(mean(map(Fraction, values))) if values else None)
+        assert shown["previousGrowth"] == (
+            None
+            if window.start == BEFORE_ALL
+            else describe_change([n for _, n in select(name, before)])
+        )
+        check_edges(shown["steps"], window)
+
+
+def check_edges(steps: list[dict[str, Any]], window: Window) -> None:
+    """Check that steps cover the window without gaps, and that only its ends are cut."""
+    if window.start != BEFORE_ALL:
+        assert steps[0]["from"] == format_naively(window.start)
+    assert [one["from"] for one in steps[1:]] == [one["to"] for one in steps[:-1]]
+    assert not any(one["isPartial"] for one in steps[1:-1])
+    assert not steps or steps[-1]["to"] == format_naively(window.end)
+
+
+@pytest.mark.slow
+@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(window=windows(), zone=st.sampled_from(ZONES))
+def test_peak_hours_follow_from_the_rows(snapshot: SnapshotFile, window: Window, zone: str) -> None:
+    servers = list(snapshot.iter_servers())
+    found = json.loads(compute_peak_hours(snapshot, servers, window, ZoneInfo(zone)).to_json())
+
+    for shown in found["servers"]:
+        cells: dict[tuple[int, int], list[Fraction]] = {
+            (weekday, hour): [] for weekday in range(1, 8) for hour in range(24)
+        }
+        for at, n in select(shown["serverId"], window):
+            clock = read_clock(at, ZoneInfo(zone))
+            cells[clock.isoweekday(), clock.hour].append(Fraction(n))
+        assert shown["cells"] == [
+            {
+                "weekday": weekday,
+                "hour": hour,
+                "sampleCount": len(values),
+                "averagePlayers": float(mean(values)) if len(values) > 3 else None,
+                "medianPlayers": float(median(values)) if len(values) > 3 else None,
+            }
+            for (weekday, hour), values in cells.items()
+        ]
+        averages = {place: mean(values) for place, values in cells.items() if len(values) > 3}
+        for key, choose in (("busiest", max), ("quietest", min)):
+            extreme = choose(averages.values(), default=None)
+            places = [place for place, average in averages.items() if average == extreme]
+            expected = {"weekday": places[0][0], "hour": places[0][1]} if places else None
+            assert shown[key] == expected

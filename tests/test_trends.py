@@ -1,0 +1,70 @@
+"""The exact median slope, beside the median of all slopes as fractions."""
+
+import time
+from fractions import Fraction
+from itertools import combinations
+from statistics import median
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from srvstat.trends import Average, compute_median_slope
+
+MOST = 2**53
+
+
+@st.composite
+def averages(draw: st.DrawFn) -> list[Average]:
+    """Draw averages: few or many, of equal, small or huge counts, at even and uneven distances."""
+    size = draw(st.sampled_from([2, 3, 4, 15, 16, 17, 40]))
+    totals = st.integers(0, draw(st.sampled_from([0, 1, 3, 900, MOST])))
+    counts = st.integers(1, draw(st.sampled_from([1, 3, 288, MOST])))
+    distances = st.sampled_from(draw(st.sampled_from([[1], [1, 2, 3], [7, 10**9, 3**30]])))
+    trend = draw(st.sampled_from([0, 1, 50]))
+    position = draw(st.integers(0, MOST))
+    found = []
+    for number in range(size):
+        position += draw(distances)
+        count = draw(counts)
+        found.append(Average(position, draw(totals) + trend * number * count, count))
+    return found
+
+
+def compute_naively(points: list[Average]) -> Fraction:
+    return median(
+        (Fraction(b.total, b.observations) - Fraction(a.total, a.observations))
+        / (b.position - a.position)
+        for a, b in combinations(points, 2)
+    )
+
+
+@example([Average(at, at % 4, 1) for at in range(40)])
+@example([Average(at, MOST + at % 3, MOST) for at in range(40)])  # doubles see equal averages
+@example([Average(at, MOST + at * at % 29, 3) for at in range(40)])  # doubles confuse slopes
+@example([Average(at, at * at % 97, 1 + at % 2) for at in range(1, 80)])
+@given(averages())
+def test_the_trend_is_the_median_of_all_slopes(points: list[Average]) -> None:
+    assert compute_median_slope(points) == compute_naively(points)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_one_average_has_no_trend(count: int) -> None:
+    assert compute_median_slope([Average(5, 7, 2)][:count]) is None
+
+
+@pytest.mark.parametrize(
+    ("totals", "slope"),
+    [
+        ([0] * 3_000, 0),
+        ([*range(3_000)], 1),
+        ([0, 9] * 1_500, 0),
+    ],
+)
+def test_millions_of_equal_slopes_are_counted_at_once(totals: list[int], slope: int) -> None:
+    started = time.process_time()
+
+    found = compute_median_slope([Average(at, total, 1) for at, total in enumerate(totals)])
+
+    assert found == slope
+    assert time.process_time() - started < 5
