@@ -16,11 +16,13 @@ from conftest import AS_OF, DAY, csv, ndjson, server, srvstat
 from replay.exchanges import record_comparison
 from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
+from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, list_history_edges, read_history
 from srvstat.analysis.history_tables import describe_observations, describe_steps
 from srvstat.analysis.info import describe_snapshot
 from srvstat.analysis.integrity.check import check_integrity
 from srvstat.analysis.local_time import parse_step
+from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.selection import ServerFilter, count_record_values, find_references
 from srvstat.analysis.server_detail import describe_server
 from srvstat.analysis.server_list import list_servers
@@ -119,6 +121,28 @@ def _write_rows(snapshot: SnapshotFile) -> bytes:
     )
 
 
+def _show_growth(snapshot: SnapshotFile) -> str:
+    servers = find_references(snapshot, map(build_server_reference, "bc"))
+    window = Window(AS_OF - 90 * DAY, AS_OF)
+    return render_table(
+        compute_growth(snapshot, servers, window, "week", ZoneInfo("Asia/Tokyo")), _SCREEN
+    )
+
+
+def _show_growth_of_all(snapshot: SnapshotFile) -> str:
+    servers = find_references(snapshot, [build_server_reference("a")])
+    window = Window(BEFORE_ALL, AS_OF)
+    return render_table(compute_growth(snapshot, servers, window, "day", ZoneInfo("UTC")), _SCREEN)
+
+
+def _show_peak_hours(snapshot: SnapshotFile) -> str:
+    servers = find_references(snapshot, map(build_server_reference, "ac"))
+    window = Window(BEFORE_ALL, AS_OF)
+    return render_table(
+        compute_peak_hours(snapshot, servers, window, ZoneInfo("Europe/Berlin")), _SCREEN
+    )
+
+
 def _show_history(snapshot: SnapshotFile) -> str:
     servers = find_references(snapshot, map(build_server_reference, "ac"))
     query = HistoryQuery(Window(BEFORE_ALL, AS_OF), "Asia/Tokyo", "median")
@@ -186,6 +210,9 @@ _QUESTIONS: list[Question] = [
     _show_stats,
     _rank_by_peak,
     _write_rows,
+    _show_growth,
+    _show_growth_of_all,
+    _show_peak_hours,
     _show_history,
     _write_history,
     _check_integrity,

@@ -11,9 +11,11 @@ from campaigns.small_snapshots import HIDDEN, HOUR, MIDNIGHT
 from conftest import DAY
 from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
+from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, read_history
 from srvstat.analysis.info import describe_snapshot
 from srvstat.analysis.integrity.check import check_integrity
+from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.selection import ServerFilter, find_references
 from srvstat.analysis.server_list import list_servers
 from srvstat.analysis.statistics import compute_stats
@@ -94,6 +96,8 @@ def _list_questions() -> Iterator[tuple[str, _Question]]:
     yield "explanation of two over 7d", _explain_comparison
     yield "statistics of two over 36h", _compute_stats
     yield "top by growth over 36h", _rank_servers
+    yield "growth of two over 36h", _compute_growth
+    yield "peak hours of one over 36h", _compute_peak_hours
     yield "history of two", _read_history
     yield "integrity of one over 36h", _check_integrity
     for identifiers, length, at in _COMPARISONS:
@@ -139,6 +143,18 @@ def _compute_stats(snapshot: SnapshotFile) -> bytes:
 def _rank_servers(snapshot: SnapshotFile) -> bytes:
     window = choose_window(snapshot, _SHORT)
     return rank_servers(snapshot, ServerFilter(), window, "growth", limit=1).to_json()
+
+
+def _compute_growth(snapshot: SnapshotFile) -> bytes:
+    servers = find_references(snapshot, map(build_server_reference, ("busy", "cfxId:x-wide")))
+    window = choose_window(snapshot, _SHORT)
+    return compute_growth(snapshot, servers, window, "day", ZoneInfo("Asia/Tokyo")).to_json()
+
+
+def _compute_peak_hours(snapshot: SnapshotFile) -> bytes:
+    servers = find_references(snapshot, [build_server_reference("uneven")])
+    window = choose_window(snapshot, _SHORT)
+    return compute_peak_hours(snapshot, servers, window, ZoneInfo("Asia/Tokyo")).to_json()
 
 
 def _read_history(snapshot: SnapshotFile) -> list[Any]:

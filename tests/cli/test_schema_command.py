@@ -12,6 +12,8 @@ COMMANDS = {
     "servers": ["servers", "--snapshot"],
     "stats": ["stats", "--all", "--quantile=0.95", "--above=9", "--versus=previous", "--snapshot"],
     "top": ["top", "--limit=2", "--snapshot"],
+    "growth": ["growth", "harbor-city", "empty-plains", "--step=week", "--snapshot"],
+    "peakHours": ["peak-hours", "harbor-city", "empty-plains", "--snapshot"],
     "integrity": ["integrity", "--all", "--snapshot"],
     "snapshotInfo": ["snapshot", "info"],
     "verification": ["snapshot", "verify"],

@@ -6,13 +6,13 @@ from typing import NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
 from srvstat import stats
-from srvstat.analysis.local_time import find_step_start, list_step_edges, parse_step
+from srvstat.analysis.history import list_history_edges
+from srvstat.analysis.local_time import Step, list_step_edges, parse_step
 from srvstat.analysis.selection import iter_batches
 from srvstat.analysis.statistics import build_window_part
 from srvstat.analysis.windows import find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
-from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
 from srvstat.documents.document import GrowthPart
 from srvstat.documents.growth import GrowthDocument, GrowthStep, GrowthStepName, ServerGrowth
@@ -60,10 +60,10 @@ def compute_growth(
 
     Raises UsageError for too many steps, SnapshotError.
     """
-    times = _list_steps(window, step, zone, _find_first_instant(snapshot, servers))
-    previous = None if window.start == BEFORE_ALL else find_previous(window)
-    if previous is not None and previous.start < (snapshot.covered_from or previous.start):
-        previous = None
+    size = parse_step(step)
+    edges = list_history_edges(snapshot, servers, window, size, zone)
+    times = _list_steps(edges, size, zone)
+    previous = _find_previous(snapshot, window)
     return GrowthDocument(
         as_of=snapshot.as_of,
         root=snapshot.root,
@@ -71,51 +71,36 @@ def compute_growth(
         time_zone=zone.key,
         window=build_window_part(window),
         previous_window=previous and build_window_part(previous),
-        servers=tuple(_iter_servers(snapshot, servers, times, previous)),
+        servers=tuple(_iter_servers(snapshot, servers, edges, times, previous)),
     )
 
 
-def _find_first_instant(snapshot: SnapshotFile, servers: Sequence[ServerRow]) -> int | None:
-    """Return the instant of the first observation of any of the servers."""
-    with snapshot.convert_decode_errors("the servers"):
-        found = [one.first_observed_at for one in servers if one.first_observed_at is not None]
-        if not all(0 <= instant <= LATEST for instant in found):
-            raise ValueError("not an instant")
-    return min(found, default=None)
+def _find_previous(snapshot: SnapshotFile, window: Window) -> Window | None:
+    """Return the window before; None if there is none, or a bundle does not cover it."""
+    if window.start == BEFORE_ALL:
+        return None
+    previous = find_previous(window)
+    covered_from = snapshot.covered_from
+    return None if covered_from is not None and previous.start < covered_from else previous
 
 
-def _list_steps(
-    window: Window, step: GrowthStepName, zone: ZoneInfo, first: int | None
-) -> list[_StepTimes]:
-    """Return the steps of a window; `first` is the first observation, where it has no beginning."""
-    size = parse_step(step)
-    start = window.start
-    if start == BEFORE_ALL:
-        if first is None or first > window.end:
-            return []
-        start = find_step_start(first, size, zone)
-    # A step that begins or ends with the window has an edge inside a longer window.
-    _, *edges, _ = list_step_edges(Window(start - 1, window.end + 1), size, zone)
-    inside = [edge for edge in edges if start < edge < window.end]
-    last = len(inside)
-    return [
-        _StepTimes(
-            before,
-            after,
-            is_partial=(number == 0 and start not in edges[:1])
-            or (number == last and window.end not in edges[-1:]),
-        )
-        for number, (before, after) in enumerate(pairwise([start, *inside, window.end]))
-    ]
+def _list_steps(edges: Sequence[int], step: Step, zone: ZoneInfo) -> list[_StepTimes]:
+    """Return the steps between edges. Only the first and the last can be partial."""
+    ends = {edge for edge in (*edges[:1], *edges[-1:]) if not _is_start_of_step(edge, step, zone)}
+    return [_StepTimes(start, end, start in ends or end in ends) for start, end in pairwise(edges)]
+
+
+def _is_start_of_step(instant: int, step: Step, zone: ZoneInfo) -> bool:
+    return instant in list_step_edges(Window(instant - 1, instant + 1), step, zone)
 
 
 def _iter_servers(
     snapshot: SnapshotFile,
     servers: Sequence[ServerRow],
+    edges: Sequence[int],
     times: Sequence[_StepTimes],
     previous: Window | None,
 ) -> Iterator[ServerGrowth]:
-    edges = [*(step.start for step in times[:1]), *(step.end for step in times)]
     for batch in iter_batches(snapshot, servers):
         for server in batch:
             totals = snapshot.compute_step_totals(server, edges) if edges else []

@@ -8,11 +8,9 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
     PlainSerializer,
 )
 from pydantic.alias_generators import to_camel
-from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from srvstat.contract import wire
@@ -52,19 +50,15 @@ class SmallParts:
 
     def __init__(self, part: type[Part]) -> None:
         self._part = part
-        self._schema: CoreSchema
 
     def __get_pydantic_core_schema__(
         self, _source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        self._schema = core_schema.list_schema(handler.generate_schema(self._part))
-        serialize = core_schema.plain_serializer_function_ser_schema(_list_members)
-        return core_schema.any_schema(serialization=serialize)
-
-    def __get_pydantic_json_schema__(
-        self, _schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return handler(self._schema)
+        return core_schema.no_info_wrap_validator_function(
+            lambda parts, _validate: parts,
+            core_schema.list_schema(handler.generate_schema(self._part)),
+            serialization=core_schema.plain_serializer_function_ser_schema(_list_members),
+        )
 
 
 def _list_members(parts: Iterable[SmallPart]) -> list[dict[str, Any]]:

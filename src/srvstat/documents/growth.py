@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
+from pydantic import Field
+
 from srvstat.contract.instants import format_instant
 from srvstat.documents.document import (
     GrowthPart,
@@ -25,7 +27,7 @@ class GrowthStepPart(Part):
     observation in the step.
     """
 
-    from_: Instant
+    from_: Annotated[Instant, Field(serialization_alias="from")]
     to: Instant
     is_partial: bool
     sample_count: int
