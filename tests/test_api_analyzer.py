@@ -42,6 +42,16 @@ DOCUMENTS: list[tuple[Ask, list[str]]] = [
         ["top", "a", "--by=peak", "--limit=2", "--range=36h", "--quantile=0.5"],
     ),
     (
+        lambda snapshot: snapshot.growth(
+            ["harbor-city", "old-guard"], step="week", range="90d", tz="Asia/Tokyo"
+        ),
+        ["growth", "harbor-city", "old-guard", "--step=week", "--range=90d", "--tz=Asia/Tokyo"],
+    ),
+    (
+        lambda snapshot: snapshot.peak_hours(["harbor-city"], tz="Asia/Tokyo"),
+        ["peak-hours", "harbor-city", "--tz=Asia/Tokyo"],
+    ),
+    (
         lambda snapshot: snapshot.integrity(["old-guard"], tz="Asia/Tokyo"),
         ["integrity", "old-guard", "--tz=Asia/Tokyo"],
     ),
@@ -115,6 +125,7 @@ ERRORS: list[tuple[Ask, type[Exception], str]] = [
     (lambda snapshot: snapshot.servers(sort=WRONG), ValueError, '^sort: "size" is not one of id,'),
     (lambda snapshot: snapshot.servers(seen_within="x"), ValueError, '^seen_within: "x" is not'),
     (lambda snapshot: snapshot.history(step="7h"), ValueError, '^step: "7h"'),
+    (lambda snapshot: snapshot.growth(step=WRONG), ValueError, '^step: "size" is not one of day,'),
     (lambda snapshot: snapshot.history(sum=True), ValueError, "^sum: needs step$"),
     (lambda snapshot: snapshot.stats(["no one"]), srvstat.InvalidRequestError, "identifier: "),
     (lambda snapshot: snapshot.stats(["nobody"]), srvstat.ServerNotFoundError, "no id nobody"),

@@ -28,6 +28,8 @@ USES: list[Callable[[srvstat.Snapshot], object]] = [
     lambda snapshot: snapshot.servers(),
     lambda snapshot: snapshot.stats(["nobody"]),
     lambda snapshot: snapshot.top(range="8x"),
+    lambda snapshot: snapshot.growth(["harbor-city"]),
+    lambda snapshot: snapshot.peak_hours(["harbor-city"]),
     lambda snapshot: snapshot.history(["harbor-city"]),
     lambda snapshot: snapshot.integrity(["harbor-city"]),
     lambda snapshot: snapshot.as_of,

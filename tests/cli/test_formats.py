@@ -17,6 +17,8 @@ COMMANDS = [
     "servers",
     "stats --all --quantile=0.95 --above=9 --versus=previous",
     "top --limit=2",
+    "growth harbor-city old-guard --step=week",
+    "peak-hours harbor-city",
     "history harbor-city old-guard --range=2d",
     "history harbor-city old-guard --step=6h --sum",
     "integrity old-guard",

@@ -6,6 +6,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from srvstat.analysis.growth import compute_growth, parse_growth_step
 from srvstat.analysis.history import (
     aggregate_history,
     list_history_edges,
@@ -13,6 +14,7 @@ from srvstat.analysis.history import (
     read_history,
 )
 from srvstat.analysis.integrity.check import DEFAULT_RANGE, check_integrity
+from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.server_list import list_servers, parse_sort_key
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.top import parse_top_key, rank_servers
@@ -29,8 +31,10 @@ from srvstat.api.arguments import (
 )
 from srvstat.api.open_file import OpenFile
 from srvstat.contract.requests import Namespace
+from srvstat.documents.growth import GrowthDocument, GrowthStepName
 from srvstat.documents.history import Aggregate, History
 from srvstat.documents.integrity import Integrity
+from srvstat.documents.peak_hours import PeakHours
 from srvstat.documents.servers import Servers, SortKey
 from srvstat.documents.statistics import Stats, Top, TopKey
 
@@ -157,6 +161,49 @@ class Analyzer(OpenFile):
                 above=above,
                 versus_previous=versus_previous,
             )
+
+    def growth(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: Namespace = "id",
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+        step: GrowthStepName = "day",
+    ) -> GrowthDocument:
+        """Compute how servers grow, by calendar steps of the time zone `tz`.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        names = list_identifiers(identifiers)
+        query = build_query(range, start, end, tz)
+        with self._use() as file:
+            parsed, zone = parse_growth_step(step), find_zone(tz)
+            window = choose_window(file, query)
+            return compute_growth(file, list(find_servers(file, names, by)), window, parsed, zone)
+
+    def peak_hours(
+        self,
+        identifiers: Iterable[str] | None = None,
+        *,
+        by: Namespace = "id",
+        range: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        tz: str = "UTC",
+    ) -> PeakHours:
+        """Compute the players of servers in each hour of the week of the time zone `tz`.
+
+        Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
+        """
+        names = list_identifiers(identifiers)
+        query = build_query(range, start, end, tz)
+        with self._use() as file:
+            zone = find_zone(tz)
+            window = choose_window(file, query)
+            return compute_peak_hours(file, list(find_servers(file, names, by)), window, zone)
 
     def history(
         self,
