@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.instants import format_instant
-from srvstat.contract.ranges import Range, Window, find_window
+from srvstat.contract.ranges import BEFORE_ALL, Range, Window, find_window
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import (
     CompareResponse,
@@ -103,12 +103,24 @@ def check_coverage(snapshot: SnapshotFile, window: Window) -> None:
 
     Raises NotInBundleError.
     """
-    if snapshot.covered_from is not None and window.start < snapshot.covered_from:
+    # A window excludes its start.
+    if snapshot.covered_from is not None and window.start < snapshot.covered_from - 1:
         raise NotInBundleError(
             f"{snapshot.path}: a bundle that covers {format_instant(snapshot.covered_from)} and"
             f" later, but the window begins at {format_instant(window.start)}; use a shorter range,"
             " or the snapshot that the bundle comes from"
         )
+
+
+def find_whole_window(snapshot: SnapshotFile, end: int) -> Window:
+    """Return the window of all observations up to `end`; in a bundle, of those that it covers.
+
+    Raises NotInBundleError if `end` is earlier.
+    """
+    if snapshot.covered_from is None:
+        return Window(BEFORE_ALL, end)
+    check_coverage(snapshot, Window(end - 1, end))
+    return Window(snapshot.covered_from - 1, end)
 
 
 def resolve_servers(

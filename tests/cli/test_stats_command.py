@@ -64,6 +64,17 @@ def test_invalid_usage_is_reported(  # noqa: PLR0913, PLR0917 - a case and its f
     assert "Traceback" not in ran.stderr
 
 
+def test_an_end_that_looks_like_seconds_is_a_warning(cli: Cli, demo_snapshot: str) -> None:
+    ran = cli(
+        "top", "-n1", "-s", demo_snapshot, "--from", str(AS_OF // 1000 - 9), "--to=2026-03-01"
+    )
+
+    assert ran.exit_code == 0
+    assert "read as milliseconds, 1970-01-21 12:19:26.391 UTC; if these are sec" in ran.stderr
+    assert ran.stderr.startswith("warning: --from ")
+    assert ran.stderr.count("\n") == 1
+
+
 def test_a_server_named_twice_is_shown_once(cli: Cli, demo_snapshot: str) -> None:
     names = ["cfxId:hc4x2k", "old-guard", "id:harbor-city", "old-guard"]
     found = cli("stats", *names * 2_500, "-s", demo_snapshot).json

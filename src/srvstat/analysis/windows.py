@@ -1,7 +1,7 @@
 """Choose the window and the time zone of an analysis from the texts of a user."""
 
 import re
-from datetime import date, datetime
+from datetime import datetime
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -9,12 +9,12 @@ from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import InstantError, parse_instant
 from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
-from srvstat.operations import check_coverage
+from srvstat.operations import check_coverage, find_whole_window
 from srvstat.snapshot.read.reader import SnapshotFile
 
 HOUR_MS = DAY_MS // 24
 _LONGEST = 36_500 * DAY_MS
-"""A century: a longer range is a mistake, and its start has no text form."""
+"""A century: a longer range is a mistake, and the start of a window before may have no text."""
 
 _RANGE = re.compile(r"([1-9][0-9]{0,5})([hd])")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -37,7 +37,7 @@ def choose_window(snapshot: SnapshotFile, query: WindowQuery) -> Window:
     """Return the window of a query. It begins at BEFORE_ALL if all observations count.
 
     A range ends at `end`, by default at the snapshot's as_of. In a bundle, all observations are
-    those since it covers.
+    those that it covers.
 
     Raises UsageError for an invalid query, NotInBundleError.
     """
@@ -45,13 +45,15 @@ def choose_window(snapshot: SnapshotFile, query: WindowQuery) -> Window:
     is_default = end is None
     end = snapshot.as_of if end is None else end
     if start is None:
-        start = _find_first_instant(snapshot) if length is None else end - length
+        if length is None:
+            return find_whole_window(snapshot, end)
+        start = end - length
     elif start >= end:
         default = ", the end of the snapshot" if is_default else ""
         raise UsageError(f"--from: must be earlier than --to{default}")
-    if start != BEFORE_ALL:
-        check_coverage(snapshot, Window(start, end))
-    return Window(start, end)
+    window = Window(start, end)
+    check_coverage(snapshot, window)
+    return window
 
 
 def check_query(query: WindowQuery) -> None:
@@ -77,17 +79,19 @@ def _parse_query(query: WindowQuery) -> _ParsedQuery:
     return _ParsedQuery(
         None if query.start is None else _parse_edge("--from", query.start, zone),
         None if query.end is None else _parse_edge("--to", query.end, zone),
-        parse_range(query.range or query.default),
+        parse_range(query.default if query.range is None else query.range),
     )
 
 
 def find_previous(window: Window) -> Window:
     """Return the window of equal length that ends where a window begins.
 
-    Raises UsageError for a window without a beginning.
+    Raises UsageError for a window without a beginning, and for one that is too long.
     """
     if window.start == BEFORE_ALL:
         raise UsageError("--range all: no earlier window; give --from, or another range")
+    if window.end - window.start > _LONGEST:
+        raise UsageError("--versus: the window is longer than 36500d; give a later --from")
     return Window(2 * window.start - window.end, window.start)
 
 
@@ -117,12 +121,7 @@ def find_zone(name: str) -> ZoneInfo:
     """
     try:
         return ZoneInfo(name)
-    except (ValueError, OSError):  # also ZoneInfoNotFoundError and names with NUL or slashes
-        raise UsageError(
-            f"--tz: {wire.quote_value(name)} is not a time zone; use UTC or a name such as"
-            " Europe/Berlin"
-        ) from None
-    except KeyError:
+    except (KeyError, ValueError, OSError):  # the last two for names such as /etc and Europe
         raise UsageError(
             f"--tz: no time zone {wire.quote_value(name)}; use UTC or a name such as Europe/Berlin"
         ) from None
@@ -133,17 +132,15 @@ def _parse_edge(option: str, text: str, zone: ZoneInfo) -> int:
 
     Raises UsageError.
     """
-    try:
-        if not _DATE.fullmatch(text):
+    if not _DATE.fullmatch(text):
+        try:
             return parse_instant(text)
-        day = date.fromisoformat(text)
-        midnight = datetime(day.year, day.month, day.day, tzinfo=zone)
-        return parse_instant(str(round(midnight.timestamp()) * 1000))
-    except InstantError as error:
-        raise UsageError(f"{option}: {error}; a date is YYYY-MM-DD") from None
+        except InstantError as error:
+            raise UsageError(f"{option}: {error}; a date is YYYY-MM-DD") from None
+    try:
+        at = round(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp()) * 1000
     except (ValueError, OverflowError):
-        raise UsageError(f"{option}: no such day in the years 1970 to 9999") from None
-
-
-def _find_first_instant(snapshot: SnapshotFile) -> int:
-    return BEFORE_ALL if snapshot.covered_from is None else snapshot.covered_from
+        at = -1
+    if at < 0:
+        raise UsageError(f"{option}: no such day in the years 1970 to 9999, UTC")
+    return at

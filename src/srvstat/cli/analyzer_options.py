@@ -16,7 +16,13 @@ from srvstat.analysis.selection import (
     find_references,
 )
 from srvstat.analysis.windows import WindowQuery, check_query
-from srvstat.cli.options import RANGES, complete_identifier, find_snapshot, parse_count
+from srvstat.cli.options import (
+    RANGES,
+    complete_identifier,
+    find_snapshot,
+    parse_count,
+    parse_instant_option,
+)
 from srvstat.cli.output import Form, report
 from srvstat.contract import wire
 from srvstat.contract.errors import SrvstatError, UsageError
@@ -193,10 +199,15 @@ def build_window_query(
 ) -> WindowQuery:
     """Return the window of the options, checked as far as that needs no snapshot.
 
+    Warns of instants that look like seconds.
+
     Raises UsageError.
     """
     query = WindowQuery(range, start, end, zone, default)
     check_query(query)
+    for option, text in (("--from", start), ("--to", end)):
+        if text is not None and text.isdecimal():
+            parse_instant_option(option, text)
     return query
 
 

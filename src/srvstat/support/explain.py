@@ -21,7 +21,7 @@ from srvstat.documents.explanation import (
     RankedValue,
     ServerExplanation,
 )
-from srvstat.operations import check_coverage, compare, get_server, resolve_servers
+from srvstat.operations import compare, find_whole_window, get_server, resolve_servers
 from srvstat.snapshot.format.days import is_ascending
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
@@ -73,9 +73,8 @@ def explain_server(
     """
     response = get_server(snapshot, reference)
     as_of = snapshot.as_of if at is None else at
-    start = snapshot.covered_from
-    window = Window(BEFORE_ALL if start is None else start, as_of)
-    check_coverage(snapshot, Window(min(window), as_of))
+    window = find_whole_window(snapshot, as_of)
+    start = None if window.start == BEFORE_ALL else window.start
     (server,) = resolve_servers(snapshot, [reference])
     (statistics,) = snapshot.compute_statistics([server], window)
     explained = _explain_figures(snapshot, server, window, start, statistics)
