@@ -14,7 +14,11 @@ from benchmarks import fleet
 from benchmarks.analyzer_answers import (
     PERCENT,
     WINNERS,
+    ZONE,
+    Cell,
+    Change,
     Figures,
+    Growth,
     Name,
     Question,
     Step,
@@ -26,19 +30,23 @@ from benchmarks.data import FleetFiles
 from benchmarks.measure import print_progress, time_calls
 from benchmarks.questions import SERVERS_PER_REQUEST
 from benchmarks.rounds import rotate_order
+from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, list_history_edges
 from srvstat.analysis.local_time import parse_step
+from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.selection import ServerFilter, find_references
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.top import rank_servers
 from srvstat.contract.ranges import find_window
 from srvstat.contract.requests import ServerReference
+from srvstat.documents.growth import GrowthDocument
+from srvstat.documents.peak_hours import PeakHours
 from srvstat.documents.statistics import ServerStatistics, Stats, Top
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 SRVSTAT = "srvstat"
-_ABOUT_FIVE: tuple[Name, ...] = ("stats", "history")
+_ABOUT_FIVE: tuple[Name, ...] = ("stats", "growth", "peak-hours", "history")
 _ABOUT_ALL: tuple[Name, ...] = ("top",)
 
 SETUPS = {
@@ -166,7 +174,17 @@ def _list_tools(snapshot: SnapshotFile) -> list[Tool]:
         edges = list_history_edges(snapshot, servers, question.window, step, zone)
         return list(aggregate_history(snapshot, servers, edges).to_rows().rows)
 
+    def ask_growth(question: Question) -> GrowthDocument:
+        servers = find_servers(question)
+        return compute_growth(snapshot, servers, question.window, "day", ZoneInfo("UTC"))
+
+    def ask_peak_hours(question: Question) -> PeakHours:
+        servers = find_servers(question)
+        return compute_peak_hours(snapshot, servers, question.window, ZoneInfo(ZONE))
+
     return [
+        Tool(SRVSTAT, "growth", ask_growth, _read_growth),
+        Tool(SRVSTAT, "peak-hours", ask_peak_hours, _read_peak_hours),
         Tool(SRVSTAT, "history", ask_history, _read_history),
         Tool(SRVSTAT, "stats", ask_stats, _read_statistics),
         Tool(SRVSTAT, "top", ask_top, _read_statistics),
@@ -175,6 +193,26 @@ def _list_tools(snapshot: SnapshotFile) -> list[Tool]:
 
 def _read_statistics(_question: Question, document: Stats | Top) -> list[Figures]:
     return [_convert_figures(one) for one in document.servers]
+
+
+def _read_growth(_question: Question, document: GrowthDocument) -> Growth:
+    steps, changes = [], []
+    for server in document.servers:
+        key, previous = _find_key(server.server_id), server.previous_growth
+        for start, end, _, observations, mean, growth, _ in server.steps:
+            if observations:
+                steps.append(Step(key, start, end, observations, mean, growth))
+        before = None if previous is None else previous.players
+        changes.append(Change(key, server.growth.players, before, server.players_per_week or 0))
+    return Growth(steps, changes)
+
+
+def _read_peak_hours(_question: Question, document: PeakHours) -> list[Cell]:
+    return [
+        Cell(_find_key(server.server_id), (weekday - 1) * 24 + hour, observations, mean, middle)
+        for server in document.servers
+        for weekday, hour, observations, mean, middle in server.cells
+    ]
 
 
 def _read_history(_question: Question, rows: list[tuple[Any, ...]]) -> list[Step]:

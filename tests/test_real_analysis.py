@@ -1,10 +1,11 @@
 """The analyzer's figures of real data, recomputed from the raw CSV with exact fractions."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise, product
 from math import ceil, floor
 from statistics import mean, median
 from typing import Any
@@ -225,6 +226,78 @@ STEPS: dict[str, Callable[[datetime], Any]] = {
     "week": lambda local: local.isocalendar()[:2],
     "month": lambda local: (local.year, local.month),
 }
+
+
+def compute_trend(steps: Sequence[tuple[tuple[int, int], list[int]]]) -> float:
+    points = [
+        (Fraction(start + end, 2 * WEEK), Fraction(sum(values), len(values)))
+        for (start, end), values in steps
+        if values
+    ]
+    slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in combinations(points, 2)]
+    return float(median(slopes))
+
+
+@pytest.mark.parametrize(("step", "days"), [("day", 90), ("week", 365), ("month", 365)])
+def test_growth_by_local_steps_follows_from_the_raw_rows(
+    rows: Rows, ask: Callable[..., Any], step: str, days: int
+) -> None:
+    _, end = find_year(rows)
+    window, before = (end - days * DAY, end), (end - 2 * days * DAY, end - days * DAY)
+    options = ["--step", step, "--range", f"{days}d", "--tz", "Europe/Berlin"]
+
+    servers = ask("growth", *IDS, *options)["servers"]
+
+    for name, server in zip(IDS, servers, strict=True):
+        steps = split(rows[name], window, STEPS[step])
+        values, previous = (
+            [players for _, players in select(rows[name], some)] for some in (window, before)
+        )
+        assert server["growth"] == compute_growth(values)
+        assert server["previousGrowth"] == compute_growth(previous)
+        assert server["playersPerWeek"] == compute_trend(steps)
+        assert server["steps"] == [
+            {
+                "from": format_naively(start),
+                "to": format_naively(end),
+                "isPartial": edge in (0, len(steps) - 1),
+                "sampleCount": len(values),
+                "averagePlayers": compute_mean(values),
+                "growth": compute_growth(values),
+            }
+            for edge, ((start, end), values) in enumerate(steps)
+        ]
+
+
+@pytest.mark.parametrize("days", [*DAYS, ("2025-10-20", "2026-05-01")])
+def test_peak_hours_of_berlin_follow_from_the_raw_rows(
+    rows: Rows, ask: Callable[..., Any], days: tuple[str, str]
+) -> None:
+    servers = ask("peak-hours", *IDS, *build_options(days))["servers"]
+
+    for name, server in zip(IDS, servers, strict=True):
+        found = defaultdict(list)
+        for at, players in select(rows[name], find_midnights(days)):
+            local = datetime.fromtimestamp(at / 1000, BERLIN)
+            found[local.isoweekday(), local.hour].append(players)
+        cells = {
+            cell: found[cell] if len(found[cell]) > 3 else []
+            for cell in product(range(1, 8), range(24))
+        }
+        assert server["cells"] == [
+            {
+                "weekday": weekday,
+                "hour": hour,
+                "sampleCount": len(found[weekday, hour]),
+                "averagePlayers": compute_mean(values),
+                "medianPlayers": compute_median(values),
+            }
+            for (weekday, hour), values in cells.items()
+        ]
+        means = {cell: Fraction(sum(some), len(some)) for cell, some in cells.items() if some}
+        for choose, key in ((max, "busiest"), (min, "quietest")):
+            cell = choose(means, key=means.__getitem__, default=None)
+            assert server[key] == (cell and {"weekday": cell[0], "hour": cell[1]})
 
 
 AGGREGATES: dict[str, Callable[[Sequence[int]], Fraction]] = {
