@@ -65,7 +65,7 @@ def growth(
     table: TableOption = False,
     format: FormatOption = None,
 ) -> Outcome:
-    """Show how the players of servers change over time.
+    """Show growth by day, week or month.
 
     Shows the growth over the window and over the one before, the trend in players a week, and for
     each step the average and the growth.

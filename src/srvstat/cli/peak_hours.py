@@ -51,7 +51,7 @@ def peak_hours(
     table: TableOption = False,
     format: FormatOption = None,
 ) -> Outcome:
-    """Show at which hours of the week servers have the most players.
+    """Show the busiest hours of the week.
 
     Shows the average and the median of each hour from Monday to Sunday on the clock of a time zone,
     and the busiest and the quietest hour.
