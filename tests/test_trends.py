@@ -5,14 +5,28 @@ import time
 from fractions import Fraction
 from itertools import combinations
 from statistics import median
+from typing import NamedTuple
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from srvstat.trends import Average, compute_median_slope
+from srvstat.trends import Averages, compute_median_slope
 
 MOST = 2**53
+
+
+class Average(NamedTuple):
+    """The average of `total` in `observations` observations at a position."""
+
+    position: int
+    total: int
+    observations: int
+
+
+def compute_trend(points: list[Average]) -> Fraction | None:
+    columns = zip(*points, strict=True) if points else ([], [], [])
+    return compute_median_slope(Averages(*map(list, columns)))
 
 
 @st.composite
@@ -59,12 +73,12 @@ def compute_naively(points: list[Average]) -> Fraction:
 @example([Average(at, at * at % 97, 1 + at % 2) for at in range(1, 80)])
 @given(averages())
 def test_the_trend_is_the_median_of_all_slopes(points: list[Average]) -> None:
-    assert compute_median_slope(points) == compute_naively(points)
+    assert compute_trend(points) == compute_naively(points)
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_one_average_has_no_trend(count: int) -> None:
-    assert compute_median_slope([Average(5, 7, 2)][:count]) is None
+    assert compute_trend([Average(5, 7, 2)][:count]) is None
 
 
 @pytest.mark.parametrize(
@@ -78,7 +92,7 @@ def test_one_average_has_no_trend(count: int) -> None:
 def test_millions_of_equal_slopes_are_counted_at_once(totals: list[int], slope: int) -> None:
     started = time.process_time()
 
-    found = compute_median_slope([Average(at, total, 1) for at, total in enumerate(totals)])
+    found = compute_trend([Average(at, total, 1) for at, total in enumerate(totals)])
 
     assert found == slope
     assert time.process_time() - started < 5

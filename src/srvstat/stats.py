@@ -193,8 +193,12 @@ def compute_growth(first: int, last: int) -> Growth:
 
     The percentage is None if the first count is 0.
     """
-    players = last - first
-    return Growth(players, 100 * players / first if first else None)
+    return Growth(last - first, compute_growth_percentage(first, last))
+
+
+def compute_growth_percentage(first: int, last: int) -> float | None:
+    """Return the growth between two player counts in percent of the first; None if that is 0."""
+    return 100 * (last - first) / first if first else None
 
 
 def compute_usual_interval(instants: Sequence[int]) -> float | None:

@@ -31,12 +31,12 @@ _MAX_EQUAL = 100
 """The most slopes that doubles can't distinguish and that are compared exactly."""
 
 
-class Average(NamedTuple):
-    """The average `total / observations` at a position; there is at least one observation."""
+class Averages(NamedTuple):
+    """Averages `total / count` at strictly ascending positions; each count is at least 1."""
 
-    position: int
-    total: int
-    observations: int
+    positions: Sequence[int]
+    totals: Sequence[int]
+    counts: Sequence[int]
 
 
 _Slope = tuple[float, int, int]
@@ -85,27 +85,28 @@ class _Points(NamedTuple):
         return sorted(found, key=itemgetter(0))
 
 
-def compute_median_slope(averages: Sequence[Average]) -> Fraction | None:
+def compute_median_slope(averages: Averages) -> Fraction | None:
     """Return the median of the slopes between all pairs of averages.
 
     It is the mean of the two middle ones if their number is even, and None for fewer than two
-    averages. Positions are strictly ascending.
+    averages.
     """
-    if len(averages) < 2:  # noqa: PLR2004 - a slope is between two
+    size = len(averages.positions)
+    if size < 2:  # noqa: PLR2004 - a slope is between two
         return None
-    last = math.comb(len(averages), 2) - 1
+    last = math.comb(size, 2) - 1
     ranks = (last // 2, (last + 1) // 2)
-    found = _find_with_doubles(averages, ranks) if len(averages) >= _MIN_POINTS else []
+    found = _find_with_doubles(averages, ranks) if size >= _MIN_POINTS else []
     lower, upper = found or _find_exactly(averages, ranks)
     return (lower + upper) / 2
 
 
-def _find_with_doubles(averages: Sequence[Average], ranks: Sequence[int]) -> list[Fraction]:
+def _find_with_doubles(averages: Averages, ranks: Sequence[int]) -> list[Fraction]:
     """Return the slopes with ranks, counted from 0; an empty list if doubles can't find them."""
-    first = averages[0].position
+    positions, totals, counts = averages
     points = _Points(
-        [float(average.position - first) for average in averages],
-        [average.total / average.observations for average in averages],
+        [float(position - positions[0]) for position in positions],
+        [total / count for total, count in zip(totals, counts, strict=True)],
     )
     slopes = points.list_distant_slopes()
     low_place, high_place = _guess_places(points, slopes, ranks[0])
@@ -113,7 +114,7 @@ def _find_with_doubles(averages: Sequence[Average], ranks: Sequence[int]) -> lis
         return []
     low = _find_line(points, slopes, range(low_place, -1, -_STEP), below=ranks[0])
     high = _find_line(points, slopes, range(high_place, len(slopes), _STEP), above=ranks[-1])
-    if low is None or high is None or high.rank - low.rank > _MAX_SLOPES * len(averages):
+    if low is None or high is None or high.rank - low.rank > _MAX_SLOPES * len(positions):
         return []
     between = points.list_slopes_between(low.heights, high.heights)
     error = _TOLERANCE * max(points.ys) / min(map(sub, points.xs[1:], points.xs))
@@ -179,12 +180,12 @@ def _guess_places(points: _Points, slopes: Sequence[_Slope], rank: int) -> tuple
     return middle - margin, middle + margin
 
 
-def _find_exactly(averages: Sequence[Average], ranks: Sequence[int]) -> list[Fraction]:
+def _find_exactly(averages: Averages, ranks: Sequence[int]) -> list[Fraction]:
     """Return the slopes with adjacent or equal ranks, counted from 0."""
-    first = averages[0].position
-    common = math.lcm(*(average.observations for average in averages))
-    xs = [average.position - first for average in averages]
-    ys = [average.total * (common // average.observations) for average in averages]
+    positions, totals, counts = averages
+    common = math.lcm(*counts)
+    xs = [position - positions[0] for position in positions]
+    ys = [total * (common // count) for total, count in zip(totals, counts, strict=True)]
     # A quotient of these coordinates could be too large for a double.
     points, scaled = _Points(xs, ys), _Points([common * x for x in xs], ys)
     limit = max(ys) - min(ys) + 1
@@ -223,7 +224,7 @@ def _choose_places(count: int, position: float) -> tuple[int, int]:
 
 
 def _select_slopes(
-    averages: Sequence[Average], slopes: Sequence[_Slope], ranks: Sequence[int], error: float
+    averages: Averages, slopes: Sequence[_Slope], ranks: Sequence[int], error: float
 ) -> list[Fraction]:
     """Return the exact slopes with ranks among some; an empty list if too many are nearly equal.
 
@@ -242,10 +243,11 @@ def _select_slopes(
     return found
 
 
-def _compute_slope(averages: Sequence[Average], first: int, second: int) -> Fraction:
-    a, b = averages[first], averages[second]
-    rise = b.total * a.observations - a.total * b.observations
-    return Fraction(rise, a.observations * b.observations * (b.position - a.position))
+def _compute_slope(averages: Averages, first: int, second: int) -> Fraction:
+    positions, totals, counts = averages
+    rise = totals[second] * counts[first] - totals[first] * counts[second]
+    run = positions[second] - positions[first]
+    return Fraction(rise, counts[first] * counts[second] * run)
 
 
 def _count_inversions(heights: Sequence[float]) -> int:

@@ -19,7 +19,7 @@ from srvstat.documents.growth import GrowthDocument, GrowthStep, GrowthStepName,
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.figures import StepTotals
 from srvstat.snapshot.read.reader import SnapshotFile
-from srvstat.trends import Average, compute_median_slope
+from srvstat.trends import Averages, compute_median_slope
 
 GROWTH_STEPS: tuple[GrowthStepName, ...] = get_args(GrowthStepName)
 
@@ -126,16 +126,21 @@ def _describe_server(
         growth=_compute_growth(totals),
         previous_growth=previous,
         players_per_week=_compute_trend(times, totals),
-        steps=tuple(map(_build_step, times, totals)),
+        steps=tuple(_iter_steps(times, totals)),
     )
 
 
-def _build_step(times: _StepTimes, totals: StepTotals) -> GrowthStep:
-    count, total, first, last = totals
-    if first is None or last is None:
-        return GrowthStep(*times, 0, None, None, None)
-    growth = stats.compute_growth(first, last) if count > 1 else (None, None)
-    return GrowthStep(*times, count, total / count, *growth)
+def _iter_steps(times: Sequence[_StepTimes], totals: Sequence[StepTotals]) -> Iterator[GrowthStep]:
+    # A Growth for each step would take a tenth of the time of the whole answer.
+    for (start, end, is_partial), (count, total, first, last) in zip(times, totals, strict=True):
+        if first is None or last is None:
+            yield GrowthStep(start, end, is_partial, 0, None, None, None)
+        elif count == 1:
+            yield GrowthStep(start, end, is_partial, 1, total / 1, None, None)
+        else:
+            percentage = stats.compute_growth_percentage(first, last)
+            average = total / count
+            yield GrowthStep(start, end, is_partial, count, average, last - first, percentage)
 
 
 def _compute_growth(totals: Sequence[StepTotals]) -> GrowthPart:
@@ -150,11 +155,11 @@ def _compute_growth(totals: Sequence[StepTotals]) -> GrowthPart:
 
 def _compute_trend(times: Sequence[_StepTimes], totals: Sequence[StepTotals]) -> float | None:
     """Return the median slope in players a week."""
-    averages = [
+    found = [
         # The sum is twice the midpoint, which may be a half.
-        Average(start + end, step.total, step.observations)
+        (start + end, step.total, step.observations)
         for (start, end, _), step in zip(times, totals, strict=True)
         if step.observations
     ]
-    slope = compute_median_slope(averages)
+    slope = compute_median_slope(Averages(*zip(*found, strict=True))) if found else None
     return None if slope is None else float(slope * _HALF_MS_PER_WEEK)
