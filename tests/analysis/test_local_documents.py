@@ -13,7 +13,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from conftest import DAY, build_in, few_examples, server
@@ -70,7 +70,8 @@ def windows(draw: st.DrawFn) -> Window:
     """Draw a window that may begin or end with a step, or at an observation."""
     instants = [at for at, _ in ROWS["regular"]]
     midnights = [1_743_202_800_000, 1_761_429_600_000, 1_757_217_600_000, 1_761_436_800_000]
-    edges = st.sampled_from([START, END, *midnights]) | st.sampled_from(instants)
+    periods = [at for at, _ in ROWS["edge"]]
+    edges = st.sampled_from([START, END, *midnights, *periods]) | st.sampled_from(instants)
     start, end = sorted({draw(edges), draw(edges), END + draw(st.integers(0, DAY))})[:2]
     return Window(draw(st.sampled_from([start, start, BEFORE_ALL])), end)
 
@@ -187,6 +188,7 @@ def check_edges(steps: list[dict[str, Any]], window: Window) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(window=Window(ROWS["edge"][0][0], END), zone="UTC")
 @given(window=windows(), zone=st.sampled_from(ZONES))
 def test_peak_hours_follow_from_the_rows(snapshot: SnapshotFile, window: Window, zone: str) -> None:
     servers = list(snapshot.iter_servers())
