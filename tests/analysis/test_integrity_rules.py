@@ -15,7 +15,7 @@ from analysis.honest_series import MODES, SIZES, Shape, change_series, draw_seri
 from conftest import AS_OF, DAY, ROOT
 from srvstat.analysis.integrity.check import check_series
 from srvstat.analysis.integrity.series import Series
-from srvstat.contract.instants import parse_instant
+from srvstat.contract.instants import LATEST, parse_instant
 from srvstat.contract.ranges import Window
 from srvstat.documents.integrity import AnyRule
 
@@ -110,6 +110,21 @@ def test_each_rule_has_the_figures_of_its_definition(case: Case) -> None:
     judged = {rule.rule: describe(rule) for rule in check_series(found)}
 
     assert judged == judge_naively(found)
+
+
+def find_evidence(name: str, found: Series) -> Any:
+    return next(describe(rule) for rule in check_series(found) if rule.rule == name)
+
+
+def test_the_last_day_of_the_year_9999_has_local_hours() -> None:
+    hours = range(LATEST - 8 * DAY, LATEST + 1, 60 * MINUTE)
+    players = [10 + at // (60 * MINUTE) % 24 for at in hours]
+    found = Series([*hours], players, Window(0, LATEST), ZoneInfo("Asia/Tokyo"))
+
+    _, evidence = find_evidence("noDailyCycle", found)
+
+    assert (evidence["lowestPlayers"], evidence["lowestHour"]) == (10, 9)
+    assert (evidence["highestPlayers"], evidence["highestHour"]) == (33, 8)
 
 
 def list_suspect(found: Series) -> set[str]:

@@ -67,10 +67,9 @@ def _check_server(
     # A window may end after the snapshot. The time between is no gap.
     known = Window(window.start, min(window.end, snapshot.as_of))
     instants, players = snapshot.read_observations(server, known)
-    with snapshot.convert_decode_errors(f"the days of {server.title}"):
-        return ServerIntegrity(
-            server_id=server.id,
-            cfx_id=server.cfx_id,
-            hostname=server.hostname,
-            rules=check_series(Series(instants, players, known, zone, server.players_max)),
-        )
+    return ServerIntegrity(
+        server_id=server.id,
+        cfx_id=server.cfx_id,
+        hostname=server.hostname,
+        rules=check_series(Series(instants, players, known, zone, server.players_max)),
+    )

@@ -2,8 +2,11 @@
 
 from collections import defaultdict
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from srvstat.analysis.integrity.series import Series, choose_result
+from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.integrity import DailyCycleEvidence, DailyCycleRule, DailyCycleThreshold
 
 _HOURS = 24
@@ -23,8 +26,8 @@ _CAUSES = (
 
 def check_daily_cycle(series: Series) -> DailyCycleRule:
     """Look for hours of the day with nearly the same medians."""
-    doubles = _compute_medians(series)
     reason = series.explain_shortage(_HOURS * _PER_HOUR, days=_MIN_DAYS)
+    doubles = [] if reason else _compute_medians(series)
     reason = reason or _explain_shortage(doubles)
     evidence = None
     is_suspect = False
@@ -55,7 +58,7 @@ def _compute_medians(series: Series) -> list[int | None]:
     """Return twice the median of each local hour of the day; None for too few observations."""
     hours: defaultdict[int, list[int]] = defaultdict(list)
     for at, players in zip(series.instants, series.players, strict=True):
-        hours[datetime.fromtimestamp(at // 1000, series.zone).hour].append(players)
+        hours[_find_hour(at, series.zone)].append(players)
     doubles: list[int | None] = []
     for hour in range(_HOURS):
         counts = sorted(hours[hour])
@@ -63,6 +66,12 @@ def _compute_medians(series: Series) -> list[int | None]:
         double = counts[(len(counts) - 1) // 2] + counts[len(counts) // 2] if is_enough else None
         doubles.append(double)
     return doubles
+
+
+def _find_hour(at: int, zone: ZoneInfo) -> int:
+    # A local time after the year 9999 can't be represented. The day before has the same hours.
+    is_last_day = at > LATEST - DAY_MS
+    return datetime.fromtimestamp((at - DAY_MS if is_last_day else at) // 1000, zone).hour
 
 
 def _explain_shortage(doubles: list[int | None]) -> str | None:
