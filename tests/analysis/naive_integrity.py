@@ -32,8 +32,7 @@ def find_median(values: list[int] | list[Fraction]) -> Fraction:
 
 def judge_flat_line(rows: Rows) -> tuple[bool, Mapping[str, Any]]:
     usual = compute_usual(rows)
-    best: tuple[Fraction, Mapping[str, Any]] = (Fraction(-1), {})
-    is_suspect = False
+    best: tuple[tuple[bool, Fraction], Mapping[str, Any]] = ((False, Fraction(-1)), {})
     for first, (start, players) in enumerate(rows):
         last = first
         while (
@@ -43,12 +42,11 @@ def judge_flat_line(rows: Rows) -> tuple[bool, Mapping[str, Any]]:
         ):
             last += 1
         hours = 24 if players < 10 else 12 if players < 100 else 6
-        length = Fraction(rows[last][0] - start, hours * _HOUR)
+        length = (last + 1 - first >= 12, Fraction(rows[last][0] - start, hours * _HOUR))
         if players and length > best[0]:
             found = {"longestRun": last + 1 - first, "players": players}
             best = (length, found | {"from": start, "to": rows[last][0]})
-            is_suspect = length >= 1 and last + 1 - first >= 12
-    return is_suspect, best[1]
+    return best[0] >= (True, Fraction(1)), best[1]
 
 
 def judge_floor(rows: Rows) -> tuple[bool, Mapping[str, Any]]:

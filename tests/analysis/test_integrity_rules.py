@@ -116,6 +116,16 @@ def find_evidence(name: str, found: Series) -> Any:
     return next(describe(rule) for rule in check_series(found) if rule.rule == name)
 
 
+def test_a_run_of_few_observations_hides_no_suspect_one() -> None:
+    instants = [AS_OF + hour * 60 * MINUTE for hour in (*range(100), *range(100, 122, 2))]
+    players = [20, 21] * 40 + [90] * 13 + [20, 21, 20, 21, 20, 21, 20] + [80] * 11
+    found = Series(instants, players, Window(0, instants[-1]), ZoneInfo("UTC"))
+
+    is_suspect, evidence = find_evidence("flatLine", found)
+
+    assert (is_suspect, evidence["longestRun"], evidence["players"]) == (True, 13, 90)
+
+
 def test_the_last_day_of_the_year_9999_has_local_hours() -> None:
     hours = range(LATEST - 8 * DAY, LATEST + 1, 60 * MINUTE)
     players = [10 + at // (60 * MINUTE) % 24 for at in hours]

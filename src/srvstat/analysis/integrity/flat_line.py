@@ -41,7 +41,8 @@ def check_flat_line(series: Series) -> FlatLineRule:
 def _find_longest_run(series: Series) -> FlatLineEvidence:
     """Return the run with the longest time for its count; the first one of equal runs.
 
-    A run ends at a distance of more than three usual intervals. Needs a count above 0.
+    Runs of enough observations come before all shorter ones. A run ends at a distance of more than
+    three usual intervals. Needs a count above 0.
     """
     instants, players = series.instants, series.players
     longest = 3 * (series.usual_interval or 0)
@@ -52,12 +53,13 @@ def _find_longest_run(series: Series) -> FlatLineEvidence:
         if before != after or distance > longest
     ]
     runs = zip([0, *breaks], [*breaks, len(players)], strict=True)
-    lengths = {
-        (start, end): (instants[end - 1] - instants[start]) * _get_weight(players[start])
-        for start, end in runs
-        if players[start] > 0
-    }
-    start, end = max(lengths, key=lengths.__getitem__)
+    start, end = max(
+        (run for run in runs if players[run[0]] > 0),
+        key=lambda run: (
+            run[1] - run[0] >= _MIN_RUN,
+            (instants[run[1] - 1] - instants[run[0]]) * _get_weight(players[run[0]]),
+        ),
+    )
     return FlatLineEvidence(
         longest_run=end - start, players=players[start], from_=instants[start], to=instants[end - 1]
     )
