@@ -21,6 +21,7 @@ _CAUSES = (
     "The players live all around the world.",
     "The server is always full, or most of its players are always connected.",
     "The collector repeated its counts.",
+    "The game fills empty slots with bots, or the source shows no lower counts.",
 )
 
 

@@ -15,6 +15,7 @@ _CAUSES = (
     "The collector repeated its last count.",
     "The server was full, or its queue kept it at one count.",
     "A few players stayed connected while they were away.",
+    "The game fills empty slots with bots, or the source shows no lower counts.",
 )
 
 

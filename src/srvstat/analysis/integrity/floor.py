@@ -14,9 +14,9 @@ _RARE = 100
 """One of so many counts above 0 may be below the floor: restarts pass through low counts."""
 _THRESHOLD = FloorThreshold(players=_MIN_PLAYERS, share=_PERCENT / 100)
 _CAUSES = (
-    "The game counts bots as players, or fills empty places with them.",
-    "The source lists a server only from this count on.",
-    "Places are reserved or held by a queue.",
+    "The game counts bots as players, or fills empty slots with them.",
+    "The source lists a server only if it has at least this many players.",
+    "Slots are reserved, or held by a queue.",
     "A group of players is always connected.",
 )
 

@@ -11,8 +11,8 @@ _LASTS = 3
 """The usual intervals that an observation lasts at most, as in the coverage of other documents."""
 _THRESHOLD = GapsThreshold(coverage=_PERCENT / 100)
 _CAUSES = (
-    "The collector was down, or could not reach the server. This is never downtime of the server.",
-    "The collector stopped to observe the server.",
+    "The collector was down, or could not reach the server. Gaps are never treated as downtime.",
+    "The collector stopped observing the server.",
     "Observations were deleted, or were not imported.",
 )
 

@@ -17,7 +17,7 @@ rest."""
 _THRESHOLD = JitterThreshold(correlation=_PERCENT / 100)
 _CAUSES = (
     "The collector alternates between sources that disagree.",
-    "Some queries reach only a part of a network.",
+    "Some queries reach only part of a network.",
     "Players stay for a few minutes only.",
 )
 

@@ -27,7 +27,7 @@ _THRESHOLD = MissingValuesThreshold(
 )
 _CAUSES = (
     "The source rounds its counts, or the game adds players in groups.",
-    "Few observations of a large server leave numbers out by chance.",
+    "With few observations of a large server, numbers are missing by chance.",
 )
 
 

@@ -34,7 +34,8 @@ def _describe_flat_line(found: FlatLineEvidence, threshold: FlatLineThreshold, _
     return (
         f"{format_count(found.longest_run, 'observation')} in a row have"
         f" {format_count(found.players, 'player')}: {_format_interval(found.from_, found.to)}."
-        f" Suspect: at least {threshold.longest_run} observations over {threshold.hours} hours."
+        f" Suspect: at least {threshold.longest_run} observations over at least"
+        f" {threshold.hours} hours."
     )
 
 
@@ -61,13 +62,13 @@ def _describe_missing_values(
     spacing = ""
     if found.spacing is not None and found.regular is not None:
         spacing = (
-            f" {format_share(found.regular)} of the distances between holes are {found.spacing:,}"
-            f" or {found.spacing + 1:,}."
+            f" {format_share(found.regular)} of the distances between the starts of holes are"
+            f" {found.spacing:,} or {found.spacing + 1:,}."
         )
     return (
         f"{found.missing:,} of the numbers from {found.from_:,} to {found.to:,} never occur"
         f" ({format_share(found.share)}), first {first}.{spacing} Suspect: at least"
-        f" {format_share(threshold.share)} in {threshold.holes} holes, with"
+        f" {format_share(threshold.share)} in {threshold.holes} or more holes, with at least"
         f" {format_share(threshold.regular)} of the distances regular."
     )
 
