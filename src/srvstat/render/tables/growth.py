@@ -31,8 +31,8 @@ _STEP_HEADERS = {"day": "day", "week": "week from", "month": "month"}
 _MAX_STEPS_LISTED = 62
 """Two months of days."""
 
-_LEAST_TREND = 0.05
-"""In players a week; less is rounded to 0.0."""
+_LEAST_TREND = 0.005
+"""In players a week; less is rounded to 0.00."""
 
 
 def render_growth(document: GrowthDocument, screen: Screen) -> str:
@@ -78,7 +78,8 @@ def _format_trend(per_week: float | None) -> Text:
         return Text(NOTHING)
     if abs(per_week) < _LEAST_TREND:
         return Text("no trend")
-    return Text(f"{per_week:+,.1f} a week", "green" if per_week > 0 else "red")
+    digits = 2 if abs(per_week) < 1 else 1
+    return Text(f"{per_week:+,.{digits}f} a week", "green" if per_week > 0 else "red")
 
 
 def _list_notes(server: ServerGrowth, document: GrowthDocument) -> Iterator[str]:
