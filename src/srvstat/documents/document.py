@@ -72,6 +72,13 @@ class WindowPart(Part):
     to: Instant
 
 
+class GapPart(Part):
+    """An interval without observations: from one observation or edge of the window to the next."""
+
+    from_: Annotated[Instant, Field(serialization_alias="from")]
+    to: Instant
+
+
 class GrowthPart(Part):
     """The last observation minus the first, in players and in percent of the first, as in the API.
 

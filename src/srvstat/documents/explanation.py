@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from srvstat.contract.ranges import Range
-from srvstat.documents.document import Instant, Part, SnapshotDocument, WindowPart
+from srvstat.documents.document import GapPart, Instant, Part, SnapshotDocument, WindowPart
 
 
 class ExplainedObservation(Part):
@@ -34,13 +34,6 @@ class GrowthOperands(Part):
 
     from_: Annotated[int, Field(serialization_alias="from")]
     to: int
-
-
-class Gap(Part):
-    """An interval without observations: from one observation or edge of the window to the next."""
-
-    from_: Annotated[Instant, Field(serialization_alias="from")]
-    to: Instant
 
 
 class ServerExplanation(Part):
@@ -83,7 +76,7 @@ class ServerExplanation(Part):
     expected_count: int | None
     coverage: float | None
     gap_count: int
-    gaps: tuple[Gap, ...]
+    gaps: tuple[GapPart, ...]
     time_weighted_average: float | None
     has_uneven_intervals: bool
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from srvstat.contract import wire
-from srvstat.documents.document import Instant, Part, SnapshotDocument, WindowPart
+from srvstat.documents.document import GapPart, Instant, Part, SnapshotDocument, WindowPart
 from srvstat.documents.rows import Column, RowDocument, Rows
 
 Result = Literal["pass", "suspect", "notEvaluated"]
@@ -205,13 +205,6 @@ class MaximumRule(RulePart):
     rule: Literal["aboveMaximum"] = "aboveMaximum"
     evidence: MaximumEvidence | None
     threshold: MaximumThreshold
-
-
-class GapPart(Part):
-    """An interval without observations."""
-
-    from_: Annotated[Instant, Field(serialization_alias="from")]
-    to: Instant
 
 
 class GapsEvidence(Part):

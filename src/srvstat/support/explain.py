@@ -10,13 +10,12 @@ from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import BEFORE_ALL, Range, Window, find_window
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import Response, ServerResult
-from srvstat.documents.document import WindowPart
+from srvstat.documents.document import GapPart, WindowPart
 from srvstat.documents.explanation import (
     BuildCounts,
     ExplainedObservation,
     Explanation,
     ExtremeValue,
-    Gap,
     GrowthOperands,
     RankedValue,
     ServerExplanation,
@@ -143,7 +142,7 @@ class _Intervals(NamedTuple):
     usual_seconds: float | None
     expected_count: int | None
     coverage: float | None
-    gaps: list[Gap]
+    gaps: list[GapPart]
     weighted_mean: float | None
     is_uneven: bool
 
@@ -250,7 +249,7 @@ def _explain_intervals(observed: _Observed, start: int | None, end: int) -> _Int
     if usual is None:
         return _Intervals(None, None, None, [], mean, is_uneven=False)
     edges = chain(() if start is None else (start,), instants, (end,))
-    gaps = [Gap(from_=first, to=last) for first, last in find_gaps(edges, usual)]
+    gaps = [GapPart(from_=first, to=last) for first, last in find_gaps(edges, usual)]
     length = None if start is None else end - start
     return _Intervals(
         usual_seconds=usual / 1000,

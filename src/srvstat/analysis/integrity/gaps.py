@@ -1,7 +1,8 @@
 """The rule gaps: observations that are missing. They say nothing about whether a server was up."""
 
 from srvstat.analysis.integrity.series import Series, choose_result
-from srvstat.documents.integrity import GapPart, GapsEvidence, GapsRule, GapsThreshold
+from srvstat.documents.document import GapPart
+from srvstat.documents.integrity import GapsEvidence, GapsRule, GapsThreshold
 from srvstat.stats import find_gaps
 
 _MIN_OBSERVATIONS = 10

@@ -12,7 +12,8 @@ from rich.text import Text
 from srvstat.contract import wire
 from srvstat.contract.instants import parse_instant
 from srvstat.contract.ranges import DAYS
-from srvstat.documents.explanation import Explanation, Gap, ServerExplanation
+from srvstat.documents.document import GapPart
+from srvstat.documents.explanation import Explanation, ServerExplanation
 from srvstat.render.screen import Screen
 from srvstat.render.text import (
     format_count,
@@ -245,7 +246,7 @@ def _describe_usual_interval(server: ServerExplanation, seconds: float) -> str:
     return f"{length}, the median distance between successive observations{count}"
 
 
-def _find_edge(server: ServerExplanation, gap: Gap) -> str:
+def _find_edge(server: ServerExplanation, gap: GapPart) -> str:
     """Return which edge of the window a gap touches, as the end of a line."""
     if gap.from_ == server.window.from_:
         is_first = gap.to == server.first_in_snapshot_at
