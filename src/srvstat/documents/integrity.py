@@ -257,7 +257,10 @@ class ServerIntegrity(Part):
 
 _COLUMNS = tuple(
     Column(name, "text")
-    for name in ("serverId", "cfxId", "hostname", "rule", "result", "reason", "evidence")
+    for name in (
+        *("serverId", "cfxId", "hostname", "rule", "result", "reason"),
+        *("evidence", "threshold", "innocentCauses"),
+    )
 )
 
 
@@ -282,16 +285,21 @@ class Integrity(SnapshotDocument, RowDocument):
         yield b"]}"
 
     def to_rows(self) -> Rows:
-        """Return a row for each rule of each server, with the evidence as JSON."""
+        """Return a row for each rule of each server, with evidence and threshold as JSON."""
         return Rows(
             _COLUMNS,
             (
                 (
                     *(server.server_id, server.cfx_id, server.hostname),
                     *(rule.rule, rule.result, rule.reason),
-                    rule.evidence and wire.encode(rule.evidence.model_dump()).decode(),
+                    *map(_encode_part, (rule.evidence, rule.threshold)),
+                    " ".join(rule.innocent_causes),
                 )
                 for server in self.servers
                 for rule in server.rules
             ),
         )
+
+
+def _encode_part(part: Part | None) -> str | None:
+    return None if part is None else wire.encode(part.model_dump()).decode()
