@@ -30,14 +30,17 @@ def describe_summaries(
     key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows]
 ) -> tuple[int | None, int | None, bytes]:
     """Add the rows of a server, and return its last columns of `servers`."""
-    if not pairs:
-        return None, None, b""
     intervals = [
         _Interval(later, later - earlier, players)
         for (earlier, players), (later, _) in pairwise(pairs)
     ]
     lengths = [each.length for each in intervals]
-    usual = median(map(Fraction, lengths)) if lengths else None
+    if not lengths:
+        return None, None, b""
+    usual = median(map(Fraction, lengths))
+    covered = sum(min(Fraction(2 * each), 6 * usual) for each in lengths)
+    if len(pairs) < 64:
+        return int(2 * usual), int(covered), b""
     days = [list(of_day) for _, of_day in groupby(pairs, key=lambda pair: _find_day(pair[0]))]
     blocks = [days[at : at + 64] for at in range(0, len(days), 64)]
     rows = [
@@ -45,7 +48,7 @@ def describe_summaries(
         for number, block in enumerate(blocks)
     ]
     groups = describe_interval_bands(lengths, len(days))
-    counts = _describe_counts(key, blocks, intervals, groups) if lengths else []
+    counts = _describe_counts(key, blocks, intervals, groups)
     members = _describe_members(key, lengths, groups)
     edges = [_find_day(day[0][0]) for block in blocks for day in (block[0], block[-1])]
     of_bands = b"".join(
@@ -65,9 +68,7 @@ def describe_summaries(
     found["summaries"] += rows
     found["interval_counts"] += counts
     found["intervals"] += members.values()
-    covered = None if usual is None else sum(min(Fraction(2 * each), 6 * usual) for each in lengths)
-    halves = None if usual is None or covered is None else (int(2 * usual), int(covered))
-    return *(halves or (None, None)), digest_row("summary_index", index)
+    return int(2 * usual), int(covered), digest_row("summary_index", index)
 
 
 def _find_day(instant: int) -> int:
@@ -79,7 +80,7 @@ def _describe_block(
     key: int,
     days: Sequence[Sequence[tuple[int, int]]],
     intervals: Sequence[_Interval],
-    usual: Fraction | None,
+    usual: Fraction,
 ) -> tuple[Any, ...]:
     numbers = [_find_day(day[0][0]) for day in days]
     values = [[players for _, players in day] for day in days]
@@ -95,9 +96,7 @@ def _describe_block(
         for number in numbers
     ]
     long = [
-        each
-        for each in intervals
-        if usual is not None and 2 * each.length > 5 * usual and _find_day(each.end) in numbers
+        each for each in intervals if 2 * each.length > 5 * usual and _find_day(each.end) in numbers
     ]
     columns = [
         numbers,
@@ -137,8 +136,6 @@ def _pack_wide(numbers: Sequence[int]) -> bytes:
 
 def describe_interval_bands(lengths: Sequence[int], days: int) -> list[tuple[int, bool]]:
     """Return the least interval of each band, and whether the band may have several."""
-    if not lengths:
-        return []
     wanted = sorted([2, len(lengths) // days // 4, 16])[1]
     if len(set(lengths)) <= 2 * wanted:
         return [(length, False) for length in sorted(set(lengths))]

@@ -22,9 +22,13 @@ from srvstat.snapshot.format.summaries import (
     find_longest_usual,
     find_summary_days,
 )
+from srvstat.stats import compute_durations, compute_usual_interval
 
 if TYPE_CHECKING:
     from array import array
+
+_MIN_OBSERVATIONS = 64
+"""A server with fewer has no summaries: reading its observations takes as long."""
 
 Take = Callable[[str, tuple[Value, ...]], None]
 
@@ -43,9 +47,10 @@ def derive_summaries(
     """Derive the rows of a server from its observations in ascending order.
 
     Calls `take` as `derive` does: the intervals and their counts, the summaries, then the index.
+    There are none for few observations.
     """
-    if not instants:
-        return SummaryColumns(None, None, b"")
+    if len(instants) < _MIN_OBSERVATIONS:
+        return _compute_columns(instants)
     days = list(find_summary_days(instants))
     first = server * BLOCKS_PER_SERVER
     blocks = {
@@ -62,19 +67,27 @@ def derive_summaries(
     digests = b"".join(digest_row("summaries", row) for row in summaries)
     index = SummaryIndex(server, pack(edges, edges[-1]), digests, *columns)
     take("summary_index", index)
-    covered = _compute_covered(series, usual) if usual is not None else None
+    covered = _compute_covered(series, usual)
     return SummaryColumns(usual, covered, digest_row("summary_index", index))
+
+
+def _compute_columns(instants: Sequence[int]) -> SummaryColumns:
+    """Return the columns of a server without summaries."""
+    interval = compute_usual_interval(instants)
+    if interval is None:
+        return SummaryColumns(None, None, b"")
+    # The last observation lasts until itself.
+    covered = sum(compute_durations(instants, instants[-1]))
+    return SummaryColumns(int(2 * interval), covered, b"")
 
 
 def _derive_intervals(
     server: int, intervals: "array[int]", blocks: Mapping[int, Sequence[SummaryDay]], take: Take
-) -> tuple[int | None, list[int], tuple[bytes, int, bytes, bytes]]:
+) -> tuple[int, list[int], tuple[bytes, int, bytes, bytes]]:
     """Derive the rows of intervals.
 
     Returns the usual interval, the positions of long ones, and the columns of the index.
     """
-    if not intervals:
-        return None, [], (b"", 0, b"", b"")
     divided = divide_intervals(intervals, sum(map(len, blocks.values())))
     members, starts = divided.list_members(), divided.starts
     before = [0] * len(starts)

@@ -94,8 +94,8 @@ CREATE TABLE servers (
                                               -- NULL for fewer than two observations
     covered             INTEGER,              -- the sum of all intervals, each at most three usual
                                               -- ones, in half milliseconds; NULL likewise
-    summary_digest      BLOB    NOT NULL      -- the digest of the row of summary_index; empty without
-                                              -- observations
+    summary_digest      BLOB    NOT NULL      -- the digest of the row of summary_index; empty for
+                                              -- fewer than 64 observations
 ) STRICT;
 
 -- The earlier days with observations of each server: one row for every 32 days. Their
@@ -120,8 +120,8 @@ CREATE TABLE bands (
 -- that of the next UTC day, since 1970-01-01. Intervals are divided into bands; docs/snapshot.md
 -- says how.
 
--- One row for each server with observations: it lists and verifies the rows of summaries,
--- interval_counts and intervals.
+-- One row for each server with at least 64 observations: it lists and verifies the rows of
+-- summaries, interval_counts and intervals.
 CREATE TABLE summary_index (
     server          INTEGER PRIMARY KEY, -- servers.server
     blocks          BLOB    NOT NULL,    -- the first and the last day of each row of summaries
@@ -162,8 +162,7 @@ CREATE TABLE summaries (
     long_players       BLOB    NOT NULL     -- the players at its start
 ) STRICT;
 
--- The number of intervals in each band, one row for each row of summaries of a server with
--- intervals.
+-- The number of intervals in each band, one row for each row of summaries.
 CREATE TABLE interval_counts (
     server_block INTEGER PRIMARY KEY, -- as in summaries
     before       BLOB    NOT NULL,    -- for each band, the number of intervals in it or in a lower one

@@ -24,7 +24,7 @@ def compute_steps(
     Raises SnapshotError; ValueError, TypeError and LookupError for rows that no build writes.
     """
     window = Window(edges[0], edges[-1])
-    if not any(map(DAY_MS.__rmod__, edges[1:-1])):
+    if server.summary_digest and not any(map(DAY_MS.__rmod__, edges[1:-1])):
         (ends,) = rows.find_ends([server], window)
         if not ends:
             return [NO_OBSERVATIONS] * (len(edges) - 1)

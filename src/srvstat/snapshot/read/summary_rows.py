@@ -37,7 +37,7 @@ class ServerSummaries:
 
 
 def read_indexes(rows: VerifiedRows, servers: Sequence[ServerRow]) -> list[Index]:
-    """Return the index of each server, which must have observations; runs one statement.
+    """Return the index of each server, which must have summaries; runs one statement.
 
     Raises SnapshotError; ValueError for rows that no build writes.
     """
@@ -55,7 +55,7 @@ def read_indexes(rows: VerifiedRows, servers: Sequence[ServerRow]) -> list[Index
 def read_summaries(
     rows: VerifiedRows, servers: Sequence[ServerRow], window: Window
 ) -> list[ServerSummaries]:
-    """Return the summaries of each server for a window; each must have observations.
+    """Return the summaries for a window of each server, which must have some.
 
     They include the last day that ends before the window does, if any: it has what precedes the
     window. Runs two statements.
@@ -155,9 +155,8 @@ def verify_summaries(rows: VerifiedRows, server: ServerRow) -> Counter[str]:
     (index,) = read_indexes(rows, [server])
     for block in range(index.last_block + 1):
         ((row,),) = read_blocks(rows, [(server, index, range(block, block + 1))])
-        if index.count_digests:
-            blocks = Blocks(block, [row], has_last=block == index.last_block)
-            read_counts(rows, [(ServerSummaries(server, index, blocks), 0)])
+        blocks = Blocks(block, [row], has_last=block == index.last_block)
+        read_counts(rows, [(ServerSummaries(server, index, blocks), 0)])
     return Counter(
         summary_index=1,
         summaries=index.last_block + 1,

@@ -69,7 +69,7 @@ def _summarize_windows(
         number: one
         for number, one in enumerate(rank_windows(rows, servers, window))
         # A single observation has no interval, and takes one row without summaries.
-        if one and one.count > 1
+        if one and one.count > 1 and one.server.summary_digest
     }
     summaries = read_summaries(rows, [one.server for one in ranked.values()], window)
     parts = {
