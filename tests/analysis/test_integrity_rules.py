@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import naive_integrity as naive
-from analysis.honest_series import MODES, SIZES, Shape, change_series, draw_series
+from analysis.honest_series import SIZES, Shape, draw_series
 from conftest import AS_OF, DAY, ROOT
 from srvstat.analysis.integrity.check import check_series
 from srvstat.analysis.integrity.series import Series
@@ -145,22 +145,6 @@ def list_suspect(found: Series) -> set[str]:
 def test_honest_series_are_not_suspect(size: int) -> None:
     for seed, minutes in enumerate((5, 30, 60, 60)):
         assert list_suspect(draw_series(Shape(size, 30, minutes, seed))) == set()
-
-
-def test_each_change_of_the_counts_leaves_its_mark() -> None:
-    shape = Shape(30, 30, 5, 1)
-    honest = draw_series(shape)
-
-    marks = {mode: list_suspect(change_series(honest, mode, shape)) for mode in MODES}
-
-    assert marks == {
-        "add": set(),
-        "constant": {"flatLine", "floor", "noDailyCycle"},
-        "minimum": {"flatLine", "floor"},
-        "random": {"jitter"},
-        "percent": {"missingValues"},
-        "step": {"missingValues", "stepChange"},
-    }
 
 
 def test_a_rule_without_enough_data_says_what_it_needs() -> None:

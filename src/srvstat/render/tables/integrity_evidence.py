@@ -115,8 +115,8 @@ def _describe_gaps(found: GapsEvidence, threshold: GapsThreshold, _zone: str) ->
     longest = ""
     if found.longest:
         gap = found.longest[0]
-        longest = f" The longest of {format_count(found.gap_count, 'gap')}:"
-        longest += f" {_format_interval(gap.from_, gap.to)}."
+        which = "only gap" if found.gap_count == 1 else f"longest of {found.gap_count:,} gaps"
+        longest = f" The {which}: {_format_interval(gap.from_, gap.to)}."
     return (
         f"Observations cover {format_share(found.coverage)} of the time since the first one."
         f"{longest} Suspect: below {format_share(threshold.coverage)}."
