@@ -75,6 +75,27 @@ def test_an_end_that_looks_like_seconds_is_a_warning(cli: Cli, demo_snapshot: st
     assert ran.stderr.count("\n") == 1
 
 
+def test_servers_without_observations_are_reported(cli: Cli, build: Build) -> None:
+    names = [f"none-{number:02}" for number in range(12)]
+    path = build(
+        [server("now"), server("once"), *map(server, names)],
+        [("now", AS_OF, 1), ("once", AS_OF - 2 * DAY, 1)],
+    )
+
+    ran = cli("stats", "now", "once", *names, "-s", path, "--range=2d")
+
+    notes = ran.stderr.splitlines()
+    outside = "no observation in the window; the snapshot has"
+    seen = "2026-02-27 12:00:00 UTC"
+    assert notes[0] == f"note: server once: {outside} {seen} to {seen}"
+    assert notes[1:10] == [f"note: server {name}: {outside} no observation" for name in names[:9]]
+    assert notes[10:] == ["note: 3 more servers without observations in the window"]
+    for command in ("growth", "history", "integrity", "peak-hours"):
+        ran = cli(command, "now", "once", "-s", path, "--range=2d")
+        assert (ran.exit_code, ran.stderr.splitlines()) == (0, notes[:1])
+    assert cli("stats", "--all", "-s", path, "--range=2d").stderr == ""
+
+
 def test_a_server_named_twice_is_shown_once(cli: Cli, demo_snapshot: str) -> None:
     names = ["cfxId:hc4x2k", "old-guard", "id:harbor-city", "old-guard"]
     found = cli("stats", *names * 2_500, "-s", demo_snapshot).json

@@ -28,7 +28,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import SrvstatError, UsageError
 from srvstat.contract.ranges import DEFAULT_RANGE, Window
 from srvstat.contract.requests import ServerReference, build_server_reference
-from srvstat.render.text import format_span, format_time
+from srvstat.render.text import format_count, format_span, format_time
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
@@ -219,18 +219,44 @@ def build_references(identifiers: Sequence[str] | None, by: str | None) -> list[
     return [build_server_reference(text, by=by) for text in identifiers or ()]
 
 
-def report_missing_data(snapshot: SnapshotFile, window: Window) -> None:
-    """Say on standard error why a window has no observation, or that it ends after all data."""
+def report_missing_data(
+    snapshot: SnapshotFile, window: Window, servers: Iterable[ServerRow] = ()
+) -> None:
+    """Say on standard error why a window has no observation, or that it ends after all data.
+
+    `servers` are those that the user names; of many without observations, the first are reported.
+
+    Raises SnapshotError.
+    """
     totals = snapshot.read_totals()
     first, last = totals.first_observed_at, totals.last_observed_at
     if first is None or last is None:
         report("note: the snapshot has no observation")
-    elif window.end < first or window.start >= last:
+        return
+    if _has_no_observation(window, first, last):
         report(f"note: no observation in the window; the snapshot has {format_span(first, last)}")
-    elif window.end > snapshot.as_of:
+        return
+    if window.end > snapshot.as_of:
         report(
             f"note: the window ends after the snapshot, which ends {format_time(snapshot.as_of)}"
         )
+    empty = [
+        server
+        for server in servers
+        if _has_no_observation(window, server.first_observed_at, server.last_observed_at)
+    ]
+    for server in empty[:_MAX_LISTED]:
+        with snapshot.convert_decode_errors(server.title):
+            span = format_span(server.first_observed_at, server.last_observed_at)
+        report(f"note: {server.title}: no observation in the window; the snapshot has {span}")
+    if len(empty) > _MAX_LISTED:
+        more = format_count(len(empty) - _MAX_LISTED, "more server")
+        report(f"note: {more} without observations in the window")
+
+
+def _has_no_observation(window: Window, first: int | None, last: int | None) -> bool:
+    """Check whether all observations, from the first to the last, are outside a window."""
+    return first is None or last is None or window.end < first or window.start >= last
 
 
 def select_servers(

@@ -83,7 +83,7 @@ def growth(
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
             window = choose_window(file, query)
             servers = find_references(file, references)
-            report_missing_data(file, window)
+            report_missing_data(file, window, servers)
             found = compute_growth(file, servers, window, name, zone)
     except ApiError as error:
         return show_error(error, form)

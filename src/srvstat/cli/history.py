@@ -117,7 +117,7 @@ def history(
                 permissions.check_history(window, file.as_of)
             with add_hint(file):
                 servers = find_references(file, references)
-            report_missing_data(file, window)
+            report_missing_data(file, window, servers)
             outcome = _answer(file, servers, window, question, form)
             return outcome._replace(pieces=_close_after(outcome.pieces, stack.pop_all()))
     except ApiError as error:

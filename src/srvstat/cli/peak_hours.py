@@ -68,7 +68,7 @@ def peak_hours(
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
             window = choose_window(file, query)
             servers = find_references(file, references)
-            report_missing_data(file, window)
+            report_missing_data(file, window, servers)
             found = compute_peak_hours(file, servers, window, zone)
     except ApiError as error:
         return show_error(error, form)

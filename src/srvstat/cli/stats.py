@@ -124,7 +124,7 @@ def stats(
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
             window = choose_window(file, query)
             servers = select_servers(file, references, filters, all=all)
-            report_missing_data(file, window)
+            report_missing_data(file, window, () if all else servers)
             found = compute_stats(
                 file,
                 servers,
