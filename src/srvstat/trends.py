@@ -22,10 +22,8 @@ _TOLERANCE = 2.0**-48
 _MIN_POINTS = 16
 """The fewest points for which doubles save time."""
 
-_STEP, _MAX_TRIES = 3, 4
-"""How far the next line is from one on the wrong side, in places, and the most lines."""
-
-_GOLDEN_SECTION = 0.381966
+_MARGINS, _WIDENING, _MAX_TRIES = 4, 4, 3
+"""Lines are first aimed at this part of the points away from a rank, then further away."""
 
 _MAX_EQUAL = 100
 """The most slopes that doubles can't distinguish and that are compared exactly."""
@@ -108,76 +106,69 @@ def _find_with_doubles(averages: Averages, ranks: Sequence[int]) -> list[Fractio
         [float(position - positions[0]) for position in positions],
         [total / count for total, count in zip(totals, counts, strict=True)],
     )
-    slopes = points.list_distant_slopes()
-    low_place, high_place = _guess_places(points, slopes, ranks[0])
-    if low_place == high_place:
+    lines = _find_lines(points, ranks)
+    if lines is None:
         return []
-    low = _find_line(points, slopes, range(low_place, -1, -_STEP), below=ranks[0])
-    high = _find_line(points, slopes, range(high_place, len(slopes), _STEP), above=ranks[-1])
-    if low is None or high is None or high.rank - low.rank > _MAX_SLOPES * len(positions):
-        return []
+    low, high = lines
     between = points.list_slopes_between(low.heights, high.heights)
     error = _TOLERANCE * max(points.ys) / min(map(sub, points.xs[1:], points.xs))
     return _select_slopes(averages, between, [rank - low.rank for rank in ranks], error)
 
 
 class _Line(NamedTuple):
-    """The heights of points over a line, and the number of slopes below that of the line."""
+    """A slope, the heights of points over a line with it, and the number of slopes below it."""
 
+    slope: float
     heights: Sequence[float]
     rank: int
 
 
-def _find_line(
-    points: _Points,
-    slopes: Sequence[_Slope],
-    places: Sequence[int],
-    *,
-    below: int | None = None,
-    above: int | None = None,
-) -> _Line | None:
-    """Return a line whose rank is at most `below`, or more than `above`, if doubles can tell.
+def _find_lines(points: _Points, ranks: Sequence[int]) -> tuple[_Line, _Line] | None:
+    """Return lines with slopes close below and above those with ranks; None if doubles can't.
 
-    Its slope is a little more than that at one of the first places.
+    The first line follows from the distant slopes, and each other one from those before it: ranks
+    increase almost evenly on a short way.
     """
-    for place in places[:_MAX_TRIES]:
-        value = slopes[place][0]
-        after = bisect_right(slopes, value, key=itemgetter(0))
-        if after == len(slopes):
+    guess = _guess_line(points, ranks[0])
+    if guess is None:
+        return None
+    first, density = guess
+    second = _draw_line(points, first.slope + (ranks[0] - first.rank) / density)
+    if second is None:
+        return None
+    if second.rank != first.rank:
+        density = (second.rank - first.rank) / (second.slope - first.slope)
+    margin = len(points.xs) / _MARGINS
+    for _ in range(_MAX_TRIES):
+        low, high = (
+            _draw_line(points, second.slope + (rank + distance - second.rank) / density)
+            for rank, distance in ((ranks[0], -margin), (ranks[-1], margin))
+        )
+        if low is None or high is None or high.rank - low.rank > _MAX_SLOPES * len(points.xs):
             return None
-        # This is hardly ever the slope between two points, as half of the way may be.
-        slope = value + _GOLDEN_SECTION * (slopes[after][0] - value)
-        heights = points.find_heights(slope)
-        ordered = sorted(heights)
-        error = _TOLERANCE * (max(points.ys) + abs(slope) * points.xs[-1])
-        is_certain = min(map(sub, ordered[1:], ordered)) > error
-        rank = _count_inversions(heights)
-        if is_certain and (below is None or rank <= below) and (above is None or rank > above):
-            return _Line(heights, rank)
+        if low.rank <= ranks[0] and ranks[-1] < high.rank:
+            return low, high
+        margin *= _WIDENING
     return None
 
 
-def _guess_places(points: _Points, slopes: Sequence[_Slope], rank: int) -> tuple[int, int]:
-    """Return the places of two slopes close around the one with a rank among all slopes.
+def _guess_line(points: _Points, rank: int) -> tuple[_Line, float] | None:
+    """Return a line near a rank, and how much ranks increase per slope there."""
+    slopes = points.list_distant_slopes()
+    total = math.comb(len(points.xs), 2)
+    low, high = _choose_places(len(slopes), rank / total)
+    start, end = slopes[low][0], slopes[high][0]
+    line = _draw_line(points, (start + end) / 2) if start < end else None
+    return line and (line, (high - low) * total / len(slopes) / (end - start))
 
-    Estimates the ranks of two, and then of one on a straight line through them. The places are
-    equal if many slopes are.
-    """
 
-    def estimate_rank(place: int) -> int:
-        return _count_inversions(points.find_heights(slopes[place][0]))
-
-    low, high = _choose_places(len(slopes), rank / math.comb(len(points.xs), 2))
-    first = estimate_rank(low)
-    per_place = (estimate_rank(high) - first) // (high - low)
-    if not per_place:
-        return low, low
-    greatest = len(slopes) - 1
-    near = min(max(low + (rank - first) // per_place, 0), greatest)
-    middle = near + (rank - estimate_rank(near)) // per_place
-    margin = math.isqrt(abs(middle - near)) // 2 + 1
-    middle = min(max(middle, margin), greatest - margin)
-    return middle - margin, middle + margin
+def _draw_line(points: _Points, slope: float) -> _Line | None:
+    """Return a line; None if doubles can't tell which slopes are below its slope."""
+    heights = points.find_heights(slope)
+    ordered = sorted(heights)
+    error = _TOLERANCE * (max(points.ys) + abs(slope) * points.xs[-1])
+    is_certain = min(map(sub, ordered[1:], ordered)) > error
+    return _Line(slope, heights, _count_inversions(heights)) if is_certain else None
 
 
 def _find_exactly(averages: Averages, ranks: Sequence[int]) -> list[Fraction]:
