@@ -19,6 +19,7 @@ from srvstat.contract.errors import (
     SrvstatError,
     UsageError,
 )
+from srvstat.contract.instants import format_instant
 from srvstat.contract.models import (
     Choices,
     ContractModel,
@@ -111,9 +112,9 @@ class Plan:
         if window.start < earliest:
             days = self.raw_history_days
             raise FeatureNotAvailableError(
-                f"the plan {self.name} includes raw history from {days:,}"
-                f" {'day' if days == 1 else 'days'} before the end of the snapshot, but the window"
-                f" begins earlier; use --range {days}d, or a later --from"
+                f"the plan {self.name} includes {days:,} {'day' if days == 1 else 'days'} of raw"
+                " history, but the window begins earlier; use --from"
+                f" {format_instant(max(earliest, 0))} or later"
             )
 
     def _check_included(self, name: str, included: tuple[str, ...], kind: str) -> None:

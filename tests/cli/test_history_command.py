@@ -89,7 +89,7 @@ def test_steps_have_a_row_each_and_null_without_observations(build: Build, cli: 
         (["a b", *ACCESS, "starter"], 40, "may only contain"),
         (["a", "-s", "absent.db", *ACCESS, "starter"], 43, "starter does not include raw history"),
         (["a", "-s", "absent.db", *ACCESS, "studio"], 3, "absent.db"),
-        (["a", "--range=all", *ACCESS, "studio"], 43, "use --range 365d, or a later --from"),
+        (["a", "--range=all", *ACCESS, "studio"], 43, "includes 365 days of raw history"),
         (["harbor-cty"], 44, "no id harbor-cty; "),
     ],
 )
@@ -137,8 +137,8 @@ def test_a_plan_limits_the_depth_of_raw_history(
     assert (ran.exit_code, ran.stdout) == (43, b"")
     assert ran.stderr == (
         "error: FEATURE_NOT_AVAILABLE: Feature not available for this subscription\n"
-        "the plan week includes raw history from 7 days before the end of the snapshot, but the"
-        " window begins earlier; use --range 7d, or a later --from\n"
+        "the plan week includes 7 days of raw history, but the window begins earlier; use --from"
+        " 2026-02-22T12:00:00.000Z or later\n"
     )
 
 
