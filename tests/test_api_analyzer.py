@@ -38,8 +38,8 @@ DOCUMENTS: list[tuple[Ask, list[str]]] = [
         ],
     ),
     (
-        lambda snapshot: snapshot.top("a", by="peak", limit=2, range="36h", quantiles=[0.5]),
-        ["top", "a", "--by=peak", "--limit=2", "--range=36h", "--quantile=0.5"],
+        lambda snapshot: snapshot.top("a", by="peak", limit=2, range="36h", quantiles=[0.00001]),
+        ["top", "a", "--by=peak", "--limit=2", "--range=36h", "--quantile=0.00001"],
     ),
     (
         lambda snapshot: snapshot.growth(
@@ -119,6 +119,11 @@ ERRORS: list[tuple[Ask, type[Exception], str]] = [
     ),
     (lambda snapshot: snapshot.stats(tz="Mars"), ValueError, '^tz: no time zone "Mars"'),
     (lambda snapshot: snapshot.stats(quantiles=[2]), ValueError, '^quantiles: "2" is not'),
+    (
+        lambda snapshot: snapshot.stats(start="1970-01-01", versus_previous=True, end="2100-01-01"),
+        ValueError,
+        "^versus_previous: the window is longer than 36500d; give a later start$",
+    ),
     (lambda snapshot: snapshot.stats(above=-1), ValueError, "^above: -1 is less than 0$"),
     (lambda snapshot: snapshot.top(limit=0), ValueError, "^limit: 0 is less than 1$"),
     (lambda snapshot: snapshot.top(by=WRONG), ValueError, '^by: "size" is not one of average,'),
@@ -131,7 +136,7 @@ ERRORS: list[tuple[Ask, type[Exception], str]] = [
     (lambda snapshot: snapshot.stats(["nobody"]), srvstat.ServerNotFoundError, "no id nobody"),
     (lambda snapshot: snapshot.history("old-guard"), TypeError, "^identifiers: must be a list"),
     (lambda snapshot: snapshot.servers(tags="pvp"), TypeError, "^tags: must be a list"),
-    (lambda snapshot: snapshot.stats(quantiles="0.5"), TypeError, "^quantiles: must be a list"),
+    (lambda snapshot: snapshot.stats(quantiles="0.5"), TypeError, "^quantiles: must be a list$"),
     (lambda snapshot: snapshot.servers(HALF), TypeError, "^text: must be a string$"),
     (lambda snapshot: snapshot.top(tags=[HALF]), TypeError, "^tags: must be a list of strings$"),
     (lambda snapshot: snapshot.stats(range=HALF), TypeError, "^range: must be a string$"),

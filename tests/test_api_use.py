@@ -55,7 +55,7 @@ def test_a_value_of_a_wrong_type_is_an_invalid_request(demo_snapshot: str, value
 def test_a_wrong_type_outside_the_contract_is_a_type_error(demo_snapshot: str) -> None:
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         for identifiers in ("ab", b"ab", 5, None, 5.5, object()):
-            with pytest.raises(TypeError, match="identifiers: must be a list of strings"):
+            with pytest.raises(TypeError, match=r"identifiers: must be a list$"):
                 snapshot.compare(identifiers)  # type: ignore[arg-type] # wrong on purpose
         for at in (5, 1_772_366_400_000, b"2026-01-31T12:00Z", object()):
             with pytest.raises(TypeError, match="at: must be a string"):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -17,7 +18,13 @@ from srvstat.snapshot.read.reader import SnapshotFile
 _Value = TypeVar("_Value")
 
 _QUOTED_OR_OPTION = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|--([a-z][a-z-]*)')
-_PARAMETERS = {"from": "start", "to": "end", "quantile": "quantiles", "tag": "tags"}
+_PARAMETERS = {
+    "from": "start",
+    "to": "end",
+    "quantile": "quantiles",
+    "tag": "tags",
+    "versus": "versus_previous",
+}
 """The parameters that have other names than the options."""
 
 
@@ -40,7 +47,7 @@ def list_values(name: str, values: Iterable[_Value]) -> list[_Value]:
     Raises TypeError for a single string, whose characters would be used otherwise.
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise TypeError(f"{name}: must be a list of strings")
+        raise TypeError(f"{name}: must be a list")
     return list(values)
 
 
@@ -78,7 +85,11 @@ def parse_quantiles(decimals: Iterable[float | str]) -> list[Fraction]:
 
     Raises UsageError.
     """
-    return [parse_quantile(str(decimal)) for decimal in decimals]
+    # The text of a small float has an exponent.
+    return [
+        parse_quantile(f"{Decimal(str(one)):f}" if isinstance(one, float) else str(one))
+        for one in decimals
+    ]
 
 
 def build_filter(
