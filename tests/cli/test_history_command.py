@@ -78,6 +78,7 @@ def test_steps_have_a_row_each_and_null_without_observations(build: Build, cli: 
         ([], 2, "error: no server; give IDENTIFIER…\n"),
         (["a", "--sum"], 2, "error: --sum: needs --step\n"),
         (["a", "--aggregate=max"], 2, "error: --aggregate: needs --step\n"),
+        (["a", "--step=1h", "--aggregate="], 2, '"" is not one of mean, median, max,'),
         (["a", "--step=1h", "--aggregate=p95"], 2, '"p95" is not one of mean, median, max,'),
         (["a", "--step=7h"], 2, '--step: "7h" does not divide 24 hours'),
         (["harbor-city", "--step=1m", "--range=90000h"], 2, "more than 1,000,000 steps"),
@@ -173,6 +174,10 @@ def test_an_empty_window_has_no_row_and_says_why(build: Build, cli: Cli) -> None
     ran = cli("history", "a", "--to=2026-01-01", "-s", path)
     assert (ran.exit_code, ran.stdout) == (0, b"")
     assert "note: no observation in the window; the snapshot has 2026-03-01" in ran.stderr
+
+    note = "note: no observation in the window of silent\n"
+    assert cli("history", "a", "silent", "-s", path).stderr == note
+    assert cli("history", "silent", "-s", path, "--range=all", "--step=1d").stderr == note
 
     ran = cli("history", "silent", "-s", path, "--range=all", "--step=1d", "--table")
     assert ran.stdout.startswith(b"no step in the window\n\nwindow  ")

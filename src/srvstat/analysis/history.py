@@ -46,10 +46,11 @@ def parse_steps(
     for option, is_given in (("--aggregate", aggregate is not None), ("--sum", is_sum)):
         if is_given and step is None:
             raise UsageError(f"{option}: needs --step")
-    chosen = next((name for name in AGGREGATES if name == (aggregate or AGGREGATES[0])), None)
+    wanted = AGGREGATES[0] if aggregate is None else aggregate
+    chosen = next((name for name in AGGREGATES if name == wanted), None)
     if chosen is None:
         names = ", ".join(AGGREGATES)
-        raise UsageError(f"--aggregate: {wire.quote_value(aggregate)} is not one of {names}")
+        raise UsageError(f"--aggregate: {wire.quote_value(wanted)} is not one of {names}")
     return None if step is None else parse_step(step), chosen
 
 
