@@ -106,11 +106,11 @@ def _draw_observations(rng: random.Random) -> Iterator[_Row]:
     for day in (1, 2, 40):
         for hour in range(0, 24, 3):
             yield "wide", MIDNIGHT - day * DAY + hour * HOUR, rng.randrange(2**33)
-    # More days than fit in the server's row, and more values than bands.
+    # More days than fit in the server's row, and more values and intervals than bands.
     for day in range(1, 71):
         yield (
             "daily",
-            MIDNIGHT - day * DAY + 5 * HOUR,
+            MIDNIGHT - day * DAY + 5 * HOUR + day * day % 97 * 60_000,
             _VALUES_PER_DAY * day + rng.randrange(_VALUES_PER_DAY),
         )
     for number, players in enumerate(_draw_shuffled(rng, range(12), 40)):

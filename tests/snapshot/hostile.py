@@ -161,6 +161,12 @@ CONTENTS: Mapping[str, Harm] = {
     "observations whose page is its own child": link_to_itself("observations"),
     "bands whose page is its own child": link_to_itself("bands"),
     "calendars whose page is its own child": link_to_itself("calendars"),
+    "summaries whose page is its own child": link_to_itself("summaries"),
+    "an index of summaries whose page is its own child": link_to_itself("summary_index"),
+    "summaries of 100 MB": change_rows(
+        "UPDATE summaries SET peaks = zeroblob(100000000), day_count = 100000000"
+    ),
+    "no summaries": change_rows("DELETE FROM summaries"),
     "bands of 100 MB": change_rows(
         "UPDATE bands SET players = zeroblob(100000000), observation_count = 100000000"
         " WHERE server_band = (SELECT max(server_band) FROM bands)"
@@ -211,6 +217,28 @@ FORGERIES: Mapping[str, Harm] = {
     ),
     "bands of 2^62 observations": forge_rows(
         "UPDATE bands SET players = x'', observation_count = 4611686018427387904"
+    ),
+    "summaries of 2^62 days": forge_rows(
+        "UPDATE summaries SET peaks = x'', day_count = 4611686018427387904"
+    ),
+    "summaries of 500,000 days": forge_rows(
+        "UPDATE summaries SET peaks = zeroblob(500000), day_count = 500000"
+    ),
+    "summaries of 2^62 long intervals": forge_rows(
+        "UPDATE summaries SET long_count = 4611686018427387904"
+    ),
+    "peaks and times beyond all days": forge_rows(
+        "UPDATE summaries SET last_peak_times = zeroblob(16 * day_count),"
+        " first_times = randomblob(16 * day_count)"
+    ),
+    "500,000 blocks of summaries": forge_rows(
+        "UPDATE summary_index SET blocks = zeroblob(1000000), digests = zeroblob(8000000)"
+    ),
+    "900,000 bands of intervals": forge_rows(
+        "UPDATE summary_index SET band_count = 900000, bands = zeroblob(900000)"
+    ),
+    "a usual interval of 2^63 - 1": forge_rows(
+        "UPDATE servers SET usual_interval = 9223372036854775807, covered = -1"
     ),
     "a calendar of 100,000 days per block": forge_rows(
         "UPDATE calendars SET days = zeroblob(400000), digests = zeroblob(1600000)"

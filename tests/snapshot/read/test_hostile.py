@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, list[str]] = {
     "get": ["get", "uneven", "--json", "--snapshot"],
     "compare": ["compare", "busy", "wide", "uneven", "away", "daily", "--json", "--snapshot"],
     "table": ["compare", "busy", "uneven", "--range", "1y", "--table", "--snapshot"],
+    "stats": ["stats", "busy", "daily", "--range", "1y", "--json", "--snapshot"],
     "info": ["snapshot", "info", "--json"],
     "verify": ["snapshot", "verify", "--json"],
     "bundle": [
@@ -32,9 +33,10 @@ COMMANDS: Mapping[str, list[str]] = {
     ],
 }
 _KNOWN = "|".join(PUBLISHED)
-_PART_OF_SERVER = "(day [0-9-]{10}|the (calendar|bands|days|observations))"
+_PART_OF_SERVER = "(day [0-9-]{10}|the (calendar|bands|days|summaries|observations))"
 _PARTS = (
-    "the (whole file|directory of identifiers|servers|calendars|bands|days|table [a-z]+)",
+    "the (whole file|directory of identifiers|servers|calendars|bands|days|summaries)",
+    "the table [a-z_]+",
     "its (header|tables)",
     "the structure of the SQLite file",
     rf"({_PART_OF_SERVER} of )?(a server|server ({_KNOWN}))",
