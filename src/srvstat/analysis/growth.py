@@ -1,7 +1,7 @@
 """Compute how the players of servers change from step to step: the document `growth`."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
@@ -116,16 +116,18 @@ def _describe_server(
     totals: Sequence[StepTotals],
     previous: GrowthPart | None,
 ) -> ServerGrowth:
-    count = sum(step.observations for step in totals)
+    counts = [step.observations for step in totals]
+    sums = [step.total for step in totals]
+    count = sum(counts)
     return ServerGrowth(
         server_id=server.id,
         cfx_id=server.cfx_id,
         hostname=server.hostname,
         sample_count=count,
-        average_players=sum(step.total for step in totals) / count if count else None,
+        average_players=sum(sums) / count if count else None,
         growth=_compute_growth(totals),
         previous_growth=previous,
-        players_per_week=_compute_trend(times, totals),
+        players_per_week=_compute_trend(times, sums, counts),
         steps=tuple(_iter_steps(times, totals)),
     )
 
@@ -145,21 +147,22 @@ def _iter_steps(times: Sequence[_StepTimes], totals: Sequence[StepTotals]) -> It
 
 def _compute_growth(totals: Sequence[StepTotals]) -> GrowthPart:
     """Return the growth from the first observation in steps to the last."""
-    firsts = [step.first for step in totals if step.first is not None]
-    lasts = [step.last for step in totals if step.last is not None]
-    if sum(step.observations for step in totals) < 2:  # noqa: PLR2004 - growth is between two
+    first = next((step for step in totals if step.observations), None)
+    last = next((step for step in reversed(totals) if step.observations), None)
+    if first is None or first.first is None or last is None or last.last is None:
         return GrowthPart(players=None, percentage=None)
-    growth = stats.compute_growth(firsts[0], lasts[-1])
+    if first is last and first.observations == 1:
+        return GrowthPart(players=None, percentage=None)
+    growth = stats.compute_growth(first.first, last.last)
     return GrowthPart(players=growth.players, percentage=growth.percentage)
 
 
-def _compute_trend(times: Sequence[_StepTimes], totals: Sequence[StepTotals]) -> float | None:
+def _compute_trend(
+    times: Sequence[_StepTimes], sums: Sequence[int], counts: Sequence[int]
+) -> float | None:
     """Return the median slope in players a week."""
-    found = [
-        # The sum is twice the midpoint, which may be a half.
-        (start + end, step.total, step.observations)
-        for (start, end, _), step in zip(times, totals, strict=True)
-        if step.observations
-    ]
-    slope = compute_median_slope(Averages(*zip(*found, strict=True))) if found else None
+    # The sum of its ends is twice the midpoint of a step, which may be a half.
+    columns = [step.start + step.end for step in times], sums, counts
+    averages = Averages(*(list(compress(column, counts)) for column in columns))
+    slope = compute_median_slope(averages)
     return None if slope is None else float(slope * _HALF_MS_PER_WEEK)
