@@ -175,10 +175,6 @@ def test_an_empty_window_has_no_row_and_says_why(build: Build, cli: Cli) -> None
     assert (ran.exit_code, ran.stdout) == (0, b"")
     assert "note: no observation in the window; the snapshot has 2026-03-01" in ran.stderr
 
-    note = "note: no observation in the window of silent\n"
-    assert cli("history", "a", "silent", "-s", path).stderr == note
-    assert cli("history", "silent", "-s", path, "--range=all", "--step=1d").stderr == note
-
     ran = cli("history", "silent", "-s", path, "--range=all", "--step=1d", "--table")
     assert ran.stdout.startswith(b"no step in the window\n\nwindow  ")
     assert cli("history", "silent", "-s", path, "--table").stdout.startswith(

@@ -79,13 +79,13 @@ def test_servers_without_observations_are_reported(cli: Cli, build: Build) -> No
     names = [f"none-{number:02}" for number in range(12)]
     path = build(
         [server("now"), server("once"), *map(server, names)],
-        [("now", AS_OF, 1), ("once", AS_OF - 2 * DAY, 1)],
+        [("now", AS_OF, 1), ("now", AS_OF - 3 * DAY, 1), ("once", AS_OF - 2 * DAY, 1)],
     )
 
     ran = cli("stats", "now", "once", *names, "-s", path, "--range=2d")
 
     notes = ran.stderr.splitlines()
-    outside = "no observation in the window; the snapshot has"
+    outside = "no observation in the window; it has"
     seen = "2026-02-27 12:00:00 UTC"
     assert notes[0] == f"note: server once: {outside} {seen} to {seen}"
     assert notes[1:10] == [f"note: server {name}: {outside} no observation" for name in names[:9]]
@@ -94,6 +94,8 @@ def test_servers_without_observations_are_reported(cli: Cli, build: Build) -> No
         ran = cli(command, "now", "once", "-s", path, "--range=2d")
         assert (ran.exit_code, ran.stderr.splitlines()) == (0, notes[:1])
     assert cli("stats", "--all", "-s", path, "--range=2d").stderr == ""
+    ran = cli("history", "now", "-s", path, "--range=1d", "--to=2026-02-28")
+    assert ran.stderr.startswith(f"note: server now: {outside} 2026-02-26 12:00:00 UTC to 2026-03")
 
 
 def test_a_server_named_twice_is_shown_once(cli: Cli, demo_snapshot: str) -> None:

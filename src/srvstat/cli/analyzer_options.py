@@ -233,30 +233,23 @@ def report_missing_data(
     if first is None or last is None:
         report("note: the snapshot has no observation")
         return
-    if _has_no_observation(window, first, last):
+    if window.end < first or window.start >= last:
         report(f"note: no observation in the window; the snapshot has {format_span(first, last)}")
         return
     if window.end > snapshot.as_of:
         report(
             f"note: the window ends after the snapshot, which ends {format_time(snapshot.as_of)}"
         )
-    empty = [
-        server
-        for server in servers
-        if _has_no_observation(window, server.first_observed_at, server.last_observed_at)
-    ]
+    named = list(servers)
+    counts = snapshot.compute_totals(named, window)
+    empty = [server for server, (count, _) in zip(named, counts, strict=True) if not count]
     for server in empty[:_MAX_LISTED]:
         with snapshot.convert_decode_errors(server.title):
             span = format_span(server.first_observed_at, server.last_observed_at)
-        report(f"note: {server.title}: no observation in the window; the snapshot has {span}")
+        report(f"note: {server.title}: no observation in the window; it has {span}")
     if len(empty) > _MAX_LISTED:
         more = format_count(len(empty) - _MAX_LISTED, "more server")
         report(f"note: {more} without observations in the window")
-
-
-def _has_no_observation(window: Window, first: int | None, last: int | None) -> bool:
-    """Check whether all observations, from the first to the last, are outside a window."""
-    return first is None or last is None or window.end < first or window.start >= last
 
 
 def select_servers(

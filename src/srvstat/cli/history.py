@@ -40,15 +40,13 @@ from srvstat.cli.options import (
     find_plan,
     find_snapshot,
 )
-from srvstat.cli.output import Form, Outcome, choose_form, report
+from srvstat.cli.output import Form, Outcome, choose_form
 from srvstat.cli.show import show, show_error, show_tables
 from srvstat.contract.errors import ApiError, UsageError
 from srvstat.contract.ranges import Window
 from srvstat.documents.history import Aggregate, HistoryQuery
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-
-_MAX_LISTED = 10
 
 StepOption = Annotated[
     str | None,
@@ -159,30 +157,12 @@ def _answer(
     if question.step is None:
         if form is Form.TABLE:
             return show_tables(describe_observations(snapshot, servers, query))
-        _report_unobserved(snapshot, servers, window)
         return show(read_history(snapshot, servers, window), _choose_row_form(form))
     edges = list_history_edges(snapshot, servers, window, question.step, question.zone)
     if form is Form.TABLE:
         return show_tables(describe_steps(snapshot, servers, edges, query))
-    if not edges:
-        _report_unobserved(snapshot, servers, window)
     rows = aggregate_history(snapshot, servers, edges, question.aggregate, is_sum=question.is_sum)
     return show(rows, _choose_row_form(form))
-
-
-def _report_unobserved(
-    snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window
-) -> None:
-    """Say on standard error which servers have no row.
-
-    Raises SnapshotError.
-    """
-    totals = snapshot.compute_totals(servers, window)
-    names = [one.id for one, (count, _) in zip(servers, totals, strict=True) if not count]
-    if names:
-        more = len(names) - _MAX_LISTED
-        rest = f" and {more:,} more" if more > 0 else ""
-        report(f"note: no observation in the window of {', '.join(names[:_MAX_LISTED])}{rest}")
 
 
 def _choose_row_form(form: Form) -> Form:
