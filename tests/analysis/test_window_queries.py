@@ -138,5 +138,5 @@ def test_a_bundle_refuses_a_window_that_begins_earlier(
 
 def test_the_window_before_has_the_same_length() -> None:
     assert find_previous(Window(7, 10)) == (4, 7)
-    with pytest.raises(UsageError, match="--versus: the window is longer than 36500d; "):
+    with pytest.raises(UsageError, match=r"^--from: more than 36500d before --to; use"):
         find_previous(Window(0, LATEST))

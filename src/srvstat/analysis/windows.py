@@ -94,7 +94,7 @@ def find_previous(window: Window) -> Window:
     if window.start == BEFORE_ALL:
         raise UsageError("--range all: no earlier window; give --from, or another range")
     if window.end - window.start > _LONGEST:
-        raise UsageError("--versus: the window is longer than 36500d; give a later --from")
+        raise UsageError("--from: more than 36500d before --to; use a shorter window")
     return Window(2 * window.start - window.end, window.start)
 
 
