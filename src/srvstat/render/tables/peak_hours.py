@@ -94,7 +94,7 @@ def _describe_scale(lowest: float, highest: float) -> str:
     if lowest == highest:
         return f"all averages are {format_rounded(lowest, 2)}"
     low, high = format_rounded(lowest, 2), format_rounded(highest, 2)
-    return f"averages from {low} to {high} in five equal parts: {' '.join(_SHADES)}"
+    return f"{' '.join(_SHADES)} from {low} to {high}, in equal parts"
 
 
 def _build_fields(document: PeakHours, screen: Screen) -> Table:
