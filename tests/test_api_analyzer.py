@@ -93,6 +93,7 @@ def test_a_history_has_the_rows_of_its_command(
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         history = ask(snapshot)
         rows = list(history)
+        assert "read_rows" not in repr(history)  # it holds the servers and all edges
         lines = b"".join(encode_rows(history, "ndjson"))
         table = history.to_arrow()
 

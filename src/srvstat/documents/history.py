@@ -18,7 +18,7 @@ class History(RowDocument):
     as_of: int
     root: str
     columns: tuple[Column, ...]
-    read_rows: Callable[[], Iterator[tuple[Any, ...]]]
+    read_rows: Callable[[], Iterator[tuple[Any, ...]]] = field(repr=False)
     document: str = field(default="history", init=False)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
