@@ -85,6 +85,12 @@ ToOption = Annotated[
 ZoneOption = Annotated[
     str, typer.Option("--tz", metavar="ZONE", help="The time zone of dates, such as Europe/Berlin.")
 ]
+StepZoneOption = Annotated[
+    str,
+    typer.Option(
+        "--tz", metavar="ZONE", help="The time zone of dates and of steps, such as Europe/Berlin."
+    ),
+]
 AllOption = Annotated[
     bool, typer.Option("--all", help="All servers of the snapshot that match the filters.")
 ]

@@ -11,6 +11,7 @@ from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     FromOption,
     ServersArgument,
+    StepZoneOption,
     ToOption,
     WindowRangeOption,
     build_references,
@@ -44,12 +45,6 @@ StepOption = Annotated[
         autocompletion=_complete_step,
     ),
 ]
-ZoneOption = Annotated[
-    str,
-    typer.Option(
-        "--tz", metavar="ZONE", help="The time zone of dates and of steps, such as Europe/Berlin."
-    ),
-]
 
 
 def growth(
@@ -59,7 +54,7 @@ def growth(
     range: WindowRangeOption = None,
     start: FromOption = None,
     end: ToOption = None,
-    tz: ZoneOption = "UTC",
+    tz: StepZoneOption = "UTC",
     snapshot: SnapshotOption = None,
     json: JsonOption = False,
     table: TableOption = False,

@@ -21,9 +21,9 @@ from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     FromOption,
     ServersArgument,
+    StepZoneOption,
     ToOption,
     WindowRangeOption,
-    ZoneOption,
     build_references,
     build_window_query,
     report_missing_data,
@@ -81,7 +81,7 @@ def history(
     range: WindowRangeOption = None,
     start: FromOption = None,
     end: ToOption = None,
-    tz: ZoneOption = "UTC",
+    tz: StepZoneOption = "UTC",
     step: StepOption = None,
     aggregate: AggregateOption = None,
     sum: SumOption = False,
@@ -94,7 +94,7 @@ def history(
 ) -> Outcome:
     """List observations or aggregates of steps.
 
-    JSON is one line per row. A gap in the observations is no row, with --step a row without
+    JSON is one line per row. A gap in the observations has no row; with --step, it has rows without
     players. A table shows the first and the last rows.
 
     Example: srvstat history srv-1 srv-2 --range 7d --step 1h --format csv
