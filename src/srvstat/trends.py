@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from math import inf
 from operator import itemgetter, sub
 from typing import NamedTuple
 
@@ -58,12 +59,13 @@ class _Points(NamedTuple):
         return sorted(((ys[j] - ys[i]) / (xs[j] - xs[i]), i, j) for i, j in pairs)
 
     def list_slopes_between(
-        self, low: Sequence[float], high: Sequence[float], stride: int = 1
+        self, low: Sequence[float], high: Sequence[float], *, stride: int = 1, most: float = inf
     ) -> list[_Slope]:
         """Return the slopes strictly between two, or one in `stride` of them, ascending.
 
         `low` and `high` are the heights over lines with the two slopes. The second point of a slope
-        between them has the greater height over `low`, and the lesser height over `high`.
+        between them has the greater height over `low`, and the lesser height over `high`. Stops
+        after `most` slopes or some more.
         """
         xs, ys = self
         found: list[_Slope] = []
@@ -73,10 +75,16 @@ class _Points(NamedTuple):
         # Equal heights over `low` are taken in reverse: their slope is not between.
         for j in sorted(range(len(xs) - 1, -1, -1), key=low.__getitem__):
             height = high[j]
+            if not seen or height >= seen[-1]:  # saves half of the time where lines are close
+                seen.append(height)
+                numbers.append(j)
+                continue
             at = bisect_right(seen, height)
             if partners := numbers[at + skipped :: stride]:
                 x, y = xs[j], ys[j]
                 found += [((y - ys[i]) / (x - xs[i]), i, j) for i in partners]
+                if len(found) > most:
+                    break
             skipped = (skipped + at - len(numbers)) % stride
             seen.insert(at, height)
             numbers.insert(at, j)
@@ -106,69 +114,65 @@ def _find_with_doubles(averages: Averages, ranks: Sequence[int]) -> list[Fractio
         [float(position - positions[0]) for position in positions],
         [total / count for total, count in zip(totals, counts, strict=True)],
     )
-    lines = _find_lines(points, ranks)
-    if lines is None:
+    aim = _guess_line(points, ranks[0])
+    if aim is None:
         return []
-    low, high = lines
-    between = points.list_slopes_between(low.heights, high.heights)
     error = _TOLERANCE * max(points.ys) / min(map(sub, points.xs[1:], points.xs))
-    return _select_slopes(averages, between, [rank - low.rank for rank in ranks], error)
+    margin, most = len(positions) / _MARGINS, _MAX_SLOPES * len(positions)
+    for _ in range(_MAX_TRIES):
+        low = _draw_line(points, aim.find_slope(ranks[0] - margin))
+        high = _draw_line(points, aim.find_slope(ranks[-1] + margin))
+        if low is None or high is None:
+            return []
+        below = _count_inversions(low)
+        between = points.list_slopes_between(low, high, most=most)
+        if len(between) > most:
+            return []
+        if below <= ranks[0] and ranks[-1] < below + len(between):
+            return _select_slopes(averages, between, [rank - below for rank in ranks], error)
+        margin *= _WIDENING
+    return []
 
 
-class _Line(NamedTuple):
-    """A slope, the heights of points over a line with it, and the number of slopes below it."""
+class _Aim(NamedTuple):
+    """A slope, about how many slopes are below it, and about how many more per slope."""
 
     slope: float
-    heights: Sequence[float]
     rank: int
+    density: float
+
+    def find_slope(self, rank: float) -> float:
+        """Return a slope with about this rank: on a short way, ranks increase evenly."""
+        return self.slope + (rank - self.rank) / self.density
 
 
-def _find_lines(points: _Points, ranks: Sequence[int]) -> tuple[_Line, _Line] | None:
-    """Return lines with slopes close below and above those with ranks; None if doubles can't.
+def _guess_line(points: _Points, rank: int) -> _Aim | None:
+    """Return a slope near a rank; None if many slopes are equal there.
 
-    The first line follows from the distant slopes, and each other one from those before it: ranks
-    increase almost evenly on a short way.
+    The first guess follows from the distant slopes, the second one from the first.
     """
-    guess = _guess_line(points, ranks[0])
-    if guess is None:
-        return None
-    first, density = guess
-    second = _draw_line(points, first.slope + (ranks[0] - first.rank) / density)
-    if second is None:
-        return None
-    if second.rank != first.rank:
-        density = (second.rank - first.rank) / (second.slope - first.slope)
-    margin = len(points.xs) / _MARGINS
-    for _ in range(_MAX_TRIES):
-        low, high = (
-            _draw_line(points, second.slope + (rank + distance - second.rank) / density)
-            for rank, distance in ((ranks[0], -margin), (ranks[-1], margin))
-        )
-        if low is None or high is None or high.rank - low.rank > _MAX_SLOPES * len(points.xs):
-            return None
-        if low.rank <= ranks[0] and ranks[-1] < high.rank:
-            return low, high
-        margin *= _WIDENING
-    return None
-
-
-def _guess_line(points: _Points, rank: int) -> tuple[_Line, float] | None:
-    """Return a line near a rank, and how much ranks increase per slope there."""
     slopes = points.list_distant_slopes()
     total = math.comb(len(points.xs), 2)
     low, high = _choose_places(len(slopes), rank / total)
     start, end = slopes[low][0], slopes[high][0]
-    line = _draw_line(points, (start + end) / 2) if start < end else None
-    return line and (line, (high - low) * total / len(slopes) / (end - start))
+    if start == end:
+        return None
+    density = (high - low) * total / len(slopes) / (end - start)
+    middle = (start + end) / 2
+    first = _Aim(middle, _count_inversions(points.find_heights(middle)), density)
+    slope = first.find_slope(rank)
+    second = _Aim(slope, _count_inversions(points.find_heights(slope)), density)
+    if second.rank == first.rank:
+        return second
+    return second._replace(density=(second.rank - first.rank) / (second.slope - first.slope))
 
 
-def _draw_line(points: _Points, slope: float) -> _Line | None:
-    """Return a line; None if doubles can't tell which slopes are below its slope."""
+def _draw_line(points: _Points, slope: float) -> list[float] | None:
+    """Return the heights over a line; None if doubles can't tell which slopes are below its own."""
     heights = points.find_heights(slope)
     ordered = sorted(heights)
     error = _TOLERANCE * (max(points.ys) + abs(slope) * points.xs[-1])
-    is_certain = min(map(sub, ordered[1:], ordered)) > error
-    return _Line(slope, heights, _count_inversions(heights)) if is_certain else None
+    return heights if min(map(sub, ordered[1:], ordered)) > error else None
 
 
 def _find_exactly(averages: Averages, ranks: Sequence[int]) -> list[Fraction]:
@@ -199,7 +203,7 @@ def _find_exactly(averages: Averages, ranks: Sequence[int]) -> list[Fraction]:
             else:
                 return [_find_exactly(averages, [rank])[0] for rank in ranks]
         stride = -(-(end - below) // (_MAX_SLOPES * len(xs)))
-        slopes = scaled.list_slopes_between(low, high, stride)
+        slopes = scaled.list_slopes_between(low, high, stride=stride)
         if stride == 1:
             return _select_slopes(averages, slopes, [rank - below for rank in ranks], error=0)
 
