@@ -17,7 +17,7 @@ from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
 from srvstat.documents.document import GrowthPart
 from srvstat.documents.growth import GrowthDocument, GrowthStep, GrowthStepName, ServerGrowth
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.figures import StepTotals
+from srvstat.snapshot.read.figures import StepTotals, build_empty_steps
 from srvstat.snapshot.read.reader import SnapshotFile
 from srvstat.trends import Averages, compute_median_slope
 
@@ -103,7 +103,7 @@ def _iter_servers(
 ) -> Iterator[ServerGrowth]:
     for batch in iter_batches(snapshot, servers):
         for server in batch:
-            totals = snapshot.compute_step_totals(server, edges) if edges else []
+            totals = snapshot.compute_step_totals(server, edges) if edges else build_empty_steps(0)
             before = None
             if previous is not None:
                 before = _compute_growth(snapshot.compute_step_totals(server, previous))
@@ -113,28 +113,26 @@ def _iter_servers(
 def _describe_server(
     server: ServerRow,
     times: Sequence[_StepTimes],
-    totals: Sequence[StepTotals],
+    totals: StepTotals,
     previous: GrowthPart | None,
 ) -> ServerGrowth:
-    counts = [step.observations for step in totals]
-    sums = [step.total for step in totals]
-    count = sum(counts)
+    count = sum(totals.counts)
     return ServerGrowth(
         server_id=server.id,
         cfx_id=server.cfx_id,
         hostname=server.hostname,
         sample_count=count,
-        average_players=sum(sums) / count if count else None,
+        average_players=sum(totals.sums) / count if count else None,
         growth=_compute_growth(totals),
         previous_growth=previous,
-        players_per_week=_compute_trend(times, sums, counts),
+        players_per_week=_compute_trend(times, totals),
         steps=tuple(_iter_steps(times, totals)),
     )
 
 
-def _iter_steps(times: Sequence[_StepTimes], totals: Sequence[StepTotals]) -> Iterator[GrowthStep]:
+def _iter_steps(times: Sequence[_StepTimes], totals: StepTotals) -> Iterator[GrowthStep]:
     # A Growth for each step would take a tenth of the time of the whole answer.
-    for (start, end, is_partial), (count, total, first, last) in zip(times, totals, strict=True):
+    for (start, end, is_partial), count, total, first, last in zip(times, *totals, strict=True):
         if first is None or last is None:
             yield GrowthStep(start, end, is_partial, 0, None, None, None)
         elif count == 1:
@@ -145,24 +143,20 @@ def _iter_steps(times: Sequence[_StepTimes], totals: Sequence[StepTotals]) -> It
             yield GrowthStep(start, end, is_partial, count, average, last - first, percentage)
 
 
-def _compute_growth(totals: Sequence[StepTotals]) -> GrowthPart:
+def _compute_growth(totals: StepTotals) -> GrowthPart:
     """Return the growth from the first observation in steps to the last."""
-    first = next((step for step in totals if step.observations), None)
-    last = next((step for step in reversed(totals) if step.observations), None)
-    if first is None or first.first is None or last is None or last.last is None:
+    first = next((players for players in totals.firsts if players is not None), None)
+    last = next((players for players in reversed(totals.lasts) if players is not None), None)
+    if first is None or last is None or sum(totals.counts) == 1:
         return GrowthPart(players=None, percentage=None)
-    if first is last and first.observations == 1:
-        return GrowthPart(players=None, percentage=None)
-    growth = stats.compute_growth(first.first, last.last)
+    growth = stats.compute_growth(first, last)
     return GrowthPart(players=growth.players, percentage=growth.percentage)
 
 
-def _compute_trend(
-    times: Sequence[_StepTimes], sums: Sequence[int], counts: Sequence[int]
-) -> float | None:
+def _compute_trend(times: Sequence[_StepTimes], totals: StepTotals) -> float | None:
     """Return the median slope in players a week."""
     # The sum of its ends is twice the midpoint of a step, which may be a half.
-    columns = [step.start + step.end for step in times], sums, counts
-    averages = Averages(*(list(compress(column, counts)) for column in columns))
+    columns = [step.start + step.end for step in times], totals.sums, totals.counts
+    averages = Averages(*([*compress(column, totals.counts)] for column in columns))
     slope = compute_median_slope(averages)
     return None if slope is None else float(slope * _HALF_MS_PER_WEEK)

@@ -47,12 +47,16 @@ class WindowFigures(NamedTuple):
 
 
 class StepTotals(NamedTuple):
-    """The number of observations in a step, their sum, and the first and last player count."""
+    """The totals of successive steps, in columns: creating a tuple for each step takes longer.
 
-    observations: int
-    total: int
-    first: int | None
-    last: int | None
+    `counts` are the numbers of observations, and `sums` the sums of their players. `firsts` and
+    `lasts` are the players of the first and the last observation, None without one.
+    """
+
+    counts: list[int]
+    sums: list[int]
+    firsts: list[int | None]
+    lasts: list[int | None]
 
 
 def compute_observed_figures(
@@ -104,17 +108,21 @@ def _find_span(instants: Sequence[int], players: Sequence[int], value: int) -> S
 
 def compute_observed_steps(
     instants: Sequence[int], players: Sequence[int], edges: Sequence[int]
-) -> list[StepTotals]:
+) -> StepTotals:
     """Return the totals of the steps between successive edges; each excludes its start.
 
     The observations are in ascending order of instants, and so are the edges.
     """
     positions = [bisect_right(instants, edge) for edge in edges]
-    steps = (players[first:last] for first, last in pairwise(positions))
-    return [
-        StepTotals(len(step), sum(step), step[0], step[-1]) if step else NO_OBSERVATIONS
-        for step in steps
-    ]
+    steps = [players[first:last] for first, last in pairwise(positions)]
+    return StepTotals(
+        [*map(len, steps)],
+        [*map(sum, steps)],
+        [step[0] if step else None for step in steps],
+        [step[-1] if step else None for step in steps],
+    )
 
 
-NO_OBSERVATIONS = StepTotals(0, 0, None, None)
+def build_empty_steps(count: int) -> StepTotals:
+    """Return the totals of a number of steps without observations."""
+    return StepTotals([0] * count, [0] * count, [None] * count, [None] * count)

@@ -153,7 +153,7 @@ class SnapshotFile:
                 self._rows, self.read_observations, servers, window, quantiles
             )
 
-    def compute_step_totals(self, server: ServerRow, edges: Sequence[int]) -> list[StepTotals]:
+    def compute_step_totals(self, server: ServerRow, edges: Sequence[int]) -> StepTotals:
         """Return the totals of the steps between successive ascending edges.
 
         Steps between midnights (UTC) take few rows, those with other edges all observations.
