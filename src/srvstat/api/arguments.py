@@ -18,13 +18,7 @@ from srvstat.snapshot.read.reader import SnapshotFile
 _Value = TypeVar("_Value")
 
 _QUOTED_OR_OPTION = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|--([a-z][a-z-]*)')
-_PARAMETERS = {
-    "from": "start",
-    "to": "end",
-    "quantile": "quantiles",
-    "tag": "tags",
-    "versus": "versus_previous",
-}
+_PARAMETERS = {"from": "start", "to": "end", "quantile": "quantiles", "tag": "tags"}
 """The parameters that have other names than the options."""
 
 
