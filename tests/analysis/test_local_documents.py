@@ -49,6 +49,12 @@ def draw_rows() -> dict[str, list[Row]]:
         "sparse": sorted(dict.fromkeys(sparse, 2**53 - 1).items()),
         # Hours are listed for periods of 364 days.
         "edge": [(56 * 364 * DAY + at, n) for at, n in ((-1, 5), (0, 6), (1, 7), (2, 8), (3, 9))],
+        # Doubles see equal averages at 12:00, 13:00 and 14:00.
+        "close": [
+            (1_750_248_000_000 + hour * DAY // 24 + at, 2**53 - (2 if at < less else 1))
+            for hour, less, count in ((0, 1, 4), (1, 0, 4), (2, 3, 8))
+            for at in range(count)
+        ],
         "last": [(END, 4)],
         "silent": [],
     }
@@ -189,6 +195,7 @@ def check_edges(steps: list[dict[str, Any]], window: Window) -> None:
 @pytest.mark.slow
 @settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(window=Window(ROWS["edge"][0][0], END), zone="UTC")
+@example(window=Window(START, END), zone="UTC")
 @given(window=windows(), zone=st.sampled_from(ZONES))
 def test_peak_hours_follow_from_the_rows(snapshot: SnapshotFile, window: Window, zone: str) -> None:
     servers = list(snapshot.iter_servers())
