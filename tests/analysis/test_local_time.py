@@ -129,6 +129,7 @@ def test_an_observation_belongs_to_the_hour_that_the_clock_shows(case: Case) -> 
             assert clock.weekday() * 24 + clock.hour == hour
 
 
+@example(build_case("Europe/Berlin", "2025-10-26T22:30Z", "2025-10-27T00:00Z", "day"))  # 25 hours
 @given(case=cases())
 def test_the_step_of_an_instant_contains_it(case: Case) -> None:
     zone, (at, end), step = case

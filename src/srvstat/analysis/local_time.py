@@ -45,6 +45,11 @@ class Step(NamedTuple):
     length: int | None
     origin: int = 0
 
+    @property
+    def shortest(self) -> int:
+        """The length of the shortest step where the clock does not change."""
+        return _SHORTEST_MONTH if self.length is None else self.length
+
 
 class LocalHours(NamedTuple):
     """The local hours of a window: hour `i` is the interval `[edges[i], edges[i + 1])`.
@@ -94,8 +99,7 @@ def list_step_edges(window: Window, step: Step, zone: ZoneInfo) -> list[int]:
 
     Raises UsageError for more than a million steps.
     """
-    shortest = _SHORTEST_MONTH if step.length is None else step.length
-    if (window.end - window.start) // shortest > _MAX_STEPS:
+    if (window.end - window.start) // step.shortest > _MAX_STEPS:
         raise UsageError(
             f"--step: more than {_MAX_STEPS:,} steps in the window; use a longer step or a shorter"
             " window"
@@ -104,7 +108,7 @@ def list_step_edges(window: Window, step: Step, zone: ZoneInfo) -> list[int]:
     periods = _list_periods(window.start - _BETWEEN_LOOKUPS, window.end, zone)
     low = min(period.start + period.offset for period in periods)
     starts = _list_local_starts(low, max(period.local_end for period in periods), step)
-    inside = _convert_to_instants(starts, periods, shortest)
+    inside = _convert_to_instants(starts, periods, step.shortest)
     first, last = bisect_right(inside, window.start), bisect_left(inside, window.end)
     return [window.start, *inside[first:last], window.end]
 
@@ -114,8 +118,8 @@ def find_step_start(instant: int, step: Step, zone: ZoneInfo) -> int:
 
     It is exclusive: an instant at which a step begins belongs to the step before.
     """
-    before = 2 * (_SHORTEST_MONTH + 3 * DAY_MS if step.length is None else step.length + DAY_MS)
-    return list_step_edges(Window(instant - before, instant), step, zone)[-2]
+    # A step that the clock repeats in part is less than twice as long.
+    return list_step_edges(Window(instant - 2 * step.shortest, instant), step, zone)[-2]
 
 
 def list_local_hours(window: Window, zone: ZoneInfo) -> LocalHours:
@@ -210,16 +214,15 @@ def _convert_to_instants(
     Where it is set back by at least `shortest`, also those at which it reaches them again.
     """
     found: list[int] = []
-    before = reached = periods[0].start + periods[0].offset
+    before = periods[0].start + periods[0].offset
     for start, end, offset in periods:
         local = start + offset
         first = bisect_left(starts, local)
         is_repeated, is_skipped = before - local >= shortest, bisect_left(starts, before) < first
-        if local < reached and not is_repeated:
-            first = bisect_left(starts, reached)
+        if local < before and not is_repeated:
+            first = bisect_left(starts, before)
         elif (is_repeated or is_skipped) and local not in starts[first : first + 1]:
             found.append(start)
         found.extend([at - offset for at in starts[first : bisect_left(starts, end + offset)]])
         before = end + offset
-        reached = max(reached, before)
     return found
