@@ -103,8 +103,7 @@ def check_coverage(snapshot: SnapshotFile, window: Window) -> None:
 
     Raises NotInBundleError.
     """
-    # A window excludes its start.
-    if snapshot.covered_from is not None and window.start < snapshot.covered_from - 1:
+    if snapshot.covered_from is not None and window.start < snapshot.covered_from:
         raise NotInBundleError(
             f"{snapshot.path}: a bundle that covers {format_instant(snapshot.covered_from)} and"
             f" later, but the window begins at {format_instant(window.start)}; use a shorter range,"
@@ -115,11 +114,13 @@ def check_coverage(snapshot: SnapshotFile, window: Window) -> None:
 def find_whole_window(snapshot: SnapshotFile, end: int) -> Window:
     """Return the window of all observations up to `end`; in a bundle, of those that it covers.
 
+    In a bundle, it starts 1 ms before the first instant covered, since a window excludes its start.
+
     Raises NotInBundleError if `end` is earlier.
     """
     if snapshot.covered_from is None:
         return Window(BEFORE_ALL, end)
-    check_coverage(snapshot, Window(end - 1, end))
+    check_coverage(snapshot, Window(end, end))
     return Window(snapshot.covered_from - 1, end)
 
 

@@ -164,7 +164,7 @@ def test_a_search_in_a_bundle_begins_with_the_first_window_that_it_covers(
     with closing(open_file(path)) as parent, closing(open_file(bundle)) as child:
         assert limit_search(parent, "24h", searched) == searched
         # It covers the whole UTC day in which the window of the end begins.
-        assert limit_search(child, "24h", searched) == (AS_OF - DAY // 2 - 1, AS_OF)
+        assert limit_search(child, "24h", searched) == (AS_OF - DAY // 2, AS_OF)
         assert limit_search(child, "24h", (AS_OF - 9, AS_OF)) == (AS_OF - 9, AS_OF)
 
 

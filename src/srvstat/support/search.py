@@ -61,7 +61,7 @@ def limit_search(snapshot: SnapshotFile, range: Range, searched: Instants) -> In
     if snapshot.covered_from is None:
         return searched
     earliest, latest = searched
-    return max(earliest, snapshot.covered_from - 1 + DAYS[range] * DAY_MS), latest
+    return max(earliest, snapshot.covered_from + DAYS[range] * DAY_MS), latest
 
 
 def intersect(lists: Sequence[Sequence[Instants]]) -> list[Instants]:

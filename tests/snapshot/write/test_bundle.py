@@ -72,7 +72,7 @@ def check_comparison(
     request = build_compare_request(names, range=range)
     start = find_window(range, parent.as_of if at is None else at).start
     assert bundled.covered_from is not None
-    if start < bundled.covered_from - 1:  # which is exclusive
+    if start < bundled.covered_from:
         with pytest.raises(NotInBundleError, match="a bundle that covers"):
             compare(bundled, request, at=at)
     else:
