@@ -143,14 +143,36 @@ def test_any_values_with_matching_digests_are_answered_or_refused(
             assert not isinstance(answer, str) or "damaged (" in answer
 
 
-def test_totals_that_decrease_are_refused(path: str) -> None:
-    forge(path, "UPDATE servers SET player_sum = x'' WHERE id = 'wide'")
+LARGE = "CAST(hex(zeroblob({0})) AS BLOB)"
+"""Twice as many bytes, which are the sum of more players than there can be."""
+
+
+@pytest.mark.parametrize("value", ["x''", LARGE.format(200)])
+def test_totals_that_no_observations_have_are_refused(value: str, path: str) -> None:
+    forge(path, f"UPDATE servers SET player_sum = {value} WHERE id = 'wide'")  # noqa: S608 - our own names
 
     with closing(open_file(path)) as snapshot:
         (row,) = snapshot.find_servers([ServerReference(identifier="wide", by="id")])
         assert row
         with pytest.raises(SnapshotError, match="damaged"):
             snapshot.compute_totals([row], Window(START + 50 * DAY, AS_OF))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "observation_counts = zeroblob(length(observation_counts))",
+        f"player_sums = {LARGE.format('8 * day_count')}",
+    ],
+)
+def test_steps_that_no_observations_have_are_refused(columns: str, path: str) -> None:
+    forge(path, f"UPDATE summaries SET {columns}")  # noqa: S608 - our own names
+
+    with closing(open_file(path)) as snapshot:
+        (row,) = snapshot.find_servers([ServerReference(identifier="wide", by="id")])
+        assert row
+        with pytest.raises(SnapshotError, match="damaged"):
+            snapshot.compute_step_totals(row, [START, START + 9 * DAY, START + 20 * DAY])
 
 
 @pytest.mark.parametrize("value", ["NULL", "0", "-1", "9223372036854775807"])

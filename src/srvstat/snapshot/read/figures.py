@@ -1,6 +1,7 @@
 """Compute the analyzer's figures of windows and steps from observations.
 
-This works for any observations. `read/summaries.py` computes the same from fewer rows where it can.
+This works for any observations. window_figures.py and steps.py compute the same from fewer rows
+where they can.
 """
 
 from bisect import bisect_right
@@ -10,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.stats import (
     Statistics,
     compute_coverage,
@@ -99,6 +101,15 @@ def compute_quantiles(
 def find_length(window: Window) -> int | None:
     """Return the length of a window; None for a window of all observations."""
     return None if window.start == BEFORE_ALL else window.end - window.start
+
+
+def check_total(observations: int, total: int) -> None:
+    """Check that observations can have a sum, as a forged file may have any.
+
+    Raises ValueError.
+    """
+    if not 0 <= total <= observations * MAX_SAFE_INTEGER:
+        raise ValueError("not the sum of observations")
 
 
 def _find_span(instants: Sequence[int], players: Sequence[int], value: int) -> Span:

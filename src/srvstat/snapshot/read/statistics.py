@@ -7,6 +7,7 @@ from srvstat.contract.ranges import Window
 from srvstat.snapshot.format.bands import Bands, Members
 from srvstat.snapshot.format.days import build_ranking, read_last_state, read_state, read_totals
 from srvstat.snapshot.format.rows import Day, ServerRow
+from srvstat.snapshot.read.figures import check_total
 from srvstat.snapshot.read.verified_rows import VerifiedRows
 from srvstat.stats import (
     Growth,
@@ -120,9 +121,9 @@ def _compute_totals(server: ServerRow, ends: Sequence[Day], window: Window) -> t
         last = server.observation_count, int.from_bytes(server.player_sum, "little")
     else:
         last = read_totals(ends[1], window.end)
-    if last[0] < count or last[1] < total:
-        raise ValueError("less at the end of a window than at its start")
-    return last[0] - count, last[1] - total
+    totals = last[0] - count, last[1] - total
+    check_total(*totals)
+    return totals
 
 
 def divide_servers(servers: Sequence[ServerRow], most: int) -> Iterator[Sequence[ServerRow]]:

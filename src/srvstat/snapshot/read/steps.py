@@ -7,7 +7,12 @@ from operator import sub
 
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.figures import StepTotals, build_empty_steps, compute_observed_steps
+from srvstat.snapshot.read.figures import (
+    StepTotals,
+    build_empty_steps,
+    check_total,
+    compute_observed_steps,
+)
 from srvstat.snapshot.read.summary_rows import read_summaries
 from srvstat.snapshot.read.verified_rows import VerifiedRows
 from srvstat.snapshot.read.window_parts import WindowParts, divide_window
@@ -55,6 +60,8 @@ def _compute_whole_steps(parts: WindowParts, midnights: Sequence[int]) -> StepTo
     for step, players in ((0, parts.head.players), (-1, parts.tail.players)):
         if players:
             _add(steps, step, players)
+    for count, total in zip(steps.counts, steps.sums, strict=True):
+        check_total(count, total)
     return steps
 
 
