@@ -99,7 +99,7 @@ def _count_record_values(snapshot: SnapshotFile) -> str:
 
 def _show_stats(snapshot: SnapshotFile) -> str:
     servers = find_references(snapshot, map(build_server_reference, "bc"))
-    window = Window(AS_OF - 2 * DAY, AS_OF - DAY // 3)
+    window = Window(AS_OF - 60 * DAY, AS_OF - DAY // 3)
     quantiles = [Fraction(19, 20)]
     return render_table(
         compute_stats(
@@ -316,8 +316,10 @@ def _build_snapshot(*, last: int | None) -> bytes:
         for name, factor in (("a", 1), ("b", 20), ("c", 2**40))
         for at in times
     ]
-    # More days than fit in the server's row, and more values than bands.
-    observations += [("b", AS_OF - day * DAY, day * 40 % 999) for day in range(4, 74)]
+    # More days than fit in the server's row, and more values and intervals than bands.
+    observations += [
+        ("b", AS_OF - day * DAY - day * day % 97, day * 40 % 999) for day in range(4, 74)
+    ]
     records = [server(name, tags=["x", "\u65e5"], hostname=name * 3) for name in "abc"]
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "servers.ndjson").write_bytes(ndjson(records))

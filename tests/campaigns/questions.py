@@ -94,7 +94,7 @@ def _list_questions() -> Iterator[tuple[str, _Question]]:
     yield "table of four over 90d", partial(describe_comparison, request=_TABLE, cells=30)
     yield "explanation of once", partial(_explain_server, build_server_reference("once"))
     yield "explanation of two over 7d", _explain_comparison
-    yield "statistics of two over 36h", _compute_stats
+    yield "statistics of two over 40d", _compute_stats
     yield "top by growth over 36h", _rank_servers
     yield "growth of two over 36h", _compute_growth
     yield "peak hours of one over 36h", _compute_peak_hours
@@ -129,11 +129,12 @@ def _explain_comparison(snapshot: SnapshotFile) -> bytes:
 
 
 def _compute_stats(snapshot: SnapshotFile) -> bytes:
-    references = map(build_server_reference, ("uneven", "cfxId:x-wide"))
+    # Both have summaries.
+    references = map(build_server_reference, ("busy", "cfxId:x-daily"))
     return compute_stats(
         snapshot,
         find_references(snapshot, references),
-        choose_window(snapshot, _SHORT),
+        choose_window(snapshot, WindowQuery(range="40d")),
         quantiles=[Fraction(19, 20)],
         above=9,
         versus_previous=True,
