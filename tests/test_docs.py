@@ -68,7 +68,7 @@ def test_the_example_readers_give_the_figures_of_compare_and_the_root(
     demo_snapshot: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (ROOT / "docs" / "snapshot.md").read_text(encoding="utf-8")
-    reader, chain = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    reader, summaries, chain = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
     names: dict[str, Any] = {}
     exec(reader, names)  # noqa: S102 - the reader is ours
@@ -90,6 +90,13 @@ def test_the_example_readers_give_the_figures_of_compare_and_the_root(
                 answer.sampleCount,
             )
             assert last - first == answer.growth.players
+        exec(summaries, names)  # noqa: S102 - so is the reader of summaries
+        query = """SELECT (observed_at + 86399999) / 86400000 AS day, count(*), sum(players),
+            max(players), min(players) FROM observations WHERE server = ? GROUP BY day"""
+        days_found = names["connection"].execute(query, (names["server"],)).fetchall()
+        read_days = names["read_summary_days"](names["connection"], names["server"])
+        assert [(day, *figures) for day, figures in read_days.items()] == days_found
+        capsys.readouterr()
         exec(chain, names)  # noqa: S102 - so is the code that checks the digests
         assert capsys.readouterr().out == f"{snapshot.root}\n"
     names["connection"].close()
