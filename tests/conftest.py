@@ -29,7 +29,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
 # No deadline, because other processes can slow down a test. `make soak` uses the long profile.
-settings.register_profile("short", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("short", deadline=None, max_examples=30, derandomize=True)
 settings.register_profile("long", deadline=None, max_examples=5_000)
 settings.load_profile("short")
 

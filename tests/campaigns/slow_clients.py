@@ -25,7 +25,7 @@ from support.http import compare, get
 from support.load import Exchange, Load, rotate
 from support.process import Service, serve
 
-FEW, MANY = 100, 1_000
+FEW, MANY = 60, 1_000
 _LONG_SECONDS = 120.0
 _GOOD_CLIENTS = 8
 _PAUSE = 0.05
