@@ -100,7 +100,7 @@ def test_a_date_is_the_first_midnight_in_the_zone(
         (WindowQuery(end=str(LATEST + 1)), "--to: outside the years 1970 to 9999"),
         (WindowQuery("7d", start="5"), "--range and --from can't be combined"),
         (WindowQuery(start="6", end="6"), "--from: must be earlier than --to$"),
-        (WindowQuery(start=str(AS_OF)), "--from: must be earlier than --to, the end of the snap"),
+        (WindowQuery(start=str(AS_OF)), "--from: must be earlier than the end of the snapshot, "),
     ],
 )
 def test_an_invalid_window_is_refused(

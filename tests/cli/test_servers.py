@@ -61,7 +61,7 @@ def test_a_note_lists_few_values_and_cannot_control_the_terminal(cli: Cli, build
             '--sort: "age" is not one of id, hostname, game, ',
         ),
         (("--limit", "0"), '--limit: "0" is not a number from 1 on'),
-        (("--seen-within", "all"), "--seen-within: give hours or days, such as 36h or 7d"),
+        (("--seen-within", "all"), '--seen-within: "all" is not a number of hours or days'),
         (("--seen-within", "7w"), '--seen-within: "7w" is not a number of hours or days'),
     ],
 )

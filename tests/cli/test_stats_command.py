@@ -36,7 +36,7 @@ NAMES = ["harbor-city", "hostile-host", "empty-plains", "old-guard"]
         (["stats", "a", "--above", "1_0"], 2, '--above: "1_0" is not a number from 0 on\n'),
         (["stats", "a", "--above", str(2**53)], 2, "is not a number from 0 on\n"),
         (["stats", "a", "--versus", "b"], 2, '--versus: "b" is not known; use previous\n'),
-        (["stats", "harbor-city", "--range=all", "--versus=previous"], 2, "no earlier window"),
+        (["stats", "a b", "--range=all", "--versus=previous"], 2, "no earlier window"),
         (["stats", "a b"], 40, "may only contain"),
         (["stats", "harbor-city", "--by", "name"], 40, "is not one of id, cfxId"),
         (["stats", "harbor-cty"], 44, "no id harbor-cty; "),
@@ -44,6 +44,11 @@ NAMES = ["harbor-city", "hostile-host", "empty-plains", "old-guard"]
         (["top", "-n", "-1"], 2, '--limit: "-1" is not a number from 1 on\n'),
         (["top", "--by", "name"], 2, '--by: "name" is not one of average, median, peak,'),
         (["top", "-s", "absent.db"], 3, "absent.db"),
+        (
+            ["top", "-s", "absent.db", "--from=2", "--to=1"],
+            2,
+            "--from: must be earlier than --to\n",
+        ),
         (["top", "-s", "absent.db", "--range=8"], 2, '--range: "8" is not a number of hours'),
         (["stats", "a", "-s", "absent.db", "--tz=x"], 2, '--tz: no time zone "x"'),
     ],
@@ -88,7 +93,9 @@ def test_servers_without_observations_are_reported(cli: Cli, build: Build) -> No
     outside = "no observation in the window; it has"
     seen = "2026-02-27 12:00:00 UTC"
     assert notes[0] == f"note: server once: {outside} {seen} to {seen}"
-    assert notes[1:10] == [f"note: server {name}: {outside} no observation" for name in names[:9]]
+    assert notes[1:10] == [
+        f"note: server {name}: no observation in the snapshot" for name in names[:9]
+    ]
     assert notes[10:] == ["note: 3 more servers without observations in the window"]
     for command in ("growth", "history", "integrity", "peak-hours"):
         ran = cli(command, "now", "once", "-s", path, "--range=2d")

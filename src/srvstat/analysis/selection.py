@@ -145,10 +145,13 @@ def count_record_values(snapshot: SnapshotFile, *, most: int | None = None) -> R
 def _parse_length(text: str) -> int:
     try:
         length = parse_range(text)
-    except UsageError as error:
-        raise UsageError(str(error).replace("--range", "--seen-within", 1)) from None
+    except UsageError:
+        length = None
     if length is None:
-        raise UsageError("--seen-within: give hours or days, such as 36h or 7d")
+        raise UsageError(
+            f"--seen-within: {wire.quote_value(text)} is not a number of hours or days such as 36h"
+            " or 7d (at most 36500d)"
+        )
     return length
 
 

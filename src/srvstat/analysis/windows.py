@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
-from srvstat.contract.instants import InstantError, parse_instant
+from srvstat.contract.instants import InstantError, format_instant, parse_instant
 from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
 from srvstat.operations import check_coverage, find_whole_window
 from srvstat.snapshot.read.reader import SnapshotFile
@@ -19,6 +19,7 @@ _OF_MACHINES = ("localtime", "posixrules")
 _LONGEST = 36_500 * DAY_MS
 """A century: a longer range is a mistake, and the start of a window before may have no text."""
 
+_NO_PREVIOUS = "--range all: no earlier window; give --from, or another range"
 _RANGE = re.compile(r"([1-9][0-9]{0,5})([hd])")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -45,15 +46,14 @@ def choose_window(snapshot: SnapshotFile, query: WindowQuery) -> Window:
     Raises UsageError for an invalid query, NotInBundleError.
     """
     start, end, length = _parse_query(query)
-    is_default = end is None
     end = snapshot.as_of if end is None else end
     if start is None:
         if length is None:
             return find_whole_window(snapshot, end)
         start = end - length
     elif start >= end:
-        default = ", the end of the snapshot" if is_default else ""
-        raise UsageError(f"--from: must be earlier than --to{default}")
+        last = format_instant(end)
+        raise UsageError(f"--from: must be earlier than the end of the snapshot, {last}")
     window = Window(start, end)
     check_coverage(snapshot, window)
     return window
@@ -65,6 +65,15 @@ def check_query(query: WindowQuery) -> None:
     Raises UsageError.
     """
     _parse_query(query)
+
+
+def check_previous(query: WindowQuery) -> None:
+    """Check that there can be a window before that of a query, which needs no snapshot.
+
+    Raises UsageError.
+    """
+    if query.range == "all":
+        raise UsageError(_NO_PREVIOUS)
 
 
 class _ParsedQuery(NamedTuple):
@@ -79,11 +88,12 @@ def _parse_query(query: WindowQuery) -> _ParsedQuery:
     zone = find_zone(query.zone)
     if query.range is not None and query.start is not None:
         raise UsageError("--range and --from can't be combined; use --from and --to, or --range")
-    return _ParsedQuery(
-        None if query.start is None else _parse_edge("--from", query.start, zone),
-        None if query.end is None else _parse_edge("--to", query.end, zone),
-        parse_range(query.default if query.range is None else query.range),
-    )
+    start = None if query.start is None else _parse_edge("--from", query.start, zone)
+    end = None if query.end is None else _parse_edge("--to", query.end, zone)
+    if start is not None and end is not None and start >= end:
+        raise UsageError("--from: must be earlier than --to")
+    length = parse_range(query.default if query.range is None else query.range)
+    return _ParsedQuery(start, end, length)
 
 
 def find_previous(window: Window) -> Window:
@@ -92,7 +102,7 @@ def find_previous(window: Window) -> Window:
     Raises UsageError for a window without a beginning, and for one that is too long.
     """
     if window.start == BEFORE_ALL:
-        raise UsageError("--range all: no earlier window; give --from, or another range")
+        raise UsageError(_NO_PREVIOUS)
     if window.end - window.start > _LONGEST:
         raise UsageError("--from: more than 36500d before --to; use a shorter window")
     return Window(2 * window.start - window.end, window.start)
@@ -112,7 +122,7 @@ def parse_range(text: str) -> int | None:
     if length > _LONGEST:
         raise UsageError(
             f"--range: {wire.quote_value(text)} is not a number of hours or days such as 36h or"
-            " 7d, and not 1y or all"
+            " 7d (at most 36500d), and not 1y or all"
         )
     return length
 

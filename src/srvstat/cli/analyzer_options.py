@@ -250,8 +250,12 @@ def report_missing_data(
     counts = snapshot.compute_totals(named, window)
     empty = [server for server, (count, _) in zip(named, counts, strict=True) if not count]
     for server in empty[:_MAX_LISTED]:
+        first, last = server.first_observed_at, server.last_observed_at
+        if first is None or last is None:
+            report(f"note: {server.title}: no observation in the snapshot")
+            continue
         with snapshot.convert_decode_errors(server.title):
-            span = format_span(server.first_observed_at, server.last_observed_at)
+            span = format_span(first, last)
         report(f"note: {server.title}: no observation in the window; it has {span}")
     if len(empty) > _MAX_LISTED:
         more = format_count(len(empty) - _MAX_LISTED, "more server")

@@ -8,7 +8,7 @@ import typer
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.statistics import compute_stats, parse_quantile
 from srvstat.analysis.top import TOP_KEYS, parse_top_key, rank_servers
-from srvstat.analysis.windows import choose_window
+from srvstat.analysis.windows import WindowQuery, check_previous, choose_window
 from srvstat.cli.analyzer_options import (
     AllOption,
     FromOption,
@@ -118,7 +118,7 @@ def stats(
     check_selection(identifiers, filters, by=by, all=all)
     quantiles = [parse_quantile(text) for text in quantile or ()]
     players = None if above is None else parse_count("--above", above, least=0)
-    is_versus = _parse_versus(versus)
+    is_versus = _parse_versus(versus, query)
     try:
         references = build_references(identifiers, by)
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
@@ -177,7 +177,7 @@ def top(
     )
     quantiles = [parse_quantile(text) for text in quantile or ()]
     players = None if above is None else parse_count("--above", above, least=0)
-    is_versus = _parse_versus(versus)
+    is_versus = _parse_versus(versus, query)
     key, count = parse_top_key(by), parse_count("--limit", limit, least=1)
     with closing(open_file(find_snapshot(snapshot))) as file:
         window = choose_window(file, query)
@@ -198,7 +198,9 @@ def top(
     return show(found, form)
 
 
-def _parse_versus(text: str | None) -> bool:
+def _parse_versus(text: str | None, query: WindowQuery) -> bool:
     if text not in {None, "previous"}:
         raise UsageError(f"--versus: {wire.quote_value(text)} is not known; use previous")
+    if text is not None:
+        check_previous(query)
     return text is not None
