@@ -79,7 +79,8 @@ def _format_trend(per_week: float | None) -> Text:
     if abs(per_week) < _LEAST_TREND:
         return Text("no trend")
     digits = 2 if abs(per_week) < 1 else 1
-    return Text(f"{per_week:+,.{digits}f} a week", "green" if per_week > 0 else "red")
+    direction, style = ("up", "green") if per_week > 0 else ("down", "red")
+    return Text(f"{direction} {abs(per_week):,.{digits}f} a week", style)
 
 
 def _list_notes(server: ServerGrowth, document: GrowthDocument) -> Iterator[str]:
