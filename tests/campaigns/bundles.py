@@ -30,7 +30,7 @@ CAMPAIGN = Campaign(
     name="bundles",
     promise="a damaged bundle gives a correct answer or an error within 100 ms",
     run=_run,
-    short=25,
+    short=15,
     long=50_000,
     unit="damaged files",
 )

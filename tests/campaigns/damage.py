@@ -20,7 +20,7 @@ CAMPAIGN = Campaign(
     name="damage",
     promise="a damaged snapshot gives a correct answer or an error within 100 ms",
     run=_run,
-    short=35,
+    short=20,
     long=50_000,
     unit="damaged files",
 )

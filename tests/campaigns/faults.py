@@ -171,7 +171,7 @@ CAMPAIGN = Campaign(
     promise="if any call fails, both files are either the old or the new ones, complete; exit code"
     " 0 means the new ones; the next build removes all leftovers",
     run=run,
-    short=25,
+    short=15,
     long=2_000,
     needs=NEEDS,
 )

@@ -28,7 +28,7 @@ CAMPAIGN = Campaign(
     name="flips",
     promise="a snapshot with a flipped bit gives a correct answer or an error within 100 ms",
     run=_run,
-    short=50,
+    short=30,
     long=_MORE_THAN_THE_FILE_HAS,
     unit="flipped bits",
 )

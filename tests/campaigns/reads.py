@@ -177,7 +177,7 @@ CAMPAIGN = Campaign(
     promise="if any read of an input fails, is short or ends early, a command either works as"
     " without the fault, or exits with 6 and one line, and writes no file",
     run=run,
-    short=12,
+    short=8,
     long=1_000,
     needs=NEEDS,
 )

@@ -119,7 +119,7 @@ CAMPAIGN = Campaign(
     name="schema",
     promise="every answer of the service matches its OpenAPI document",
     run=run,
-    short=15,
+    short=10,
     long=20_000,
     unit="requests",
 )

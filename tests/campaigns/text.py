@@ -21,7 +21,7 @@ from campaigns.text_places import (
 )
 from srvstat.render.screen import Screen
 
-SHORT = 150
+SHORT = 100
 _ALPHABETS = 0x3400
 """The code points below are mostly alphabets; those above are mostly ideographs or unassigned."""
 
