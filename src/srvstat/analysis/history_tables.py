@@ -47,7 +47,7 @@ def describe_observations(
             count=rest[-1][0] if rest else len(first),
             usual_interval=figures.usual_interval,
         )
-        has_omitted |= table.omitted > 0
+        has_omitted |= table.omitted_count > 0
         yield table
     yield HistoryNotes(query, snapshot.as_of, has_steps=False, has_omitted=has_omitted)
 

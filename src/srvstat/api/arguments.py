@@ -25,7 +25,7 @@ _PARAMETERS = {"from": "start", "to": "end", "quantile": "quantiles", "tag": "ta
 def name_parameters(error: UsageError) -> UsageError:
     """Return an error whose message names parameters of Python instead of options.
 
-    Quoted values stay as they are.
+    Quoted values stay unchanged.
     """
     return type(error)(_QUOTED_OR_OPTION.sub(_name_parameter, error.reason))
 

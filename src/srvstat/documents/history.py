@@ -91,7 +91,7 @@ class ObservationTable:
     usual_interval: float | None
 
     @property
-    def omitted(self) -> int:
+    def omitted_count(self) -> int:
         """The number of observations that are not shown."""
         return self.count - len(self.first) - len(self.last)
 
@@ -110,7 +110,7 @@ class StepTable:
     count: int
 
     @property
-    def omitted(self) -> int:
+    def omitted_count(self) -> int:
         """The number of steps that are not shown."""
         return self.count - len(self.first) - len(self.last)
 

@@ -85,8 +85,8 @@ def render_observations(table: ObservationTable, screen: Screen) -> str:
 def _iter_observations(table: ObservationTable, clock: _Clock) -> Iterator[_Row]:
     before = None
     for number, one in enumerate((*table.first, *table.last)):
-        if table.omitted and number == len(table.first):
-            yield (Text(f"{table.omitted:,} not shown", "dim"),)
+        if table.omitted_count and number == len(table.first):
+            yield (Text(f"{table.omitted_count:,} not shown", "dim"),)
             before = None
         distance = 0 if before is None else one.observed_at - before
         if table.usual_interval is not None and 2 * distance > 3 * table.usual_interval:
@@ -159,7 +159,7 @@ def _iter_lines(table: StepTable, column: int | None = None) -> Iterator[StepLin
     Adjacent lines without observations become one.
     """
     for part in (table.first, table.last):
-        if part is table.last and table.omitted:
+        if part is table.last and table.omitted_count:
             yield None
         lines = part
         if column is not None:
@@ -182,7 +182,7 @@ def _create_step_clock(table: StepTable) -> _Clock:
 
 
 def _describe_omission(table: StepTable) -> Text:
-    return Text(f"{table.omitted:,} not shown", "dim")
+    return Text(f"{table.omitted_count:,} not shown", "dim")
 
 
 def _format_players(cell: StepCell, query: HistoryQuery) -> str:
