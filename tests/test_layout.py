@@ -13,6 +13,7 @@ PACKAGE = ROOT / "src" / "srvstat"
 IMPORTS = {
     "stats": set[str](),
     "trends": set[str](),
+    "web": set[str](),
     "contract": set[str](),
     "documents": {"contract"},
     "files": {"contract"},

@@ -5,6 +5,7 @@ from typing import Any
 
 from srvstat.contract import wire
 from srvstat.documents.access_check import AccessCheck
+from srvstat.documents.distribution import Distribution
 from srvstat.documents.document import Document
 from srvstat.documents.explanation import Explanation
 from srvstat.documents.growth import GrowthDocument
@@ -12,10 +13,12 @@ from srvstat.documents.integrity import Integrity
 from srvstat.documents.peak_hours import PeakHours
 from srvstat.documents.recording import Recording
 from srvstat.documents.replay import Replay
+from srvstat.documents.report import Report
 from srvstat.documents.servers import Servers
 from srvstat.documents.snapshot_diff import SnapshotDiff
 from srvstat.documents.snapshot_info import SnapshotInfo
 from srvstat.documents.statistics import Stats, Top
+from srvstat.documents.timeline import Timeline
 from srvstat.documents.verification import Verification
 
 DOCUMENTS: Mapping[str, type[Document]] = {
@@ -23,15 +26,18 @@ DOCUMENTS: Mapping[str, type[Document]] = {
     for model in (
         AccessCheck,
         SnapshotDiff,
+        Distribution,
         Explanation,
         GrowthDocument,
         Integrity,
         PeakHours,
         Recording,
         Replay,
+        Report,
         Servers,
         SnapshotInfo,
         Stats,
+        Timeline,
         Top,
         Verification,
     )
