@@ -1,0 +1,151 @@
+"""Choose the ticks of axes: round numbers, and round times on the clock of a time zone."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import takewhile
+from math import ceil, floor, log10
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import DAY_MS
+
+_MANTISSAS = (1, 2, 5)
+_LEAST_WHOLE = 1000
+"""Ticks up to greater values are integers; up to smaller ones they have at most two decimals."""
+_LONGEST_PLAIN = 9_999_999
+"""Greater ticks are shown in thousands, millions and so on: `50M`."""
+_PREFIXES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONDAY = datetime(1970, 1, 5)  # noqa: DTZ001 - a local time
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class TimeTick(NamedTuple):
+    """A tick at an instant in Unix milliseconds."""
+
+    at: int
+    label: str
+
+
+def choose_ticks(low: float, high: float, most: int) -> list[float]:
+    """Return 2 to `most` round numbers at equal distances, ascending.
+
+    They enclose the values from `low` to `high`: the first is at most `low`, the last at least
+    `high`. They are integers if their distance is. `most` is at least 3, as -1 to 1 needs 3.
+    """
+    if low == high:
+        high = low + 1
+    finest = -2 if max(abs(low), abs(high)) < _LEAST_WHOLE else 0
+    exponent = max(floor(log10((high - low) / most)), finest)
+    while True:
+        for mantissa in _MANTISSAS:
+            # A division rounds once, so a fraction is the float that its label names.
+            scale, divisor = mantissa * 10 ** max(exponent, 0), 10 ** max(-exponent, 0)
+            first, last = floor(low / scale * divisor), ceil(high / scale * divisor)
+            if last - first < most:
+                steps = range(first, last + 1)
+                return [step * scale if divisor == 1 else step * scale / divisor for step in steps]
+        exponent += 1
+
+
+def format_ticks(ticks: Sequence[float]) -> list[str]:
+    """Format the ticks of an axis with equally many decimals: `0.0`, `0.5`; `1,000`; `50M`."""
+    if all(float(tick).is_integer() for tick in ticks):
+        whole = [int(tick) for tick in ticks]
+        if max(map(abs, whole)) <= _LONGEST_PLAIN:
+            return [f"{tick:,}" for tick in whole]
+        unit, prefix = next(
+            (one for one in _PREFIXES if not any(tick % one[0] for tick in whole)), (1, "")
+        )
+        return [f"{tick // unit:,}{prefix if tick else ''}" for tick in whole]
+    digits = max(len(repr(tick).partition(".")[2]) for tick in ticks)
+    return [f"{tick:,.{digits}f}" for tick in ticks]
+
+
+def choose_time_ticks(start: int, end: int, most: int, zone: ZoneInfo) -> list[TimeTick]:
+    """Return at most `most` ticks at round local times from `start` to `end`, ascending.
+
+    They are minutes, hours, days, Mondays, months or years, with labels such as `12:00`, `Mar 4`,
+    `Mar` and `2026`: midnight has the label of its day, and the first of January, among months,
+    that of its year. A time that the clock skips has no tick, but a day always has one.
+    """
+    low, high = (_convert_to_local(at, zone) for at in (start, end))
+    for step in _STEPS:
+        if (end - start) // step.shortest <= most + 1:
+            ticks = [
+                tick
+                for local in _list_local_times(step, low, high)
+                if (tick := _create_tick(local, step, zone)) and start <= tick.at <= end
+            ]
+            if len(ticks) <= most:
+                return ticks
+    return []
+
+
+class _TimeStep(NamedTuple):
+    """A distance of ticks: a multiple of a length in milliseconds, or of months."""
+
+    length: int = 0
+    months: int = 0
+
+    @property
+    def shortest(self) -> int:
+        return self.length or self.months * 28 * DAY_MS
+
+
+_STEPS = (
+    *(_TimeStep(minutes * DAY_MS // 1440) for minutes in (1, 2, 5, 10, 15, 30)),
+    *(_TimeStep(hours * DAY_MS // 24) for hours in (1, 2, 3, 6, 12)),
+    *(_TimeStep(days * DAY_MS) for days in (1, 2, 7, 14)),
+    *(_TimeStep(months=months) for months in (1, 2, 3, 6)),
+    *(_TimeStep(months=12 * years) for years in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)),
+)
+
+
+def _list_local_times(step: _TimeStep, low: datetime, high: datetime) -> Iterator[datetime]:
+    """Yield the round local times from about `low` to `high`."""
+    # A clock that is set back shows times before `low` and after `high`.
+    margin = timedelta(hours=2)
+    first, last = low - margin, high + margin
+    return takewhile(lambda local: local <= last, _iter_local_times(step, first))
+
+
+def _iter_local_times(step: _TimeStep, first: datetime) -> Iterator[datetime]:
+    if step.months:
+        start = first.year * 12 + first.month - 1
+        for month in range(start // step.months * step.months, 12 * 10_000, step.months):
+            if month >= 12:  # noqa: PLR2004 - the months of the year 0, which no calendar has
+                yield datetime(month // 12, month % 12 + 1, 1)  # noqa: DTZ001 - a local time
+        return
+    length = timedelta(milliseconds=step.length)
+    at = first - (first - _MONDAY) % length
+    while True:
+        yield at
+        at += length
+
+
+def _create_tick(local: datetime, step: _TimeStep, zone: ZoneInfo) -> TimeTick | None:
+    """Return the tick of a local time; None if the clock skips it."""
+    moment = local.replace(tzinfo=zone)
+    at = round(moment.timestamp() * 1000)
+    is_skipped = _convert_to_local(at, zone) != local
+    if is_skipped and step.shortest < DAY_MS:
+        return None
+    return TimeTick(at, _format_local_time(local, step))
+
+
+def _format_local_time(local: datetime, step: _TimeStep) -> str:
+    if step.months:
+        return str(local.year) if local.month == 1 else _MONTHS[local.month - 1]
+    if local.hour or local.minute:
+        return f"{local.hour:02}:{local.minute:02}"
+    return f"{_MONTHS[local.month - 1]} {local.day}"
+
+
+def _convert_to_local(at: int, zone: ZoneInfo) -> datetime:
+    # Local times after the year 9999 can't be represented.
+    seconds, milliseconds = divmod(min(at, LATEST - 21 * DAY_MS), 1000)
+    moment = datetime.fromtimestamp(seconds, zone)
+    return moment.replace(tzinfo=None) + milliseconds * _MILLISECOND
