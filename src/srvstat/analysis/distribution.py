@@ -1,18 +1,20 @@
 """Count how often servers had how many players: the document `distribution`."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from srvstat.analysis.statistics import build_window_part
 from srvstat.contract.ranges import Window
 from srvstat.documents.distribution import Distribution, ServerDistribution
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.figures import WindowFigures
+from srvstat.snapshot.read.figures import compute_quantiles
 from srvstat.snapshot.read.reader import SnapshotFile
 
 MOST_BINS = 40
 
-_QUARTILES = (Fraction(1, 4), Fraction(3, 4))
+_QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 
 
 def compute_distribution(
@@ -23,31 +25,32 @@ def compute_distribution(
 ) -> Distribution:
     """Return the observations of servers in at most `most_bins` bins of players, in their order.
 
-    The bins are 1, 2, 5, 10, 20, … players wide, and begin at a multiple of their width.
+    The bins are 1, 2, 5, 10, 20, … players wide, and begin at a multiple of their width. Needs the
+    memory for the players of all observations.
 
     Raises SnapshotError.
     """
-    figures = snapshot.compute_figures(servers, window, _QUARTILES)
-    observed = [one.statistics for one in figures if one.statistics.observations]
-    lowest = min((one.lowest for one in observed if one.lowest is not None), default=0)
-    peak = max((one.peak for one in observed if one.peak is not None), default=0)
+    ranked = [sorted(snapshot.read_observations(server, window)[1]) for server in servers]
+    lowest = min((players[0] for players in ranked if players), default=0)
+    peak = max((players[-1] for players in ranked if players), default=0)
     width = _choose_width(lowest, peak, most_bins)
-    first = lowest // width
-    bins = range(first, peak // width + 1)
+    first = lowest // width * width
+    edges = range(first, peak + width + 1, width)
     return Distribution(
         as_of=snapshot.as_of,
         root=snapshot.root,
         window=build_window_part(window),
-        first_players=first * width,
+        first_players=first,
         bin_players=width,
         servers=tuple(
-            _describe_server(snapshot, server, window, one, width, bins)
-            for server, one in zip(servers, figures, strict=True)
+            _describe_server(server, players, edges)
+            for server, players in zip(servers, ranked, strict=True)
         ),
     )
 
 
 def _choose_width(lowest: int, peak: int, most_bins: int) -> int:
+    """Return the smallest width of which `most_bins` bins contain all numbers of players."""
     scale = 1
     while True:
         for width in (scale, 2 * scale, 5 * scale):
@@ -56,29 +59,22 @@ def _choose_width(lowest: int, peak: int, most_bins: int) -> int:
         scale *= 10
 
 
-def _describe_server(  # noqa: PLR0913, PLR0917 - all come from compute_distribution
-    snapshot: SnapshotFile,
-    server: ServerRow,
-    window: Window,
-    figures: WindowFigures,
-    width: int,
-    bins: range,
+def _describe_server(
+    server: ServerRow, ranked: Sequence[int], edges: Sequence[int]
 ) -> ServerDistribution:
-    _, players = snapshot.read_observations(server, window)
-    counts = [0] * len(bins)
-    for count in players:
-        counts[count // width - bins.start] += 1
-    lower, upper = figures.quantiles or (None, None)
-    statistics = figures.statistics
+    """Return the distribution of player counts, given in ascending order."""
+    quartiles = compute_quantiles(len(ranked), ranked.__getitem__, _QUARTILES) if ranked else None
+    lower, median, upper = quartiles or (None, None, None)
+    positions = [bisect_left(ranked, edge) for edge in edges]
     return ServerDistribution(
         server_id=server.id,
         cfx_id=server.cfx_id,
         hostname=server.hostname,
-        sample_count=statistics.observations,
-        lowest_players=statistics.lowest,
+        sample_count=len(ranked),
+        lowest_players=ranked[0] if ranked else None,
         lower_quartile=lower,
-        median_players=statistics.median,
+        median_players=median,
         upper_quartile=upper,
-        peak_players=statistics.peak,
-        counts=tuple(counts),
+        peak_players=ranked[-1] if ranked else None,
+        counts=tuple(last - first for first, last in pairwise(positions)),
     )

@@ -83,15 +83,24 @@ def list_history_edges(
     Raises UsageError for too many steps, SnapshotError.
     """
     if window.start == BEFORE_ALL:
-        with snapshot.convert_decode_errors("the servers"):
-            firsts = [one.first_observed_at for one in servers]
-            first = min((at for at in firsts if at is not None), default=LATEST)
-            if not 0 <= first <= LATEST:
-                raise ValueError("not an instant")
+        first = find_first_instant(snapshot, servers)
         if first > window.end:
             return []
         window = Window(find_step_start(first, step, zone), window.end)
     return list_step_edges(window, step, zone)
+
+
+def find_first_instant(snapshot: SnapshotFile, servers: Iterable[ServerRow]) -> int:
+    """Return the instant of the first observation of servers; LATEST if they have none.
+
+    Raises SnapshotError.
+    """
+    with snapshot.convert_decode_errors("the servers"):
+        firsts = [one.first_observed_at for one in servers]
+        first = min((at for at in firsts if at is not None), default=LATEST)
+        if not 0 <= first <= LATEST:
+            raise ValueError("not an instant")
+    return first
 
 
 def aggregate_history(

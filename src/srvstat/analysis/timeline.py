@@ -1,42 +1,45 @@
 """Compute the players of servers over time, in steps of equal length: the document `timeline`."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import NamedTuple
 
+from srvstat.analysis.history import find_first_instant
 from srvstat.analysis.statistics import build_window_part
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
+from srvstat.contract.requests import MAX_SERVERS
 from srvstat.documents.document import GapPart
 from srvstat.documents.timeline import ServerTimeline, Timeline
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
 
-MAX_SERVERS = 5
-"""The most servers that a picture shows, as many as a comparison."""
-
 _MINUTE, _HOUR = DAY_MS // 1440, DAY_MS // 24
-_LENGTHS = (
+_WITHIN_DAY = (
     *(minutes * _MINUTE for minutes in (1, 2, 5, 10, 15, 30)),
     *(hours * _HOUR for hours in (1, 2, 3, 6, 12)),
-    *(days * DAY_MS for days in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
 )
-"""The lengths of steps, in milliseconds."""
+"""The lengths of steps of less than a day, in milliseconds. They divide a day."""
 
 _INTERVALS_OF_GAP = 3
-"""A longer time without observations is a gap, in usual intervals."""
+"""The most usual intervals between observations without a gap, as in the coverage of `stats`."""
 
 
 class _Steps(NamedTuple):
-    """Steps of equal length from `start` on; `edges` are cut to the window."""
+    """Steps of equal length from `start` on; `edges` are cut to the window.
+
+    The time after `known_end` is unknown, as the snapshot ends there.
+    """
 
     start: int
     length: int
     edges: list[int]
+    known_end: int
 
 
 def check_server_count(count: int) -> None:
-    """Check that a picture can show so many servers.
+    """Check that a picture can show so many servers: as many as a comparison.
 
     Raises UsageError.
     """
@@ -47,18 +50,18 @@ def check_server_count(count: int) -> None:
 def compute_timeline(
     snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window, most_steps: int
 ) -> Timeline:
-    """Return the players of servers in at most `most_steps` steps, in their order.
+    """Return the players of servers in at most `most_steps` steps (at least 2), in their order.
 
-    Steps are not shorter than the shortest usual interval of the servers. A window without a
-    beginning begins with their first observation.
+    Steps are not shorter than the shortest usual interval of the servers. Needs the memory for the
+    observations of one server, besides the document.
 
     Raises SnapshotError.
     """
-    window = _bound_window(servers, window)
+    window = bound_window(snapshot, servers, window)
     figures = snapshot.compute_figures(servers, window)
     usual = [one.usual_interval for one in figures]
     known = [interval for interval in usual if interval is not None]
-    steps = _divide_window(window, most_steps, min(known, default=0))
+    steps = _divide_window(window, most_steps, min(known, default=0), snapshot.as_of)
     return Timeline(
         as_of=snapshot.as_of,
         root=snapshot.root,
@@ -66,33 +69,49 @@ def compute_timeline(
         steps_from=steps.start,
         step_seconds=steps.length // 1000,
         servers=tuple(
-            _describe_server(snapshot, server, steps, interval)
+            _describe_server(snapshot, server, window, steps, interval)
             for server, interval in zip(servers, usual, strict=True)
         ),
     )
 
 
-def _bound_window(servers: Sequence[ServerRow], window: Window) -> Window:
+def bound_window(snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window) -> Window:
+    """Return a window, from just before the first observation of servers if it has no beginning.
+
+    Raises SnapshotError.
+    """
     if window.start != BEFORE_ALL:
         return window
-    firsts = [one.first_observed_at for one in servers if one.first_observed_at is not None]
-    return Window(min(min(firsts, default=window.end), window.end) - 1, window.end)
+    return Window(min(find_first_instant(snapshot, servers), window.end) - 1, window.end)
 
 
-def _divide_window(window: Window, most: int, shortest: float) -> _Steps:
+def _divide_window(window: Window, most: int, shortest: float, as_of: int) -> _Steps:
     """Divide a window at multiples of a length counted from 1970-01-01 (UTC)."""
-    for length in _LENGTHS:
+    for length in _iter_lengths():
         first, last = window.start // length, -(-window.end // length)
         if length >= shortest and last - first <= most:
             break
     inner = range((first + 1) * length, last * length, length)
-    return _Steps(first * length, length, [window.start, *inner, window.end])
+    known_end = min(window.end, as_of)
+    return _Steps(first * length, length, [window.start, *inner, window.end], known_end)
+
+
+def _iter_lengths() -> Iterator[int]:
+    """Yield the lengths that steps can have, in ascending order."""
+    yield from _WITHIN_DAY
+    for power in count():
+        yield from (factor * 10**power * DAY_MS for factor in (1, 2, 5))
 
 
 def _describe_server(
-    snapshot: SnapshotFile, server: ServerRow, steps: _Steps, usual_interval: float | None
+    snapshot: SnapshotFile,
+    server: ServerRow,
+    window: Window,
+    steps: _Steps,
+    usual_interval: float | None,
 ) -> ServerTimeline:
-    positions, players = snapshot.read_steps(server, steps.edges)
+    instants, players = snapshot.read_observations(server, window)
+    positions = [bisect_right(instants, edge) for edge in steps.edges]
     cells = [players[first:last] for first, last in pairwise(positions)]
     return ServerTimeline(
         server_id=server.id,
@@ -102,18 +121,25 @@ def _describe_server(
         averages=tuple(sum(cell) / len(cell) if cell else None for cell in cells),
         lowest=tuple(min(cell) if cell else None for cell in cells),
         peak=tuple(max(cell) if cell else None for cell in cells),
-        gaps=tuple(_find_gaps(steps.edges, cells, usual_interval)),
+        gaps=tuple(_find_gaps(instants, steps, usual_interval)),
     )
 
 
 def _find_gaps(
-    edges: Sequence[int], cells: Sequence[Sequence[int]], usual_interval: float | None
+    instants: Sequence[int], steps: _Steps, usual_interval: float | None
 ) -> Iterator[GapPart]:
+    """Yield the runs of steps without observations in distances of many usual intervals."""
+    edges, known_end = steps.edges, steps.known_end
     longest = _INTERVALS_OF_GAP * (usual_interval or 0)
-    start = edges[0]
-    for at, cell in enumerate([*cells, [0]]):
-        end = edges[at]
-        if cell:
-            if end > start and end - start > longest:
+    last = edges[0]
+    for before, after in pairwise([last, *instants]):
+        last = after
+        if after - before > longest:
+            start = edges[bisect_left(edges, before)]
+            end = edges[bisect_left(edges, after) - 1]
+            if start < end:
                 yield GapPart(from_=start, to=end)
-            start = edges[min(at + 1, len(cells))]
+    if known_end - last > longest:
+        start = edges[bisect_left(edges, last)]
+        if start < known_end:
+            yield GapPart(from_=start, to=known_end)

@@ -8,9 +8,11 @@ from srvstat.documents.document import GapPart, Instant, Part, SnapshotDocument,
 class ServerTimeline(Part):
     """One server; each array has a value for each step, and None for one without observations.
 
-    A gap is a time between two observations, or an edge of the window and an observation, of more
-    than three usual intervals; it is widened or narrowed to whole steps. Steps without observations
-    that are in no gap are due to polling that is slower than the steps.
+    A gap is a run of steps without observations between two observations, or between an edge of the
+    window and an observation, that are more than three usual intervals apart; the usual interval is
+    the median distance between successive observations. The time after `as_of` is in no gap. Of a
+    server with fewer than two observations, all steps without one are in gaps. Other steps without
+    observations are due to polling that is slower than the steps.
     """
 
     server_id: str
@@ -26,7 +28,8 @@ class ServerTimeline(Part):
 class Timeline(SnapshotDocument):
     """The players of servers in steps; the window cuts the first and the last step.
 
-    Step `i` is the interval `(steps_from + i * step, steps_from + (i + 1) * step]`.
+    Step `i` is the interval `(steps_from + i * step, steps_from + (i + 1) * step]`. The window of
+    all observations begins 1 ms before the first observation of the servers.
     """
 
     document: Literal["timeline"] = "timeline"
