@@ -33,6 +33,7 @@ IMPORTS = {
     },
     "operations": {"contract", "snapshot/format", "snapshot/read", "stats"},
     "analysis": {
+        "__init__",
         "access",
         "contract",
         "documents",

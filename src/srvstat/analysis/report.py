@@ -1,17 +1,21 @@
 """Collect what a report shows: the document `report`."""
 
+import shlex
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from srvstat import __version__
 from srvstat.analysis.distribution import compute_distribution
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.integrity.check import check_integrity
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.statistics import build_window_part, compute_stats
-from srvstat.analysis.timeline import compute_timeline
-from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
+from srvstat.analysis.timeline import bound_window, compute_timeline
+from srvstat.analysis.windows import WindowQuery
+from srvstat.contract.errors import UsageError
+from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.documents.growth import GrowthStepName
 from srvstat.documents.report import Report
 from srvstat.snapshot.format.rows import ServerRow
@@ -22,6 +26,9 @@ _MOST_STEPS = 9_000
 
 _QUANTILES = (Fraction(1, 20), Fraction(1, 4), Fraction(3, 4), Fraction(19, 20))
 
+_OUTPUT = "report.html"
+"""The output in the command that repeats a report, so that the real one does not change it."""
+
 
 class ReportOrigin(NamedTuple):
     """Where a report comes from: its title, the program, and the command that repeats it."""
@@ -29,6 +36,37 @@ class ReportOrigin(NamedTuple):
     title: str
     program: str
     command: str
+
+
+def check_title(title: str | None) -> None:
+    """Check the title of a report; None is the default title.
+
+    Raises UsageError.
+    """
+    if title is None:
+        return
+    if not title.strip():
+        raise UsageError("--title: is empty; leave it out, or give a title")
+    try:
+        title.encode()
+    except UnicodeEncodeError:
+        raise UsageError("--title: is not UTF-8") from None
+
+
+def describe_origin(
+    servers: Sequence[ServerRow], query: WindowQuery, title: str | None
+) -> ReportOrigin:
+    """Return the origin of a report about the servers and the window of a query.
+
+    The default title names the servers, or counts them if they are more than two.
+    """
+    names = [server.hostname or server.id for server in servers]
+    shown = " and ".join(names) if len(names) <= 2 else f"{len(names)} servers"  # noqa: PLR2004
+    return ReportOrigin(
+        title=f"Players of {shown}" if title is None else title,
+        program=f"srvstat {__version__}",
+        command=shlex.join(_list_words(servers, query, title)),
+    )
 
 
 def build_report(
@@ -40,26 +78,54 @@ def build_report(
 ) -> Report:
     """Return the documents of a report about servers, in their order.
 
-    Raises SnapshotError.
+    The statistics include the window before, unless there is none, or a bundle does not cover it.
+
+    Raises UsageError for a window of more than 36,500 days, SnapshotError.
     """
+    step = _choose_growth_step(bound_window(snapshot, servers, window))
+    growth = compute_growth(snapshot, servers, window, step, zone)
     return Report(
         as_of=snapshot.as_of,
         root=snapshot.root,
         **origin._asdict(),
         time_zone=zone.key,
         window=build_window_part(window),
-        stats=compute_stats(snapshot, servers, window, quantiles=_QUANTILES),
+        stats=compute_stats(
+            snapshot,
+            servers,
+            window,
+            quantiles=_QUANTILES,
+            versus_previous=growth.previous_window is not None,
+        ),
         timeline=compute_timeline(snapshot, servers, window, _MOST_STEPS),
         peak_hours=compute_peak_hours(snapshot, servers, window, zone),
         distribution=compute_distribution(snapshot, servers, window),
-        growth=compute_growth(snapshot, servers, window, _choose_growth_step(window), zone),
+        growth=growth,
         integrity=check_integrity(snapshot, servers, window, zone),
     )
 
 
 def _choose_growth_step(window: Window) -> GrowthStepName:
-    """Return a step of which a window has a few dozens."""
+    """Return a step of which a window has a few dozens at most."""
     days = (window.end - window.start) // DAY_MS
-    if window.start == BEFORE_ALL or days > 366:  # noqa: PLR2004 - more than a year
+    if days > 366:  # noqa: PLR2004 - a leap year
         return "month"
     return "day" if days <= 62 else "week"  # noqa: PLR2004 - two months
+
+
+def _list_words(servers: Sequence[ServerRow], query: WindowQuery, title: str | None) -> list[str]:
+    """Return the words of the command that repeats a report from the same snapshot."""
+    words = ["srvstat", "report"]
+    # The namespace keeps an identifier that starts with a hyphen from being read as an option.
+    words += [f"id:{one.id}" if one.id.startswith("-") else one.id for one in servers]
+    if query.start is None:
+        words += ["--range", query.default if query.range is None else query.range]
+    else:
+        words += ["--from", query.start]
+    if query.end is not None:
+        words += ["--to", query.end]
+    if query.zone != "UTC":
+        words += ["--tz", query.zone]
+    if title is not None:
+        words += ["--title", title]
+    return [*words, "-o", _OUTPUT]

@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Command | Group] = {
     "peak-hours": Command("peak_hours", "peak_hours"),
     "history": Command("history", "history"),
     "integrity": Command("integrity", "integrity"),
+    "report": Command("report", "report"),
     "replay": Command("replay", "replay"),
     "snapshot": Group(
         "Build, inspect, verify and compare snapshots.",

@@ -5,6 +5,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 from srvstat.contract.errors import OutputError, UsageError
 from srvstat.files.drafts import close_descriptor, create_draft, sweep_drafts
@@ -12,6 +13,13 @@ from srvstat.files.errors import convert_write_errors
 from srvstat.files.streams import find_descriptor_path
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+class Target(NamedTuple):
+    """The path of a file without symbolic links, and its status; None if it does not exist."""
+
+    path: str
+    replaced: os.stat_result | None
 
 
 @contextmanager
@@ -27,11 +35,7 @@ def atomic_write(path: str, *, overwrite: bool) -> Iterator[str]:
 
     Raises UsageError if the target may not be replaced, OutputError if it can't be written.
     """
-    if find_descriptor_path(path):
-        raise UsageError(f"{path}: an open descriptor, not a file name; name a file")
-    with convert_write_errors(path):
-        target = os.path.realpath(path)
-    replaced = _check_target(path, target, overwrite=overwrite)
+    target, replaced = check_target(path, overwrite=overwrite)
     with ExitStack() as stack:
         with convert_write_errors(path):
             # Opened first: a directory that can't be read can't be flushed at the end either.
@@ -53,18 +57,24 @@ def atomic_write(path: str, *, overwrite: bool) -> Iterator[str]:
             os.fsync(directory)
 
 
-def _check_target(path: str, target: str, *, overwrite: bool) -> os.stat_result | None:
-    """Return the status of the file to replace; None for a new file."""
+def check_target(path: str, *, overwrite: bool) -> Target:
+    """Return where `atomic_write` would write, if it may write there.
+
+    Raises UsageError if the target may not be replaced, OutputError.
+    """
+    if find_descriptor_path(path):
+        raise UsageError(f"{path}: an open descriptor, not a file name; name a file")
     with convert_write_errors(path):
+        target = os.path.realpath(path)
         try:
             status = os.stat(target)
         except FileNotFoundError:
-            return None
+            return Target(target, None)
     if not stat.S_ISREG(status.st_mode):
         raise UsageError(f"{path}: not a regular file, so it can't be replaced")
     if not overwrite:
         raise _build_exists_error(path)
-    return status
+    return Target(target, status)
 
 
 def _copy_rights(descriptor: int, replaced: os.stat_result) -> None:

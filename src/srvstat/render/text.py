@@ -64,6 +64,11 @@ def format_count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def format_size(number: int) -> str:
+    """Format the size of a file in kilobytes of 1,000 bytes, rounded up: `412 KB`."""
+    return f"{-(-number // 1000):,} KB"
+
+
 def format_ordinal(number: int) -> str:
     """Format a rank: `1st`, `12th`, `2,123rd`."""
     is_teen = number // 10 % 10 == 1

@@ -1,0 +1,44 @@
+"""Write the answer of a command to the file of --output."""
+
+from typing import Annotated
+
+import typer
+
+from srvstat.cli.output import Outcome, report
+from srvstat.cli.signals import allow_cleanup
+from srvstat.files.atomic_write import atomic_write, check_target
+from srvstat.files.errors import convert_write_errors
+from srvstat.render.text import format_size
+
+STDOUT_NAME = "-"
+
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")]
+
+
+def check_output(path: str, *, overwrite: bool) -> None:
+    """Check, before an answer is computed, that it may be written to a file.
+
+    Raises UsageError if the file may not be replaced, OutputError.
+    """
+    if path != STDOUT_NAME:
+        check_target(path, overwrite=overwrite)
+
+
+def write_output(path: str, data: bytes, *, contents: str, overwrite: bool) -> Outcome:
+    """Write all bytes to a file or not at all, and say so on standard error.
+
+    `-` is standard output. `contents` describes the data in a few words.
+
+    Raises UsageError if the file may not be replaced, OutputError.
+    """
+    if path == STDOUT_NAME:
+        return Outcome([data])
+    with (
+        allow_cleanup(),
+        atomic_write(path, overwrite=overwrite) as draft,
+        convert_write_errors(path),
+        open(draft, "wb") as file,
+    ):
+        file.write(data)
+    report(f"wrote {path}: {contents}, {format_size(len(data))}")
+    return Outcome()

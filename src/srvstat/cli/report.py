@@ -1,0 +1,110 @@
+"""`report`: a page about servers, or the data that it shows."""
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from srvstat.analysis.integrity.check import DEFAULT_RANGE
+from srvstat.analysis.report import build_report, check_title, describe_origin
+from srvstat.analysis.selection import find_references
+from srvstat.analysis.timeline import check_server_count
+from srvstat.analysis.windows import choose_window, find_zone
+from srvstat.cli.analyzer_options import (
+    FromOption,
+    ServersArgument,
+    ToOption,
+    build_references,
+    build_window_query,
+    report_missing_data,
+)
+from srvstat.cli.hints import add_hint
+from srvstat.cli.integrity import RangeOption
+from srvstat.cli.options import ByOption, SnapshotOption, find_snapshot
+from srvstat.cli.output import Form, Outcome
+from srvstat.cli.output_file import STDOUT_NAME, OverwriteOption, check_output, write_output
+from srvstat.cli.show import show, show_error
+from srvstat.contract.errors import ApiError, UsageError
+from srvstat.documents.report import Report
+from srvstat.render.report import render_report
+from srvstat.render.text import format_count, format_window
+from srvstat.snapshot.read.reader import open_file
+
+OutputOption = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE|-",
+        help="The file to write, such as report.html; - is standard output.",
+    ),
+]
+ZoneOption = Annotated[
+    str,
+    typer.Option(
+        "--tz", metavar="ZONE", help="The time zone of dates and of hours, such as Europe/Berlin."
+    ),
+]
+TitleOption = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="The title of the report [default: names the servers]."),
+]
+DataOption = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Write the data that the page shows, as JSON, to -o or else to standard output.",
+    ),
+]
+
+
+def report(
+    identifiers: ServersArgument = None,
+    output: OutputOption = None,
+    by: ByOption = None,
+    range: RangeOption = None,
+    start: FromOption = None,
+    end: ToOption = None,
+    tz: ZoneOption = "UTC",
+    title: TitleOption = None,
+    snapshot: SnapshotOption = None,
+    json: DataOption = False,
+    overwrite: OverwriteOption = False,
+) -> Outcome:
+    """Write a page about one to five servers.
+
+    The page is one HTML file, which needs no network: a summary, statistics, players over time, the
+    hours of the week, the distribution, growth, integrity and where the data comes from. The same
+    command writes the same bytes for the same snapshot.
+
+    Example: srvstat report srv-1 srv-2 --range 90d --tz Europe/Berlin -o report.html
+    """
+    if output is None and not json:
+        raise UsageError("give -o FILE for the page, or --json for the data that it shows")
+    query = build_window_query(range, start, end, tz, DEFAULT_RANGE)
+    zone = find_zone(tz)
+    check_title(title)
+    if not identifiers:
+        raise UsageError("no server; give IDENTIFIER…")
+    check_server_count(len(set(identifiers)))
+    target = STDOUT_NAME if output is None else output
+    check_output(target, overwrite=overwrite)
+    try:
+        references = build_references(identifiers, by)
+        with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
+            window = choose_window(file, query)
+            servers = find_references(file, references)
+            report_missing_data(file, window, servers)
+            origin = describe_origin(servers, query, title)
+            found = build_report(file, servers, window, zone, origin)
+    except ApiError as error:
+        return show_error(error, Form.JSON if json else Form.TABLE)
+    if json and target == STDOUT_NAME:
+        return show(found, Form.JSON)
+    data = found.to_json() + b"\n" if json else render_report(found)
+    return write_output(target, data, contents=_summarize(found), overwrite=overwrite)
+
+
+def _summarize(found: Report) -> str:
+    servers = format_count(len(found.stats.servers), "server")
+    return f"{servers}, {format_window(found.window.from_, found.window.to)}"
