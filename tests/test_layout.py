@@ -20,7 +20,7 @@ IMPORTS = {
     "demo": {"contract"},
     "access": {"contract", "files"},
     "sources": {"contract", "files"},
-    "render": {"contract", "documents"},
+    "render": {"contract", "documents", "web"},
     "snapshot/format": {"contract", "stats"},
     "snapshot/read": {"contract", "documents", "files", "snapshot/format", "stats"},
     "snapshot/write": {

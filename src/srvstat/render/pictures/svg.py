@@ -1,0 +1,157 @@
+"""Build the elements of SVG pictures. Geometry is in attributes, looks are in CSS classes."""
+
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+from xml.etree.ElementTree import Element, SubElement
+
+from srvstat.render.text import escape_text
+
+FONT_SIZE = 12
+"""The height of text in pixels, as in pictures.css."""
+
+_LINE_HEIGHT = 16
+_MAX_NAME_LENGTH = 100
+_NARROW, _WIDE = frozenset("iIjl.,:;'|!()[]ftr- "), frozenset("mwMW@%")
+_ZERO_WIDTH = frozenset({"Mn", "Me"})
+
+
+class Size(NamedTuple):
+    """The size of a picture in pixels."""
+
+    width: int
+    height: int
+
+
+class Box(NamedTuple):
+    """A rectangle of a picture; y grows downwards."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def width(self) -> float:
+        """The distance from left to right."""
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        """The distance from top to bottom."""
+        return self.bottom - self.top
+
+
+class NamedServer(Protocol):
+    """A server of any document."""
+
+    @property
+    def server_id(self) -> str:
+        """The identifier."""
+
+    @property
+    def hostname(self) -> str:
+        """What its owner calls it; may be empty, and equal to that of another server."""
+
+
+def create_picture(name: str, size: Size, title: str, sentences: Sequence[str]) -> Element:
+    """Return an empty picture of a class, with its title and a description in words."""
+    width, height = size
+    attributes = {"class": f"picture {name}", "viewBox": f"0 0 {width} {height}", "role": "img"}
+    picture = Element("svg", attributes)
+    SubElement(picture, "title").text = escape_text(title)
+    SubElement(picture, "desc").text = escape_text(" ".join(sentences))
+    return picture
+
+
+def add(parent: Element, tag: str, css: str = "", **attributes: float | str) -> Element:
+    """Add an element with CSS classes and attributes. Numbers have at most one decimal."""
+    texts = {
+        name.replace("_", "-"): value if isinstance(value, str) else format_number(value)
+        for name, value in attributes.items()
+    }
+    return SubElement(parent, tag, ({"class": css} if css else {}) | texts)
+
+
+def add_line(
+    parent: Element, css: str, start: tuple[float, float], end: tuple[float, float]
+) -> None:
+    """Add a straight line."""
+    add(parent, "line", css, x1=start[0], y1=start[1], x2=end[0], y2=end[1])
+
+
+def add_text(
+    parent: Element, css: str, at: tuple[float, float], text: str, anchor: str = "start"
+) -> Element:
+    """Add a line of text, escaped, at the left end of its base line or at another `anchor`."""
+    element = add(parent, "text", css, x=at[0], y=at[1])
+    if anchor != "start":
+        element.set("text-anchor", anchor)
+    element.text = escape_text(text)
+    return element
+
+
+def add_notes(picture: Element, notes: Sequence[str], width: float) -> float:
+    """Draw notes in as few lines as fit at the top of a picture, and return the height below."""
+    lines: list[str] = []
+    for note in notes:
+        longer = f"{lines[-1]}; {note}" if lines else note
+        if lines and measure_text(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(note)
+    for number, line in enumerate(lines):
+        add_text(picture, "unit", (0, FONT_SIZE + number * _LINE_HEIGHT), line)
+    return FONT_SIZE + (len(lines) - 1) * _LINE_HEIGHT + 14
+
+
+def add_tooltip(element: Element, text: str) -> None:
+    """Add what a browser shows while the pointer is over an element."""
+    SubElement(element, "title").text = escape_text(text)
+
+
+def format_number(value: float) -> str:
+    """Format a coordinate with at most one decimal."""
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def measure_text(text: str, font_size: float = FONT_SIZE) -> float:
+    """Return the width of text in pixels; an estimate for common fonts, rather too wide."""
+    return sum(map(_measure_character, text)) * font_size
+
+
+def _measure_character(character: str) -> float:
+    if character in _NARROW:
+        return 0.4
+    if character in _WIDE or unicodedata.east_asian_width(character) in "WF":
+        return 1
+    if unicodedata.category(character) in _ZERO_WIDTH:
+        return 0
+    return 0.7 if character.isupper() else 0.64
+
+
+def fit_text(text: str, width: float) -> str:
+    """Return foreign text, escaped, and cut with an ellipsis if it is wider than `width`."""
+    shown = escape_text(text, max_length=_MAX_NAME_LENGTH)
+    if measure_text(shown) <= width:
+        return shown
+    lengths = range(1, _MAX_NAME_LENGTH)
+    fitting = bisect_right(
+        lengths, width, key=lambda length: measure_text(escape_text(text, max_length=length))
+    )
+    return escape_text(text, max_length=max(fitting, 1))
+
+
+def name_servers(servers: Sequence[NamedServer]) -> list[str]:
+    """Return the hostname of each server, with the identifier where it would be ambiguous."""
+    hostnames = [server.hostname.strip() for server in servers]
+    return [
+        hostname
+        if hostname and hostnames.count(hostname) == 1
+        else f"{hostname} ({server.server_id})".lstrip()
+        if hostname
+        else server.server_id
+        for hostname, server in zip(hostnames, servers, strict=True)
+    ]
