@@ -2,6 +2,12 @@
 
 from importlib.resources import files
 
+CHART_SCRIPTS = ("timeline.js", "picture.js", "chart.js")
+"""The scripts of the interactive chart, in the order in which a page must load them.
+
+They define `srvstatChart.mount(container, timeline, {timeZone})`; its style is in `chart.css`.
+"""
+
 
 def read_asset(name: str) -> str:
     """Return the text of a file of this package, such as `chart.js`."""

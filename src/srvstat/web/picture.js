@@ -1,0 +1,155 @@
+'use strict';
+
+/* Draw merged steps as an SVG picture with the looks of the one that render/pictures/ draws. */
+globalThis.srvstatPicture = (() => {
+  const { chooseTicks, chooseTimeTicks } = globalThis.srvstatTimeline;
+
+  const PIXELS_PER_BIN = 1.5;
+  const PIXELS_PER_DIGIT = 7;
+  const SMALLEST_WIDTH = 200;
+  const TOP = 28;
+  const BOTTOM = 26;
+  const RIGHT = 24;
+
+  function add(parent, name, attributes = {}, text = '') {
+    const element = document.createElementNS('http://www.w3.org/2000/svg', name);
+    for (const [key, value] of Object.entries(attributes)) {
+      element.setAttribute(key, typeof value === 'number' ? Number(value.toFixed(1)) : value);
+    }
+    element.textContent = text;
+    return parent.appendChild(element);
+  }
+  const addSeries = (parent, n) => add(parent, 'g', { class: `series series-${n + 1}` });
+
+  /* A sample of the line of server `n`, for a legend. */
+  function addSample(parent, n) {
+    const svg = add(parent, 'svg', { class: 'chart-sample', viewBox: '0 0 28 10', 'aria-hidden': 'true' });
+    add(addSeries(svg, n), 'path', { class: 'line', d: 'M0 5H28' });
+  }
+
+  class Picture {
+    constructor(parent, clock, steps) {
+      this.svg = add(parent, 'svg', { class: 'picture', 'aria-hidden': 'true' });
+      this.clock = clock;
+      this.steps = steps;
+    }
+
+    /* Draw a view, an interval of steps, of the servers that are shown. */
+    draw(view, shown, width) {
+      this.shown = shown;
+      this.width = Math.max(width, SMALLEST_WIDTH);
+      this.height = Math.max(240, Math.min(380, Math.round(this.width * 0.36)));
+      this.right = this.width - RIGHT;
+      this.bottom = this.height - BOTTOM;
+      this.bins = this.steps.divide(view, Math.floor((this.right - 40) / PIXELS_PER_BIN));
+      this.from = this.bins[0].from;
+      this.to = this.bins[this.bins.length - 1].to;
+      // The range of players is shown for one server only; several would cover each other.
+      this.hasBand = shown.filter(Boolean).length === 1;
+      this.svg.setAttribute('viewBox', `0 0 ${this.width} ${this.height}`);
+      this.svg.replaceChildren();
+      const ticks = this.scale();
+      this.drawGaps();
+      this.drawAxes(ticks);
+      shown.forEach((isShown, n) => isShown && this.drawServer(n));
+      this.overlay = add(this.svg, 'g');
+    }
+
+    /* Choose the scales of both axes; return the ticks of players with their labels. */
+    scale() {
+      const name = this.hasBand ? 'peak' : 'average';
+      const figures = this.bins.flatMap((bin) => bin.figures.filter((_, n) => this.shown[n]));
+      const high = figures.reduce((most, one) => Math.max(most, one[name] ?? 0), 0);
+      const ticks = chooseTicks(high, Math.max(3, Math.floor(this.height / 48)));
+      const top = ticks[ticks.length - 1];
+      const labels = ticks.map((tick) => tick.toLocaleString('en'));
+      this.left = labels[labels.length - 1].length * PIXELS_PER_DIGIT + 14;
+      const [width, height] = [this.right - this.left, this.bottom - TOP];
+      this.findX = (at) => this.left + (at - this.from) / (this.to - this.from) * width;
+      this.findY = (players) => this.bottom - players / top * height;
+      this.findInstant = (x) => this.from + (x - this.left) / width * (this.to - this.from);
+      return ticks.map((tick, n) => ({ y: this.findY(tick), label: labels[n] }));
+    }
+
+    drawAxes(ticks) {
+      const { svg, left, right, bottom } = this;
+      add(svg, 'text', { class: 'unit', x: left, y: 14 }, 'players');
+      for (const { y, label } of ticks) {
+        add(svg, 'line', { class: y === bottom ? 'axis' : 'grid', x1: left, x2: right, y1: y, y2: y });
+        add(svg, 'text', { class: 'tick', x: left - 8, y: y + 4, 'text-anchor': 'end' }, label);
+      }
+      const most = Math.max(2, Math.floor((right - left) / 80));
+      for (const { at, label } of chooseTimeTicks(this.clock, this.from, this.to, most)) {
+        const x = this.findX(at);
+        add(svg, 'line', { class: 'axis', x1: x, x2: x, y1: bottom, y2: bottom + 4 });
+        add(svg, 'text', { class: 'tick', x, y: bottom + 18, 'text-anchor': 'middle' }, label);
+      }
+    }
+
+    drawSpan(parent, name, { from, to }) {
+      const [x, end] = [this.findX(from), this.findX(to)];
+      add(parent, 'rect', { class: name, x, y: TOP, width: Math.max(1, end - x), height: this.bottom - TOP });
+    }
+
+    drawGaps() {
+      for (const bin of this.bins) {
+        if (bin.figures.every(({ isGap }) => isGap)) this.drawSpan(this.svg, 'gap', bin);
+      }
+    }
+
+    drawServer(n) {
+      const group = addSeries(this.svg, n);
+      for (const run of this.listRuns(n)) {
+        const join = (name, points) => points.map(({ x, figures }) => (
+          `${x.toFixed(1)} ${this.findY(figures[name]).toFixed(1)}`)).join('L');
+        if (this.hasBand) {
+          const edge = `${join('peak', run)}L${join('lowest', [...run].reverse())}`;
+          add(group, 'path', { class: 'band', d: `M${edge}Z` });
+        }
+        if (run.length > 1) add(group, 'path', { class: 'line', d: `M${join('average', run)}` });
+        else this.drawDot(group, run[0], 2.5);
+      }
+    }
+
+    drawDot(group, { x, figures }, r) {
+      add(group, 'circle', { class: 'dot', cx: x, cy: this.findY(figures.average), r });
+    }
+
+    /* Return the points between the gaps of a server. Slow polling leaves steps empty without a gap. */
+    listRuns(n) {
+      const runs = [[]];
+      for (const { from, to, figures } of this.bins) {
+        if (figures[n].isGap) runs.push([]);
+        const point = { x: this.findX((from + to) / 2), figures: figures[n] };
+        if (figures[n].observations) runs[runs.length - 1].push(point);
+      }
+      return runs.filter((run) => run.length);
+    }
+
+    clearMarks() {
+      this.overlay.replaceChildren();
+    }
+
+    /* Mark an interval that is being selected. */
+    markSelection(start, end) {
+      this.clearMarks();
+      const [from, to] = [start, end].map(this.findInstant).sort((one, other) => one - other);
+      this.drawSpan(this.overlay, 'selection', { from, to });
+    }
+
+    markBin(bin, label) {
+      this.clearMarks();
+      const x = this.findX((bin.from + bin.to) / 2);
+      this.drawSpan(this.overlay, 'cursor-span', bin);
+      add(this.overlay, 'line', { class: 'cursor', x1: x, x2: x, y1: TOP, y2: this.bottom });
+      bin.figures.forEach((figures, n) => {
+        if (this.shown[n] && figures.observations) this.drawDot(addSeries(this.overlay, n), { x, figures }, 4);
+      });
+      const isLeft = x < (this.left + this.right) / 2;
+      const [at, anchor] = isLeft ? [x + 6, 'start'] : [x - 6, 'end'];
+      add(this.overlay, 'text', { class: 'cursor-label', x: at, y: 14, 'text-anchor': anchor }, label);
+    }
+  }
+
+  return { Picture, addSample };
+})();

@@ -1,0 +1,204 @@
+'use strict';
+
+/* What chart.js draws: the steps of the document `timeline`, merged exactly, ticks, and texts. */
+globalThis.srvstatTimeline = (() => {
+  const HOUR = 3_600_000;
+  const DAY = 24 * HOUR;
+  const MONDAY = Date.UTC(1970, 0, 5);
+  const LENGTHS = [
+    ...[1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map((minutes) => ({ length: minutes * 60_000 })),
+    ...[1, 2, 7, 14].map((days) => ({ length: days * DAY })),
+    ...[1, 2, 3, 6].map((months) => ({ months })),
+    ...[1, 2, 5, 10, 20, 50, 100].map((years) => ({ months: 12 * years })),
+  ].map(({ length, months }) => ({ length, months, shortest: length || months * 28 * DAY }));
+
+  /* The clock of a time zone. A local time is in milliseconds, as if the clock showed UTC. */
+  function createClock(timeZone) {
+    const fields = ['year', 'month', 'day', 'hour', 'minute', 'second'];
+    const options = { timeZone, hourCycle: 'h23' };
+    for (const field of fields) options[field] = 'numeric';
+    const format = new Intl.DateTimeFormat('en', options);
+    const offsets = new Map();
+
+    function measureOffset(at) {
+      const parts = new Map(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
+      const [year, month, ...rest] = fields.map((field) => parts.get(field));
+      return Date.UTC(year, month - 1, ...rest) - Math.floor(at / 1000) * 1000;
+    }
+    function findDayOffset(day) {
+      if (!offsets.has(day)) offsets.set(day, measureOffset(day * DAY));
+      return offsets.get(day);
+    }
+    function findOffset(at) {
+      const day = Math.floor(at / DAY);
+      const offset = findDayOffset(day);
+      return findDayOffset(day + 1) === offset ? offset : measureOffset(at);
+    }
+    const toLocal = (at) => at + findOffset(at);
+    /* A local time that occurs twice is the first one. */
+    function toInstant(local) {
+      const first = local - findOffset(local - DAY);
+      const second = local - findOffset(local + DAY);
+      return toLocal(first) !== local && toLocal(second) === local ? second : first;
+    }
+    return { toLocal, toInstant };
+  }
+
+  /* List the instants in an interval at which the clock shows a multiple of a length. */
+  function listRoundTimes(clock, step, from, to) {
+    const low = clock.toLocal(from) - 2 * HOUR;
+    const high = clock.toLocal(to) + 2 * HOUR;
+    const start = new Date(low);
+    const month = (start.getUTCFullYear() - 2000) * 12 + start.getUTCMonth();
+    const getLocal = step.months
+      ? (n) => Date.UTC(2000, (Math.floor(month / step.months) + n) * step.months)
+      : (n) => MONDAY + (Math.floor((low - MONDAY) / step.length) + n) * step.length;
+    const times = [];
+    for (let n = 0, local = getLocal(0); local <= high; n += 1, local = getLocal(n)) {
+      const at = clock.toInstant(local);
+      const isSkipped = step.shortest < DAY && clock.toLocal(at) !== local;
+      if (at >= from && at <= to && !isSkipped) times.push({ at, local });
+    }
+    return times;
+  }
+
+  function chooseTimeTicks(clock, from, to, most) {
+    for (const step of LENGTHS) {
+      if ((to - from) / step.shortest > most + 1) continue;
+      const times = listRoundTimes(clock, step, from, to);
+      if (times.length <= most) {
+        return times.map(({ at, local }) => ({ at, label: formatTick(new Date(local), step) }));
+      }
+    }
+    return [];
+  }
+
+  const formatDate = (options) => new Intl.DateTimeFormat('en', { timeZone: 'UTC', ...options });
+  const [MONTH, MONTH_DAY, FULL_DATE, TIME] = [
+    formatDate({ month: 'short' }),
+    formatDate({ month: 'short', day: 'numeric' }),
+    formatDate({ month: 'short', day: 'numeric', year: 'numeric' }),
+    formatDate({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }),
+  ];
+
+  function formatTick(date, step) {
+    if (step.months) return date.getUTCMonth() ? MONTH.format(date) : String(date.getUTCFullYear());
+    return (date % DAY ? TIME : MONTH_DAY).format(date);
+  }
+
+  /* Format an interval of local time: `Mar 4, 12:00–18:00`, `Mar 4`, `Mar 4 – Mar 9`. */
+  function formatInterval(clock, from, to, hasYear) {
+    const [start, end] = [clock.toLocal(from), clock.toLocal(to)];
+    const formatDay = (hasYear ? FULL_DATE : MONTH_DAY).format;
+    if (start % DAY === 0 && end % DAY === 0) {
+      return end - start === DAY ? formatDay(start) : `${formatDay(start)} – ${formatDay(end - DAY)}`;
+    }
+    const endTime = end % DAY ? TIME.format(end) : '24:00';
+    return Math.floor(start / DAY) === Math.floor((end - 1) / DAY)
+      ? `${formatDay(start)}, ${TIME.format(start)}–${endTime}`
+      : `${formatDay(start)}, ${TIME.format(start)} – ${formatDay(end - 1)}, ${endTime}`;
+  }
+
+  const WHOLE = new Intl.NumberFormat('en');
+  const ROUNDED = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+
+  /* Format the figures of merged steps; those of steps without observations are dashes. */
+  function formatFigures({ average, lowest, peak, observations }) {
+    const format = (numbers, value) => (value === null ? '–' : numbers.format(value));
+    return {
+      average: format(ROUNDED, average),
+      lowest: format(WHOLE, lowest),
+      peak: format(WHOLE, peak),
+      observations: WHOLE.format(observations),
+    };
+  }
+
+  /* The ticks from 0 to at least `high`. */
+  function chooseTicks(high, most) {
+    for (let scale = 1; ; scale *= 10) {
+      for (const distance of [scale, 2 * scale, 5 * scale]) {
+        const count = Math.max(1, Math.ceil(high / distance));
+        if (count < most) return Array.from({ length: count + 1 }, (_, n) => n * distance);
+      }
+    }
+  }
+
+  /* Hostnames as visible text; strangers choose them. An ambiguous one gets its identifier. */
+  function nameServers(servers) {
+    const escape = (text) => text
+      .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u${one.codePointAt(0).toString(16).padStart(4, '0')}`)
+      .replace(/(\p{M}{4})\p{M}+/gu, '$1').trim();
+    const names = servers.map(({ hostname }) => escape(hostname));
+    return names.map((name, n) => {
+      const isUnique = names.filter((other) => other === name).length === 1;
+      return name && isUnique ? name : `${name} (${escape(servers[n].serverId)})`.trim();
+    });
+  }
+
+  /* Steps of a timeline, merged exactly. */
+  function createSteps(timeline, clock) {
+    const stepsFrom = Date.parse(timeline.stepsFrom);
+    const length = timeline.stepSeconds * 1000;
+    const end = Date.parse(timeline.window.to);
+    const start = timeline.window.from === null ? stepsFrom : Date.parse(timeline.window.from);
+    const count = timeline.servers[0].averages.length;
+    const clampStep = (step) => Math.min(count, Math.max(0, step));
+    const findStep = (at) => (at - stepsFrom) / length;
+    const findInstant = (step) => Math.min(end, Math.max(start, stepsFrom + step * length));
+    const gaps = timeline.servers.map((server) => server.gaps.map(({ from, to }) => [
+      clampStep(Math.floor(findStep(Date.parse(from)))), clampStep(Math.ceil(findStep(Date.parse(to)))),
+    ]));
+
+    /* Return the figures of a server in the steps from `first` up to, but without, `last`. */
+    function merge(n, first, last) {
+      const server = timeline.servers[n];
+      let [observations, players, lowest, peak] = [0, 0, null, null];
+      for (let step = first; step < last; step += 1) {
+        const sampleCount = server.sampleCounts[step];
+        if (sampleCount) {
+          observations += sampleCount;
+          // Players are integers, so their sum in a step is one, too.
+          players += Math.round(server.averages[step] * sampleCount);
+          lowest = lowest === null ? server.lowest[step] : Math.min(lowest, server.lowest[step]);
+          peak = peak === null ? server.peak[step] : Math.max(peak, server.peak[step]);
+        }
+      }
+      return { observations, average: observations ? players / observations : null, lowest, peak };
+    }
+
+    /* Return the edges of at most about `most` merged steps that enclose a view. */
+    function chooseEdges(first, last, most) {
+      if (last - first <= most) return Array.from({ length: last - first + 1 }, (_, n) => first + n);
+      const [from, to] = [findInstant(first), findInstant(last)];
+      const longer = LENGTHS.filter((step) => step.shortest > length);
+      const step = longer.find((one) => (to - from) / one.shortest <= most) || longer[longer.length - 1];
+      const margin = 2 * step.shortest + 5 * DAY;
+      const times = listRoundTimes(clock, step, from - margin, to + margin);
+      const round = times.map(({ at }) => clampStep(Math.round(findStep(at))));
+      const low = Math.max(0, ...round.filter((edge) => edge <= first));
+      const high = Math.min(count, ...round.filter((edge) => edge >= last));
+      return [low, ...round.filter((edge) => edge > low && edge < high), high];
+    }
+
+    /* Divide a view into bins of steps. Each lies inside or outside of a gap, never across its edge. */
+    function divide(view, most) {
+      const edges = chooseEdges(Math.floor(view.first), Math.ceil(view.last), most);
+      const [low, high] = [edges[0], edges[edges.length - 1]];
+      const inner = gaps.flat(2).filter((edge) => edge > low && edge < high);
+      const all = [...new Set([...edges, ...inner])].sort((one, other) => one - other);
+      return all.slice(1).map((last, n) => {
+        const first = all[n];
+        const figures = timeline.servers.map((_, one) => ({
+          ...merge(one, first, last),
+          isGap: gaps[one].some(([from, to]) => first >= from && last <= to),
+        }));
+        return { first, last, from: findInstant(first), to: findInstant(last), figures };
+      });
+    }
+    return { count, findStep, findInstant, merge, divide };
+  }
+
+  return {
+    createClock, createSteps, nameServers, chooseTicks, chooseTimeTicks, formatInterval, formatFigures,
+  };
+})();
