@@ -98,6 +98,7 @@ HOMES = {
     "ijson": {"support"},
     "h11": {"asgi"},
     "pandas": {"documents"},
+    "plotille": {"render"},
     "pyarrow": {"documents"},
     "starlette": {"asgi"},
     "uvicorn": {"asgi"},

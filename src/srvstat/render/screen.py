@@ -15,7 +15,12 @@ _MAX_CELL_LENGTH = 200
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 NATURAL_WIDTH = 100_000
 """The width when there is no limit; wider than any line."""
-_DRAWINGS_IN_ASCII = str.maketrans("▁▂▃▄▅▆▇█░▒▓│─–·", "_.:-=+*#:=*|---")  # noqa: RUF001 - the characters of drawings
+_LEVELS_IN_ASCII = "_.:-=+*#"
+_DRAWINGS_IN_ASCII: dict[int, int | str] = {
+    **str.maketrans("▁▂▃▄▅▆▇█░▒▓│─–·┤└┬", f"{_LEVELS_IN_ASCII}:=*|---+++"),  # noqa: RUF001 - the characters of drawings
+    **{0x2800 + dots: _LEVELS_IN_ASCII[dots.bit_count() - 1] for dots in range(1, 256)},
+}
+"""ASCII for each character of a drawing; for Braille patterns, by the number of their dots."""
 
 _PART_OF_ESCAPE = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?$")
 """An escape without its last digits. A cut must not leave one, since it would mislead."""
