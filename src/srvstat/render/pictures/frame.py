@@ -16,7 +16,7 @@ _TICK_GAP = 6
 """The distance between a label and its axis."""
 _LABEL_BELOW = 18
 """The distance from an axis down to the base line of its labels."""
-_TIME_LABEL_WIDTH = 76
+TIME_LABEL_WIDTH = 76
 """The distance of two times on an axis is at least this."""
 
 
@@ -41,7 +41,7 @@ def measure_ticks(ticks: Sequence[float]) -> float:
 
 def choose_player_ticks(highest: float | None, height: float) -> list[float]:
     """Return the ticks of an axis of players, from 0, for a height in pixels."""
-    return choose_ticks(0, max(highest or 0, 1), max(int(height // 36), 3))
+    return choose_ticks(0, max(highest or 0, 1), max(int(height // 36), 4))
 
 
 def draw_value_axis(picture: Element, box: Box, ticks: Sequence[float]) -> Scale:
@@ -58,7 +58,7 @@ def draw_value_axis(picture: Element, box: Box, ticks: Sequence[float]) -> Scale
 def draw_time_axis(picture: Element, box: Box, window: tuple[int, int], zone: ZoneInfo) -> Scale:
     """Draw a mark and a label below the box for each round local time, and return the scale."""
     scale = Scale(*window, box.left, box.right)
-    most = max(int(box.width // _TIME_LABEL_WIDTH), 2)
+    most = max(int(box.width // TIME_LABEL_WIDTH), 2)
     for at, label in choose_time_ticks(*window, most, zone):
         draw_tick(picture, box, scale.place(at), label)
     return scale

@@ -15,6 +15,13 @@ from srvstat.render.pictures.frame import (
     draw_value_axis,
     measure_ticks,
 )
+from srvstat.render.pictures.keys import (
+    KEY_HEIGHT,
+    draw_key,
+    flow_keys,
+    measure_key,
+    spread_keys,
+)
 from srvstat.render.pictures.points import (
     Point,
     choose_length,
@@ -23,17 +30,12 @@ from srvstat.render.pictures.points import (
     merge_steps,
 )
 from srvstat.render.pictures.svg import (
-    FONT_SIZE,
     Box,
     Size,
     add,
-    add_line,
     add_notes,
-    add_text,
     create_picture,
-    fit_text,
     format_number,
-    measure_text,
     name_servers,
 )
 from srvstat.render.tables.figures import format_rounded
@@ -43,9 +45,9 @@ _LEAST_WIDTH_FOR_LABELS = 560
 """In narrower pictures, names are above the lines and not beside them."""
 _MOST_FOR_LABELS = 0.25
 """The share of the width that names beside the lines can take."""
-_KEY_WIDTH = 24
-"""The width of a piece of line before a name."""
-_LINE_HEIGHT = 17
+_Run = Sequence[Point]
+_Runs = Sequence[_Run]
+"""The points of a server, with a gap after each run."""
 
 
 class _Plot(NamedTuple):
@@ -54,7 +56,6 @@ class _Plot(NamedTuple):
     box: Box
     across: Scale
     up: Scale
-    width: int
 
 
 def draw_timeline(timeline: Timeline, size: Size, zone: ZoneInfo) -> Element:
@@ -67,22 +68,24 @@ def draw_timeline(timeline: Timeline, size: Size, zone: ZoneInfo) -> Element:
     names = name_servers(timeline.servers)
     title = f"Players over time: {', '.join(names)}"
     picture = create_picture("timeline", size, title, list(_describe(timeline, names)))
-    keys = _measure_keys(names, size.width)
+    beside = _measure_keys(names, size.width)
     start, end = get_window(timeline)
-    length = choose_length(timeline, size.width - keys)
-    notes = add_notes(picture, list(_list_notes(timeline, length)), size.width)
-    top = notes + (len(names) * _LINE_HEIGHT if len(names) > 1 and not keys else 0)
-    shortest_gap = (end - start) / (size.width - keys)
-    runs = [merge_steps(timeline, one, length, shortest_gap) for one in timeline.servers]
+    width = size.width - beside
+    length = choose_length(timeline, width)
+    runs = [merge_steps(timeline, one, length, (end - start) / width) for one in timeline.servers]
+    has_band = len(runs) == 1 and any(one.lowest < one.peak for run in runs[0] for one in run)
+    top = add_notes(picture, list(_list_notes(timeline, length, has_band=has_band)), size.width)
+    if len(names) > 1 and not beside:
+        top = _draw_keys_above(picture, names, top, size.width)
     bottom = size.height - BELOW
     ticks = choose_player_ticks(_find_highest(runs), bottom - top)
-    box = Box(measure_ticks(ticks), top, size.width - max(keys, MARGIN), bottom)
+    box = Box(measure_ticks(ticks), top, size.width - max(beside, MARGIN), bottom)
     across = _draw_frame(picture, timeline, box, zone)
-    plot = _Plot(box, across, draw_value_axis(picture, box, ticks), size.width)
+    plot = _Plot(box, across, draw_value_axis(picture, box, ticks))
     for number, points in enumerate(runs, start=1):
-        _draw_series(picture, plot, number, points, has_band=len(runs) == 1)
-    if len(names) > 1:
-        _draw_keys(picture, plot, names, runs, is_beside=bool(keys))
+        _draw_series(picture, plot, number, points, has_band=has_band)
+    if beside:
+        _draw_keys_beside(picture, plot, names, runs, size.width)
     return picture
 
 
@@ -96,24 +99,24 @@ def _draw_frame(picture: Element, timeline: Timeline, box: Box, zone: ZoneInfo) 
     return draw_time_axis(picture, box, window, zone)
 
 
-def _find_highest(runs: Sequence[Sequence[Sequence[Point]]]) -> float | None:
+def _find_highest(runs: Sequence[_Runs]) -> float | None:
     """Return the highest value to draw: of a single server its peak, else an average."""
     points = [point for server in runs for run in server for point in run]
     values = [point.peak if len(runs) == 1 else point.average for point in points]
     return max(values, default=None)
 
 
-def _list_notes(timeline: Timeline, length: int) -> Iterator[str]:
+def _list_notes(timeline: Timeline, length: int, *, has_band: bool) -> Iterator[str]:
     """Yield what the lines and areas mean."""
     yield f"players, averages of {format_duration(length)}"
-    if len(timeline.servers) == 1:
+    if has_band:
         yield "shaded from lowest to peak"
     if find_common_gaps(timeline):
         yield "gray: no observations"
 
 
 def _draw_series(
-    picture: Element, plot: _Plot, number: int, runs: Sequence[Sequence[Point]], *, has_band: bool
+    picture: Element, plot: _Plot, number: int, runs: _Runs, *, has_band: bool
 ) -> None:
     group = add(picture, "g", f"series series-{number}")
     if has_band:
@@ -128,13 +131,13 @@ def _draw_series(
             add(group, "circle", "dot", cx=x, cy=y, r=2)
 
 
-def _build_line(run: Sequence[Point], plot: _Plot) -> str:
+def _build_line(run: _Run, plot: _Plot) -> str:
     return _join_vertices(
         (plot.across.place(point.middle), plot.up.place(point.average)) for point in run
     )
 
 
-def _build_band(run: Sequence[Point], plot: _Plot) -> str:
+def _build_band(run: _Run, plot: _Plot) -> str:
     """Return the area from lowest to peak, which begins and ends with the steps."""
     peaks = [(point.middle, point.peak) for point in run]
     lows = [(point.middle, point.lowest) for point in run]
@@ -157,46 +160,26 @@ def _measure_keys(names: Sequence[str], width: int) -> float:
     """Return the width of the names beside the lines; 0 if they have no room there."""
     if len(names) < 2 or width < _LEAST_WIDTH_FOR_LABELS:  # noqa: PLR2004 - one needs no name
         return 0
-    return min(max(map(measure_text, names)) + _KEY_WIDTH + MARGIN + 1, width * _MOST_FOR_LABELS)
+    return min(max(map(measure_key, names)) + MARGIN, width * _MOST_FOR_LABELS)
 
 
-def _draw_keys(
-    picture: Element,
-    plot: _Plot,
-    names: Sequence[str],
-    runs: Sequence[Sequence[Sequence[Point]]],
-    *,
-    is_beside: bool,
+def _draw_keys_beside(
+    picture: Element, plot: _Plot, names: Sequence[str], runs: Sequence[_Runs], right: int
 ) -> None:
-    """Draw the name of each line, beside its end or above all lines."""
-    if is_beside:
-        ends = [plot.up.place(one[-1][-1].average if one else 0) for one in runs]
-        heights = spread_labels(ends, _LINE_HEIGHT, plot.box)
-        left, right = plot.box.right + MARGIN, float(plot.width)
-    else:
-        first = plot.box.top - len(names) * _LINE_HEIGHT
-        heights = [first + number * _LINE_HEIGHT for number in range(len(names))]
-        left, right = 0.0, plot.box.right
-    for number, (name, y) in enumerate(zip(names, heights, strict=True), start=1):
-        group = add(picture, "g", f"series series-{number}")
-        add_line(group, "line", (left, y), (left + _KEY_WIDTH - 6, y))
-        fitting = fit_text(name, right - left - _KEY_WIDTH)
-        add_text(group, "label", (left + _KEY_WIDTH, y + FONT_SIZE / 3), fitting)
+    """Draw the name of each line beside its end."""
+    ends = [plot.up.place(one[-1][-1].average if one else 0) for one in runs]
+    left = plot.box.right + MARGIN
+    for number, y in enumerate(spread_keys(ends, plot.box)):
+        draw_key(picture, number + 1, names[number], (left, y), right - left)
 
 
-def spread_labels(wanted: Sequence[float], distance: float, box: Box) -> list[float]:
-    """Return the heights of labels: those wanted, moved so that none overlap or leave the box."""
-    order = sorted(range(len(wanted)), key=wanted.__getitem__)
-    placed = list(wanted)
-    floor = box.top
-    for at in order:
-        placed[at] = max(placed[at], floor)
-        floor = placed[at] + distance
-    ceiling = box.bottom
-    for at in reversed(order):
-        placed[at] = min(placed[at], ceiling)
-        ceiling = placed[at] - distance
-    return placed
+def _draw_keys_above(picture: Element, names: Sequence[str], top: float, width: int) -> float:
+    """Draw the names in rows, and return the height below."""
+    places = flow_keys(names, width)
+    for number, (left, row) in enumerate(places):
+        y = top + row * KEY_HEIGHT
+        draw_key(picture, number + 1, names[number], (left, y), width - left)
+    return top + (places[-1][1] + 1) * KEY_HEIGHT
 
 
 def _describe(timeline: Timeline, names: Sequence[str]) -> Iterator[str]:

@@ -44,7 +44,7 @@ def render_growth(document: GrowthDocument, screen: Screen) -> str:
     }
     if document.previous_window is not None:
         columns["previous"] = _format_changes([one.previous_growth for one in servers], screen)
-    columns["trend"] = [_format_trend(one.players_per_week) for one in servers]
+    columns["trend"] = [format_trend(one.players_per_week) for one in servers]
     figures = zip(*columns.values(), strict=True)
     lines = [
         ServerLines(
@@ -73,7 +73,8 @@ def _build_change(growth: GrowthPart | None) -> Change:
     return Change(base, growth.players, growth.percentage)
 
 
-def _format_trend(per_week: float | None) -> Text:
+def format_trend(per_week: float | None) -> Text:
+    """Format a slope in players a week: `up 1.5 a week`."""
     if per_week is None:
         return Text(NOTHING)
     if abs(per_week) < _LEAST_TREND:
@@ -122,7 +123,7 @@ def _list_steps(
     ]
     rows = [
         (
-            Text(_format_step(step.from_, zone, document.step)),
+            Text(format_step(step.from_, zone, document.step)),
             Text(format_rounded(step.average_players, 2)),
             growth,
             Text(f"{step.sample_count:,}"),
@@ -152,7 +153,7 @@ def _build_fitting_table(
     return table
 
 
-def _format_step(start: int, zone: ZoneInfo, step: str) -> str:
+def format_step(start: int, zone: ZoneInfo, step: str) -> str:
     """Return the local day on which a step begins, or its month."""
     try:
         day = datetime.fromtimestamp(start / 1000, zone).date().isoformat()

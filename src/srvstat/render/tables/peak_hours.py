@@ -13,7 +13,7 @@ from srvstat.render.tables.figures import format_rounded
 from srvstat.render.tables.server_table import ServerLines, escape_server, get_width
 from srvstat.render.text import format_count, format_time, format_window
 
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _LABEL_WIDTH = 5
 _SHADES = ("·", "░", "▒", "▓", "█")
 _STYLES = ("dim", "blue", "cyan", "yellow", "red")
@@ -61,7 +61,7 @@ def _draw_map(
     every = 6 // width
     hours = "".join(f"{hour:02}".ljust(6) for hour in range(0, 24, every))
     yield Text(" " * _LABEL_WIDTH + hours.rstrip(), "bold")
-    for number, weekday in enumerate(_WEEKDAYS):
+    for number, weekday in enumerate(WEEKDAYS):
         line = Text(weekday.ljust(_LABEL_WIDTH), no_wrap=True)
         for cell in cells[24 * number : 24 * number + 24]:
             average = cell.average_players
@@ -84,7 +84,7 @@ def _describe_hour(hour: HourPart, cells: Sequence[HourCell]) -> str:
     cell = cells[(hour.weekday - 1) * 24 + hour.hour]
     observations = format_count(cell.sample_count, "observation")
     return (
-        f"{_WEEKDAYS[hour.weekday - 1]} {hour.hour:02}:00 to {hour.hour + 1:02}:00, average"
+        f"{WEEKDAYS[hour.weekday - 1]} {hour.hour:02}:00 to {hour.hour + 1:02}:00, average"
         f" {format_rounded(cell.average_players, 2)}, median"
         f" {format_rounded(cell.median_players, 1)} of {observations}"
     )

@@ -1,0 +1,154 @@
+"""Draw how the players of servers change from step to step."""
+
+from collections.abc import Iterator
+from statistics import median
+from xml.etree.ElementTree import Element
+from zoneinfo import ZoneInfo
+
+from srvstat.contract.ranges import DAY_MS
+from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
+from srvstat.render.axes import choose_time_ticks
+from srvstat.render.pictures.frame import (
+    BELOW,
+    MARGIN,
+    TIME_LABEL_WIDTH,
+    Scale,
+    choose_player_ticks,
+    draw_tick,
+    draw_value_axis,
+    measure_ticks,
+)
+from srvstat.render.pictures.rows import HEADING, divide_rows, draw_heading
+from srvstat.render.pictures.svg import (
+    Box,
+    Size,
+    add,
+    add_line,
+    add_notes,
+    add_tooltip,
+    create_picture,
+    name_servers,
+)
+from srvstat.render.tables.figures import format_rounded
+from srvstat.render.tables.growth import format_step, format_trend
+from srvstat.render.text import format_count
+
+_WEEK_MS = 7 * DAY_MS
+
+
+def draw_growth(growth: GrowthDocument, size: Size) -> Element:
+    """Draw a bar for the average of each step, with a row and a scale for each server.
+
+    Bars of steps that the window cuts are pale. A dashed line is the trend.
+    """
+    names = name_servers(growth.servers)
+    title = f"Average players by {growth.step}: {', '.join(names)}"
+    sentences = [
+        f"{name}: {'; '.join(_list_figures(server))}."
+        for name, server in zip(names, growth.servers, strict=True)
+    ]
+    picture = create_picture("growth", size, title, sentences)
+    top = add_notes(picture, list(_list_notes(growth)), size.width)
+    rows = divide_rows(Box(0, top, size.width - MARGIN, size.height - BELOW), len(names))
+    highest = [_find_highest(server) for server in growth.servers]
+    ticks = [
+        choose_player_ticks(one, row.height - HEADING)
+        for one, row in zip(highest, rows, strict=True)
+    ]
+    left = max(map(measure_ticks, ticks), default=0)
+    for number, (server, row) in enumerate(zip(growth.servers, rows, strict=True)):
+        trend = f"trend {format_trend(server.players_per_week).plain}"
+        box = draw_heading(picture, row, names[number], trend)._replace(left=left)
+        up = draw_value_axis(picture, box, ticks[number])
+        across = _scale_steps(server, box)
+        group = add(picture, "g", f"series series-{number + 1}")
+        _draw_bars(group, across, up, server, growth)
+        _draw_trend(group, across, up, server)
+        if number == len(rows) - 1:
+            _draw_step_axis(picture, box, across, server, ZoneInfo(growth.time_zone))
+    return picture
+
+
+def _list_notes(growth: GrowthDocument) -> Iterator[str]:
+    yield f"players, average of each {growth.step}"
+    if any(step.is_partial for server in growth.servers for step in server.steps):
+        yield f"pale: part of a {growth.step}"
+    if any(server.players_per_week is not None for server in growth.servers):
+        yield "dashed: trend"
+
+
+def _find_highest(server: ServerGrowth) -> float | None:
+    return max(
+        (step.average_players for step in server.steps if step.average_players is not None),
+        default=None,
+    )
+
+
+def _scale_steps(server: ServerGrowth, box: Box) -> Scale:
+    if not server.steps:
+        return Scale(0, 1, box.left, box.right)
+    return Scale(server.steps[0].from_, server.steps[-1].to, box.left, box.right)
+
+
+def _draw_bars(
+    group: Element, across: Scale, up: Scale, server: ServerGrowth, growth: GrowthDocument
+) -> None:
+    zone = ZoneInfo(growth.time_zone)
+    for step in server.steps:
+        if step.average_players is None:
+            continue
+        left, right = across.place(step.from_), across.place(step.to)
+        space = min((right - left) * 0.2, 2)
+        top = up.place(step.average_players)
+        css = "bar partial" if step.is_partial else "bar"
+        place = {"x": left + space / 2, "y": top}
+        size = {"width": right - left - space, "height": up.start - top}
+        bar = add(group, "rect", css, **place, **size)
+        average = format_rounded(step.average_players, 2)
+        count = format_count(step.sample_count, "observation")
+        partial = f", part of a {growth.step}" if step.is_partial else ""
+        name = format_step(step.from_, zone, growth.step)
+        add_tooltip(bar, f"{name}: average {average}, {count}{partial}")
+
+
+def _draw_trend(group: Element, across: Scale, up: Scale, server: ServerGrowth) -> None:
+    """Draw the line with the slope of the trend that has half of the steps above it."""
+    points = [
+        ((step.from_ + step.to) / 2, step.average_players)
+        for step in server.steps
+        if step.average_players is not None
+    ]
+    if server.players_per_week is None or not points:
+        return
+    slope = server.players_per_week / _WEEK_MS
+    start, end = points[0][0], points[-1][0]
+    base = median(average - slope * (at - start) for at, average in points)
+    if slope:
+        # The line ends where it reaches 0 or the top.
+        limits = sorted(start + (value - base) / slope for value in (up.low, up.high))
+        start, end = max(start, limits[0]), min(end, limits[1])
+    first = points[0][0]
+    ends = [(across.place(at), up.place(base + slope * (at - first))) for at in (start, end)]
+    add_line(group, "trend", ends[0], ends[1])
+
+
+def _draw_step_axis(
+    picture: Element, box: Box, across: Scale, server: ServerGrowth, zone: ZoneInfo
+) -> None:
+    """Draw labels of times, those at which a step begins below the middle of its bar."""
+    if not server.steps:
+        return
+    steps: dict[int, GrowthStep] = {step.from_: step for step in server.steps}
+    most = max(int(box.width // TIME_LABEL_WIDTH), 2)
+    for at, label in choose_time_ticks(int(across.low), int(across.high), most, zone):
+        middle = (at + steps[at].to) / 2 if at in steps else at
+        draw_tick(picture, box, across.place(middle), label)
+
+
+def _list_figures(server: ServerGrowth) -> Iterator[str]:
+    if server.average_players is None:
+        yield "no observation"
+        return
+    yield f"average {format_rounded(server.average_players, 1)}"
+    yield f"trend {format_trend(server.players_per_week).plain}"
+    yield format_count(server.sample_count, "observation")

@@ -1,0 +1,157 @@
+"""Draw the players of one server in each hour of the week."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from srvstat.documents.peak_hours import HourCell, HourPart, ServerPeakHours
+from srvstat.render.pictures.frame import MARGIN
+from srvstat.render.pictures.svg import (
+    FONT_SIZE,
+    Box,
+    Size,
+    add,
+    add_text,
+    add_tooltip,
+    create_picture,
+    measure_text,
+    name_servers,
+)
+from srvstat.render.tables.figures import format_rounded
+from srvstat.render.tables.peak_hours import WEEKDAYS
+from srvstat.render.text import format_count
+
+LEVELS = 7
+"""The colors of cells, `--level-0` to `--level-6` in palette.css."""
+
+_LEFT, _ABOVE = 34, 20
+_KEY_HEIGHT = 26
+_KEY_BOX = 16
+"""The width of a color in the scale."""
+_WIDE = 560
+
+
+class _Range(NamedTuple):
+    """The averages of the first and of the last level."""
+
+    lowest: float
+    highest: float
+
+    def find_level(self, average: float) -> int:
+        """Return which of the equal parts an average is in."""
+        if self.lowest == self.highest:
+            return LEVELS // 2
+        share = (average - self.lowest) / (self.highest - self.lowest)
+        return min(int(share * LEVELS), LEVELS - 1)
+
+
+def draw_heat_map(server: ServerPeakHours, size: Size) -> Element:
+    """Draw a cell for each hour of the week, from Monday 0:00, with a scale below.
+
+    The hours are on the clock of the document. Cells without an average are outlines. The busiest
+    hour has a frame.
+    """
+    name = name_servers([server])[0]
+    title = f"Players in each hour of the week: {name}"
+    picture = create_picture("heat-map", size, title, list(_describe(server)))
+    averages = [one.average_players for one in server.cells if one.average_players is not None]
+    levels = _Range(min(averages, default=0), max(averages, default=0))
+    box = Box(
+        _LEFT, _ABOVE, size.width - MARGIN, size.height - _count_key_lines(size) * _KEY_HEIGHT
+    )
+    _draw_labels(picture, box)
+    for cell in server.cells:
+        _draw_cell(picture, box, cell, levels)
+    if server.busiest is not None:
+        spot = _place_cell(box, server.busiest)
+        frame = {"x": spot.left, "y": spot.top, "width": spot.width, "height": spot.height}
+        add(picture, "rect", "marker", **frame)
+    _draw_key(picture, size, levels if averages else None, server)
+    return picture
+
+
+def _count_key_lines(size: Size) -> int:
+    return 1 if size.width >= _WIDE else 2
+
+
+def _place_cell(box: Box, cell: HourCell | HourPart) -> Box:
+    width, height = box.width / 24, box.height / len(WEEKDAYS)
+    left, top = box.left + cell.hour * width, box.top + (cell.weekday - 1) * height
+    return Box(left, top, left + width, top + height)
+
+
+def _draw_labels(picture: Element, box: Box) -> None:
+    row = box.height / len(WEEKDAYS)
+    for number, weekday in enumerate(WEEKDAYS):
+        y = box.top + (number + 0.5) * row + FONT_SIZE / 3
+        add_text(picture, "tick", (0, y), weekday)
+    every = 3 if box.width >= _WIDE else 6
+    for hour in range(0, 24, every):
+        x = box.left + hour * box.width / 24
+        add_text(picture, "tick", (x, box.top - 6), f"{hour:02}:00")
+
+
+def _draw_cell(picture: Element, box: Box, cell: HourCell, levels: _Range) -> None:
+    spot = _place_cell(box, cell)
+    if cell.average_players is None:
+        inset = {"x": spot.left + 2, "y": spot.top + 2}
+        size = {"width": spot.width - 4, "height": spot.height - 4}
+        element = add(picture, "rect", "cell empty", **inset, **size)
+        figures = "too few observations"
+    else:
+        css = f"cell level-{levels.find_level(cell.average_players)}"
+        place = {"x": spot.left, "y": spot.top, "width": spot.width, "height": spot.height}
+        element = add(picture, "rect", css, **place)
+        figures = f"average {format_rounded(cell.average_players, 2)}"
+    count = format_count(cell.sample_count, "observation")
+    add_tooltip(element, f"{_format_hour(cell)}: {figures}, {count}")
+
+
+def _format_hour(hour: HourPart | HourCell) -> str:
+    return f"{WEEKDAYS[hour.weekday - 1]} {hour.hour:02}:00 to {hour.hour + 1:02}:00"
+
+
+def _draw_key(picture: Element, size: Size, levels: _Range | None, server: ServerPeakHours) -> None:
+    """Draw the scale, what an outline means, and the busiest hour."""
+    y = size.height - (_count_key_lines(size) - 1) * _KEY_HEIGHT - 6
+    x: float = _LEFT
+    if levels is not None:
+        x = _draw_scale(picture, x, y, levels)
+    if any(cell.average_players is None for cell in server.cells):
+        add(picture, "rect", "empty", x=x, y=y - 10, width=_KEY_BOX - 2, height=11)
+        text = "fewer than 4 observations"
+        add_text(picture, "unit", (x + _KEY_BOX + 4, y), text)
+    if server.busiest is not None:
+        place = (size.width - MARGIN, y) if size.width >= _WIDE else (_LEFT, size.height - 6)
+        anchor = "end" if size.width >= _WIDE else "start"
+        add_text(picture, "unit", place, f"busiest {_format_hour(server.busiest)}", anchor)
+
+
+def _draw_scale(picture: Element, x: float, y: float, levels: _Range) -> float:
+    """Draw the colors with the averages at their ends, and return the place after them."""
+    low, high = (format_rounded(value, 1) for value in levels)
+    add_text(picture, "unit", (x, y), f"players {low}")
+    x += measure_text(f"players {low}") + 6
+    shown = range(LEVELS) if low != high else (LEVELS // 2,)
+    for level in shown:
+        css = f"cell level-{level}"
+        add(picture, "rect", css, x=x, y=y - 11, width=_KEY_BOX, height=13)
+        x += _KEY_BOX
+    if low != high:
+        add_text(picture, "unit", (x + 6, y), high)
+        x += measure_text(high) + 6
+    return x + 16
+
+
+def _describe(server: ServerPeakHours) -> Iterator[str]:
+    if server.busiest is None or server.quietest is None:
+        count = format_count(server.sample_count, "observation")
+        yield f"{count}, fewer than 4 in each hour of the week."
+        return
+    for name, hour in (("Busiest", server.busiest), ("Quietest", server.quietest)):
+        cell = server.cells[(hour.weekday - 1) * 24 + hour.hour]
+        average = format_rounded(cell.average_players, 2)
+        yield f"{name}: {_format_hour(hour)}, average {average}."
+    known = sum(cell.average_players is not None for cell in server.cells)
+    if known < len(server.cells):
+        yield f"{len(server.cells) - known} of {len(server.cells)} hours have no figures."
