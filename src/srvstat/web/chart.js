@@ -10,8 +10,8 @@ globalThis.srvstatChart = (() => {
   const SHORTEST_DRAG = 6;
   const PRINTED_WIDTH = 680;
   const COLUMNS = ['average', 'lowest', 'peak', 'observations'];
-  const HINT = 'Drag to zoom, double-click to show all. Keys: ← → move, + − zoom, Shift + ← → scroll,'
-    + ' Home, End, Esc to show all.';
+  const HINT = 'Zoom: drag with the mouse, pinch, or Ctrl + wheel. Show all: double-click.'
+    + ' Keys: ← → move, + − zoom, Shift + ← → scroll, Home, End, Esc to show all.';
   const charts = new WeakMap();
   let hintCount = 0;
 
@@ -60,7 +60,7 @@ globalThis.srvstatChart = (() => {
       const start = timeline.window.from || timeline.stepsFrom;
       this.hasYear = start.slice(0, 4) !== timeline.window.to.slice(0, 4);
       this.clock = createClock(timeZone);
-      this.steps = createSteps(timeline, this.clock);
+      this.steps = createSteps(timeline);
       this.servers = timeline.servers;
       this.names = nameServers(timeline.servers);
       this.shown = this.names.map(() => true);
@@ -106,9 +106,10 @@ globalThis.srvstatChart = (() => {
       const body = add(table, 'tbody');
       this.rows = this.names.map((name, n) => {
         const row = add(body, 'tr', { 'data-server': this.servers[n].serverId });
-        const button = add(add(row, 'th', { scope: 'row' }), 'button', { type: 'button', 'aria-pressed': true });
+        const cell = add(row, 'th', { scope: 'row' });
+        const button = add(cell, 'button', { type: 'button', 'aria-pressed': true });
         addSample(button, n);
-        add(button, 'bdi', {}, name);
+        add(button, 'bdi', { title: name }, name);
         button.addEventListener('click', this.guard(() => this.toggle(button, n)));
         return { row, cells: COLUMNS.map(() => add(row, 'td')) };
       });
@@ -141,6 +142,7 @@ globalThis.srvstatChart = (() => {
 
     showCursor() {
       const { bins } = this.picture;
+      const [first, last] = [bins[0].first, bins[bins.length - 1].last];
       const bin = this.findBin();
       if (bin) this.picture.markBin(bin, this.format(bin));
       else this.picture.clearMarks();
@@ -148,7 +150,7 @@ globalThis.srvstatChart = (() => {
       this.caption.textContent = this.format({ from, to });
       Object.assign(this.root.dataset, { from: new Date(from).toISOString(), to: new Date(to).toISOString() });
       this.rows.forEach(({ row, cells }, n) => {
-        const figures = bin ? bin.figures[n] : this.steps.merge(n, bins[0].first, bins[bins.length - 1].last);
+        const figures = bin ? bin.figures[n] : this.steps.merge(n, first, last);
         const texts = formatFigures(figures);
         COLUMNS.forEach((column, at) => {
           row.dataset[column] = figures[column] ?? '';
@@ -237,8 +239,8 @@ globalThis.srvstatChart = (() => {
       on(this.plot, 'pointermove', (event) => this.movePointer(event));
       on(this.plot, 'pointerup', (event) => this.endDrag(event));
       on(this.plot, 'pointercancel', (event) => this.endDrag(event));
-      on(this.plot, 'pointerleave', () => this.leave());
-      on(window, 'beforeprint', () => this.draw(PRINTED_WIDTH));
+      on(this.plot, 'pointerleave', (event) => this.leave(event));
+      on(window, 'beforeprint', () => this.prepareForPrint());
       on(window, 'afterprint', () => this.draw(this.plot.clientWidth));
       this.observer = new ResizeObserver(this.guard(() => {
         const width = this.plot.clientWidth;
@@ -247,7 +249,12 @@ globalThis.srvstatChart = (() => {
       this.observer.observe(this.plot);
     }
 
-    /* The step at the pointer, with a fraction. */
+    prepareForPrint() {
+      this.cursor = null;
+      this.draw(PRINTED_WIDTH);
+    }
+
+    /* Return the step at a pixel, with a fraction. */
     findStep(x) {
       return this.steps.findStep(this.picture.findInstant(x));
     }
@@ -307,8 +314,8 @@ globalThis.srvstatChart = (() => {
       this.announce();
     }
 
-    leave() {
-      if (this.pointers.size) return;
+    leave(event) {
+      if (this.pointers.size || event.pointerType !== 'mouse') return;
       this.cursor = null;
       this.showCursor();
     }

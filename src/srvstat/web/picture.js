@@ -2,14 +2,13 @@
 
 /* Draw merged steps as an SVG picture with the looks of the one that render/pictures/ draws. */
 globalThis.srvstatPicture = (() => {
-  const { chooseTicks, chooseTimeTicks } = globalThis.srvstatTimeline;
+  const { chooseTicks, chooseTimeTicks, formatLength } = globalThis.srvstatTimeline;
 
-  const PIXELS_PER_BIN = 1.5;
   const PIXELS_PER_DIGIT = 7;
   const SMALLEST_WIDTH = 200;
   const TOP = 28;
   const BOTTOM = 26;
-  const RIGHT = 24;
+  const RIGHT = 8;
 
   function add(parent, name, attributes = {}, text = '') {
     const element = document.createElementNS('http://www.w3.org/2000/svg', name);
@@ -41,11 +40,12 @@ globalThis.srvstatPicture = (() => {
       this.height = Math.max(240, Math.min(380, Math.round(this.width * 0.36)));
       this.right = this.width - RIGHT;
       this.bottom = this.height - BOTTOM;
-      this.bins = this.steps.divide(view, Math.floor((this.right - 40) / PIXELS_PER_BIN));
+      const shownCount = shown.filter(Boolean).length;
+      // The range of players is shown for one server only; several would cover each other.
+      this.hasBand = shownCount === 1;
+      Object.assign(this, this.steps.divide(view, this.right, shownCount));
       this.from = this.bins[0].from;
       this.to = this.bins[this.bins.length - 1].to;
-      // The range of players is shown for one server only; several would cover each other.
-      this.hasBand = shown.filter(Boolean).length === 1;
       this.svg.setAttribute('viewBox', `0 0 ${this.width} ${this.height}`);
       this.svg.replaceChildren();
       const ticks = this.scale();
@@ -60,10 +60,10 @@ globalThis.srvstatPicture = (() => {
       const name = this.hasBand ? 'peak' : 'average';
       const figures = this.bins.flatMap((bin) => bin.figures.filter((_, n) => this.shown[n]));
       const high = figures.reduce((most, one) => Math.max(most, one[name] ?? 0), 0);
-      const ticks = chooseTicks(high, Math.max(3, Math.floor(this.height / 48)));
+      const ticks = chooseTicks(high, Math.max(3, Math.floor((this.bottom - TOP) / 36)));
       const top = ticks[ticks.length - 1];
       const labels = ticks.map((tick) => tick.toLocaleString('en'));
-      this.left = labels[labels.length - 1].length * PIXELS_PER_DIGIT + 14;
+      this.left = labels[labels.length - 1].length * PIXELS_PER_DIGIT + 8;
       const [width, height] = [this.right - this.left, this.bottom - TOP];
       this.findX = (at) => this.left + (at - this.from) / (this.to - this.from) * width;
       this.findY = (players) => this.bottom - players / top * height;
@@ -73,16 +73,21 @@ globalThis.srvstatPicture = (() => {
 
     drawAxes(ticks) {
       const { svg, left, right, bottom } = this;
-      add(svg, 'text', { class: 'unit', x: left, y: 14 }, 'players');
+      const notes = [`players, averages of ${formatLength(this.binLength)}`];
+      if (this.hasBand) notes.push('shaded from lowest to peak');
+      if (this.gaps.length && this.width >= 480) notes.push('gray: no observations');
+      add(svg, 'text', { class: 'unit', x: 0, y: 12 }, notes.join('; '));
       for (const { y, label } of ticks) {
         add(svg, 'line', { class: y === bottom ? 'axis' : 'grid', x1: left, x2: right, y1: y, y2: y });
-        add(svg, 'text', { class: 'tick', x: left - 8, y: y + 4, 'text-anchor': 'end' }, label);
+        add(svg, 'text', { class: 'tick', x: left - 6, y: y + 4, 'text-anchor': 'end' }, label);
       }
-      const most = Math.max(2, Math.floor((right - left) / 80));
+      const most = Math.max(2, Math.floor((right - left) / 76));
       for (const { at, label } of chooseTimeTicks(this.clock, this.from, this.to, most)) {
         const x = this.findX(at);
         add(svg, 'line', { class: 'axis', x1: x, x2: x, y1: bottom, y2: bottom + 4 });
-        add(svg, 'text', { class: 'tick', x, y: bottom + 18, 'text-anchor': 'middle' }, label);
+        const farthest = this.width - label.length * PIXELS_PER_DIGIT / 2;
+        const attributes = { class: 'tick', x: Math.min(x, farthest), y: bottom + 18, 'text-anchor': 'middle' };
+        add(svg, 'text', attributes, label);
       }
     }
 
@@ -92,9 +97,10 @@ globalThis.srvstatPicture = (() => {
     }
 
     drawGaps() {
-      for (const bin of this.bins) {
-        if (bin.figures.every(({ isGap }) => isGap)) this.drawSpan(this.svg, 'gap', bin);
-      }
+      this.gaps = this.steps.commonGaps
+        .map(({ from, to }) => ({ from: Math.max(from, this.from), to: Math.min(to, this.to) }))
+        .filter(({ from, to }) => from < to);
+      for (const gap of this.gaps) this.drawSpan(this.svg, 'gap', gap);
     }
 
     drawServer(n) {
@@ -145,9 +151,11 @@ globalThis.srvstatPicture = (() => {
       bin.figures.forEach((figures, n) => {
         if (this.shown[n] && figures.observations) this.drawDot(addSeries(this.overlay, n), { x, figures }, 4);
       });
+      const labelWidth = label.length * PIXELS_PER_DIGIT;
       const isLeft = x < (this.left + this.right) / 2;
-      const [at, anchor] = isLeft ? [x + 6, 'start'] : [x - 6, 'end'];
-      add(this.overlay, 'text', { class: 'cursor-label', x: at, y: 14, 'text-anchor': anchor }, label);
+      const start = Math.max(this.left, Math.min(isLeft ? x + 6 : x - 6 - labelWidth, this.right - labelWidth));
+      const attributes = { class: 'cursor-label', x: isLeft ? start : start + labelWidth, y: TOP + 14 };
+      add(this.overlay, 'text', { ...attributes, 'text-anchor': isLeft ? 'start' : 'end' }, label);
     }
   }
 

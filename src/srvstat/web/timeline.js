@@ -12,6 +12,12 @@ globalThis.srvstatTimeline = (() => {
     ...[1, 2, 5, 10, 20, 50, 100].map((years) => ({ months: 12 * years })),
   ].map(({ length, months }) => ({ length, months, shortest: length || months * 28 * DAY }));
 
+  /* The least distance of bins in pixels, and the least width of a day whose course is shown, for one
+     server and for several whose lines cross: as in render/pictures/points.py. */
+  const LEAST_DISTANCE = 1.5;
+  const LEAST_DAY = 16;
+  const LEAST_DAY_OF_SEVERAL = 40;
+
   /* The clock of a time zone. A local time is in milliseconds, as if the clock showed UTC. */
   function createClock(timeZone) {
     const fields = ['year', 'month', 'day', 'hour', 'minute', 'second'];
@@ -113,6 +119,14 @@ globalThis.srvstatTimeline = (() => {
     };
   }
 
+  function formatLength(milliseconds) {
+    const units = [['day', DAY], ['hour', HOUR], ['minute', 60_000]];
+    const fits = ([, length]) => milliseconds === length || milliseconds >= 2 * length;
+    const [unit, length] = units.find(fits) || ['second', 1000];
+    const number = Math.floor(milliseconds / length);
+    return `${WHOLE.format(number)} ${unit}${number === 1 ? '' : 's'}`;
+  }
+
   /* The ticks from 0 to at least `high`. */
   function chooseTicks(high, most) {
     for (let scale = 1; ; scale *= 10) {
@@ -135,18 +149,34 @@ globalThis.srvstatTimeline = (() => {
     });
   }
 
-  /* Steps of a timeline, merged exactly. */
-  function createSteps(timeline, clock) {
-    const stepsFrom = Date.parse(timeline.stepsFrom);
+  /* Return the intervals of steps that are in a gap of every server. */
+  function findCommonGaps(gaps, count) {
+    const covering = new Uint8Array(count);
+    gaps.flat().forEach(([first, last]) => {
+      for (let step = first; step < last; step += 1) covering[step] += 1;
+    });
+    const common = [];
+    for (let step = 0; step < count; step += 1) {
+      const isGoingOn = common.length && common[common.length - 1][1] === step;
+      if (covering[step] < gaps.length) continue;
+      if (isGoingOn) common[common.length - 1][1] += 1;
+      else common.push([step, step + 1]);
+    }
+    return common;
+  }
+
+  /* The steps of a timeline. Bins are steps merged exactly, as render/pictures/ merges them. */
+  function createSteps(timeline) {
     const length = timeline.stepSeconds * 1000;
+    const stepsFrom = Date.parse(timeline.stepsFrom);
     const end = Date.parse(timeline.window.to);
     const start = timeline.window.from === null ? stepsFrom : Date.parse(timeline.window.from);
     const count = timeline.servers[0].averages.length;
-    const clampStep = (step) => Math.min(count, Math.max(0, step));
     const findStep = (at) => (at - stepsFrom) / length;
     const findInstant = (step) => Math.min(end, Math.max(start, stepsFrom + step * length));
     const gaps = timeline.servers.map((server) => server.gaps.map(({ from, to }) => [
-      clampStep(Math.floor(findStep(Date.parse(from)))), clampStep(Math.ceil(findStep(Date.parse(to)))),
+      Math.max(0, Math.floor(findStep(Date.parse(from)))),
+      Math.min(count, Math.ceil(findStep(Date.parse(to)))),
     ]));
 
     /* Return the figures of a server in the steps from `first` up to, but without, `last`. */
@@ -166,39 +196,54 @@ globalThis.srvstatTimeline = (() => {
       return { observations, average: observations ? players / observations : null, lowest, peak };
     }
 
-    /* Return the edges of at most about `most` merged steps that enclose a view. */
-    function chooseEdges(first, last, most) {
-      if (last - first <= most) return Array.from({ length: last - first + 1 }, (_, n) => first + n);
-      const [from, to] = [findInstant(first), findInstant(last)];
-      const longer = LENGTHS.filter((step) => step.shortest > length);
-      const step = longer.find((one) => (to - from) / one.shortest <= most) || longer[longer.length - 1];
-      const margin = 2 * step.shortest + 5 * DAY;
-      const times = listRoundTimes(clock, step, from - margin, to + margin);
-      const round = times.map(({ at }) => clampStep(Math.round(findStep(at))));
-      const low = Math.max(0, ...round.filter((edge) => edge <= first));
-      const high = Math.min(count, ...round.filter((edge) => edge >= last));
-      return [low, ...round.filter((edge) => edge > low && edge < high), high];
+    /* Return the number of steps in a bin: bins are far enough apart, and the course of a day is shown
+       only if it would not look like noise. */
+    function chooseBinSteps(steps, width, shownCount) {
+      const perPixel = steps * length / width;
+      const leastDay = shownCount > 1 ? LEAST_DAY_OF_SEVERAL : LEAST_DAY;
+      const shortest = Math.max(perPixel * LEAST_DISTANCE, perPixel * leastDay > DAY ? DAY : 0);
+      if (length >= shortest) return 1;
+      const isFitting = (one) => one.length >= shortest && one.length % length === 0;
+      return (LENGTHS.find(isFitting)?.length ?? Math.ceil(shortest / length) * length) / length;
     }
 
-    /* Divide a view into bins of steps. Each lies inside or outside of a gap, never across its edge. */
-    function divide(view, most) {
-      const edges = chooseEdges(Math.floor(view.first), Math.ceil(view.last), most);
-      const [low, high] = [edges[0], edges[edges.length - 1]];
-      const inner = gaps.flat(2).filter((edge) => edge > low && edge < high);
-      const all = [...new Set([...edges, ...inner])].sort((one, other) => one - other);
-      return all.slice(1).map((last, n) => {
-        const first = all[n];
-        const figures = timeline.servers.map((_, one) => ({
+    /* Divide a view for so many pixels into bins, counted from the end so that the last one is whole.
+       Gaps of a pixel end a bin. What is left beside them is half a bin or more. */
+    function divide(view, width, shownCount) {
+      const binSteps = chooseBinSteps(view.last - view.first, width, shownCount);
+      const align = (step, round) => count - round((count - step) / binSteps) * binSteps;
+      const low = Math.max(0, align(view.first, Math.ceil));
+      const high = Math.min(count, align(view.last, Math.floor));
+      const least = (high - low) / width;
+      const large = gaps.map((some) => some.filter(([first, last]) => last - first >= least));
+      const ends = large.flat(2).filter((step) => step > low && step < high);
+      const fixed = [...new Set([low, ...ends, high])].sort((one, other) => one - other);
+      const edges = [low];
+      for (const [n, stop] of fixed.slice(1).entries()) {
+        const from = fixed[n];
+        for (let edge = align(from + binSteps / 2, Math.floor); edge <= stop - binSteps / 2; edge += binSteps) {
+          if (edge > from && edge < stop) edges.push(edge);
+        }
+        edges.push(stop);
+      }
+      const bins = edges.slice(1).map((last, n) => {
+        const first = edges[n];
+        const figures = gaps.map((_, one) => ({
           ...merge(one, first, last),
-          isGap: gaps[one].some(([from, to]) => first >= from && last <= to),
+          isGap: large[one].some(([from, to]) => first >= from && last <= to),
         }));
         return { first, last, from: findInstant(first), to: findInstant(last), figures };
       });
+      return { bins, binLength: binSteps * length };
     }
-    return { count, findStep, findInstant, merge, divide };
+
+    const commonGaps = findCommonGaps(gaps, count)
+      .map(([first, last]) => ({ from: findInstant(first), to: findInstant(last) }));
+    return { count, commonGaps, findStep, merge, divide };
   }
 
   return {
     createClock, createSteps, nameServers, chooseTicks, chooseTimeTicks, formatInterval, formatFigures,
+    formatLength,
   };
 })();
