@@ -65,9 +65,9 @@ def merge_steps(
 ) -> list[list[Point]]:
     """Return the points of a server in runs, between which there are gaps.
 
-    Points are counted from the end of the window, so that a window of whole days has whole points;
-    the first one can be up to a half longer or shorter. A gap ends a point. Gaps that are shorter
-    than `shortest_gap` milliseconds are ignored.
+    Points are counted from the end of the window, so that a window of whole days has whole points.
+    A gap ends a point. The first and the last one of a run can be up to a half longer or shorter.
+    Gaps that are shorter than `shortest_gap` milliseconds are ignored.
     """
     gaps = [gap for gap in server.gaps if gap.to - gap.from_ >= shortest_gap]
     start, end = get_window(timeline)
@@ -79,8 +79,27 @@ def merge_steps(
             # A step that the window cuts belongs to the point of its middle.
             number = int((end - point.middle) // length)
             buckets.setdefault(min(number, first), []).append((point, count))
-        runs.append([_join_points(bucket) for bucket in buckets.values()])
+        whole = _join_fragments(list(buckets.values()), length)
+        runs.append([_join_points(bucket) for bucket in whole])
     return runs
+
+
+def _join_fragments(
+    buckets: Sequence[list[tuple[Point, int]]], length: int
+) -> Sequence[list[tuple[Point, int]]]:
+    """Join a first and a last bucket of less than half the length with their neighbors.
+
+    Beside a gap, the average of a few hours would look like an event among averages of days.
+    """
+    if len(buckets) > 1 and 2 * _measure_length(buckets[0]) < length:
+        buckets = [buckets[0] + buckets[1], *buckets[2:]]
+    if len(buckets) > 1 and 2 * _measure_length(buckets[-1]) < length:
+        buckets = [*buckets[:-2], buckets[-2] + buckets[-1]]
+    return buckets
+
+
+def _measure_length(points: Sequence[tuple[Point, int]]) -> int:
+    return points[-1][0].end - points[0][0].start
 
 
 def _list_points(timeline: Timeline, server: ServerTimeline) -> Iterator[tuple[Point, int]]:
