@@ -41,7 +41,7 @@ def describe_observations(
         rest = deque(enumerate(rows, len(first) + 1), maxlen=_SHOWN)
         table = ObservationTable(
             query=query,
-            server=_get_name(server),
+            server=get_name(server),
             first=first,
             last=tuple(row for _, row in rest),
             count=rest[-1][0] if rest else len(first),
@@ -70,17 +70,21 @@ def describe_steps(
     size = len(servers) if query.is_sum else _SERVERS_PER_TABLE
     for start in range(0, len(servers), size):
         selected = servers[start : start + size]
-        first, last = (tuple(_read_lines(snapshot, selected, end, query)) for end in ends)
-        yield StepTable(query, tuple(map(_get_name, selected)), first, last, count)
+        first, last = (tuple(read_lines(snapshot, selected, end, query)) for end in ends)
+        yield StepTable(query, tuple(map(get_name, selected)), first, last, count)
     yield HistoryNotes(query, snapshot.as_of, has_steps=True, has_omitted=has_omitted)
 
 
-def _read_lines(
+def read_lines(
     snapshot: SnapshotFile,
     servers: Sequence[ServerRow],
     edges: Sequence[int],
     query: HistoryQuery,
 ) -> Iterator[StepLine]:
+    """Yield the steps between edges, with a cell for each server or one for their sum.
+
+    Raises SnapshotError.
+    """
     columns: list[list[StepCell]]
     if query.is_sum:
         columns = [sum_steps(snapshot, servers, edges, query.aggregate)] if edges else []
@@ -95,5 +99,6 @@ def _read_lines(
         yield StepLine(start, end, tuple(cells))
 
 
-def _get_name(server: ServerRow) -> ServerName:
+def get_name(server: ServerRow) -> ServerName:
+    """Return the names of a server."""
     return ServerName(server.id, server.cfx_id, server.hostname)

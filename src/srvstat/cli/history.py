@@ -17,6 +17,7 @@ from srvstat.analysis.history import (
 from srvstat.analysis.history_tables import describe_observations, describe_steps
 from srvstat.analysis.local_time import Step
 from srvstat.analysis.selection import find_references
+from srvstat.analysis.step_chart import compute_step_chart
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     FromOption,
@@ -32,6 +33,7 @@ from srvstat.cli.hints import add_hint
 from srvstat.cli.options import (
     AccessOption,
     ByOption,
+    ChartOption,
     FormatOption,
     JsonOption,
     PlanOption,
@@ -41,10 +43,10 @@ from srvstat.cli.options import (
     find_snapshot,
 )
 from srvstat.cli.output import Form, Outcome, choose_form
-from srvstat.cli.show import show, show_error, show_tables
+from srvstat.cli.show import count_chart_values, show, show_error, show_tables
 from srvstat.contract.errors import ApiError, UsageError
 from srvstat.contract.ranges import Window
-from srvstat.documents.history import Aggregate, HistoryQuery
+from srvstat.documents.history import Aggregate, HistoryNotes, HistoryQuery
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
@@ -71,7 +73,7 @@ AggregateOption = Annotated[
     ),
 ]
 SumOption = Annotated[
-    bool, typer.Option("--sum", help="Add the servers up in each step; needs --step.")
+    bool, typer.Option("--sum", help="Add the servers up in each step; needs --step or --chart.")
 ]
 
 
@@ -91,17 +93,19 @@ def history(
     json: JsonOption = False,
     table: TableOption = False,
     format: FormatOption = None,
+    chart: ChartOption = False,
 ) -> Outcome:
     """List observations or aggregates of steps.
 
     JSON is one line per row. A gap in the observations has no row; with --step, it has rows without
-    players. A table shows the first and the last rows.
+    players. A table shows the first and the last rows. A chart draws aggregates of steps, by
+    default of the shortest that fit.
 
     Example: srvstat history srv-1 srv-2 --range 7d --step 1h --format csv
     """
-    form = choose_form(json=json, table=table, format=format)
+    form = choose_form(json=json, table=table, format=format, chart=chart)
     question = _parse_question(
-        build_window_query(range, start, end, tz), step, aggregate, is_sum=sum
+        build_window_query(range, start, end, tz), step, aggregate, is_sum=sum, is_chart=chart
     )
     if not identifiers:
         raise UsageError("no server; give IDENTIFIER…")
@@ -132,17 +136,23 @@ class _Question(NamedTuple):
     step: Step | None
     aggregate: Aggregate
     is_sum: bool
+    is_chart: bool
 
 
 def _parse_question(
-    window: WindowQuery, step: str | None, aggregate: str | None, *, is_sum: bool
+    window: WindowQuery,
+    step: str | None,
+    aggregate: str | None,
+    *,
+    is_sum: bool,
+    is_chart: bool,
 ) -> _Question:
     """Check and parse the options that need no snapshot.
 
     Raises UsageError.
     """
-    parsed, chosen = parse_steps(step, aggregate, is_sum=is_sum)
-    return _Question(window, find_zone(window.zone), parsed, chosen, is_sum)
+    parsed, chosen = parse_steps(step, aggregate, is_sum=is_sum, is_chart=is_chart)
+    return _Question(window, find_zone(window.zone), parsed, chosen, is_sum, is_chart)
 
 
 def _answer(
@@ -154,6 +164,11 @@ def _answer(
 ) -> Outcome:
     """Return the outcome; its pieces are read from the snapshot while they are written."""
     query = HistoryQuery(window, question.window.zone, question.aggregate, question.is_sum)
+    if question.is_chart:
+        steps = compute_step_chart(snapshot, servers, query, question.step, count_chart_values())
+        # The rows of a table would move the chart off the screen.
+        notes = HistoryNotes(query, snapshot.as_of, has_steps=True, has_omitted=False)
+        return show(notes, form, chart=steps)
     if question.step is None:
         if form is Form.TABLE:
             return show_tables(describe_observations(snapshot, servers, query))

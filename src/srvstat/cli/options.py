@@ -176,6 +176,9 @@ JsonOption = Annotated[
 TableOption = Annotated[
     bool, typer.Option("--table", help="Print a table; the default on a terminal.")
 ]
+ChartOption = Annotated[
+    bool, typer.Option("--chart", help="Draw a chart, and print a table below it.")
+]
 FormatOption = Annotated[
     str | None,
     typer.Option(

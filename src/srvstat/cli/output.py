@@ -43,12 +43,16 @@ ROW_FORMS = (Form.CSV, Form.NDJSON, Form.MARKDOWN, Form.PARQUET)
 """The forms of documents that are tables of rows."""
 
 
-def choose_form(*, json: bool, table: bool, format: str | None = None) -> Form:
+def choose_form(*, json: bool, table: bool, format: str | None = None, chart: bool = False) -> Form:
     """Return the form that a flag sets. The default is a table on a terminal, JSON elsewhere.
+
+    A chart goes with a table.
 
     Raises UsageError for more than one of the flags, for an unknown format, and for Parquet on a
     terminal.
     """
+    if chart and (json or format is not None):
+        raise UsageError("--chart can't be combined with --json or --format")
     if json and table:
         raise UsageError("--json and --table can't be combined")
     if format is not None:
@@ -63,7 +67,7 @@ def choose_form(*, json: bool, table: bool, format: str | None = None) -> Form:
         if form is Form.PARQUET and os.isatty(STDOUT):
             raise UsageError("--format parquet: not for a terminal; add > file.parquet")
         return form
-    if json or table:
+    if json or table or chart:
         return Form.JSON if json else Form.TABLE
     return Form.TABLE if os.isatty(STDOUT) else Form.JSON
 

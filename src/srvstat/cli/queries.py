@@ -11,6 +11,7 @@ from srvstat.cli.options import (
     AtOption,
     BatchOption,
     ByOption,
+    ChartOption,
     ExactJsonOption,
     ExplainOption,
     IdentifierArgument,
@@ -27,8 +28,9 @@ from srvstat.cli.options import (
 )
 from srvstat.cli.output import Form, Outcome, choose_form, report
 from srvstat.cli.request_files import read_body, read_lines
-from srvstat.cli.show import encode_line, show, show_error
+from srvstat.cli.show import count_chart_values, encode_line, show, show_error
 from srvstat.contract.errors import ApiError, UsageError
+from srvstat.contract.ranges import find_window
 from srvstat.contract.requests import (
     CompareRequest,
     ServerReference,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from srvstat.access import Plan
     from srvstat.documents.comparison import Comparison
     from srvstat.documents.explanation import Explanation
+    from srvstat.documents.history import StepTable
     from srvstat.documents.server_detail import ServerTable
 
 
@@ -87,18 +90,19 @@ def compare(
     explain: ExplainOption = False,
     json: ExactJsonOption = False,
     table: TableOption = False,
+    chart: ChartOption = False,
 ) -> Outcome:
     """Compare 2 to 5 servers over one range.
 
     Example: srvstat compare srv-1 srv-2 cfxId:abc123 --range 7d
     """
-    form = choose_form(json=json, table=table)
+    form = choose_form(json=json, table=table, chart=chart)
     instant = parse_instant_option("--at", at)
     for option, name in (("--request", request), ("--batch", batch)):
         if name is not None and (identifiers or by is not None or range is not None):
             raise UsageError(f"{option} can't be combined with identifiers, --by or --range")
-    if batch is not None and (request is not None or table or explain):
-        raise UsageError("--batch can't be combined with --request, --table or --explain")
+    if batch is not None and (request is not None or table or explain or chart):
+        raise UsageError("--batch can't be combined with --request, --table, --explain or --chart")
     permissions = find_plan(plan, access)
     if batch is not None:
         return Outcome(_answer_batch(batch, snapshot, instant, permissions))
@@ -111,7 +115,8 @@ def compare(
         )
         check_plan(permissions, asked)
         with _open_with_hints(snapshot, instant) as file:
-            return show(_compare(file, asked, form, instant, explain=explain), form)
+            answer = _compare(file, asked, form, instant, explain=explain)
+            return show(answer, form, chart=_draw(file, asked, instant) if chart else None)
     except ApiError as error:
         return show_error(error, form)
 
@@ -144,6 +149,17 @@ def _compare(
     from srvstat.render.tables.comparison import CELLS  # noqa: PLC0415 - see _get
 
     return describe_comparison(snapshot, request, CELLS[request.range], at=at)
+
+
+def _draw(snapshot: SnapshotFile, request: CompareRequest, at: int | None) -> "StepTable":
+    """Return the averages of the window in steps, as many as fit the screen."""
+    from srvstat.analysis.step_chart import compute_step_chart  # noqa: PLC0415 - see _get
+    from srvstat.documents.history import HistoryQuery  # noqa: PLC0415 - see _get
+
+    servers = operations.resolve_servers(snapshot, request.servers)
+    window = find_window(request.range, snapshot.as_of if at is None else at)
+    query = HistoryQuery(window, zone="UTC")
+    return compute_step_chart(snapshot, servers, query, None, count_chart_values())
 
 
 def _answer_batch(

@@ -3,20 +3,24 @@
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from srvstat.cli.output import ROW_FORMS, STDOUT, Form, Outcome, is_ascii_only, prepare_json, report
 from srvstat.contract.errors import ApiError
 from srvstat.contract.responses import ErrorResponse, Response
 
+if TYPE_CHECKING:
+    from srvstat.render.screen import Screen
+
 _MIN_WIDTH = 20
 
 
-def show(document: Any, form: Form, *, exit_code: int = 0) -> Outcome:
+def show(document: Any, form: Form, *, exit_code: int = 0, chart: Any = None) -> Outcome:
     """Return the outcome of a command that shows a document or an answer of the API.
 
     As JSON, `document` needs a method `to_json` or, if it is long, `iter_json`. As a table, it must
-    be a `TableDocument`, and in the forms of rows a `RowDocument`.
+    be a `TableDocument`, and in the forms of rows a `RowDocument`. `chart` is a `ChartDocument`,
+    drawn above the table.
     """
     if form is Form.JSON:
         if hasattr(document, "iter_json"):
@@ -27,29 +31,47 @@ def show(document: Any, form: Form, *, exit_code: int = 0) -> Outcome:
 
         is_terminal = os.isatty(STDOUT)
         return Outcome(encode_rows(document, form.value, for_terminal=is_terminal), exit_code)
-    return Outcome(list(_render_tables([document])), exit_code)
+    return Outcome(list(_render_tables([document], chart)), exit_code)
 
 
-def show_tables(documents: Iterable[Any]) -> Outcome:
+def show_tables(documents: Iterable[Any], *, chart: Any = None) -> Outcome:
     """Return the outcome of a command that shows tables one below the other.
 
-    They are computed while they are written, each a `TableDocument`.
+    They are computed while they are written, each a `TableDocument`. `chart` is as in `show`.
     """
-    return Outcome(_render_tables(documents))
+    return Outcome(_render_tables(documents, chart))
 
 
-def _render_tables(documents: Iterable[Any]) -> Iterator[bytes]:
+def create_screen() -> "Screen":
+    """Return the properties of standard output."""
     # Importing Rich takes 40 ms, a quarter of the time of a JSON answer.
     from srvstat.render.screen import Screen  # noqa: PLC0415
-    from srvstat.render.tables import render_table  # noqa: PLC0415
 
     is_terminal = os.isatty(STDOUT)
-    screen = Screen(
+    return Screen(
         width=max(shutil.get_terminal_size().columns, _MIN_WIDTH) if is_terminal else None,
         color=_is_colored(is_terminal=is_terminal),
         ascii_only=is_ascii_only(),
     )
+
+
+def count_chart_values() -> int:
+    """Return how many values a chart shows side by side."""
+    from srvstat.render.charts.plot_area import count_values  # noqa: PLC0415 - see create_screen
+
+    return count_values(create_screen())
+
+
+def _render_tables(documents: Iterable[Any], chart: Any) -> Iterator[bytes]:
+    from srvstat.render.tables import render_table  # noqa: PLC0415 - see create_screen
+
+    screen = create_screen()
     blank_line = b""
+    if chart is not None:
+        from srvstat.render.charts import render_chart  # noqa: PLC0415 - only charts need plotille
+
+        yield render_chart(chart, screen).encode("utf-8")
+        blank_line = b"\n"
     for document in documents:
         yield blank_line + render_table(document, screen).encode("utf-8")
         blank_line = b"\n"

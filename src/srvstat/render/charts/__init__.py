@@ -4,15 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from srvstat.documents.history import StepTable
-from srvstat.documents.timeline import Timeline
-from srvstat.render.charts.line_chart import render_step_chart, render_timeline
+from srvstat.render.charts.line_chart import render_step_chart
 from srvstat.render.screen import Screen
 
-ChartDocument = StepTable | Timeline
+ChartDocument = StepTable
 
 _RENDERERS: Mapping[type, Callable[[Any, Screen], str]] = {
     StepTable: render_step_chart,
-    Timeline: render_timeline,
 }
 
 

@@ -5,22 +5,22 @@ one below the other, with the same scale, are legible and can be compared.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from zoneinfo import ZoneInfo
 
 from rich.text import Text
 
-from srvstat.documents.history import StepTable
-from srvstat.documents.timeline import Timeline
+from srvstat.contract.ranges import DAY_MS
+from srvstat.documents.history import StepCell, StepTable
 from srvstat.render.axes import choose_time_ticks
 from srvstat.render.charts.plot_area import PlotArea, fit_plot_area, get_chart_width
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import format_rounded
 from srvstat.render.text import format_count, format_duration
 
-_HEIGHTS = {1: 13, 2: 9, 3: 7}
+_HEIGHTS = {1: 11, 2: 9, 3: 7}
 _SMALL_HEIGHT = 5
 """The rows of an area, by the number of servers; five areas fit a usual screen."""
 
@@ -55,32 +55,19 @@ class _LineChart:
     notes: Sequence[str]
 
 
-def render_timeline(timeline: Timeline, screen: Screen) -> str:
-    """Render the averages of steps, an area for each server; times are in UTC."""
-    length = timeline.step_seconds * 1000
-    count = max((len(server.averages) for server in timeline.servers), default=0)
-    start = timeline.steps_from
-    chart = _LineChart(
-        edges=range(start, start + (count + 1) * length, length),
-        titles=[server.hostname for server in timeline.servers],
-        values=[server.averages for server in timeline.servers],
-        zone="UTC",
-        notes=[f"each value is the average of {format_duration(length)}"],
-    )
-    return _render_chart(chart, screen)
-
-
 def render_step_chart(table: StepTable, screen: Screen) -> str:
     """Render aggregates of steps, of all that the table has: an area for each server or a sum."""
     lines = (*table.first, *table.last)
+    if not any(cell.observations for line in lines for cell in line.cells):
+        return screen.render(Text("no chart: no observation in the window"))
     edges = [line.start for line in lines[:1]] + [line.end for line in lines]
     columns = list(zip(*(line.cells for line in lines), strict=True))
-    what = _AGGREGATES[table.query.aggregate]
-    notes = [f"each value is the {what} of {_describe_steps(edges)}"]
     titles = [server.hostname for server in table.servers]
+    value = f"each value is the {_AGGREGATES[table.query.aggregate]} of {_describe_steps(edges)}"
+    notes = [value]
     if table.query.is_sum:
+        notes = [f"{value}, added up", *_describe_missing(columns[0], len(titles))]
         titles = [f"sum of {format_count(len(titles), 'server')}"]
-        notes += ["added up over the servers with observations"]
     chart = _LineChart(
         edges=_widen_ends(edges),
         titles=titles,
@@ -92,9 +79,19 @@ def render_step_chart(table: StepTable, screen: Screen) -> str:
 
 
 def _describe_steps(edges: Sequence[int]) -> str:
-    """Name the length of the steps, apart from the first and the last, which can be cut."""
-    lengths = {end - start for start, end in pairwise(edges[1:-1] or edges)}
-    return " to ".join(map(format_duration, sorted(lengths)[:: max(len(lengths) - 1, 1)]))
+    """Name the usual length of the steps. The window and changes of the clock cut some of them."""
+    lengths = sorted(end - start for start, end in pairwise(edges[1:-1] if edges[3:] else edges))
+    usual = lengths[len(lengths) // 2]
+    if usual < DAY_MS:
+        return format_duration(usual)
+    least, most = (round(length / DAY_MS) for length in (lengths[0], lengths[-1]))
+    return ("" if least == most else f"{least:,} to ") + format_count(most, "day")
+
+
+def _describe_missing(cells: Sequence[StepCell], servers: int) -> Iterator[str]:
+    """Say in how many steps a sum is without some of its servers."""
+    if partial := sum(0 < cell.servers < servers for cell in cells):
+        yield f"without some servers in {partial:,} of {format_count(len(cells), 'value')}"
 
 
 def _widen_ends(edges: Sequence[int]) -> Sequence[int]:
@@ -108,8 +105,6 @@ def _widen_ends(edges: Sequence[int]) -> Sequence[int]:
 
 def _render_chart(chart: _LineChart, screen: Screen) -> str:
     known = [value for value in chain(*chart.values) if value is not None]
-    if not known:
-        return screen.render(Text("nothing to draw: no observation in the window"))
     height = _HEIGHTS.get(len(chart.titles), _SMALL_HEIGHT)
     area = fit_plot_area(screen, max(known), height)
     columns = _assign_steps(chart.edges, area.capacity)

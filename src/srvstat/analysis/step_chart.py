@@ -1,0 +1,78 @@
+"""Compute the steps of servers that a chart draws: all of them, as many as it has room for."""
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from zoneinfo import ZoneInfo
+
+from srvstat.analysis.history import list_history_edges
+from srvstat.analysis.history_tables import get_name, read_lines
+from srvstat.analysis.local_time import Step, parse_step
+from srvstat.analysis.timeline import bound_window, check_server_count
+from srvstat.contract.errors import UsageError
+from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.documents.history import HistoryQuery, StepTable
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile
+
+_WITHIN_DAY = ("1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "6h")
+"""Not 12h: two values a day, such as one by night and one by day, would hide all else."""
+
+_INTERVALS_PER_STEP = 2
+"""With fewer, polls that are a little early or late would leave steps without an observation."""
+
+
+def compute_step_chart(
+    snapshot: SnapshotFile,
+    servers: Sequence[ServerRow],
+    query: HistoryQuery,
+    step: Step | None,
+    most: int,
+) -> StepTable:
+    """Return all steps of a window, at most `most`; by default the shortest step that suits.
+
+    Without a step, each has at least two usual intervals of every server.
+
+    Raises UsageError for too many steps and for too many servers, SnapshotError.
+    """
+    if not query.is_sum:
+        check_server_count(len(servers))
+    zone = ZoneInfo(query.zone)
+    if step is None:
+        edges = _choose_edges(snapshot, servers, query.window, zone, most)
+    else:
+        edges = list_history_edges(snapshot, servers, query.window, step, zone)
+        if len(edges) - 1 > most:
+            raise UsageError(
+                f"--step: {len(edges) - 1:,} steps, but the chart has room for {most:,}; use a"
+                " longer step, a shorter window or a wider terminal"
+            )
+    lines = tuple(read_lines(snapshot, servers, edges, query))
+    return StepTable(query, tuple(map(get_name, servers)), lines, (), len(lines))
+
+
+def _choose_edges(
+    snapshot: SnapshotFile,
+    servers: Sequence[ServerRow],
+    window: Window,
+    zone: ZoneInfo,
+    most: int,
+) -> list[int]:
+    window = bound_window(snapshot, servers, window)
+    figures = snapshot.compute_figures(servers, window)
+    usual = max((one.usual_interval or 0 for one in figures), default=0)
+    for step in _iter_steps():
+        is_long = step.shortest >= _INTERVALS_PER_STEP * usual
+        if is_long and (window.end - window.start) // step.shortest < most:
+            edges = list_history_edges(snapshot, servers, window, step, zone)
+            if len(edges) - 1 <= most:
+                return edges
+    raise AssertionError  # the steps become longer without end
+
+
+def _iter_steps() -> Iterator[Step]:
+    """Yield the steps that a chart can have, in ascending order."""
+    yield from map(parse_step, (*_WITHIN_DAY, "1d", "2d", "week", "14d", "month"))
+    for power in count():
+        for factor in (50, 100, 200):
+            days = factor * 10**power
+            yield Step(f"{days}d", days * DAY_MS)
