@@ -76,8 +76,8 @@ def test_steps_have_a_row_each_and_null_without_observations(build: Build, cli: 
     ("arguments", "code", "reason"),
     [
         ([], 2, "error: no server; give IDENTIFIER…\n"),
-        (["a", "--sum"], 2, "error: --sum: needs --step\n"),
-        (["a", "--aggregate=max"], 2, "error: --aggregate: needs --step\n"),
+        (["a", "--sum"], 2, "error: --sum: needs --step or --chart\n"),
+        (["a", "--aggregate=max"], 2, "error: --aggregate: needs --step or --chart\n"),
         (["a", "--step=1h", "--aggregate="], 2, '"" is not one of mean, median, max,'),
         (["a", "--step=1h", "--aggregate=p95"], 2, '"p95" is not one of mean, median, max,'),
         (["a", "--step=7h"], 2, '--step: "7h" does not divide 24 hours'),

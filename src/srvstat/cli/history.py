@@ -33,7 +33,6 @@ from srvstat.cli.hints import add_hint
 from srvstat.cli.options import (
     AccessOption,
     ByOption,
-    ChartOption,
     FormatOption,
     JsonOption,
     PlanOption,
@@ -76,6 +75,13 @@ SumOption = Annotated[
     bool, typer.Option("--sum", help="Add the servers up in each step; needs --step or --chart.")
 ]
 
+StepChartOption = Annotated[
+    bool,
+    typer.Option(
+        "--chart", help="Draw the steps in place of rows [default step: the shortest that suits]."
+    ),
+]
+
 
 def history(
     identifiers: ServersArgument = None,
@@ -93,13 +99,12 @@ def history(
     json: JsonOption = False,
     table: TableOption = False,
     format: FormatOption = None,
-    chart: ChartOption = False,
+    chart: StepChartOption = False,
 ) -> Outcome:
     """List observations or aggregates of steps.
 
     JSON is one line per row. A gap in the observations has no row; with --step, it has rows without
-    players. A table shows the first and the last rows. A chart draws aggregates of steps, by
-    default of the shortest that fit.
+    players. A table shows the first and the last rows.
 
     Example: srvstat history srv-1 srv-2 --range 7d --step 1h --format csv
     """

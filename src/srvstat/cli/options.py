@@ -176,9 +176,7 @@ JsonOption = Annotated[
 TableOption = Annotated[
     bool, typer.Option("--table", help="Print a table; the default on a terminal.")
 ]
-ChartOption = Annotated[
-    bool, typer.Option("--chart", help="Draw a chart, and print a table below it.")
-]
+ChartOption = Annotated[bool, typer.Option("--chart", help="Draw a chart above the table.")]
 FormatOption = Annotated[
     str | None,
     typer.Option(
