@@ -24,6 +24,8 @@ def escape_text(text: str, *, max_length: int | None = None) -> str:
     ASCII space, and a blank letter becomes U+FFFD. Combining marks after four in a row are removed.
     Text is cut after `max_length` characters, with an ellipsis.
     """
+    if text.isascii() and text.isprintable() and len(text) <= (max_length or len(text)):
+        return text  # faster; reports have thousands of texts
     shown: list[str] = []
     marks = 0
     for character in text:

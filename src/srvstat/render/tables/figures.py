@@ -11,7 +11,7 @@ from srvstat.render.fields import NOTHING
 from srvstat.render.text import format_count, format_date
 
 _MARKS = "▁▂▃▄▅▆▇█"
-_SMALL_BASE = 10
+SMALL_BASE = 10
 """Growth from fewer players than this is shown as two counts: a percentage would mislead."""
 
 
@@ -38,7 +38,7 @@ def format_whole(value: int | None) -> str:
 
 def format_growths(changes: Sequence[Change], *, ascii_only: bool) -> list[Text]:
     """Return the text of each change; players and percent are aligned in two columns."""
-    parts = [_format_growth_parts(change, ascii_only=ascii_only) for change in changes]
+    parts = [format_growth_parts(change, ascii_only=ascii_only) for change in changes]
     players_width, percent_width = (
         max((len(part[at]) for part in parts if len(part) > 1), default=0) for at in (0, 1)
     )
@@ -53,12 +53,12 @@ def format_growths(changes: Sequence[Change], *, ascii_only: bool) -> list[Text]
     ]
 
 
-def _format_growth_parts(change: Change, *, ascii_only: bool) -> tuple[str, ...]:
+def format_growth_parts(change: Change, *, ascii_only: bool) -> tuple[str, ...]:
     """Return players and percent, or a single text where a percentage would mislead."""
     base, players, percentage = change
     if players is None or base is None:
         return (NOTHING,)
-    if base < _SMALL_BASE or percentage is None:
+    if base < SMALL_BASE or percentage is None:
         # The ASCII arrow is wider, so it must be in the text before columns are measured.
         return (f"{base:,} {'->' if ascii_only else '→'} {base + players:,}",)
     return (f"{players:+,}", f"{percentage:+,.1f}%") if players else ("0", "0.0%")

@@ -25,7 +25,7 @@ _HEADERS = {
 """The column of each rule."""
 _MAX_SERVERS = 100
 _MAX_DETAILS = 20
-_MEANING = (
+MEANING = (
     "These results describe numbers. They prove nothing about a server or its owner, and they are"
     " not probabilities."
 )
@@ -47,7 +47,7 @@ def render_integrity(integrity: Integrity, screen: Screen) -> str:
     if causes:
         parts += [Text("innocent causes", "bold"), build_fields_grid(causes, screen), Text()]
     parts += [build_fields_grid(_list_notes(integrity, screen), screen), Text()]
-    return screen.render(*parts, Text(_MEANING))
+    return screen.render(*parts, Text(MEANING))
 
 
 def _list_suspect(server: ServerIntegrity) -> list[AnyRule]:

@@ -1,0 +1,118 @@
+"""The comparison of a report: a column for each server, a row for each figure."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from xml.etree.ElementTree import Element
+
+from srvstat.contract import wire
+from srvstat.documents.document import GrowthPart
+from srvstat.documents.statistics import ServerStatistics, Stats
+from srvstat.render.report.elements import (
+    Child,
+    Children,
+    build,
+    build_number,
+    build_section,
+    build_share,
+    build_table,
+)
+from srvstat.render.report.labels import Labels
+from srvstat.render.tables.figures import (
+    Change,
+    format_growth_parts,
+    format_rounded,
+    format_whole,
+)
+from srvstat.render.text import format_interval, format_time
+
+
+def build_comparison(stats: Stats, labels: Labels) -> Element:
+    """Build the section with the figures of all servers."""
+    names = [_build_server(server, number) for number, server in enumerate(stats.servers, 1)]
+    return build_section(
+        "comparison",
+        "Comparison",
+        build_table("Figures of the servers", ("Figure", *names), _list_rows(stats, labels)),
+        *_build_notes(stats),
+    )
+
+
+def _build_server(server: ServerStatistics, number: int) -> Element:
+    hostname = build("bdi", server.hostname if server.hostname.strip() else server.server_id)
+    identifiers = build("span", f"{server.server_id} {server.cfx_id}", class_="note")
+    return build("span", _build_key(number), hostname, " ", identifiers, class_="server")
+
+
+def _build_key(number: int) -> Element:
+    """Build a piece of the line that a server has in pictures."""
+    line = build("g", build("path", class_="line", d="M0 5H28"), class_=f"series series-{number}")
+    return build("svg", line, class_="key", viewBox="0 0 28 10", aria_hidden="true")
+
+
+def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
+    servers = stats.servers
+    yield ["Players"]
+    yield ["Current", *(build_whole(one.current_players) for one in servers)]
+    yield ["Average", *(build_rounded(one.average_players, 2) for one in servers)]
+    yield ["Median", *(build_rounded(one.median_players, 1) for one in servers)]
+    yield ["Peak", *(_build_peak(one, labels) for one in servers)]
+    yield ["Lowest", *(build_whole(one.lowest_players) for one in servers)]
+    yield ["Growth", *(build_growth(one.first_players, one.growth) for one in servers)]
+    quantiles = [[one.quantiles[at] for one in servers] for at in range(len(servers[0].quantiles))]
+    if quantiles:
+        yield ["Quantiles"]
+    for values in quantiles:
+        percent = (Decimal(wire.format_number(values[0].quantile)) * 100).normalize()
+        yield [f"{percent:f}%", *(build_rounded(one.players, 1) for one in values)]
+    yield ["Observations"]
+    yield ["Count", *(build_whole(one.sample_count) for one in servers)]
+    yield ["Usual interval", *(_build_interval(one.usual_interval_seconds) for one in servers)]
+    yield ["Coverage", *(build_coverage(one.coverage) for one in servers)]
+
+
+def build_whole(value: int | None) -> Element:
+    """Build a count of players or observations."""
+    return build_number(value, format_whole(value))
+
+
+def build_rounded(value: float | None, digits: int) -> Element:
+    """Build a figure with at most so many digits after the point."""
+    return build_number(value, format_rounded(value, digits))
+
+
+def build_coverage(value: float | None) -> Element:
+    """Build a share that may be unknown."""
+    return build_number(None, "") if value is None else build_share(value)
+
+
+def build_growth(first: int | None, growth: GrowthPart) -> Element:
+    """Build growth from a first count, in players and in percent."""
+    change = Change(first, growth.players, growth.percentage)
+    parts = format_growth_parts(change, ascii_only=False)
+    elements: list[Child] = [build_number(growth.players, parts[0])]
+    if len(parts) > 1:
+        elements += [" ", build("span", build_number(growth.percentage, parts[1]), class_="note")]
+    return build("span", *elements)
+
+
+def _build_interval(seconds: float | None) -> Element:
+    return build_number(seconds, "" if seconds is None else format_interval(seconds))
+
+
+def _build_peak(server: ServerStatistics, labels: Labels) -> Element:
+    """Build the peak with the times at which it was first and last observed."""
+    first, last = server.peak_first_at, server.peak_last_at
+    times: list[Child] = []
+    if first is not None:
+        times = [" ", build("span", labels.build_time(first), class_="note")]
+    if last is not None and last != first:
+        times += [" ", build("span", "last ", labels.build_time(last), class_="note")]
+    return build("span", build_whole(server.peak_players), *times)
+
+
+def _build_notes(stats: Stats) -> Iterator[Element]:
+    if stats.window.to != stats.as_of:
+        record = (
+            f"Current counts are those of the server records, as of {format_time(stats.as_of)}."
+        )
+        yield build("p", record, class_="note")

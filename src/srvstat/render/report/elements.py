@@ -1,0 +1,121 @@
+"""Build elements of HTML. All text and all attributes are escaped as foreign text."""
+
+from collections.abc import Iterable, Sequence
+from xml.etree.ElementTree import Element
+
+from srvstat.contract import wire
+from srvstat.contract.instants import format_instant
+from srvstat.render.fields import NOTHING
+from srvstat.render.text import escape_text, format_share
+
+Child = Element | str
+Children = Sequence[Child]
+
+
+def build(tag: str, *children: Child, **attributes: str) -> Element:
+    """Build an element; `class_` is the attribute `class`, `aria_label` is `aria-label`."""
+    element = Element(
+        tag,
+        {
+            name.rstrip("_").replace("_", "-"): escape_text(value)
+            for name, value in attributes.items()
+        },
+    )
+    append(element, children)
+    return element
+
+
+def append(element: Element, children: Iterable[Child]) -> None:
+    """Add text and elements after what an element has."""
+    for child in children:
+        if isinstance(child, Element):
+            element.append(child)
+        elif len(element):
+            element[-1].tail = (element[-1].tail or "") + escape_text(child)
+        else:
+            element.text = (element.text or "") + escape_text(child)
+
+
+def build_raw(tag: str, text: str, **attributes: str) -> Element:
+    """Build a style sheet or a script; its text must not contain its end tag."""
+    element = build(tag, **attributes)
+    element.text = text
+    return element
+
+
+def build_number(value: float | None, text: str) -> Element:
+    """Build a rounded figure that also has its exact value."""
+    if value is None:
+        return build("span", NOTHING, class_="none")
+    return build("data", text, value=wire.format_number(value))
+
+
+def build_share(share: float) -> Element:
+    """Build a share in percent."""
+    return build_number(share, format_share(share))
+
+
+def build_time(at: int, text: str) -> Element:
+    """Build the text of a time that also has its exact instant."""
+    return build("time", text, datetime=format_instant(at))
+
+
+def build_section(name: str, title: str, *children: Child) -> Element:
+    """Build a section with a heading, to which `#name` leads."""
+    heading = build("h2", title, id=f"{name}-title")
+    return build("section", heading, *children, id=name, aria_labelledby=f"{name}-title")
+
+
+def build_table(
+    caption: str, headers: Sequence[Child], rows: Iterable[Children], class_: str = "figures"
+) -> Element:
+    """Build a table in a region that scrolls. The first cell of each row is its header.
+
+    A row with a single cell is the header of the rows below it.
+    """
+    body = build("tbody")
+    for first, *rest in rows:
+        if rest:
+            header = build("th", first, scope="row")
+            body.append(build("tr", header, *(build("td", cell) for cell in rest)))
+        else:
+            group = build("th", first, scope="colgroup", colspan=str(len(headers)))
+            body.append(build("tr", group, class_="group"))
+    head = build("tr", *(build("th", header, scope="col") for header in headers))
+    table = build("table", build("caption", caption), build("thead", head), body, class_=class_)
+    return build("div", table, class_="scroll", role="region", tabindex="0", aria_label=caption)
+
+
+def build_details(summary: str, *children: Child) -> Element:
+    """Build content that is shown on demand, and in print."""
+    return build("details", build("summary", summary), *children)
+
+
+def build_fields(fields: Iterable[tuple[str, Child]]) -> Element:
+    """Build a list of names and values."""
+    pairs = (build("div", build("dt", name), build("dd", value)) for name, value in fields)
+    return build("dl", *pairs)
+
+
+def build_list(items: Iterable[Children], class_: str = "") -> Element:
+    """Build a list with bullets."""
+    elements = (build("li", *item) for item in items)
+    return build("ul", *elements, class_=class_) if class_ else build("ul", *elements)
+
+
+def join_words(items: Sequence[Children], pair: str = " and ") -> list[Child]:
+    """Join parts of a sentence: `a`, `a and b`, `a, b, and c`; `pair` joins two."""
+    joined: list[Child] = []
+    for at, item in enumerate(items):
+        if at == len(items) - 1:
+            joined.append(("", pair, ", and ")[min(at, 2)])
+        elif at:
+            joined.append(", ")
+        joined += item
+    return joined
+
+
+def read_text(children: Children) -> str:
+    """Return the text of parts, without their elements."""
+    element = build("p", *children)
+    return "".join(element.itertext())

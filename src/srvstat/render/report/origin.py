@@ -1,0 +1,57 @@
+"""The sections on where a report comes from, and on what its words mean."""
+
+from xml.etree.ElementTree import Element
+
+from srvstat.documents.report import Report
+from srvstat.render.fields import NOTHING
+from srvstat.render.report.elements import build, build_fields, build_section
+from srvstat.render.report.labels import Labels
+from srvstat.render.text import format_window
+
+_DEFINITIONS = (
+    ("Observation", "One player count of a server at an instant."),
+    ("Window", "The time that the report is about, without its first instant, with its last."),
+    ("Current", "The count in the server's record, or else its last observation."),
+    ("Average", "The sum of the counts over their number; each observation weighs the same."),
+    ("Median", "The 50% quantile."),
+    ("Quantile", "The count that a share of the observations does not exceed."),
+    ("Growth", "The last observation minus the first, also in percent of the first."),
+    ("Trend", "The median slope between the averages of all pairs of steps (Theil and Sen)."),
+    ("Usual interval", "The median distance between successive observations."),
+    ("Coverage", "The share of the window in which an observation lasts."),
+    (NOTHING, "No value, because there are too few observations."),
+)
+
+
+def build_origin(report: Report, labels: Labels) -> Element:
+    """Build the section on where the data and the page come from, and how to check them."""
+    verify = build("code", "srvstat snapshot verify SNAPSHOT")
+    root = build("code", report.root, class_="long")
+    return build_section(
+        "origin",
+        "Source",
+        build_fields(
+            [
+                ("Snapshot as of", labels.build_time(report.as_of)),
+                ("Root", build("span", root, " (SHA-256 of the snapshot's content)")),
+                ("Window", format_window(report.window.from_, report.window.to)),
+                ("Time zone", report.time_zone),
+                ("Program", report.program),
+                ("Command", build("code", report.command)),
+                (
+                    "To check",
+                    build(
+                        "span",
+                        verify,
+                        " prints the root of an intact snapshot. The"
+                        " command above, run on this snapshot, writes this file again.",
+                    ),
+                ),
+            ]
+        ),
+    )
+
+
+def build_definitions() -> Element:
+    """Build the section on the meaning of words."""
+    return build_section("definitions", "Definitions", build_fields(_DEFINITIONS))

@@ -1,0 +1,144 @@
+"""The page of a report: its head, its order of sections, and the data for its scripts."""
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element, tostring
+
+from srvstat.contract import wire
+from srvstat.documents.report import Report
+from srvstat.documents.timeline import Timeline
+from srvstat.render.report.comparison import build_comparison
+from srvstat.render.report.coverage import build_coverage_section
+from srvstat.render.report.elements import (
+    Child,
+    Children,
+    append,
+    build,
+    build_list,
+    build_raw,
+    build_section,
+    join_words,
+)
+from srvstat.render.report.integrity import build_integrity
+from srvstat.render.report.labels import Labels
+from srvstat.render.report.origin import build_definitions, build_origin
+from srvstat.render.report.pictures import build_distribution, build_hours, build_players
+from srvstat.render.report.steps import build_growth_section
+from srvstat.render.report.summary import summarize
+from srvstat.render.text import format_span_length
+from srvstat.web import CHART_SCRIPTS, read_asset
+
+_STYLES = ("palette.css", "pictures.css", "chart.css", "report.css")
+_SCRIPTS = (*CHART_SCRIPTS, "report.js")
+
+
+def render_report(report: Report) -> bytes:
+    """Return the page of a report. Equal reports give equal bytes."""
+    labels = Labels.choose(report.stats.servers, report.time_zone)
+    style = "\n".join(map(read_asset, _STYLES))
+    scripts = [read_asset(name) for name in _SCRIPTS]
+    page = build("html", _build_head(report, style, scripts), lang="en")
+    page.append(_build_body(report, labels, scripts))
+    return f"<!DOCTYPE html>\n{tostring(page, encoding='unicode', method='html')}\n".encode()
+
+
+def _build_head(report: Report, style: str, scripts: list[str]) -> Element:
+    policy = (
+        f"default-src 'none'; style-src {_hash_source(style)};"
+        f" script-src {' '.join(map(_hash_source, scripts))};"
+        " img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return build(
+        "head",
+        build("meta", charset="utf-8"),
+        build("meta", http_equiv="Content-Security-Policy", content=policy),
+        build("meta", name="referrer", content="no-referrer"),
+        build("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        build("meta", name="color-scheme", content="light dark"),
+        build("meta", name="generator", content=report.program),
+        build("title", report.title),
+        # Without an icon, a browser asks the host of the page for one.
+        build("link", rel="icon", href="data:,"),
+        build_raw("style", style),
+    )
+
+
+def _hash_source(text: str) -> str:
+    """Return the source of a policy that allows an inline text."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{b64encode(digest).decode()}'"
+
+
+def _build_body(report: Report, labels: Labels, scripts: list[str]) -> Element:
+    sections = list(_build_sections(report, labels))
+    body = build(
+        "body",
+        build("a", "Skip to the report", href="#content", class_="skip"),
+        build("header", *_build_headline(report, labels)),
+        build("nav", build_list(_list_links(sections)), aria_label="Sections"),
+        build("main", *sections, id="content", tabindex="-1"),
+        build_raw("script", _encode_data(report.timeline), type="application/json", id="timeline"),
+    )
+    append(body, (build_raw("script", script) for script in scripts))
+    return body
+
+
+def _build_headline(report: Report, labels: Labels) -> Iterator[Element]:
+    names = [[labels.build_name(at)] for at in range(len(labels.names))]
+    yield build("h1", build("bdi", report.title))
+    yield build("p", *join_words(names), class_="servers")
+    yield build("p", *_describe_window(report, labels), class_="window")
+
+
+def _describe_window(report: Report, labels: Labels) -> Iterator[Child]:
+    """Yield the window in words; one without a beginning begins with the first observation."""
+    window = report.timeline.window
+    start = window.to if window.from_ is None else window.from_
+    if report.window.from_ is None:
+        yield "All observations, "
+    yield f"{format_span_length(window.to - start)}: from "
+    yield labels.build_time(start)
+    yield " to "
+    yield labels.build_time(window.to)
+    yield f" ({report.time_zone})"
+
+
+def _build_sections(report: Report, labels: Labels) -> Iterator[Element]:
+    yield build_section("summary", "Summary", build_list(summarize(report, labels)))
+    yield build_comparison(report.stats, labels)
+    yield build_players(report, labels)
+    yield build_hours(report.peak_hours, labels)
+    yield build_distribution(report.distribution, labels)
+    yield build_growth_section(report.growth, report.stats, labels)
+    yield build_integrity(report.integrity, labels)
+    yield build_coverage_section(report, labels)
+    yield build_origin(report, labels)
+    yield build_definitions()
+
+
+def _list_links(sections: list[Element]) -> Iterator[Children]:
+    for section in sections:
+        yield [build("a", section[0].text or "", href=f"#{section.get('id')}")]
+
+
+_SCRIPT_ESCAPES = str.maketrans(
+    {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+)
+
+
+def _encode_data(timeline: Timeline) -> str:
+    """Return the timeline as JSON that no end of a script can occur in.
+
+    Totals are in the place of averages, which have up to 17 digits; report.js divides them again.
+    """
+    document = timeline.model_dump()
+    for server in document["servers"]:
+        totals = map(_compute_total, server.pop("averages"), server["sampleCounts"])
+        server["totals"] = list(totals)
+    return wire.encode(document).decode().translate(_SCRIPT_ESCAPES)
+
+
+def _compute_total(average: float | None, count: int) -> int | None:
+    """Return the integer of which an average is the rounded quotient."""
+    return None if average is None else round(average * count)

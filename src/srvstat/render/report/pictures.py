@@ -1,0 +1,128 @@
+"""The sections with pictures. Each picture has its figures in a table below it."""
+
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element
+
+from srvstat.documents.distribution import Distribution
+from srvstat.documents.peak_hours import HourPart, PeakHours, ServerPeakHours
+from srvstat.documents.report import Report
+from srvstat.render.local_time import WEEKDAYS, format_hour
+from srvstat.render.pictures import Size, draw_distribution, draw_heat_map, draw_timeline
+from srvstat.render.report.comparison import build_rounded, build_whole
+from srvstat.render.report.drawing import build_drawing
+from srvstat.render.report.elements import (
+    Child,
+    Children,
+    build,
+    build_details,
+    build_section,
+    build_table,
+)
+from srvstat.render.report.labels import Labels
+from srvstat.render.report.steps import build_averages
+from srvstat.render.text import format_count
+
+_MAP = Size(400, 220)
+"""Wide pages have two maps in a row, so that one size is enough."""
+
+
+def build_players(report: Report, labels: Labels) -> Element:
+    """Build the section on the players over time, which a script makes interactive."""
+    timeline = report.timeline
+    picture = build_drawing(
+        lambda size: draw_timeline(timeline, size, labels.zone), Size(840, 320), Size(360, 280)
+    )
+    note = (
+        "A line breaks where a server has no observations for more than three usual intervals."
+        f" Times are those of {report.time_zone}."
+    )
+    return build_section(
+        "players",
+        "Players over time",
+        build(
+            "figure",
+            build("div", picture, data_chart="", data_time_zone=report.time_zone),
+            build("figcaption", note),
+        ),
+        build_averages(report.growth, labels),
+    )
+
+
+def build_hours(document: PeakHours, labels: Labels) -> Element:
+    """Build the section on the hours of the week."""
+    note = (
+        "The average number of players in each hour of the week, on the clock of"
+        f" {document.time_zone}. An hour with fewer than 4 observations is empty. Each map has a"
+        " scale of its own."
+    )
+    maps = [_build_map(server, labels.build_name(at)) for at, server in enumerate(document.servers)]
+    return build_section(
+        "hours",
+        "Hours of the week",
+        build("p", note, class_="note"),
+        build("div", *maps, class_="maps"),
+    )
+
+
+def _build_map(server: ServerPeakHours, name: Child) -> Element:
+    heading = build("h3", name)
+    if server.busiest is None or server.quietest is None:
+        observations = format_count(server.sample_count, "observation")
+        few = f"{observations}, fewer than 4 in each hour of the week; use a longer window."
+        return build("div", heading, build("p", few), class_="map")
+    extremes = build(
+        "figcaption",
+        *("Busiest: ", *_describe_hour(server.busiest, server), ". "),
+        *("Quietest: ", *_describe_hour(server.quietest, server), "."),
+    )
+    picture = build("div", draw_heat_map(server, _MAP), class_="drawing")
+    headers = ("Hour", *(day[:3] for day in WEEKDAYS))
+    table = build_table(
+        "Average players by hour and weekday", headers, _list_hours(server), "figures small"
+    )
+    figure = build("figure", picture, extremes)
+    return build("div", heading, figure, build_details("Figures of this map", table), class_="map")
+
+
+def _list_hours(server: ServerPeakHours) -> Iterator[Children]:
+    for hour in range(24):
+        cells = server.cells[hour::24]
+        yield f"{hour:02}:00", *(build_rounded(cell.average_players, 1) for cell in cells)
+
+
+def _describe_hour(hour: HourPart, server: ServerPeakHours) -> Children:
+    cell = server.cells[24 * (hour.weekday - 1) + hour.hour]
+    average = build_rounded(cell.average_players, 2)
+    return [format_hour(hour.weekday, hour.hour), ", average ", average]
+
+
+def build_distribution(document: Distribution, labels: Labels) -> Element:
+    """Build the section on how often servers had how many players."""
+    note = (
+        "How many observations have how many players, and the median and the quartiles, between"
+        " which half of the observations are."
+    )
+    picture = build_drawing(
+        lambda size: draw_distribution(document, size), Size(840, 400), Size(360, 400)
+    )
+    names = [labels.build_name(at) for at in range(len(document.servers))]
+    table = build_table(
+        "Observations by number of players",
+        ("Players", *names),
+        _list_bins(document),
+        "figures small",
+    )
+    return build_section(
+        "distribution",
+        "Distribution",
+        build("figure", picture, build("figcaption", note)),
+        build_details("Figures of the distribution", table),
+    )
+
+
+def _list_bins(document: Distribution) -> Iterator[Children]:
+    for at, counts in enumerate(zip(*(one.counts for one in document.servers), strict=True)):
+        first = document.first_players + at * document.bin_players
+        last = first + document.bin_players - 1
+        name = f"{first:,}" if first == last else f"{first:,} to {last:,}"
+        yield name, *map(build_whole, counts)

@@ -1,0 +1,207 @@
+"""Summarize a report in sentences. They state figures, never causes."""
+
+from collections.abc import Iterator, Sequence
+
+from srvstat.documents.report import Report
+from srvstat.documents.statistics import ServerStatistics
+from srvstat.render.local_time import format_hour
+from srvstat.render.report.elements import (
+    Child,
+    Children,
+    build,
+    build_number,
+    build_share,
+    join_words,
+)
+from srvstat.render.report.integrity import RULE_NAMES
+from srvstat.render.report.labels import Labels
+from srvstat.render.tables.figures import format_rounded, format_whole
+from srvstat.render.text import format_count, format_span_length
+
+_WELL_COVERED = 0.9
+"""A window before with less coverage is stated."""
+
+
+def summarize(report: Report, labels: Labels) -> Iterator[Children]:
+    """Yield one to five statements, each of one or two sentences."""
+    observed = [at for at, one in enumerate(report.stats.servers) if one.sample_count]
+    if not observed:
+        yield ["There are no observations in this window."]
+        return
+    yield [*_describe_size(report, labels, observed), " ", *_describe_peak(report, labels)]
+    if report.stats.previous_window is not None:
+        yield _compare_windows(report, labels, observed)
+    if any(one.busiest for one in report.peak_hours.servers):
+        yield _describe_busiest(report, labels)
+    yield [*_describe_coverage(report, labels, observed), " ", *_describe_gap(report, labels)]
+    yield _describe_integrity(report, labels)
+
+
+def _describe_size(report: Report, labels: Labels, observed: Sequence[int]) -> Children:
+    averages = {at: report.stats.servers[at].average_players or 0 for at in observed}
+    greatest = max(averages.values())
+    leaders = [at for at in observed if averages[at] == greatest]
+    others = sorted((at for at in observed if at not in leaders), key=lambda at: -averages[at])
+    names = join_words([[_build_lead(labels, at)] for at in leaders])
+    average = build_number(greatest, format_rounded(greatest, 2))
+    if len(observed) == 1:
+        return [*names, " has ", average, " players on average."]
+    verb = " have the most players, each " if len(leaders) > 1 else " has the most players, "
+    sentence = [*names, verb, average, " on average"]
+    if others:
+        followers = [
+            [labels.build_name(at), " (", _build_average(averages[at]), ")"] for at in others
+        ]
+        sentence += [", followed by ", *join_words(followers)]
+    return [*sentence, "."]
+
+
+def _build_lead(labels: Labels, at: int) -> Child:
+    return build("strong", labels.build_name(at))
+
+
+def _build_average(average: float | None) -> Child:
+    return build_number(average, format_rounded(average, 2))
+
+
+def _describe_peak(report: Report, labels: Labels) -> Children:
+    servers = report.stats.servers
+    peak = max(one.peak_players for one in servers if one.peak_players is not None)
+    holders = [at for at, server in enumerate(servers) if server.peak_players == peak]
+    names = join_words([[labels.build_name(at)] for at in holders])
+    times = [[*_describe_times(servers[at], labels)] for at in holders]
+    count = [build_number(peak, format_whole(peak)), " player" if peak == 1 else " players"]
+    if len(servers) == 1:
+        return ["The highest count is ", *count, ", on ", *times[0], "."]
+    if len(holders) == 1:
+        return [*names, " has the highest count, ", *count, " on ", *times[0], "."]
+    return ["The highest count is ", *count, ", on ", *names, "."]
+
+
+def _describe_times(server: ServerStatistics, labels: Labels) -> Iterator[Child]:
+    first, last = server.peak_first_at, server.peak_last_at
+    if first is not None:
+        yield labels.build_time(first)
+    if last is not None and last != first:
+        yield from (" (last on ", labels.build_time(last), ")")
+
+
+def _compare_windows(report: Report, labels: Labels, observed: Sequence[int]) -> Children:
+    servers = report.stats.servers
+    known = [at for at in observed if _get_previous_average(servers[at]) is not None]
+    window = report.stats.window
+    length = format_span_length(window.to - (window.from_ or 0))
+    if not known:
+        return [f"There are no observations in the {length} before this window."]
+    changes: dict[str, list[Children]] = {"rose": [], "fell": [], "was about the same": []}
+    for at in known:
+        before, now = _get_previous_average(servers[at]) or 0, servers[at].average_players or 0
+        figures: list[Child] = ["from ", _build_average(before), " to ", _build_average(now)]
+        if len(servers) > 1:
+            figures = [labels.build_name(at), " (", *figures, ")"]
+        changes[_compare_averages(before, now)].append(figures)
+    on = " on " if len(servers) > 1 else " "
+    verbs = [[verb, on, *join_words(places)] for verb, places in changes.items() if places]
+    start = f"Compared with the {length} before, the average "
+    return [start, *join_words(verbs, ", and "), ".", *_describe_earlier(servers, known)]
+
+
+def _get_previous_average(server: ServerStatistics) -> float | None:
+    return None if server.previous is None else server.previous.average_players
+
+
+def _compare_averages(before: float, now: float) -> str:
+    if format_rounded(before, 2) == format_rounded(now, 2):
+        return "was about the same"
+    return "rose" if now > before else "fell"
+
+
+def _describe_earlier(servers: Sequence[ServerStatistics], known: Sequence[int]) -> Iterator[Child]:
+    """Yield the coverage of the window before, if it is low."""
+    shares = [
+        before.coverage
+        for at in known
+        if (before := servers[at].previous) is not None and before.coverage is not None
+    ]
+    if shares and min(shares) < _WELL_COVERED:
+        yield " Observations cover "
+        yield from _build_shares(shares)
+        yield " of that earlier time."
+
+
+def _build_shares(shares: Sequence[float]) -> Children:
+    lowest, highest = build_share(min(shares)), build_share(max(shares))
+    if lowest.text == highest.text:
+        return [lowest]
+    return [lowest, " to ", highest]
+
+
+def _describe_busiest(report: Report, labels: Labels) -> Children:
+    servers = report.peak_hours.servers
+    places = {one.busiest: list[Children]() for one in servers if one.busiest is not None}
+    for at, server in enumerate(servers):
+        if server.busiest is not None:
+            places[server.busiest].append([labels.build_name(at)])
+    hours: list[list[Child]] = []
+    for hour, names in places.items():
+        hours.append([format_hour(hour.weekday, hour.hour)])
+        if len(servers) > 1:
+            hours[-1] += [" on ", *join_words(names)]
+    joined = join_words(hours, ", and ")
+    return ["The busiest hour of the week is ", *joined, f" ({report.time_zone})."]
+
+
+def _describe_coverage(report: Report, labels: Labels, observed: Sequence[int]) -> Children:
+    servers = report.stats.servers
+    shares = [share for at in observed if (share := servers[at].coverage) is not None]
+    sentence: list[Child] = []
+    if shares:
+        each = " of the window on each server." if len(shares) > 1 else " of the window."
+        sentence = ["Observations cover ", *_build_shares(shares), each]
+    missing = [[labels.build_name(at)] for at in range(len(servers)) if at not in observed]
+    if missing:
+        space = [" "] if sentence else []
+        sentence += [*space, "There are no observations of ", *join_words(missing), "."]
+    return sentence
+
+
+def _describe_gap(report: Report, labels: Labels) -> Children:
+    gaps = [
+        (gap, at)
+        for at, server in enumerate(report.timeline.servers)
+        if any(server.sample_counts)
+        for gap in server.gaps
+    ]
+    if not gaps:
+        return ["No time without observations is longer than three usual intervals."]
+    longest = max((gap for gap, _ in gaps), key=lambda gap: gap.to - gap.from_)
+    names = [[labels.build_name(at)] for gap, at in gaps if gap == longest]
+    place: Children = [", on ", *join_words(names)]
+    if len(names) == sum(1 for one in report.stats.servers if one.sample_count):
+        place = [] if len(report.stats.servers) == 1 else [", on all servers observed"]
+    length = format_span_length(longest.to - longest.from_)
+    start = labels.build_time(longest.from_)
+    return [f"The longest time without observations is {length} from ", start, *place, "."]
+
+
+def _describe_integrity(report: Report, labels: Labels) -> Children:
+    results = [rule.result for server in report.integrity.servers for rule in server.rules]
+    if "suspect" not in results:
+        if "pass" not in results:
+            return ["No rule of integrity could be evaluated."]
+        return ["All integrity rules that could be evaluated passed."]
+    found: list[list[Child]] = []
+    for at, server in enumerate(report.integrity.servers):
+        suspects = [rule for rule in server.rules if rule.result == "suspect"]
+        names = [[RULE_NAMES[rule.rule].lower()] for rule in suspects]
+        if names:
+            found.append(join_words(names))
+            if len(report.integrity.servers) > 1:
+                found[-1] += [" on ", labels.build_name(at)]
+    count = format_count(results.count("suspect"), "integrity result")
+    verb = "is" if results.count("suspect") == 1 else "are"
+    return [
+        f"{count} {verb} suspect: ",
+        *join_words(found, "; "),
+        ". This has harmless explanations, too, and proves nothing.",
+    ]
