@@ -100,6 +100,8 @@ HOMES = {
     "pandas": {"documents"},
     "plotille": {"render"},
     "pyarrow": {"documents"},
+    "fontpkg_noto_sans": {"render"},
+    "resvg_py": {"render"},
     "starlette": {"asgi"},
     "uvicorn": {"asgi"},
 }

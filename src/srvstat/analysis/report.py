@@ -21,7 +21,7 @@ from srvstat.documents.report import Report
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
 
-_MOST_STEPS = 9_000
+MOST_STEPS = 9_000
 """The hours of a year fit."""
 
 _QUANTILES = (Fraction(1, 20), Fraction(1, 4), Fraction(3, 4), Fraction(19, 20))
@@ -82,7 +82,7 @@ def build_report(
 
     Raises UsageError for a window of more than 36,500 days, SnapshotError.
     """
-    step = _choose_growth_step(bound_window(snapshot, servers, window))
+    step = choose_growth_step(bound_window(snapshot, servers, window))
     growth = compute_growth(snapshot, servers, window, step, zone)
     return Report(
         as_of=snapshot.as_of,
@@ -97,7 +97,7 @@ def build_report(
             quantiles=_QUANTILES,
             versus_previous=growth.previous_window is not None,
         ),
-        timeline=compute_timeline(snapshot, servers, window, _MOST_STEPS),
+        timeline=compute_timeline(snapshot, servers, window, MOST_STEPS),
         peak_hours=compute_peak_hours(snapshot, servers, window, zone),
         distribution=compute_distribution(snapshot, servers, window),
         growth=growth,
@@ -105,7 +105,7 @@ def build_report(
     )
 
 
-def _choose_growth_step(window: Window) -> GrowthStepName:
+def choose_growth_step(window: Window) -> GrowthStepName:
     """Return a step of which a window has a few dozens at most."""
     days = (window.end - window.start) // DAY_MS
     if days > 366:  # noqa: PLR2004 - a leap year

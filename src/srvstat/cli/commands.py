@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Command | Group] = {
     "history": Command("history", "history"),
     "integrity": Command("integrity", "integrity"),
     "report": Command("report", "report"),
+    "plot": Command("plot", "plot"),
     "replay": Command("replay", "replay"),
     "snapshot": Group(
         "Build, inspect, verify and compare snapshots.",

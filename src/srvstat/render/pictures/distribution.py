@@ -5,14 +5,13 @@ from xml.etree.ElementTree import Element
 
 from srvstat.documents.distribution import Distribution, ServerDistribution
 from srvstat.render.axes import choose_ticks, format_ticks
-from srvstat.render.pictures.frame import BELOW, MARGIN, Scale, draw_tick
+from srvstat.render.pictures.frame import BELOW, MARGIN, Scale, draw_notes, draw_tick
 from srvstat.render.pictures.rows import divide_rows, draw_heading
 from srvstat.render.pictures.svg import (
     Box,
     Size,
     add,
     add_line,
-    add_notes,
     add_tooltip,
     create_picture,
     name_servers,
@@ -39,7 +38,7 @@ def draw_distribution(distribution: Distribution, size: Size) -> Element:
     ]
     picture = create_picture("distribution", size, title, sentences)
     notes = ("share of observations by players", "line: median", "strip: middle half")
-    top = add_notes(picture, notes, size.width)
+    top = draw_notes(picture, notes, size)
     area = Box(MARGIN, top, size.width - MARGIN, size.height - BELOW)
     low = distribution.first_players
     bins = max((len(server.counts) for server in distribution.servers), default=1)

@@ -6,12 +6,21 @@ from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
-from srvstat.render.pictures.svg import FONT_SIZE, Box, add_line, add_text, measure_text
+from srvstat.render.pictures.svg import (
+    FONT_SIZE,
+    Box,
+    Size,
+    add_line,
+    add_notes,
+    add_text,
+    measure_text,
+)
 
 MARGIN = 8
 """The space between a box and the right edge of a picture."""
 BELOW = 26
 """The space between a box and the lower edge of a picture, for the labels of an axis."""
+_BELOW_NOTES = 14
 _TICK_GAP = 6
 """The distance between a label and its axis."""
 _LABEL_BELOW = 18
@@ -32,6 +41,11 @@ class Scale(NamedTuple):
         """Return the pixel of a value."""
         share = (value - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
+
+
+def draw_notes(picture: Element, notes: Sequence[str], size: Size) -> float:
+    """Draw what a picture shows at its top, and return the height below."""
+    return add_notes(picture, notes, (0, FONT_SIZE), size.width) + _BELOW_NOTES
 
 
 def measure_ticks(ticks: Sequence[float]) -> float:

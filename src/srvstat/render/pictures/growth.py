@@ -14,6 +14,7 @@ from srvstat.render.pictures.frame import (
     TIME_LABEL_WIDTH,
     Scale,
     choose_player_ticks,
+    draw_notes,
     draw_tick,
     draw_value_axis,
     measure_ticks,
@@ -24,7 +25,6 @@ from srvstat.render.pictures.svg import (
     Size,
     add,
     add_line,
-    add_notes,
     add_tooltip,
     create_picture,
     name_servers,
@@ -48,7 +48,7 @@ def draw_growth(growth: GrowthDocument, size: Size) -> Element:
         for name, server in zip(names, growth.servers, strict=True)
     ]
     picture = create_picture("growth", size, title, sentences)
-    top = add_notes(picture, list(_list_notes(growth)), size.width)
+    top = draw_notes(picture, list(_list_notes(growth)), size)
     rows = divide_rows(Box(0, top, size.width - MARGIN, size.height - BELOW), len(names))
     highest = [_find_highest(server) for server in growth.servers]
     ticks = [

@@ -10,7 +10,7 @@ from srvstat.render.pictures.svg import (
     measure_text,
 )
 
-HEADING = 22
+HEADING = 25
 _SPACE = 10
 
 

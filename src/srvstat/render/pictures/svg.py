@@ -11,9 +11,17 @@ from srvstat.render.text import escape_text
 FONT_SIZE = 12
 """The height of text in pixels, as in pictures.css."""
 
-_LINE_HEIGHT = 16
+LINE_HEIGHT = 16
+"""The distance of two lines of text."""
+
 _MAX_NAME_LENGTH = 100
-_NARROW, _WIDE = frozenset("iIjl.,:;'|!()[]ftr- "), frozenset("mwMW@%")
+_WIDTHS = {
+    **dict.fromkeys("iIjl.,:;'|! ", 0.32),
+    **dict.fromkeys("ftr()[]-", 0.41),
+    **dict.fromkeys("mwMW@%", 1.0),
+    **dict.fromkeys("0123456789", 0.64),
+}
+"""The widths of characters in a wide font, in heights of the text."""
 _ZERO_WIDTH = frozenset({"Mn", "Me"})
 
 
@@ -92,18 +100,20 @@ def add_text(
     return element
 
 
-def add_notes(picture: Element, notes: Sequence[str], width: float) -> float:
-    """Draw notes in as few lines as fit at the top of a picture, and return the height below."""
+def add_notes(
+    picture: Element, notes: Sequence[str], at: tuple[float, float], width: float
+) -> float:
+    """Draw notes in as few lines as fit, the first base line at `at`; return the last one."""
     lines: list[str] = []
     for note in notes:
-        longer = f"{lines[-1]}; {note}" if lines else note
+        longer = f"{lines[-1]} · {note}" if lines else note
         if lines and measure_text(longer) <= width:
             lines[-1] = longer
         else:
             lines.append(note)
     for number, line in enumerate(lines):
-        add_text(picture, "unit", (0, FONT_SIZE + number * _LINE_HEIGHT), line)
-    return FONT_SIZE + (len(lines) - 1) * _LINE_HEIGHT + 14
+        add_text(picture, "unit", (at[0], at[1] + number * LINE_HEIGHT), line)
+    return at[1] + (len(lines) - 1) * LINE_HEIGHT
 
 
 def add_tooltip(element: Element, text: str) -> None:
@@ -123,13 +133,13 @@ def measure_text(text: str, font_size: float = FONT_SIZE) -> float:
 
 
 def _measure_character(character: str) -> float:
-    if character in _NARROW:
-        return 0.4
-    if character in _WIDE or unicodedata.east_asian_width(character) in "WF":
+    if character in _WIDTHS:
+        return _WIDTHS[character]
+    if unicodedata.east_asian_width(character) in "WF":
         return 1
     if unicodedata.category(character) in _ZERO_WIDTH:
         return 0
-    return 0.7 if character.isupper() else 0.64
+    return 0.7 if character.isupper() else 0.6
 
 
 def fit_text(text: str, width: float) -> str:

@@ -11,6 +11,7 @@ from srvstat.render.pictures.frame import (
     MARGIN,
     Scale,
     choose_player_ticks,
+    draw_notes,
     draw_time_axis,
     draw_value_axis,
     measure_ticks,
@@ -33,7 +34,6 @@ from srvstat.render.pictures.svg import (
     Box,
     Size,
     add,
-    add_notes,
     create_picture,
     format_number,
     name_servers,
@@ -74,7 +74,7 @@ def draw_timeline(timeline: Timeline, size: Size, zone: ZoneInfo) -> Element:
     length = choose_length(timeline, width)
     runs = [merge_steps(timeline, one, length, (end - start) / width) for one in timeline.servers]
     has_band = len(runs) == 1 and any(one.lowest < one.peak for run in runs[0] for one in run)
-    top = add_notes(picture, list(_list_notes(timeline, length, has_band=has_band)), size.width)
+    top = draw_notes(picture, list(_list_notes(timeline, length, has_band=has_band)), size)
     if len(names) > 1 and not beside:
         top = _draw_keys_above(picture, names, top, size.width)
     bottom = size.height - BELOW

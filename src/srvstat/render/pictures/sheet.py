@@ -1,0 +1,130 @@
+"""Arrange pictures on a sheet with a title and their source, for a file of its own."""
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from datetime import datetime
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+from zoneinfo import ZoneInfo
+
+from srvstat.documents.distribution import Distribution
+from srvstat.documents.document import WindowPart
+from srvstat.documents.growth import GrowthDocument
+from srvstat.documents.peak_hours import PeakHours
+from srvstat.documents.timeline import Timeline
+from srvstat.render.pictures.distribution import draw_distribution
+from srvstat.render.pictures.growth import draw_growth
+from srvstat.render.pictures.heat_map import draw_heat_map
+from srvstat.render.pictures.sizes import choose_size
+from srvstat.render.pictures.svg import (
+    FONT_SIZE,
+    NamedServer,
+    Size,
+    add_notes,
+    add_text,
+    create_picture,
+    fit_text,
+    format_number,
+    name_servers,
+)
+from srvstat.render.pictures.timeline import draw_timeline
+from srvstat.render.text import format_date, format_minute
+
+_PADDING = 20
+_TITLE_SIZE = 18
+_HEADING_HEIGHT = 24
+_BETWEEN = 12
+
+PictureDocument = Timeline | PeakHours | Distribution | GrowthDocument
+
+
+class _Panel(NamedTuple):
+    """A picture of a sheet, with the name above it, if any."""
+
+    name: str
+    picture: Element
+
+
+def draw_sheet(document: PictureDocument, width: int, zone: ZoneInfo) -> Element:
+    """Draw a document with a title, its window on the clock of `zone`, and its source.
+
+    Heat maps of several servers are one below the other.
+    """
+    inner = width - 2 * _PADDING
+    panels = _draw_panels(document, inner, zone)
+    title = f"Players of {_join_names(document.servers)}"
+    notes = [*_describe_kind(document), _describe_window(document.window, zone), zone.key]
+    source = ["srvstat", f"as of {format_minute(document.as_of)} UTC", f"root {document.root[:8]}"]
+    sentences = [", ".join(notes) + ".", *map(_read_description, panels), ", ".join(source) + "."]
+    sheet = create_picture("sheet", Size(width, 0), title, sentences)
+    shown = fit_text(title, inner * FONT_SIZE / _TITLE_SIZE)
+    add_text(sheet, "title", (_PADDING, _PADDING + FONT_SIZE), shown)
+    top = add_notes(sheet, notes, (_PADDING, _PADDING + 2.5 * FONT_SIZE + 4), inner) + 20
+    for panel in panels:
+        top = _place_panel(sheet, panel, top)
+    bottom = add_notes(sheet, source, (_PADDING, top + 20), inner)
+    sheet.set("viewBox", f"0 0 {width} {bottom + _PADDING - 4:.0f}")
+    return sheet
+
+
+def _draw_panels(document: PictureDocument, width: int, zone: ZoneInfo) -> list[_Panel]:
+    if isinstance(document, PeakHours):
+        names = name_servers(document.servers) if len(document.servers) > 1 else [""]
+        return [
+            _Panel(fit_text(name, width / 1.1), draw_heat_map(server, choose_size(server, width)))
+            for name, server in zip(names, document.servers, strict=True)
+        ]
+    size = choose_size(document, width)
+    if isinstance(document, Timeline):
+        return [_Panel("", draw_timeline(document, size, zone))]
+    if isinstance(document, Distribution):
+        return [_Panel("", draw_distribution(document, size))]
+    return [_Panel("", draw_growth(document, size))]
+
+
+def _place_panel(sheet: Element, panel: _Panel, top: float) -> float:
+    """Add a panel below `top`, and return the height below it."""
+    if panel.name:
+        add_text(sheet, "heading", (_PADDING, top + FONT_SIZE), panel.name)
+        top += _HEADING_HEIGHT
+    picture = deepcopy(panel.picture)
+    _, _, width, height = picture.get("viewBox", "").split()
+    place = {"x": str(_PADDING), "y": format_number(top), "width": width, "height": height}
+    picture.attrib |= place
+    # The sheet is one image, with the descriptions of all panels.
+    del picture.attrib["role"]
+    for child in [one for one in picture if one.tag in ("title", "desc")]:
+        picture.remove(child)
+    sheet.append(picture)
+    return top + float(height) + (_BETWEEN if panel.name else 0)
+
+
+def _read_description(panel: _Panel) -> str:
+    description = panel.picture.findtext("desc", "")
+    return f"{panel.name}: {description}" if panel.name else description
+
+
+def _join_names(servers: Sequence[NamedServer]) -> str:
+    """Return the names of one or two servers, or the number of more."""
+    if len(servers) > 2:  # noqa: PLR2004 - the picture has all names
+        return f"{len(servers)} servers"
+    return " and ".join(name_servers(servers))
+
+
+def _describe_kind(document: PictureDocument) -> Iterator[str]:
+    if isinstance(document, PeakHours):
+        yield "by hour of the week"
+
+
+def _describe_window(window: WindowPart, zone: ZoneInfo) -> str:
+    end = _format_local(window.to, zone)
+    if window.from_ is None:
+        return f"all observations to {end}"
+    return f"{_format_local(window.from_, zone)} to {end}"
+
+
+def _format_local(at: int, zone: ZoneInfo) -> str:
+    try:
+        return f"{datetime.fromtimestamp(at / 1000, zone):%Y-%m-%d %H:%M}"
+    except OverflowError:  # after the year 9999
+        return format_date(at)
