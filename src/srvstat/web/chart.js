@@ -148,7 +148,8 @@ globalThis.srvstatChart = (() => {
       else this.picture.clearMarks();
       const { from, to } = bin || this.picture;
       this.caption.textContent = this.format({ from, to });
-      Object.assign(this.root.dataset, { from: new Date(from).toISOString(), to: new Date(to).toISOString() });
+      this.root.dataset.from = new Date(from).toISOString();
+      this.root.dataset.to = new Date(to).toISOString();
       this.rows.forEach(({ row, cells }, n) => {
         const figures = bin ? bin.figures[n] : this.steps.merge(n, first, last);
         const texts = formatFigures(figures);

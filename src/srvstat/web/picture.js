@@ -2,7 +2,7 @@
 
 /* Draw merged steps as an SVG picture with the looks of the one that render/pictures/ draws. */
 globalThis.srvstatPicture = (() => {
-  const { chooseTicks, chooseTimeTicks, formatLength } = globalThis.srvstatTimeline;
+  const { chooseTicks, formatTicks, chooseTimeTicks, formatLength } = globalThis.srvstatTimeline;
 
   const PIXELS_PER_DIGIT = 7;
   const SMALLEST_WIDTH = 200;
@@ -60,10 +60,10 @@ globalThis.srvstatPicture = (() => {
       const name = this.hasBand ? 'peak' : 'average';
       const figures = this.bins.flatMap((bin) => bin.figures.filter((_, n) => this.shown[n]));
       const high = figures.reduce((most, one) => Math.max(most, one[name] ?? 0), 0);
-      const ticks = chooseTicks(high, Math.max(3, Math.floor((this.bottom - TOP) / 36)));
+      const ticks = chooseTicks(Math.max(high, 1), Math.max(3, Math.floor((this.bottom - TOP) / 36)));
       const top = ticks[ticks.length - 1];
-      const labels = ticks.map((tick) => tick.toLocaleString('en'));
-      this.left = labels[labels.length - 1].length * PIXELS_PER_DIGIT + 8;
+      const labels = formatTicks(ticks);
+      this.left = Math.max(...labels.map((label) => label.length)) * PIXELS_PER_DIGIT + 8;
       const [width, height] = [this.right - this.left, this.bottom - TOP];
       this.findX = (at) => this.left + (at - this.from) / (this.to - this.from) * width;
       this.findY = (players) => this.bottom - players / top * height;
@@ -93,7 +93,8 @@ globalThis.srvstatPicture = (() => {
 
     drawSpan(parent, name, { from, to }) {
       const [x, end] = [this.findX(from), this.findX(to)];
-      add(parent, 'rect', { class: name, x, y: TOP, width: Math.max(1, end - x), height: this.bottom - TOP });
+      const size = { width: Math.max(1, end - x), height: this.bottom - TOP };
+      add(parent, 'rect', { class: name, x, y: TOP, ...size });
     }
 
     drawGaps() {
@@ -149,11 +150,13 @@ globalThis.srvstatPicture = (() => {
       this.drawSpan(this.overlay, 'cursor-span', bin);
       add(this.overlay, 'line', { class: 'cursor', x1: x, x2: x, y1: TOP, y2: this.bottom });
       bin.figures.forEach((figures, n) => {
-        if (this.shown[n] && figures.observations) this.drawDot(addSeries(this.overlay, n), { x, figures }, 4);
+        if (!this.shown[n] || !figures.observations) return;
+        this.drawDot(addSeries(this.overlay, n), { x, figures }, 4);
       });
       const labelWidth = label.length * PIXELS_PER_DIGIT;
       const isLeft = x < (this.left + this.right) / 2;
-      const start = Math.max(this.left, Math.min(isLeft ? x + 6 : x - 6 - labelWidth, this.right - labelWidth));
+      const beside = isLeft ? x + 6 : x - 6 - labelWidth;
+      const start = Math.max(this.left, Math.min(beside, this.right - labelWidth));
       const attributes = { class: 'cursor-label', x: isLeft ? start : start + labelWidth, y: TOP + 14 };
       add(this.overlay, 'text', { ...attributes, 'text-anchor': isLeft ? 'start' : 'end' }, label);
     }

@@ -17,6 +17,8 @@ globalThis.srvstatTimeline = (() => {
   const LEAST_DISTANCE = 1.5;
   const LEAST_DAY = 16;
   const LEAST_DAY_OF_SEVERAL = 40;
+  const LONGEST_PLAIN = 9_999_999;
+  const PREFIXES = [[1e15, 'P'], [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
 
   /* The clock of a time zone. A local time is in milliseconds, as if the clock showed UTC. */
   function createClock(timeZone) {
@@ -70,7 +72,7 @@ globalThis.srvstatTimeline = (() => {
 
   function chooseTimeTicks(clock, from, to, most) {
     for (const step of LENGTHS) {
-      if ((to - from) / step.shortest > most + 1) continue;
+      if (Math.floor((to - from) / step.shortest) > most + 1) continue;
       const times = listRoundTimes(clock, step, from, to);
       if (times.length <= most) {
         return times.map(({ at, local }) => ({ at, label: formatTick(new Date(local), step) }));
@@ -127,14 +129,25 @@ globalThis.srvstatTimeline = (() => {
     return `${WHOLE.format(number)} ${unit}${number === 1 ? '' : 's'}`;
   }
 
-  /* The ticks from 0 to at least `high`. */
+  /* Choose at most `most` round numbers at equal distances from 0 to at least `high`, as render/axes.py. */
   function chooseTicks(high, most) {
-    for (let scale = 1; ; scale *= 10) {
-      for (const distance of [scale, 2 * scale, 5 * scale]) {
-        const count = Math.max(1, Math.ceil(high / distance));
-        if (count < most) return Array.from({ length: count + 1 }, (_, n) => n * distance);
+    for (let exponent = -2; ; exponent += 1) {
+      for (const mantissa of [1, 2, 5]) {
+        const [scale, divisor] = [mantissa * 10 ** Math.max(exponent, 0), 10 ** Math.max(-exponent, 0)];
+        const count = Math.max(1, Math.ceil(high / scale * divisor));
+        if (count < most) return Array.from({ length: count + 1 }, (_, n) => n * scale / divisor);
       }
     }
+  }
+
+  /* Format ticks with equally many decimals: `0.0`, `0.5`; `1,000`; `50M`. */
+  function formatTicks(ticks) {
+    const digits = Math.max(...ticks.map((tick) => (String(tick).split('.')[1] || '').length));
+    const isPlain = digits || ticks[ticks.length - 1] <= LONGEST_PLAIN;
+    const [unit, prefix] = (!isPlain && PREFIXES.find(([size]) => ticks.every((tick) => tick % size === 0)))
+      || [1, ''];
+    const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+    return ticks.map((tick) => (tick / unit).toLocaleString('en', options) + (tick ? prefix : ''));
   }
 
   /* Hostnames as visible text; strangers choose them. An ambiguous one gets its identifier. */
@@ -211,7 +224,9 @@ globalThis.srvstatTimeline = (() => {
        Gaps of a pixel end a bin. What is left beside them is half a bin or more. */
     function divide(view, width, shownCount) {
       const binSteps = chooseBinSteps(view.last - view.first, width, shownCount);
-      const align = (step, round) => count - round((count - step) / binSteps) * binSteps;
+      // A step of which the window has less than half joins the one before.
+      const base = Math.round(findStep(end));
+      const align = (step, round) => base - round((base - step) / binSteps) * binSteps;
       const low = Math.max(0, align(view.first, Math.ceil));
       const high = Math.min(count, align(view.last, Math.floor));
       const least = (high - low) / width;
@@ -219,9 +234,10 @@ globalThis.srvstatTimeline = (() => {
       const ends = large.flat(2).filter((step) => step > low && step < high);
       const fixed = [...new Set([low, ...ends, high])].sort((one, other) => one - other);
       const edges = [low];
+      const half = binSteps / 2;
       for (const [n, stop] of fixed.slice(1).entries()) {
         const from = fixed[n];
-        for (let edge = align(from + binSteps / 2, Math.floor); edge <= stop - binSteps / 2; edge += binSteps) {
+        for (let edge = align(from + half, Math.floor); edge <= stop - half; edge += binSteps) {
           if (edge > from && edge < stop) edges.push(edge);
         }
         edges.push(stop);
@@ -243,7 +259,7 @@ globalThis.srvstatTimeline = (() => {
   }
 
   return {
-    createClock, createSteps, nameServers, chooseTicks, chooseTimeTicks, formatInterval, formatFigures,
-    formatLength,
+    createClock, createSteps, nameServers, chooseTicks, formatTicks, chooseTimeTicks, formatInterval,
+    formatFigures, formatLength,
   };
 })();

@@ -70,15 +70,14 @@ def merge_steps(
     Gaps that are shorter than `shortest_gap` milliseconds are ignored.
     """
     gaps = [gap for gap in server.gaps if gap.to - gap.from_ >= shortest_gap]
-    start, end = get_window(timeline)
-    first = max(round((end - start) / length), 1) - 1
+    _, end = get_window(timeline)
     runs: list[list[Point]] = []
     for run in _split_at_gaps(list(_list_points(timeline, server)), gaps):
         buckets: dict[int, list[tuple[Point, int]]] = {}
         for point, count in run:
             # A step that the window cuts belongs to the point of its middle.
             number = int((end - point.middle) // length)
-            buckets.setdefault(min(number, first), []).append((point, count))
+            buckets.setdefault(number, []).append((point, count))
         whole = _join_fragments(list(buckets.values()), length)
         runs.append([_join_points(bucket) for bucket in whole])
     return runs
