@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.naive_statistics import compute_naively
+from analysis.random_rows import Rows, rows
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from srvstat.analysis.selection import ServerFilter
 from srvstat.analysis.statistics import compute_stats, parse_quantile
@@ -24,8 +25,6 @@ from srvstat.snapshot.read.reader import SnapshotFile, open_file
 HOUR = DAY // 24
 KEYS: tuple[TopKey, ...] = get_args(TopKey)
 
-Rows = dict[int, int]
-
 
 class Case(NamedTuple):
     """The rows of each server, and the questions."""
@@ -34,17 +33,6 @@ class Case(NamedTuple):
     windows: list[tuple[int | None, int]]
     quantiles: list[str]
     above: int | None
-
-
-@st.composite
-def rows(draw: st.DrawFn) -> Rows:
-    """Draw polled observations with gaps, and some at any instant; often few values repeat."""
-    interval = draw(st.sampled_from([1, 60_000, HOUR, HOUR + 1, DAY]))
-    steps = draw(st.lists(st.integers(0, 60), max_size=30))
-    instants = [AS_OF - interval * step for step in steps]
-    instants += draw(st.lists(st.integers(AS_OF - 3 * DAY, AS_OF), max_size=4))
-    values = draw(st.sampled_from([st.integers(0, 3), st.integers(0, 2**53 - 1)]))
-    return {at: draw(values) for at in instants}
 
 
 @st.composite

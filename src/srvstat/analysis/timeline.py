@@ -39,10 +39,12 @@ class _Steps(NamedTuple):
 
 
 def check_server_count(count: int) -> None:
-    """Check that a picture can show so many servers: as many as a comparison.
+    """Check that a picture can show so many servers: from one to as many as a comparison.
 
     Raises UsageError.
     """
+    if not count:
+        raise UsageError("no server; give IDENTIFIER…")
     if count > MAX_SERVERS:
         raise UsageError(f"a picture shows at most {MAX_SERVERS} servers, not {count:,}")
 

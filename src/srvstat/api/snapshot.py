@@ -6,6 +6,7 @@ from os import PathLike, fsdecode
 from srvstat import operations
 from srvstat.api.analyzer import Analyzer
 from srvstat.api.arguments import list_values
+from srvstat.api.pictures import PictureData
 from srvstat.contract.instants import parse_instant
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
@@ -13,7 +14,7 @@ from srvstat.contract.responses import CompareResponse, ServerResponse
 from srvstat.snapshot.read.reader import open_file
 
 
-class Snapshot(Analyzer):
+class Snapshot(Analyzer, PictureData):
     """An open snapshot: the result of `open_snapshot`, and a context manager that closes it.
 
     Threads may share it; one call runs at a time. To answer in parallel, open one in each thread. A

@@ -84,9 +84,7 @@ def report(
     query = build_window_query(range, start, end, tz, DEFAULT_RANGE)
     zone = find_zone(tz)
     check_title(title)
-    if not identifiers:
-        raise UsageError("no server; give IDENTIFIER…")
-    check_server_count(len(set(identifiers)))
+    check_server_count(len(set(identifiers or ())))
     target = STDOUT_NAME if output is None else output
     check_output(target, overwrite=overwrite)
     try:

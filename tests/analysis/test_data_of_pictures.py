@@ -1,0 +1,120 @@
+"""The documents timeline and distribution, recomputed from random rows by the definitions alone."""
+
+import json
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.naive_pictures import (
+    Servers,
+    compute_distribution_naively,
+    compute_timeline_naively,
+)
+from analysis.random_rows import HOUR, rows
+from conftest import AS_OF, DAY, Build, build_in, few_examples, server
+from srvstat.analysis.distribution import compute_distribution
+from srvstat.analysis.timeline import compute_timeline
+from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.documents.timeline import Timeline
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+
+
+class Case(NamedTuple):
+    """The rows of each server; windows, each with the most steps and bins."""
+
+    servers: Servers
+    questions: list[tuple[tuple[int | None, int], int, int]]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    servers = {name: sorted(draw(rows()).items()) for name in ("a", "b")}
+    edges = [at for of_one in servers.values() for at, _ in of_one]
+    ends = st.sampled_from([AS_OF, AS_OF + 2 * DAY + 1, AS_OF - HOUR, AS_OF - DAY, *edges])
+    lengths = st.none() | st.sampled_from([1, HOUR, DAY + 1, 30 * DAY, 20_000 * DAY])
+    questions = []
+    for end, length, most in draw(
+        st.lists(st.tuples(ends, lengths, st.integers(2, 200)), min_size=4, max_size=4)
+    ):
+        start = None if length is None else end - length
+        questions.append(((start, end), most, most // 2))
+    return Case(servers, questions)
+
+
+@pytest.mark.slow
+@settings(max_examples=few_examples())
+@given(case=cases())
+def test_every_step_gap_and_bin_follows_from_the_rows(case: Case) -> None:
+    # The third server makes the snapshot as of AS_OF; it is not asked about.
+    servers = {**case.servers, "c": [(AS_OF, 1)]}
+    observed = [(name, at, n) for name, of_one in servers.items() for at, n in of_one]
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(build_in(Path(directory), map(server, servers), observed))
+        with closing(open_file(path)) as snapshot:
+            for window, most_steps, most_bins in case.questions:
+                assert ask_for_timeline(snapshot, window, most_steps) == compute_timeline_naively(
+                    case.servers, window, most_steps, AS_OF
+                )
+                assert ask_for_distribution(
+                    snapshot, window, most_bins
+                ) == compute_distribution_naively(case.servers, window, most_bins)
+
+
+def ask_for_timeline(snapshot: SnapshotFile, window: tuple[int | None, int], most: int) -> Any:
+    asked = list(snapshot.iter_servers())[:2]
+    return read_figures(compute_timeline(snapshot, asked, to_window(window), most).to_json())
+
+
+def ask_for_distribution(snapshot: SnapshotFile, window: tuple[int | None, int], most: int) -> Any:
+    asked = list(snapshot.iter_servers())[:2]
+    found = read_figures(compute_distribution(snapshot, asked, to_window(window), most).to_json())
+    del found["window"]
+    return found
+
+
+def read_figures(document: bytes) -> dict[str, Any]:
+    """Return the figures of a document, those of servers by id."""
+    found = json.loads(document)
+    for name in ("document", "version", "asOf", "root"):
+        del found[name]
+    found["servers"] = {one.pop("serverId"): one for one in found["servers"]}
+    for one in found["servers"].values():
+        del one["cfxId"], one["hostname"]
+    return dict(found)
+
+
+def to_window(window: tuple[int | None, int]) -> Window:
+    return Window(BEFORE_ALL if window[0] is None else window[0], window[1])
+
+
+def test_a_gap_is_longer_than_three_usual_intervals_even_in_long_steps(build: Build) -> None:
+    hours = [0, 1, 2, 3, 4, 5, 8, 9, 10, 14, 15, 16]
+    path = build(
+        [server("a"), server("b")], [("a", AS_OF - (16 - hour) * HOUR, 7) for hour in hours]
+    )
+    with closing(open_file(path)) as snapshot:
+        start, servers = AS_OF - 24 * HOUR, list(snapshot.iter_servers())
+        window, until_three = Window(start, AS_OF + 12 * HOUR), Window(start, AS_OF - 3 * HOUR)
+        hourly, two_hourly = (
+            compute_timeline(snapshot, servers, window, most) for most in (36, 20)
+        )
+        cut = compute_timeline(snapshot, servers, until_three, 36)
+
+    assert (hourly.step_seconds, two_hourly.step_seconds) == (3_600, 7_200)
+    # Before the first observation, and between 10 and 14; three hours from 5 to 8 are no gap, nor
+    # is the time after the end of the snapshot.
+    assert list_gaps(hourly, "a") == [(-24, -17), (-6, -3)]
+    assert list_gaps(two_hourly, "a") == [(-24, -18), (-6, -4)]
+    assert list_gaps(hourly, "b") == [(-24, 0)]
+    assert list_gaps(cut, "a") == [(-24, -17)]
+
+
+def list_gaps(timeline: Timeline, name: str) -> list[tuple[int, int]]:
+    """Return the gaps of a server in hours before the end of the snapshot."""
+    (one,) = (one for one in timeline.servers if one.server_id == name)
+    return [((gap.from_ - AS_OF) // HOUR, (gap.to - AS_OF) // HOUR) for gap in one.gaps]
