@@ -53,10 +53,11 @@ class PlotArea:
 
         There are as many values as the capacity. None is blank, while 0 has one dot.
         """
-        canvas = Canvas(self.width, self.height, 0, 0, self.capacity, self._dots)
-        for column, value in enumerate(values):
-            if value is not None:
-                canvas.line(column, 0, column, self._find_dot(value))
+        dots = [-1 if value is None else self._find_dot(value) for value in values]
+        canvas = Canvas(self.width, self.height)
+        # An image takes less time than a line for each value.
+        image = [dot >= row for row in range(self._dots - 1, -1, -1) for dot in dots]
+        canvas.braille_image(image, threshold=True)
         rows = canvas.plot("\n").replace(_BLANK, " ").split("\n")
         return [
             Text.assemble(
