@@ -62,7 +62,16 @@ IMPORTS = {
         "snapshot/format",
         "snapshot/read",
     },
-    "asgi": {"access", "contract", "files", "operations", "snapshot/read", "support"},
+    "asgi": {
+        "access",
+        "analysis",
+        "contract",
+        "files",
+        "operations",
+        "snapshot/read",
+        "support",
+        "web",
+    },
     "cli": {
         "__init__",
         "access",

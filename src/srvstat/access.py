@@ -32,7 +32,7 @@ from srvstat.contract.models import (
     format_location,
     validate,
 )
-from srvstat.contract.ranges import DAY_MS, Range, Window
+from srvstat.contract.ranges import DAY_MS, Range, Window, find_window
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.files.errors import convert_errors
 from srvstat.files.toml_lines import TomlError, find_line, read_toml
@@ -116,6 +116,16 @@ class Plan:
                 " history, but the window begins earlier; use --from"
                 f" {format_instant(max(earliest, 0))} or later"
             )
+
+    def check_timeline(self, range: Range, as_of: int) -> None:
+        """Check that the plan includes a chart over a range, in a snapshot as of `as_of`.
+
+        Needs the range and the raw history: short steps are as good as observations.
+
+        Raises FeatureNotAvailableError.
+        """
+        self._check_included(range, self.ranges, "range")
+        self.check_history(find_window(range, as_of), as_of)
 
     def _check_included(self, name: str, included: tuple[str, ...], kind: str) -> None:
         if name not in included:

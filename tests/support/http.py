@@ -112,11 +112,16 @@ class Client:
         self.socket.shutdown(socket.SHUT_WR)
 
     def read_answer(self, *, to_head: bool = False) -> Answer:
-        """Wait for a complete answer, check the form that all answers share, and return it."""
+        """Wait for a complete answer of the contract, check its form, and return it."""
+        answer = self.read_any_answer(to_head=to_head)
+        _check_form(answer, to_head=to_head)
+        return answer
+
+    def read_any_answer(self, *, to_head: bool = False) -> Answer:
+        """Wait for a complete answer of any form, and return it."""
         while (found := split_answer(self._received, is_head=to_head)) is None:
             self._receive()
         answer, self._received = found
-        _check_form(answer, to_head=to_head)
         return answer
 
     def wait_for_continue(self) -> None:

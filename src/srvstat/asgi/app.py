@@ -8,7 +8,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -60,6 +60,9 @@ from srvstat.contract.requests import (
 from srvstat.contract.responses import ErrorResponse, HealthResponse, encode_comparison
 from srvstat.support.recordings.writing import ServedExchange
 
+if TYPE_CHECKING:
+    from srvstat.asgi.explore import Explorer
+
 WORK_SECONDS = 10.0
 """Seconds from a validated request to its answer, including the wait for a worker."""
 
@@ -99,11 +102,13 @@ class Service:
         authenticator: Authenticator,
         log: Log,
         recorder: Recorder | None = None,
+        explorer: "Explorer | None" = None,
     ) -> None:
         self._snapshot = snapshot
         self._authenticator = authenticator
         self._log = log
         self._recorder = recorder
+        self._explorer = explorer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, log it, and record it."""
@@ -173,6 +178,10 @@ class Service:
         if has_ambiguous_length(request.scope["headers"]):
             headers["connection"] = "close"  # RFC 9112, section 6.1; also after an error
         try:
+            if self._explorer and self._explorer.has_path(progress.head.path):
+                headers |= self._explorer.headers
+                body, media_type = await self._explore(request, progress, self._explorer)
+                return Response(body, _OK, headers, media_type)
             body = await self._answer(request, progress)
             return Response(body, _OK, headers, JSON_TYPE)
         except ApiError as error:
@@ -212,6 +221,15 @@ class Service:
         entry["servers"] = _format_references(comparison.servers, progress.key_filter)
         entry["range"] = comparison.range
         return await self._compare(request, comparison, caller, progress)
+
+    async def _explore(
+        self, request: Request, progress: _Progress, explorer: "Explorer"
+    ) -> tuple[bytes, str]:
+        _, port = request.scope["server"]
+        async with _enforce_deadline():
+            return await explorer.answer(
+                progress.head, port, progress.entry, _track_client(request)
+            )
 
     async def _check_health(self) -> bytes:
         generation = await self._snapshot.get_generation()

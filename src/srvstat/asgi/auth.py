@@ -93,6 +93,11 @@ class Authenticator:
         self._reading: asyncio.Task[None] | None = None
         self._access = None if path is None else read_access(path)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether every key is valid, because there is no access file."""
+        return self._file is None
+
     async def authenticate(self, headers: Headers) -> Caller:
         """Return the owner of the key of a request.
 

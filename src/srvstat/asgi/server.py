@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType
-from typing import cast
+from typing import NamedTuple, cast
 
 import uvicorn
 
@@ -37,6 +37,15 @@ asyncio uses the backlog as this number, so the backlog is raised after the star
 _OTHER_DESCRIPTORS = 64
 """Descriptors reserved for everything but connections."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Settings(NamedTuple):
+    """The paths of the snapshot, the access file and the recording; and whether there is a page."""
+
+    snapshot: str
+    access: str | None
+    record: str | None
+    explore: bool
 
 
 def open_listener(host: str, port: int, *, loopback_only: bool) -> socket.socket:
@@ -72,22 +81,13 @@ def open_listener(host: str, port: int, *, loopback_only: bool) -> socket.socket
     return listener
 
 
-def serve(
-    path: str,
-    access: str | None,
-    record: str | None,
-    listener: socket.socket,
-    on_ready: Callable[[], None],
-) -> None:
+def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], None]) -> None:
     """Serve a snapshot until a signal; call `on_ready` once requests are accepted.
 
     Raises SourceError for the access file, SnapshotError, and what Recorder raises.
     """
     log = Log()
-    authenticator = Authenticator(access, log)
-    snapshot = ServedSnapshot(path, log)
-    recorder = None if record is None else Recorder(record, log)
-    service = Service(snapshot, authenticator, log, recorder)
+    service = _create_service(settings, log)
     limiter = ConnectionLimiter(_compute_connection_limit())
     connect = partial(Connection, limiter=limiter, answer_malformed=service.answer_malformed)
     config = uvicorn.Config(
@@ -110,6 +110,18 @@ def serve(
     # Malformed requests are in the log already.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     _Server(config, limiter, service, on_ready).run([listener])
+
+
+def _create_service(settings: Settings, log: Log) -> Service:
+    authenticator = Authenticator(settings.access, log)
+    snapshot = ServedSnapshot(settings.snapshot, log)
+    recorder = None if settings.record is None else Recorder(settings.record, log)
+    if not settings.explore:
+        return Service(snapshot, authenticator, log, recorder)
+    # The page needs the analyzer, which the API does not.
+    from srvstat.asgi.explore import Explorer  # noqa: PLC0415
+
+    return Service(snapshot, authenticator, log, recorder, Explorer(snapshot, authenticator))
 
 
 class _Server(uvicorn.Server):

@@ -2,7 +2,7 @@
 
 import re
 import socket
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from srvstat.cli.start_up import start_serving
 from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.render.text import escape_text
+
+if TYPE_CHECKING:
+    from srvstat.asgi.server import Settings
 
 _MAX_PORT = 65_535
 
@@ -27,6 +30,10 @@ RecordOption = Annotated[
         help="Append each request and its answer to this file, without keys, for srvstat replay.",
     ),
 ]
+ExploreOption = Annotated[
+    bool,
+    typer.Option("--explore", help="Also serve a page that searches, compares and charts servers."),
+]
 
 
 def serve(
@@ -35,6 +42,7 @@ def serve(
     host: HostOption = "127.0.0.1",
     port: PortOption = "8000",
     record: RecordOption = None,
+    explore: ExploreOption = False,
 ) -> Outcome:
     """Serve the API over HTTP.
 
@@ -55,17 +63,20 @@ def serve(
         ) from None
     with server.open_listener(host, number, loopback_only=access is None) as listener:
         path = _find_snapshot(snapshot, access)
-        text = _describe_service(path, access, listener)
+        settings = server.Settings(path, access, record, explore)
+        text = _describe_service(settings, listener)
         start_serving()
-        server.serve(path, access, record, listener, lambda: write(text))
+        server.serve(settings, listener, lambda: write(text))
     return Outcome()
 
 
-def _describe_service(path: str, access: str | None, listener: socket.socket) -> bytes:
+def _describe_service(settings: "Settings", listener: socket.socket) -> bytes:
     address, port = listener.getsockname()[:2]
     host = f"[{address}]" if ":" in address else address
-    lines = [f"serving {escape_text(path)} at http://{host}:{port}"]
-    if access is None:
+    lines = [f"serving {escape_text(settings.snapshot)} at http://{host}:{port}"]
+    if settings.explore:
+        lines.append(f"the page for browsers is http://{host}:{port}/")
+    if settings.access is None:
         lines.append("without --access, any key is valid, and only this machine can connect")
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
 

@@ -5,7 +5,7 @@ key, the path and method, the head, the body.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -143,7 +143,7 @@ def parse_get_server(head: Head, identifier: bytes) -> ServerReference:
     Raises InvalidRequestError.
     """
     _check_size_and_framing(head)
-    query = _parse_query(head.query, known=("by",))
+    query = parse_query(head.query, known=("by",))
     reference = parse_server_reference(_decode(identifier, "identifier"), query.get("by"))
     length = _find_content_length(head.headers)
     if length.strip(b"0") or find_values(head.headers, b"transfer-encoding"):
@@ -157,7 +157,7 @@ def check_compare_head(head: Head) -> None:
     Raises InvalidRequestError, also for a `Content-Length` above the limit of a body.
     """
     _check_size_and_framing(head)
-    _parse_query(head.query)
+    parse_query(head.query)
     types = [value.decode("latin-1") for value in find_values(head.headers, b"content-type")]
     if len(types) != 1:
         raise InvalidRequestError(f"content-type: {len(types)} given, exactly one needed")
@@ -169,6 +169,31 @@ def check_compare_head(head: Head) -> None:
     if length and not length.isdigit():
         raise InvalidRequestError("content-length: not a number")
     check_body_size(int(length[:20] or b"0"))  # Python refuses to convert thousands of digits
+
+
+def parse_query(query: bytes, known: Collection[str] = ()) -> dict[str, str]:
+    """Parse a query string whose parameters are known and given once (D10).
+
+    Raises InvalidRequestError.
+    """
+    found: dict[str, str] = {}
+    for name, value in split_query(query, known):
+        if name in found:
+            raise InvalidRequestError(f"query: {name} is repeated")
+        found[name] = value
+    return found
+
+
+def split_query(query: bytes, known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the decoded names and values of a query string, in the order sent.
+
+    Raises InvalidRequestError for a name that is not known, and for a malformed query.
+    """
+    for piece in filter(None, query.split(b"&")):
+        name, _, value = (_decode(part, "query") for part in piece.partition(b"="))
+        if name not in known:
+            raise InvalidRequestError(f"query: unknown parameter {wire.quote_value(name)}")
+        yield name, value
 
 
 def has_ambiguous_length(headers: Headers) -> bool:
@@ -192,19 +217,6 @@ def _check_size_and_framing(head: Head) -> None:
 def _find_content_length(headers: Headers) -> bytes:
     values = find_values(headers, b"content-length")
     return values[0] if values else b"0"
-
-
-def _parse_query(query: bytes, known: tuple[str, ...] = ()) -> dict[str, str]:
-    """Parse a query string whose parameters are known and given once (D10)."""
-    found: dict[str, str] = {}
-    for piece in filter(None, query.split(b"&")):
-        name, _, value = (_decode(part, "query") for part in piece.partition(b"="))
-        if name not in known:
-            raise InvalidRequestError(f"query: unknown parameter {wire.quote_value(name)}")
-        if name in found:
-            raise InvalidRequestError(f"query: {name} is repeated")
-        found[name] = value
-    return found
 
 
 def _decode(text: bytes, place: str) -> str:

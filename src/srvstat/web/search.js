@@ -1,0 +1,98 @@
+/* The search box: a list of servers below a text field, with the keys of a combobox. */
+
+import { create, createName, format } from './elements.js';
+
+const MS_BEFORE_SEARCH = 150;
+
+/* Search in `field`. `ask(text, signal)` returns {servers, note}, or throws if it was aborted;
+   `toggle(id)` chooses a server, or removes it from the choice. */
+export function mountSearch(field, { ask, toggle, report }) {
+  const [text, found, list, note] = ['input', '.found', 'ul', '.note'].map((one) => field.querySelector(one));
+  let searching = new AbortController();
+  let chosen = [];
+  let timer = 0;
+  let active = -1;
+
+  const options = () => [...list.children];
+
+  async function search() {
+    clearTimeout(timer);
+    searching.abort();
+    searching = new AbortController();
+    const { signal } = searching;
+    const answer = await ask(text.value, signal).catch(() => null);
+    if (signal.aborted || answer === null) return;
+    list.replaceChildren(...answer.servers.map(createOption));
+    note.textContent = answer.note;
+    if (!found.hidden) report(answer.note);
+    moveTo(-1);
+    mark(chosen);
+  }
+
+  function createOption({ id, hostname, game, region, currentPlayers }, n) {
+    const more = [id, game, region].filter(Boolean).join(' · ');
+    const option = create(
+      'li', { id: `result-${n}`, onclick: () => toggle(id) },
+      create('span', { className: 'name' }, createName(hostname || id)),
+      create('span', { className: 'more' }, createName(more)),
+      create('span', { className: 'count', textContent: `${format(currentPlayers)} players` }));
+    option.dataset.id = id;
+    option.setAttribute('role', 'option');
+    return option;
+  }
+
+  function mark(ids) {
+    chosen = ids;
+    for (const option of options()) option.setAttribute('aria-selected', ids.includes(option.dataset.id));
+  }
+
+  function moveTo(n) {
+    active = n;
+    for (const [at, option] of options().entries()) option.classList.toggle('active', at === n);
+    const option = options()[n];
+    option?.scrollIntoView({ block: 'nearest' });
+    if (option) text.setAttribute('aria-activedescendant', option.id);
+    else text.removeAttribute('aria-activedescendant');
+  }
+
+  function setOpen(isOpen) {
+    const wasOpen = !found.hidden;
+    found.hidden = !isOpen;
+    text.setAttribute('aria-expanded', isOpen);
+    if (isOpen && !wasOpen) search();
+  }
+
+  function handleKey(event) {
+    const count = options().length;
+    const isOpen = !found.hidden;
+    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+      const step = event.key === 'ArrowDown' ? 1 : -1;
+      if (!isOpen) setOpen(true);
+      else if (count) moveTo(active < 0 && step < 0 ? count - 1 : (active + step + count) % count);
+    } else if (event.key === 'Enter' && isOpen && count) {
+      // Without a move, Enter takes the only server found.
+      if (active >= 0 || count === 1) toggle(options()[Math.max(active, 0)].dataset.id);
+      else moveTo(0);
+    } else if (event.key === 'Escape' && isOpen) {
+      setOpen(false);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+
+  text.addEventListener('input', () => {
+    if (found.hidden) setOpen(true);
+    else {
+      clearTimeout(timer);
+      timer = setTimeout(search, MS_BEFORE_SEARCH);
+    }
+  });
+  text.addEventListener('click', () => setOpen(true));
+  text.addEventListener('keydown', handleKey);
+  list.addEventListener('mousedown', (event) => event.preventDefault());
+  field.addEventListener('focusout', ({ relatedTarget }) => {
+    if (!field.contains(relatedTarget)) setOpen(false);
+  });
+  return { mark, search };
+}

@@ -1,0 +1,213 @@
+"""`serve --explore` adds a page for people, and leaves the API as it is."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from asgi.explored import SERVERS, TIMELINE, ask, search
+from asgi.small_service import SERVER_A, build_small
+from srvstat.analysis.selection import ServerFilter
+from srvstat.analysis.server_list import list_servers
+from srvstat.analysis.timeline import compute_timeline
+from srvstat.contract.ranges import find_window
+from srvstat.contract.requests import parse_server_reference
+from srvstat.operations import resolve_servers
+from srvstat.snapshot.read.reader import open_file
+from support.http import ERRORS, TWO, Client, compare, get, request, request_target
+from support.process import Service, serve
+
+INVALID = (400, ERRORS["INVALID_REQUEST"])
+UNKNOWN_PATH = (404, ERRORS["INVALID_REQUEST"])
+POLICY = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+        " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "private, no-store",
+}
+HOSTILE = "<script>alert(1)</script> \u202e \x7f"
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_small(tmp_path_factory.mktemp("explore"))
+
+
+@pytest.fixture(scope="module")
+def service(snapshot: Path) -> Iterator[Service]:
+    with serve(snapshot, "--explore") as started:
+        yield started
+
+
+class Links(HTMLParser):
+    """The forms of a page, and what it loads from the service."""
+
+    def __init__(self, page: bytes) -> None:
+        super().__init__()
+        self.paths: list[str] = []
+        self.forms = 0
+        self.feed(page.decode("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what a tag refers to; no tag may have a style or a handler."""
+        self.forms += tag == "form"
+        assert not [name for name, _ in attrs if name == "style" or name.startswith("on")]
+        links = [value or "" for name, value in attrs if name in ("src", "href")]
+        self.paths += [link for link in links if not link.startswith("data:")]
+
+
+def test_the_page_and_its_files_are_served_with_types_and_a_strict_policy(
+    service: Service,
+) -> None:
+    page = ask(service, "/", key=None)
+    links = Links(page.body)
+    types = {"/": "text/html; charset=utf-8"}
+    for path in links.paths:
+        kind = "css" if path.endswith(".css") else "javascript"
+        types[path] = f"text/{kind}; charset=utf-8"
+
+    assert page.body.startswith(b"<!doctype html>\n<html ")
+    assert not links.forms
+    assert len(types) > 6
+    for path, media_type in types.items():
+        answer = ask(service, path, key=None)
+        assert answer.status == 200
+        assert answer.body
+        assert POLICY.items() <= answer.headers.items()
+        assert answer.headers["content-type"] == media_type
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+        head = ask(service, path, key=None, method="HEAD")
+        assert (head.status, head.body) == (200, b"")
+        assert head.stable_parts[2] == answer.stable_parts[2]
+
+
+@pytest.mark.parametrize(
+    ("target", "method", "expected"),
+    [
+        ("/explore/", "GET", UNKNOWN_PATH),
+        ("/explore/data/", "GET", UNKNOWN_PATH),
+        ("/explore/explore.html", "GET", UNKNOWN_PATH),
+        ("/explore/__init__.py", "GET", UNKNOWN_PATH),
+        ("/explore/../", "GET", UNKNOWN_PATH),
+        ("/explore/./explore.js", "GET", UNKNOWN_PATH),
+        ("/explore/%2e%2e/__init__.py", "GET", UNKNOWN_PATH),
+        ("/explore/data%2fservers", "GET", UNKNOWN_PATH),
+        ("/explore/explore.js%00", "GET", UNKNOWN_PATH),
+        ("/explore//explore.js", "GET", UNKNOWN_PATH),
+        ("/explore/../gateway/v1/servers/a", "GET", UNKNOWN_PATH),
+        ("/", "POST", (405, ERRORS["INVALID_REQUEST"])),
+        ("/explore/explore.js", "DELETE", (405, ERRORS["INVALID_REQUEST"])),
+        (SERVERS, "OPTIONS", (405, ERRORS["INVALID_REQUEST"])),
+        (TIMELINE, "BREW", (405, ERRORS["INVALID_REQUEST"])),
+        (f"{SERVERS}?text={'x' * 201}", "GET", INVALID),
+        (f"{SERVERS}?text=a&text=b", "GET", INVALID),
+        (f"{SERVERS}?text=%", "GET", INVALID),
+        (f"{SERVERS}?text=%ff", "GET", INVALID),
+        (f"{SERVERS}?limit=0", "GET", INVALID),
+        (f"{SERVERS}?limit=101", "GET", INVALID),
+        (f"{SERVERS}?limit=%2b5", "GET", INVALID),
+        (f"{SERVERS}?sort=id", "GET", INVALID),
+        (TIMELINE, "GET", INVALID),
+        (f"{TIMELINE}?id=", "GET", INVALID),
+        (f"{TIMELINE}?id=a&id=%61", "GET", INVALID),
+        (f"{TIMELINE}?id=a&range=8d", "GET", INVALID),
+        (f"{TIMELINE}?id=a&range=7d&range=7d", "GET", INVALID),
+        (f"{TIMELINE}?id={'x' * 129}", "GET", INVALID),
+        (f"{TIMELINE}?id=a%00", "GET", INVALID),
+        (f"{TIMELINE}?{'&'.join(f'id={n}' for n in range(6))}", "GET", INVALID),
+        (f"{TIMELINE}?id=hidden", "GET", (404, ERRORS["SERVER_NOT_FOUND"])),
+        (f"{TIMELINE}?id=a&id=x-a", "GET", (404, ERRORS["SERVER_NOT_FOUND"])),
+    ],
+)
+def test_other_requests_get_an_error_of_the_api(
+    service: Service, target: str, method: str, expected: tuple[int, bytes]
+) -> None:
+    answer = ask(service, target, method=method)
+
+    assert (answer.status, answer.body) == expected
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers.get("allow") == ("GET, HEAD" if answer.status == 405 else None)
+    assert POLICY.items() <= answer.headers.items()
+
+
+def test_the_data_need_a_key_so_that_no_other_page_can_ask_for_them(service: Service) -> None:
+    for target in (search("a"), f"{TIMELINE}?id=a"):
+        answer = ask(service, target, key=None)
+        assert (answer.status, answer.body) == (401, ERRORS["GATEWAY_UNAUTHORIZED"])
+
+
+def test_a_request_must_name_this_machine_as_its_host(service: Service) -> None:
+    port = service.port
+    allowed = [f"localhost:{port}", f"LOCALHOST:{port}", f"127.3.2.1:{port}", f"[::1]:{port}"]
+    refused = [
+        *("evil.example", f"evil.example:{port}", f"localhost.evil.example:{port}", "localhost"),
+        *(f"localhost:{port + 1}", f"192.0.2.1:{port}", f"[::2]:{port}", f"[::1]x:{port}"),
+        *(f"127.0.0.1.:{port}", f"1.2.3:{port}", f"a@localhost:{port}", f"localhost:{port}, x"),
+    ]
+    for target in ("/", "/explore/explore.js", search("a")):
+        assert {ask(service, target, host=host).status for host in allowed} == {200}
+        for host in refused:
+            answer = ask(service, target, host=host)
+            assert (answer.status, answer.body) == INVALID, host
+    # The API does not look at the host.
+    assert ask(service, "/gateway/v1/servers/a", host="evil.example").body == SERVER_A
+
+
+def test_a_search_is_a_document_of_the_analyzer(service: Service, snapshot: Path) -> None:
+    with closing(open_file(str(snapshot))) as file:
+        for text, limit in (("", 20), ("", 1), ("X-B", 20), ("hidden", 20), (HOSTILE, 20)):
+            found = list_servers(file, ServerFilter(text=text), sort="current", limit=limit)
+            answer = ask(service, f"{search(text)}&limit={limit}")
+            assert (answer.status, answer.body) == (200, found.to_json())
+    assert [one["id"] for one in ask(service, SERVERS).json["servers"]] == ["b", "a"]
+    assert ask(service, search("hidden")).json["matched"] == 0
+
+
+def test_a_timeline_is_a_document_of_the_analyzer(service: Service, snapshot: Path) -> None:
+    with closing(open_file(str(snapshot))) as file:
+        for ids in ("a", "ba"):
+            references = [parse_server_reference(one) for one in ids]
+            window = find_window("7d", file.as_of)
+            expected = compute_timeline(file, resolve_servers(file, references), window, 3_000)
+            target = f"{TIMELINE}?{''.join(f'id={one}&' for one in ids)}range=7d"
+            answer = ask(service, target)
+            assert (answer.status, answer.body) == (200, expected.to_json())
+            assert ask(service, target, method="HEAD").headers["content-length"] == str(
+                len(answer.body)
+            )
+        assert ask(service, f"{TIMELINE}?id=a").json["window"]["from"] == "2026-01-30T12:00:00.000Z"
+
+
+def test_the_api_answers_as_without_the_page(service: Service, snapshot: Path) -> None:
+    sent = [
+        get(b"a"),
+        get(b"%78-b?by=cfxId", line=b"HEAD %b HTTP/1.1"),
+        get(b"nobody"),
+        get(b"a", line=b"PUT %b HTTP/1.1"),
+        compare(TWO),
+        compare(b"{}"),
+        request_target("/healthz"),
+        *(request_target(path) for path in ("/explore", "/Explore/", "//", "/x", "/%2f")),
+        request(b"GET /x HTTP/1.1", b"Host: x"),
+        request_target("http://127.0.0.1/"),
+        request_target("http://127.0.0.1/explore/explore.js"),
+    ]
+    page = [request_target("/"), request_target("/explore/explore.js"), request_target(SERVERS)]
+    with serve(snapshot) as plain, Client(plain) as client, Client(service) as explored:
+        for one in sent:
+            answers = []
+            for each in (client, explored):
+                each.send(one)
+                answers.append(each.read_answer(to_head=one.startswith(b"HEAD")).stable_parts)
+            assert answers[0] == answers[1], one
+        for one in page:
+            client.send(one)
+            assert client.read_answer()[::2] == UNKNOWN_PATH
+        client.send(request(b"GET / HTTP/1.1", b"Host: x"))
+        assert client.read_answer().status == 401

@@ -1,0 +1,139 @@
+"""The page of `serve --explore` with an access file, in the log, and while the snapshot changes."""
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+import httpx
+
+from asgi.explored import SERVERS, TIMELINE, ask, search
+from asgi.log_entries import wait_for_entries
+from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
+from srvstat.asgi.app import Service as Application
+from srvstat.asgi.auth import Authenticator
+from srvstat.asgi.explore import Explorer
+from srvstat.asgi.log import Log
+from srvstat.asgi.snapshots import ServedSnapshot
+from support.http import ERRORS, TWO
+from support.process import serve
+from support.snapshots import change
+
+WITH_HISTORY = """
+[plans.history]
+operations = []
+ranges = ["7d", "90d"]
+raw_history_days = 30
+requests_per_minute = 4
+"""
+
+
+def test_a_plan_limits_what_the_page_shows(tmp_path: Path) -> None:
+    access = tmp_path / "access.toml"
+    keys = {"key-of-all": "all", "key-of-history": "history", "key-of-three": "three"}
+    access.write_text(WITH_HISTORY + format_access(keys), encoding="utf-8")
+    forbidden, found = (403, ERRORS["FEATURE_NOT_AVAILABLE"]), 200
+    with serve(build_small(tmp_path), "--explore", "--access", str(access)) as service:
+        page = ask(service, "/", key=None, host="stats.example")
+        assert (page.status, page.body.count(b"<form ")) == (200, 1)
+        assert ask(service, "/explore/explore.js", key=None).status == 200
+        for target in (search("a"), f"{TIMELINE}?id=a"):
+            assert ask(service, target).status == ask(service, target, key=None).status == 401
+
+        # Short steps are as good as observations, so they need raw history.
+        answer = ask(service, f"{TIMELINE}?id=a&range=7d", key="key-of-all")
+        assert (answer.status, answer.body) == forbidden
+        for span, expected in (("7d", found), ("30d", 403), ("90d", 403)):
+            target = f"{TIMELINE}?id=a&range={span}"
+            assert ask(service, target, key="key-of-history").status == expected
+        # An invalid question comes before the plan, and an unknown server after it.
+        assert ask(service, f"{TIMELINE}?id=!&range=30d", key="key-of-all").status == 400
+        assert ask(service, f"{TIMELINE}?id=nobody", key="key-of-all").status == 403
+        answer = ask(service, TIMELINE, key="key-of-all", method="POST")
+        assert answer.headers["allow"] == "GET, HEAD"
+
+        statuses = [ask(service, search("a"), key="key-of-three").status for _ in range(2)]
+        statuses += [ask(service, "/gateway/v1/servers/a", key="key-of-three").status]
+        refused = ask(service, search("a"), key="key-of-three")
+        assert [*statuses, refused.status] == [200, 200, 200, 429]
+        assert 1 <= int(refused.headers["retry-after"]) <= 60
+
+
+def test_the_log_names_the_question_but_neither_the_key_nor_the_text(tmp_path: Path) -> None:
+    key, path = "srvstat_secret", tmp_path / "recording.ndjson"
+    targets = ["/", "/explore/explore.js", search(key), f"{TIMELINE}?id={key}", f"{SERVERS}?{key}"]
+    with serve(build_small(tmp_path), "--explore", "--record", str(path)) as service:
+        for target in targets:
+            ask(service, target, key=key)
+        ask(service, "/gateway/v1/servers/a", key=key)
+        entries = wait_for_entries(service, 6)
+        service.stop()
+        assert "secret" not in service.log_path.read_text(encoding="utf-8")
+    assert [(entry["operation"], entry["status"]) for entry in entries] == [
+        ("explore", 200),
+        ("exploreAsset", 200),
+        ("exploreServers", 200),
+        ("exploreTimeline", 400),
+        ("exploreServers", 400),
+        ("getServer", 200),
+    ]
+    assert "caller" not in entries[1]
+    assert entries[2]["caller"] == entries[5]["caller"]
+    assert path.read_bytes().count(b"\n") == 1
+
+
+def test_the_data_report_damage_and_follow_the_snapshot(tmp_path: Path) -> None:
+    path = build_small(tmp_path)
+    change(str(path), "UPDATE servers SET players_current = 8 WHERE id = 'a'")
+    timeline = f"{TIMELINE}?id=a&range=7d"
+    with serve(path, "--explore") as service:
+        for target in (SERVERS, timeline):
+            answer = ask(service, target)
+            assert (answer.status, answer.body) == (500, ERRORS["INTERNAL_ERROR"])
+        assert ask(service, "/").status == 200
+
+        os.replace(build_small(tmp_path, "new.db", players=9), path)
+        found = ask(service, SERVERS).json
+        assert [one["currentPlayers"] for one in found["servers"]] == [9, 7]
+        assert ask(service, timeline).json["root"] == found["root"]
+
+
+def test_searches_leave_the_workers_to_the_api(tmp_path: Path) -> None:
+    log = Log()
+    snapshot, authenticator = (
+        ServedSnapshot(str(build_small(tmp_path)), log),
+        Authenticator(None, log),
+    )
+    application = Application(
+        snapshot, authenticator, log, explorer=Explorer(snapshot, authenticator)
+    )
+    release = threading.Event()
+
+    async def ask_in_parallel() -> None:
+        transport = httpx.ASGITransport(application)
+        headers = {"X-Gateway-Key": "k", "Content-Type": "application/json"}
+        files = (await snapshot.get_generation()).files
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://localhost:8000", headers=headers
+        ) as client:
+            [*files][-1].submit(release.wait)  # the worker that is taken first
+            searches = [asyncio.ensure_future(client.get(SERVERS)) for _ in range(9)]
+            await asyncio.sleep(0.05)
+            compared, one = await asyncio.gather(
+                client.post("/gateway/v1/compare", content=TWO),
+                client.get("/gateway/v1/servers/a"),
+            )
+            assert (compared.content, one.content) == (COMPARED, SERVER_A)
+            assert not any(waiting.done() for waiting in searches)
+            release.set()
+            answers = await asyncio.gather(*searches)
+            assert {answer.status_code for answer in answers} == {200}
+        for worker, file in files.items():
+            worker.submit(file.close).result()
+            worker.shutdown()
+        log.close()
+
+    try:
+        asyncio.run(ask_in_parallel())
+    finally:
+        release.set()
