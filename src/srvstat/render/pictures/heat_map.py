@@ -119,7 +119,7 @@ def _draw_key(picture: Element, size: Size, levels: _Range | None, server: Serve
         x = _draw_scale(picture, x, y, levels)
     if any(cell.average_players is None for cell in server.cells):
         add(picture, "rect", "empty", x=x, y=y - 10, width=_KEY_BOX - 2, height=11)
-        text = "fewer than 4 observations"
+        text = "fewer than 4 observations" if size.width >= _WIDE else "too few"
         add_text(picture, "unit", (x + _KEY_BOX + 4, y), text)
     if server.busiest is not None:
         place = (size.width - MARGIN, y) if size.width >= _WIDE else (_LEFT, size.height - 6)

@@ -107,10 +107,11 @@ def _describe_window(report: Report, labels: Labels) -> Iterator[Child]:
 def _build_sections(report: Report, labels: Labels) -> Iterator[Element]:
     yield build_section("summary", "Summary", build_list(summarize(report, labels)))
     yield build_comparison(report.stats, labels)
-    yield build_players(report, labels)
-    yield build_hours(report.peak_hours, labels)
-    yield build_distribution(report.distribution, labels)
-    yield build_growth_section(report.growth, report.stats, labels)
+    if any(server.sample_count for server in report.stats.servers):
+        yield build_players(report, labels)
+        yield build_hours(report.peak_hours, labels)
+        yield build_distribution(report.distribution, labels)
+        yield build_growth_section(report.growth, report.stats, labels)
     yield build_integrity(report.integrity, labels)
     yield build_coverage_section(report, labels)
     yield build_origin(report, labels)

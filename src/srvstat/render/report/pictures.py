@@ -30,7 +30,7 @@ def build_players(report: Report, labels: Labels) -> Element:
     """Build the section on the players over time, which a script makes interactive."""
     timeline = report.timeline
     picture = build_drawing(
-        lambda size: draw_timeline(timeline, size, labels.zone), Size(840, 320), Size(360, 280)
+        lambda size: draw_timeline(timeline, size, labels.zone), Size(900, 320), Size(360, 280)
     )
     note = (
         "A line breaks where a server has no observations for more than three usual intervals."
@@ -102,8 +102,9 @@ def build_distribution(document: Distribution, labels: Labels) -> Element:
         "How many observations have how many players, and the median and the quartiles, between"
         " which half of the observations are."
     )
+    height = 150 + 55 * len(document.servers)
     picture = build_drawing(
-        lambda size: draw_distribution(document, size), Size(840, 400), Size(360, 400)
+        lambda size: draw_distribution(document, size), Size(900, height), Size(360, height)
     )
     names = [labels.build_name(at) for at in range(len(document.servers))]
     table = build_table(

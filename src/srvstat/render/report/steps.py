@@ -36,9 +36,9 @@ def build_averages(document: GrowthDocument, labels: Labels) -> Element:
 def build_growth_section(document: GrowthDocument, stats: Stats, labels: Labels) -> Element:
     """Build the section on growth in the window, against the window before."""
     caption = f"Average players by {document.step}, and growth within it"
-    height = 60 + 90 * len(document.servers)
+    height = 120 + 80 * len(document.servers)
     drawing = build_drawing(
-        lambda size: draw_growth(document, size), Size(840, height), Size(360, height)
+        lambda size: draw_growth(document, size), Size(900, height), Size(360, height)
     )
     return build_section(
         "growth",
@@ -72,7 +72,7 @@ def _list_cells(
     previous = None if figures.previous is None else figures.previous.average_players
     if has_previous:
         yield build_rounded(previous, 2)
-        yield _format_change(previous, server.average_players)
+        yield _build_change(previous, server.average_players)
     yield build_growth(figures.first_players, server.growth)
     if has_previous and server.previous_growth is not None:
         first = None if figures.previous is None else figures.previous.first_players
@@ -93,12 +93,21 @@ def _build_average_and_growth(step: GrowthStep) -> Element:
     return build("span", _build_average(step), " ", build("span", growth, class_="note"))
 
 
-def _format_change(before: float | None, now: float | None) -> str:
-    """Format the change of an average: `+1.20 (+7.5%)`, in percent if it was at least 10."""
+def _build_change(before: float | None, now: float | None) -> Child:
+    """Build the change of an average, also in percent if it was at least 10."""
     if before is None or now is None:
         return NOTHING
-    change = f"{now - before:+z,.2f}"
-    return f"{change} ({(now - before) / before:+z,.1%})" if before >= SMALL_BASE else change
+    change = _format_signed(now - before, ".2f")
+    if before < SMALL_BASE:
+        return change
+    share = _format_signed((now - before) / before, ".1%")
+    return build("span", change, " ", build("span", share, class_="note"))
+
+
+def _format_signed(value: float, form: str) -> str:
+    """Format a number with its sign; what is rounded to 0 has none."""
+    text = f"{value:z,{form}}"
+    return text if value <= 0 or text == f"{0:{form}}" else f"+{text}"
 
 
 def _build_steps(

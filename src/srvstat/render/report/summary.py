@@ -18,6 +18,8 @@ from srvstat.render.report.labels import Labels
 from srvstat.render.tables.figures import format_rounded, format_whole
 from srvstat.render.text import format_count, format_span_length
 
+_LEAST_CHANGE = 0.01
+"""The share of an average by which it changes at least when it rises or falls."""
 _WELL_COVERED = 0.9
 """A window before with less coverage is stated."""
 
@@ -93,12 +95,12 @@ def _compare_windows(report: Report, labels: Labels, observed: Sequence[int]) ->
     length = format_span_length(window.to - (window.from_ or 0))
     if not known:
         return [f"There are no observations in the {length} before this window."]
-    changes: dict[str, list[Children]] = {"rose": [], "fell": [], "was about the same": []}
+    changes: dict[str, list[Children]] = {"rose": [], "fell": [], "hardly changed": []}
     for at in known:
         before, now = _get_previous_average(servers[at]) or 0, servers[at].average_players or 0
-        figures: list[Child] = ["from ", _build_average(before), " to ", _build_average(now)]
+        figures = ["(from ", _build_average(before), " to ", _build_average(now), ")"]
         if len(servers) > 1:
-            figures = [labels.build_name(at), " (", *figures, ")"]
+            figures[:0] = [labels.build_name(at), " "]
         changes[_compare_averages(before, now)].append(figures)
     on = " on " if len(servers) > 1 else " "
     verbs = [[verb, on, *join_words(places)] for verb, places in changes.items() if places]
@@ -111,8 +113,8 @@ def _get_previous_average(server: ServerStatistics) -> float | None:
 
 
 def _compare_averages(before: float, now: float) -> str:
-    if format_rounded(before, 2) == format_rounded(now, 2):
-        return "was about the same"
+    if abs(now - before) < _LEAST_CHANGE * before or now == before:
+        return "hardly changed"
     return "rose" if now > before else "fell"
 
 
@@ -156,8 +158,9 @@ def _describe_coverage(report: Report, labels: Labels, observed: Sequence[int]) 
     shares = [share for at in observed if (share := servers[at].coverage) is not None]
     sentence: list[Child] = []
     if shares:
-        each = " of the window on each server." if len(shares) > 1 else " of the window."
-        sentence = ["Observations cover ", *_build_shares(shares), each]
+        covered = _build_shares(shares)
+        end = ", depending on the server." if len(covered) > 1 else "."
+        sentence = ["Observations cover ", *covered, " of the window", end]
     missing = [[labels.build_name(at)] for at in range(len(servers)) if at not in observed]
     if missing:
         space = [" "] if sentence else []
@@ -203,5 +206,5 @@ def _describe_integrity(report: Report, labels: Labels) -> Children:
     return [
         f"{count} {verb} suspect: ",
         *join_words(found, "; "),
-        ". This has harmless explanations, too, and proves nothing.",
+        ". Such results also have innocent causes, and prove nothing.",
     ]
