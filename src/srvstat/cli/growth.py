@@ -7,6 +7,7 @@ import typer
 
 from srvstat.analysis.growth import GROWTH_STEPS, compute_growth, parse_growth_step
 from srvstat.analysis.selection import find_references
+from srvstat.analysis.timeline import check_server_count
 from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     FromOption,
@@ -21,6 +22,7 @@ from srvstat.cli.analyzer_options import (
 from srvstat.cli.hints import add_hint
 from srvstat.cli.options import (
     ByOption,
+    ChartOption,
     FormatOption,
     JsonOption,
     SnapshotOption,
@@ -59,6 +61,7 @@ def growth(
     json: JsonOption = False,
     table: TableOption = False,
     format: FormatOption = None,
+    chart: ChartOption = False,
 ) -> Outcome:
     """Show growth by day, week or month.
 
@@ -67,7 +70,7 @@ def growth(
 
     Example: srvstat growth srv-1 --step week --range 90d
     """
-    form = choose_form(json=json, table=table, format=format)
+    form = choose_form(json=json, table=table, format=format, chart=chart)
     name = parse_growth_step(step)
     query = build_window_query(range, start, end, tz)
     zone = find_zone(tz)
@@ -78,8 +81,10 @@ def growth(
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
             window = choose_window(file, query)
             servers = find_references(file, references)
+            if chart:
+                check_server_count(len(servers))
             report_missing_data(file, window, servers)
             found = compute_growth(file, servers, window, name, zone)
     except ApiError as error:
         return show_error(error, form)
-    return show(found, form)
+    return show(found, form, chart=found if chart else None)

@@ -7,6 +7,7 @@ import typer
 
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.selection import find_references
+from srvstat.analysis.timeline import check_server_count
 from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     FromOption,
@@ -20,6 +21,7 @@ from srvstat.cli.analyzer_options import (
 from srvstat.cli.hints import add_hint
 from srvstat.cli.options import (
     ByOption,
+    ChartOption,
     FormatOption,
     JsonOption,
     SnapshotOption,
@@ -50,6 +52,7 @@ def peak_hours(
     json: JsonOption = False,
     table: TableOption = False,
     format: FormatOption = None,
+    chart: ChartOption = False,
 ) -> Outcome:
     """Show the busiest hours of the week.
 
@@ -58,7 +61,7 @@ def peak_hours(
 
     Example: srvstat peak-hours srv-1 --tz Europe/Berlin --range 90d
     """
-    form = choose_form(json=json, table=table, format=format)
+    form = choose_form(json=json, table=table, format=format, chart=chart)
     query = build_window_query(range, start, end, tz)
     zone = find_zone(tz)
     if not identifiers:
@@ -68,8 +71,10 @@ def peak_hours(
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
             window = choose_window(file, query)
             servers = find_references(file, references)
+            if chart:
+                check_server_count(len(servers))
             report_missing_data(file, window, servers)
             found = compute_peak_hours(file, servers, window, zone)
     except ApiError as error:
         return show_error(error, form)
-    return show(found, form)
+    return show(found, form, chart=found if chart else None)

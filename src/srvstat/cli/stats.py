@@ -1,12 +1,16 @@
 """`stats` and `top`: the statistics of servers, as asked for or ranked."""
 
+from collections.abc import Iterable
 from contextlib import closing
+from itertools import islice
 from typing import Annotated
 
 import typer
 
+from srvstat.analysis.distribution import compute_distribution
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.statistics import compute_stats, parse_quantile
+from srvstat.analysis.timeline import check_server_count
 from srvstat.analysis.top import TOP_KEYS, parse_top_key, rank_servers
 from srvstat.analysis.windows import WindowQuery, check_previous, choose_window
 from srvstat.cli.analyzer_options import (
@@ -33,6 +37,7 @@ from srvstat.cli.analyzer_options import (
 from srvstat.cli.hints import add_hint
 from srvstat.cli.options import (
     ByOption,
+    ChartOption,
     FormatOption,
     JsonOption,
     SnapshotOption,
@@ -44,6 +49,8 @@ from srvstat.cli.output import Outcome, choose_form
 from srvstat.cli.show import show, show_error
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, UsageError
+from srvstat.contract.requests import MAX_SERVERS
+from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import open_file
 
 
@@ -102,6 +109,7 @@ def stats(
     json: JsonOption = False,
     table: TableOption = False,
     format: FormatOption = None,
+    chart: ChartOption = False,
 ) -> Outcome:
     """Show the statistics of servers in any window.
 
@@ -110,7 +118,7 @@ def stats(
 
     Example: srvstat stats srv-1 --range 7d --quantile 0.95 --versus previous
     """
-    form = choose_form(json=json, table=table, format=format)
+    form = choose_form(json=json, table=table, format=format, chart=chart)
     query = build_window_query(range, start, end, tz)
     filters = FilterOptions(
         text=text, game=game, region=region, tags=tag, offline=offline, seen_within=seen_within
@@ -124,18 +132,20 @@ def stats(
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
             window = choose_window(file, query)
             servers = select_servers(file, references, filters, all=all)
+            drawn = _list_drawn(servers) if chart else []
             report_missing_data(file, window, () if all else servers)
             found = compute_stats(
                 file,
-                servers,
+                drawn or servers,
                 window,
                 quantiles=quantiles,
                 above=players,
                 versus_previous=is_versus,
             )
+            distribution = compute_distribution(file, drawn, window) if drawn else None
     except ApiError as error:
         return show_error(error, form)
-    return show(found, form)
+    return show(found, form, chart=distribution)
 
 
 def top(
@@ -196,6 +206,18 @@ def top(
         if not found.server_count:
             report_no_match(file, wanted)
     return show(found, form)
+
+
+def _list_drawn(servers: Iterable[ServerRow]) -> list[ServerRow]:
+    """Return the servers of a chart; none if no server matches.
+
+    Raises UsageError if they are too many.
+    """
+    rest = iter(servers)
+    drawn = list(islice(rest, MAX_SERVERS))
+    if drawn:
+        check_server_count(len(drawn) + sum(1 for _ in rest))
+    return drawn
 
 
 def _parse_versus(text: str | None, query: WindowQuery) -> bool:

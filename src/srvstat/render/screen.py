@@ -17,7 +17,7 @@ NATURAL_WIDTH = 100_000
 """The width when there is no limit; wider than any line."""
 _LEVELS_IN_ASCII = "_.:-=+*#"
 _DRAWINGS_IN_ASCII: dict[int, int | str] = {
-    **str.maketrans("▁▂▃▄▅▆▇█░▒▓│─–·┤└┬", f"{_LEVELS_IN_ASCII}:=*|---+++"),  # noqa: RUF001 - the characters of drawings
+    **str.maketrans("▁▂▃▄▅▆▇█░▒▓│─–·┤├└┬━┃", f"{_LEVELS_IN_ASCII}:=*|---++++=#"),  # noqa: RUF001 - the characters of drawings
     **{0x2800 + dots: _LEVELS_IN_ASCII[dots.bit_count() - 1] for dots in range(1, 256)},
 }
 """ASCII for each character of a drawing; for Braille patterns, by the number of their dots."""

@@ -1,11 +1,9 @@
 """Draw how the players of servers change from step to step."""
 
 from collections.abc import Iterator
-from statistics import median
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
-from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
 from srvstat.render.axes import choose_time_ticks
 from srvstat.render.pictures.frame import (
@@ -32,8 +30,7 @@ from srvstat.render.pictures.svg import (
 from srvstat.render.tables.figures import format_rounded
 from srvstat.render.tables.growth import format_step, format_trend
 from srvstat.render.text import format_count
-
-_WEEK_MS = 7 * DAY_MS
+from srvstat.render.trend_line import find_trend_line
 
 
 def draw_growth(growth: GrowthDocument, size: Size) -> Element:
@@ -112,23 +109,15 @@ def _draw_bars(
 
 
 def _draw_trend(group: Element, across: Scale, up: Scale, server: ServerGrowth) -> None:
-    """Draw the line with the slope of the trend that has half of the steps above it."""
-    points = [
-        ((step.from_ + step.to) / 2, step.average_players)
-        for step in server.steps
-        if step.average_players is not None
-    ]
-    if server.players_per_week is None or not points:
+    """Draw the trend between 0 and the top."""
+    line = find_trend_line(server)
+    if line is None:
         return
-    slope = server.players_per_week / _WEEK_MS
-    start, end = points[0][0], points[-1][0]
-    base = median(average - slope * (at - start) for at, average in points)
-    if slope:
-        # The line ends where it reaches 0 or the top.
-        limits = sorted(start + (value - base) / slope for value in (up.low, up.high))
+    start, end = line.start, line.end
+    if line.slope:
+        limits = sorted(start + (value - line.base) / line.slope for value in (up.low, up.high))
         start, end = max(start, limits[0]), min(end, limits[1])
-    first = points[0][0]
-    ends = [(across.place(at), up.place(base + slope * (at - first))) for at in (start, end)]
+    ends = [(across.place(at), up.place(line.find_players(at))) for at in (start, end)]
     add_line(group, "trend", ends[0], ends[1])
 
 

@@ -70,6 +70,23 @@ def _choose_style(players: int) -> str:
     return "green" if players > 0 else "red"
 
 
+def join_averages(averages: Sequence[tuple[int, float | None]], length: int) -> list[float | None]:
+    """Return the average of each `length` averages, given with their numbers of observations.
+
+    An average that is None is left out.
+    """
+    return [
+        _join_averages([one for one in averages[at : at + length] if one[1] is not None])
+        for at in range(0, len(averages), length)
+    ]
+
+
+def _join_averages(averages: Sequence[tuple[int, float | None]]) -> float | None:
+    count = sum(number for number, _ in averages)
+    total = sum(number * (average or 0) for number, average in averages)
+    return total / count if count else None
+
+
 def draw_averages(averages: Sequence[float | None]) -> str:
     """Draw averages as bars from 0 to the highest one; a blank means no observation.
 

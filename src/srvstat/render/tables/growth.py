@@ -19,6 +19,7 @@ from srvstat.render.tables.figures import (
     format_growths,
     format_highest_average,
     format_rounded,
+    join_averages,
 )
 from srvstat.render.tables.server_table import ServerLines, build_server_table
 from srvstat.render.text import format_count, format_date, format_time, format_window
@@ -95,18 +96,12 @@ def _list_notes(server: ServerGrowth, document: GrowthDocument) -> Iterator[str]
 
 def _join_averages(steps: Sequence[GrowthStep]) -> list[float | None]:
     """Return the average of each mark of a drawing, which stands for one step or several."""
-    length = _find_mark_length(len(steps))
-    return [_join_steps(steps[at : at + length]) for at in range(0, len(steps), length)]
+    averages = [(step.sample_count, step.average_players) for step in steps]
+    return join_averages(averages, _find_mark_length(len(steps)))
 
 
 def _find_mark_length(count: int) -> int:
     return -(-count // _MAX_MARKS)
-
-
-def _join_steps(steps: Sequence[GrowthStep]) -> float | None:
-    count = sum(step.sample_count for step in steps)
-    total = sum((step.average_players or 0) * step.sample_count for step in steps)
-    return total / count if count else None
 
 
 def _list_steps(

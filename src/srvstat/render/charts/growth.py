@@ -1,0 +1,121 @@
+"""The chart of the document `growth`: a column for each step, and the trend."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from zoneinfo import ZoneInfo
+
+from rich.text import Text
+
+from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
+from srvstat.render.axes import choose_time_ticks
+from srvstat.render.charts.columns import get_light_mark
+from srvstat.render.charts.panels import (
+    Frame,
+    Panel,
+    Tick,
+    build_title,
+    choose_frame,
+    render_panels,
+)
+from srvstat.render.screen import Screen
+from srvstat.render.tables.figures import join_averages
+from srvstat.render.tables.growth import format_step, format_trend
+from srvstat.render.text import format_count
+from srvstat.render.trend_line import find_trend_line
+
+_LABEL_WIDTH = 9
+"""The usual distance of labels, in cells."""
+_LEAST_STEPS_BETWEEN = 3
+"""From this distance on, ticks can be inside of steps."""
+
+
+def render_growth(document: GrowthDocument, screen: Screen) -> str:
+    """Render the average of each step, of several where they do not fit, and the trend."""
+    steps = document.servers[0].steps
+    if not steps:
+        return screen.render(Text("nothing to draw: no observation in the window"))
+
+    def merge(length: int) -> list[list[float | None]]:
+        return [join_averages(_list_averages(one), length) for one in document.servers]
+
+    frame = choose_frame(merge, screen, has_gaps=True)
+    length = frame.layout.merged
+    light = frozenset(at // length for at, step in enumerate(steps) if step.is_partial)
+    panels = [
+        Panel(
+            build_title(one.hostname, one.server_id, _describe_trend(one), screen),
+            columns,
+            light,
+            list(_draw_trend(one, frame, number)),
+        )
+        for number, (one, columns) in enumerate(zip(document.servers, merge(length), strict=True))
+    ]
+    caption = _describe_chart(document, panels, length, screen)
+    ticks = _list_ticks(document, frame)
+    return render_panels(panels, frame, ticks, caption, screen)
+
+
+def _list_averages(server: ServerGrowth) -> list[tuple[int, float | None]]:
+    return [(step.sample_count, step.average_players) for step in server.steps]
+
+
+def _describe_trend(server: ServerGrowth) -> str:
+    if not server.sample_count:
+        return "no observation"
+    return "" if server.players_per_week is None else f"{format_trend(server.players_per_week)}"
+
+
+def _draw_trend(server: ServerGrowth, frame: Frame, number: int) -> Iterator[int | None]:
+    """Yield the row of the trend in each cell; None outside of the chart."""
+    line = find_trend_line(server)
+    if line is None:
+        return
+    scale = frame.scales[number]
+    for at in range(frame.width):
+        players = line.find_players(_find_time(server.steps, at, frame))
+        row = int(players / scale.top * scale.height)
+        yield row if players >= 0 and row < scale.height else None
+
+
+def _find_time(steps: Sequence[GrowthStep], cell: int, frame: Frame) -> float:
+    """Return the instant at the middle of a cell."""
+    column, rest = divmod(cell, frame.layout.pitch)
+    length = frame.layout.merged
+    inside = steps[column * length : (column + 1) * length]
+    start, end = inside[0].from_, inside[-1].to
+    return start + (end - start) * (rest + 0.5) / frame.layout.pitch
+
+
+def _list_ticks(document: GrowthDocument, frame: Frame) -> list[Tick]:
+    """Return ticks at round times where steps start, or else at every n-th column."""
+    zone = ZoneInfo(document.time_zone)
+    steps, layout = document.servers[0].steps, frame.layout
+    starts = [step.from_ for step in steps]
+    most = max(frame.width // _LABEL_WIDTH, 2)
+    found = choose_time_ticks(starts[0], steps[-1].to - 1, most, zone)
+    between = len(starts) / max(len(found), 1)
+    if len(found) > 1 and (
+        between >= _LEAST_STEPS_BETWEEN or {one.at for one in found} <= {*starts}
+    ):
+        places = [(bisect_right(starts, one.at) - 1, one.label) for one in found]
+    else:
+        places = [(at, format_step(start, zone, document.step)) for at, start in enumerate(starts)]
+    return [Tick(at // layout.merged * layout.pitch, label) for at, label in places]
+
+
+def _describe_chart(
+    document: GrowthDocument, panels: Sequence[Panel], length: int, screen: Screen
+) -> str:
+    step = document.step
+    steps = f"a {step}" if length == 1 else format_count(length, step)
+    rest = len(document.servers[0].steps) % length
+    last = f", the last one {rest}" if rest else ""
+    parts = [f"average players, each column {steps}{last}, in {document.time_zone}"]
+    if any(None in panel.columns for panel in panels if panel.has_columns):
+        parts.append("blank is no observation")
+    if panels[0].light:
+        light = get_light_mark(ascii_only=screen.ascii_only)
+        parts.append(f"{light} {'is' if length == 1 else 'includes'} a partial {step}")
+    if any(panel.line for panel in panels):
+        parts.append("─ is the trend")
+    return "; ".join(parts)

@@ -1,0 +1,193 @@
+"""Lay out panels of columns, one for each server, one below the other on one horizontal axis."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rich.text import Text
+
+from srvstat.render.charts.columns import (
+    OVERDRAWN,
+    Layout,
+    Scale,
+    choose_layout,
+    choose_scale,
+    draw_columns,
+)
+from srvstat.render.charts.plot_area import get_chart_width
+from srvstat.render.screen import Screen
+
+_STYLE, _MARK_STYLE, _AXIS_STYLE = "cyan", "bold yellow", "dim"
+_AXIS_WIDTH = 2
+"""The vertical axis and the space before it."""
+_LABEL_WIDTHS = range(2, 13)
+_LEAST_DASH_DISTANCE = 3
+_MIN_ROOM = 12
+_MIN_NAME_WIDTH = 12
+
+
+class Tick(NamedTuple):
+    """A tick of the horizontal axis; `at` is a cell counted from the first column."""
+
+    at: int
+    label: str
+    is_centered: bool = False
+
+    @property
+    def start(self) -> int:
+        """The cell at which the label starts."""
+        return max(self.at - len(self.label) // 2, 0) if self.is_centered else self.at
+
+
+class Panel(NamedTuple):
+    """What is drawn for a server, below its title; nothing if all columns are None.
+
+    `line` has the row, counted from below, of a line in each cell. `below` is a line of text below
+    the axis.
+    """
+
+    title: Text
+    columns: Sequence[float | None]
+    light: frozenset[int] = frozenset()
+    line: Sequence[int | None] = ()
+    below: str = ""
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether there is a column to draw."""
+        return any(value is not None for value in self.columns)
+
+
+class Frame(NamedTuple):
+    """What all panels share, and the scale of each. `label_width` is 0 if labels do not fit."""
+
+    layout: Layout
+    label_width: int
+    column_count: int
+    scales: Sequence[Scale]
+
+    @property
+    def width(self) -> int:
+        """The width of all columns, in cells."""
+        return self.column_count * self.layout.pitch
+
+
+Merge = Callable[[int], Sequence[Sequence[float | None]]]
+"""Returns the columns of each server if each stands for so many values."""
+
+
+def choose_frame(
+    merge: Merge,
+    screen: Screen,
+    *,
+    unit: str = "",
+    has_gaps: bool = False,
+    period: int = 0,
+) -> Frame:
+    """Return the frame of panels for at least one server; see choose_layout for the options."""
+    count = len(merge(1)[0])
+    width = get_chart_width(screen) - _AXIS_WIDTH
+    for label_width in (*_LABEL_WIDTHS, 0):
+        room = max(width - label_width, 1)
+        layout = choose_layout(count, room, has_gaps=has_gaps, period=period)
+        columns = merge(layout.merged)
+        highs = [max((value or 0 for value in values), default=0) for values in columns]
+        scales = [choose_scale(high, len(columns), unit) for high in highs]
+        fits = max(scale.label_width for scale in scales) <= label_width
+        if fits and room >= _MIN_ROOM:
+            break
+    return Frame(layout, label_width, len(columns[0]), scales)
+
+
+def build_title(hostname: str, identifier: str, note: str, screen: Screen) -> Text:
+    """Return the line above a panel: the hostname, cut if necessary, and what else fits."""
+    width = get_chart_width(screen)
+    name, extra = screen.escape_cell(hostname, "bold"), screen.escape(identifier, "dim")
+    room = width - len(note) - 2
+    if room < _MIN_NAME_WIDTH:
+        return screen.truncate(name, width)
+    title = screen.truncate(name, room)
+    if extra.plain != name.plain and title.cell_len + 2 + extra.cell_len <= room:
+        title = Text.assemble(title, "  ", extra)
+    return Text.assemble(title, "  ", note)
+
+
+def render_panels(
+    panels: Sequence[Panel], frame: Frame, ticks: Iterable[Tick], caption: str, screen: Screen
+) -> str:
+    """Render panels, and below the last one the labels of the horizontal axis and a caption."""
+    shown = _select_ticks(ticks, frame.width)
+    lines = list(_build_panels(panels, frame, shown, screen))
+    if any(panel.has_columns for panel in panels):
+        labels = ""
+        for tick in shown:
+            labels = labels.ljust(tick.start) + tick.label
+        lines.append(_indent(frame, Text(labels, _AXIS_STYLE)))
+        lines.append(Text(caption, _AXIS_STYLE, overflow="fold"))
+    return screen.render(*lines)
+
+
+def _build_panels(
+    panels: Sequence[Panel], frame: Frame, ticks: Iterable[Tick], screen: Screen
+) -> Iterator[Text]:
+    places = {tick.at for tick in ticks}
+    axis = "".join("┬" if at in places else "─" for at in range(frame.width))
+    for panel, scale in zip(panels, frame.scales, strict=True):
+        yield panel.title
+        if not panel.has_columns:
+            continue
+        rows = _draw_rows(panel, scale, frame.layout, screen)
+        for number, row in zip(reversed(range(scale.height)), rows, strict=True):
+            yield _join_row(scale, number, frame, row)
+        yield _join_row(scale, -1, frame, Text(axis, _AXIS_STYLE))
+        if panel.below:
+            yield _indent(frame, Text(panel.below, _MARK_STYLE))
+
+
+def _draw_rows(panel: Panel, scale: Scale, layout: Layout, screen: Screen) -> Iterator[Text]:
+    drawn = draw_columns(panel.columns, scale, ascii_only=screen.ascii_only, light=panel.light)
+    for number, cells in zip(reversed(range(scale.height)), drawn, strict=True):
+        width, blank = layout.pitch - layout.gap, " " * layout.gap
+        row = Text("".join(cell * width + blank for cell in cells), _STYLE)
+        distance = max(layout.pitch, _LEAST_DASH_DISTANCE)
+        yield _draw_dashes(
+            row,
+            [
+                at
+                for at, line in enumerate(panel.line)
+                if line == number and not (at + 1) % distance
+            ],
+        )
+
+
+def _draw_dashes(row: Text, places: Iterable[int]) -> Text:
+    """Return a row with dashes, but none over the upper end of a column."""
+    cells = list(row.plain)
+    drawn = [at for at in places if cells[at] in OVERDRAWN]
+    for at in drawn:
+        cells[at] = "─"
+    line = Text("".join(cells), row.style)
+    for at in drawn:
+        line.stylize(_MARK_STYLE, at, at + 1)
+    return line
+
+
+def _join_row(scale: Scale, number: int, frame: Frame, row: Text) -> Text:
+    label = scale.labels.get(number, "")
+    axis = "└" if number < 0 else "┤" if label else "│"
+    start = f"{label:>{frame.label_width}} " if frame.label_width else ""
+    return Text.assemble((start + axis, _AXIS_STYLE), row)
+
+
+def _indent(frame: Frame, line: Text) -> Text:
+    return Text.assemble(" " * (frame.label_width + _AXIS_WIDTH if frame.label_width else 1), line)
+
+
+def _select_ticks(ticks: Iterable[Tick], width: int) -> list[Tick]:
+    """Return the ticks whose labels fit, one beside the other."""
+    kept: list[Tick] = []
+    end = 0
+    for tick in ticks:
+        if tick.start >= end and tick.start + len(tick.label) <= width:
+            kept.append(tick)
+            end = tick.start + len(tick.label) + 1
+    return kept
