@@ -102,6 +102,24 @@ def test_a_history_has_the_rows_of_its_command(
     assert table.column("players").to_pylist() == [row[-1] for row in rows]
 
 
+def test_a_report_and_its_parts_are_those_of_the_command(cli: Cli, demo_snapshot: str) -> None:
+    names = ["cfxId:hc4x2k", "old-guard"]
+    window: Any = {"start": "2026-02-01", "tz": "Asia/Tokyo"}
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        report = snapshot.report(names, title="a b", **window)
+        timeline = snapshot.timeline(names, most_steps=9_000, **window)
+        distribution = snapshot.distribution(iter(names), **window)
+        short = snapshot.timeline(most_steps=2)
+        wide = snapshot.distribution(most_bins=1)
+
+    options = ["--title=a b", "--from=2026-02-01", "--tz=Asia/Tokyo", "--json"]
+    shown = cli("report", *names, *options, "--snapshot", demo_snapshot).stdout
+    assert report.to_json() + b"\n" == shown
+    assert (timeline, distribution) == (report.timeline, report.distribution)
+    assert {len(one.averages) for one in short.servers} == {2}
+    assert [one.counts for one in wide.servers] == [(one.sample_count,) for one in wide.servers]
+
+
 WRONG: Any = "size"
 HALF: Any = 0.5
 
@@ -130,6 +148,11 @@ ERRORS: list[tuple[Ask, type[Exception], str]] = [
     (lambda snapshot: snapshot.history(sum=True), ValueError, "^sum: needs step$"),
     (lambda snapshot: snapshot.stats(["no one"]), srvstat.InvalidRequestError, "identifier: "),
     (lambda snapshot: snapshot.stats(["nobody"]), srvstat.ServerNotFoundError, "no id nobody"),
+    (lambda snapshot: snapshot.report([]), ValueError, "^no server"),
+    (lambda snapshot: snapshot.report(list("abcdef")), ValueError, "at most 5 servers, not 6$"),
+    (lambda snapshot: snapshot.report(["a"], title=""), ValueError, "^title: is empty"),
+    (lambda snapshot: snapshot.timeline(most_steps=1), ValueError, "^most_steps: 1 is less than 2"),
+    (lambda snapshot: snapshot.report("old-guard"), TypeError, "^identifiers: must be a list"),
     (lambda snapshot: snapshot.history("old-guard"), TypeError, "^identifiers: must be a list"),
     (lambda snapshot: snapshot.servers(tags="pvp"), TypeError, "^tags: must be a list"),
     (lambda snapshot: snapshot.stats(quantiles="0.5"), TypeError, "^quantiles: must be a list$"),

@@ -6,9 +6,10 @@ import typer
 
 from srvstat.cli.output import Outcome, report
 from srvstat.cli.signals import allow_cleanup
+from srvstat.documents.document import WindowPart
 from srvstat.files.atomic_write import atomic_write, check_target
 from srvstat.files.errors import convert_write_errors
-from srvstat.render.text import format_size
+from srvstat.render.text import format_count, format_size, format_window
 
 STDOUT_NAME = "-"
 
@@ -22,6 +23,12 @@ def check_output(path: str, *, overwrite: bool) -> None:
     """
     if path != STDOUT_NAME:
         check_target(path, overwrite=overwrite)
+
+
+def describe_contents(server_count: int, window: WindowPart) -> str:
+    """Return a few words about what a file shows."""
+    servers = format_count(server_count, "server")
+    return f"{servers}, {format_window(window.from_, window.to)}"
 
 
 def write_output(path: str, data: bytes, *, contents: str, overwrite: bool) -> Outcome:

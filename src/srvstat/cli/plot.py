@@ -27,7 +27,13 @@ from srvstat.cli.analyzer_options import (
 from srvstat.cli.hints import add_hint
 from srvstat.cli.options import ByOption, SnapshotOption, find_snapshot, parse_count
 from srvstat.cli.output import Form, Outcome
-from srvstat.cli.output_file import STDOUT_NAME, OverwriteOption, check_output, write_output
+from srvstat.cli.output_file import (
+    STDOUT_NAME,
+    OverwriteOption,
+    check_output,
+    describe_contents,
+    write_output,
+)
 from srvstat.cli.peak_hours import ZoneOption
 from srvstat.cli.show import show_error
 from srvstat.contract import wire
@@ -35,7 +41,6 @@ from srvstat.contract.errors import ApiError, UsageError
 from srvstat.contract.ranges import Window
 from srvstat.documents.growth import GrowthDocument
 from srvstat.render.pictures import PictureDocument, Theme, draw_sheet, encode_svg
-from srvstat.render.text import format_count, format_window
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
@@ -124,9 +129,7 @@ def plot(
     form = _choose_form(output, kind, width, theme)
     query = build_window_query(range, start, end, tz)
     zone = find_zone(tz)
-    if not identifiers:
-        raise UsageError("no server; give IDENTIFIER…")
-    check_server_count(len(set(identifiers)))
+    check_server_count(len(set(identifiers or ())))
     check_output(form.path, overwrite=overwrite)
     try:
         references = build_references(identifiers, by)
@@ -138,7 +141,7 @@ def plot(
     except ApiError as error:
         return show_error(error, Form.TABLE)
     data = form.encode(draw_sheet(found, form.width, zone), form.theme)
-    contents = f"{format_count(len(servers), 'server')}, {_describe_window(found)}"
+    contents = describe_contents(len(servers), found.window)
     return write_output(form.path, data, contents=contents, overwrite=overwrite)
 
 
@@ -184,7 +187,3 @@ def _choose_encoder(path: str) -> Callable[[Any, Theme], bytes]:
     from srvstat.render.pictures.png import encode_png  # noqa: PLC0415
 
     return encode_png
-
-
-def _describe_window(document: PictureDocument) -> str:
-    return format_window(document.window.from_, document.window.to)

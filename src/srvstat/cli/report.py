@@ -22,12 +22,17 @@ from srvstat.cli.hints import add_hint
 from srvstat.cli.integrity import RangeOption
 from srvstat.cli.options import ByOption, SnapshotOption, find_snapshot
 from srvstat.cli.output import Form, Outcome
-from srvstat.cli.output_file import STDOUT_NAME, OverwriteOption, check_output, write_output
+from srvstat.cli.output_file import (
+    STDOUT_NAME,
+    OverwriteOption,
+    check_output,
+    describe_contents,
+    write_output,
+)
+from srvstat.cli.peak_hours import ZoneOption
 from srvstat.cli.show import show, show_error
 from srvstat.contract.errors import ApiError, UsageError
-from srvstat.documents.report import Report
 from srvstat.render.report import render_report
-from srvstat.render.text import format_count, format_window
 from srvstat.snapshot.read.reader import open_file
 
 OutputOption = Annotated[
@@ -37,12 +42,6 @@ OutputOption = Annotated[
         "-o",
         metavar="FILE|-",
         help="The file to write, such as report.html; - is standard output.",
-    ),
-]
-ZoneOption = Annotated[
-    str,
-    typer.Option(
-        "--tz", metavar="ZONE", help="The time zone of dates and of hours, such as Europe/Berlin."
     ),
 ]
 TitleOption = Annotated[
@@ -100,9 +99,5 @@ def report(
     if json and target == STDOUT_NAME:
         return show(found, Form.JSON)
     data = found.to_json() + b"\n" if json else render_report(found)
-    return write_output(target, data, contents=_summarize(found), overwrite=overwrite)
-
-
-def _summarize(found: Report) -> str:
-    servers = format_count(len(found.stats.servers), "server")
-    return f"{servers}, {format_window(found.window.from_, found.window.to)}"
+    contents = describe_contents(len(servers), found.window)
+    return write_output(target, data, contents=contents, overwrite=overwrite)
