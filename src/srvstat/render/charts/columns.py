@@ -15,6 +15,7 @@ _MIN_PITCH_WITH_GAP = 3
 _HEIGHTS = {1: 10, 2: 8, 3: 6, 4: 5}
 """The usual rows of a panel, by the number of panels."""
 _LEAST_HEIGHT = 4
+_FEW_ROWS = 5
 
 
 class Layout(NamedTuple):
@@ -57,12 +58,27 @@ def choose_layout(count: int, room: int, *, has_gaps: bool = False, period: int 
 
 
 def choose_scale(high: float, panels: int, unit: str = "") -> Scale:
-    """Return a scale from 0 to a round number from `high` on, for one of several panels."""
+    """Return a scale from 0 to a round number from `high` on, for one of several panels.
+
+    Of several such scales, it is the one on which `high` is the highest.
+    """
     rows = _HEIGHTS.get(panels, _LEAST_HEIGHT)
-    ticks = choose_ticks(0, high, rows // 2 + 1) if high else [0, 1]
-    each = max(round(rows / (len(ticks) - 1)), 1)
+    if not high:
+        return _build_scale([0, 1], rows, unit)
+    # In few rows, each can have a label: the best scale matters more.
+    most = rows + 1 if rows <= _FEW_ROWS else rows // 2 + 1
+    scales = (
+        _build_scale(choose_ticks(0, high, count), rows, unit) for count in range(3, most + 1)
+    )
+    return max(scales, key=lambda scale: high / scale.top * scale.height)
+
+
+def _build_scale(ticks: Sequence[float], rows: int, unit: str) -> Scale:
+    """Return a scale with about so many rows, a whole number of them between two ticks."""
+    steps = len(ticks) - 1
+    each = max(round(rows / steps), 1)
     labels = {each * at - 1: label + unit for at, label in enumerate(format_ticks(ticks))}
-    return Scale(ticks[-1], each * (len(ticks) - 1), labels)
+    return Scale(ticks[-1], each * steps, labels)
 
 
 def draw_columns(
