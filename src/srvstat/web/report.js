@@ -1,10 +1,9 @@
 'use strict';
 
-/* Make the chart of a report interactive. */
+/* Make the chart of a report interactive, and print what is in closed details. */
 (() => {
   const data = document.getElementById('timeline');
   const container = document.querySelector('[data-chart]');
-  if (!data || !container) return;
 
   /* The page has totals, which are shorter than averages and give them exactly. */
   function readTimeline() {
@@ -16,9 +15,20 @@
     return timeline;
   }
 
-  try {
-    globalThis.srvstatChart.mount(container, readTimeline(), container.dataset);
-  } catch {
-    // The static pictures stay.
+  if (data && container) {
+    try {
+      globalThis.srvstatChart.mount(container, readTimeline(), container.dataset);
+    } catch {
+      // The static pictures stay.
+    }
   }
+
+  let opened = [];
+  window.addEventListener('beforeprint', () => {
+    opened = [...document.querySelectorAll('details:not([open])')];
+    for (const details of opened) details.open = true;
+  });
+  window.addEventListener('afterprint', () => {
+    for (const details of opened) details.open = false;
+  });
 })();
