@@ -14,6 +14,7 @@ from operator import attrgetter
 from benchmarks import (
     analyzer,
     batch,
+    browser,
     builds,
     diffs,
     digests,
@@ -156,6 +157,7 @@ def _measure(size: int, data: str) -> Results:
         wide=wide.time_wide_servers(data),
         diff=diffs.time_diff(data, quick=quick),
         analyzer=analyzed,
+        page=browser.measure_page(files, data),
     )
 
 

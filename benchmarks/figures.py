@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-from benchmarks import commands, engines, service
+from benchmarks import browser, commands, engines, service
 from benchmarks.results import FULL, Results
 from benchmarks.service import Rates
 
@@ -92,6 +92,11 @@ FIGURES: Sequence[Figure[Results]] = (
            lambda results: 1 / results.analyzer.speed_over_duckdb("peak-hours")),
     Figure("history of five servers by hour, 1y: time / time of DuckDB", "≤", 5, 2, "{:,.2f}×",
            lambda results: 1 / results.analyzer.speed_over_duckdb("history")),
+    Figure("report of five servers, 1y: size", "≤", 1.5, 1.0, "{:.2f} MB",
+           lambda results: results.page.megabytes),
+    Figure("report of five servers, 1y, opened and zoomed in Chromium: longest task",
+           "≤", 200, 100, "{:.0f} ms",
+           lambda results: results.page.longest_task, browser.ABSENT),
     Figure("build of 2.1 million rows: times as fast as sqlite-utils insert", "≥", 6, 12,
            "{:,.1f}×", Results.speed_over_insert),
     Figure("build of 21 million shuffled rows: peak memory", "≤", 250, 150, "{:,.0f} MiB",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from benchmarks import builds, commands, engines
 from benchmarks.analyzer import AnalyzerTimes
 from benchmarks.batch import Batch
+from benchmarks.browser import PageCost
 from benchmarks.builds import Build, Order
 from benchmarks.diffs import DiffCost
 from benchmarks.digests import DigestCost, VerifyRate
@@ -45,6 +46,7 @@ class Results:
     wide: Wide
     diff: DiffCost
     analyzer: AnalyzerTimes
+    page: PageCost
 
     def speed_over_duckdb(self, engine: str, range: Range) -> float:
         """Return the time of DuckDB's faster form divided by that of an engine."""
