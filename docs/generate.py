@@ -49,7 +49,10 @@ TOOLS = ("bash", "cmp", "curl", "dd", "jq")
 """The programs that the examples need besides srvstat."""
 WITH_EXAMPLES = (
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("analyzer.md", "api.md", "service.md", "support.md")),
+    *(
+        ROOT / "docs" / name
+        for name in ("analyzer.md", "api.md", "pictures.md", "service.md", "support.md")
+    ),
 )
 
 _MARK = "\x1e"

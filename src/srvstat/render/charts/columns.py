@@ -58,18 +58,13 @@ def choose_layout(count: int, room: int, *, has_gaps: bool = False, period: int 
 
 
 def choose_scale(high: float, panels: int, unit: str = "") -> Scale:
-    """Return a scale from 0 to a round number from `high` on, for one of several panels.
-
-    Of several such scales, it is the one on which `high` is the highest.
-    """
+    """Return a scale from 0 to a round number from `high` on, for one of several panels."""
     rows = _HEIGHTS.get(panels, _LEAST_HEIGHT)
     if not high:
         return _build_scale([0, 1], rows, unit)
-    # In few rows, each can have a label: the best scale matters more.
-    most = rows + 1 if rows <= _FEW_ROWS else rows // 2 + 1
-    scales = (
-        _build_scale(choose_ticks(0, high, count), rows, unit) for count in range(3, most + 1)
-    )
+    # In few rows, each can have a label, and the height of columns matters more.
+    counts = range(3, rows + 2) if rows <= _FEW_ROWS else [rows // 2 + 1]
+    scales = [_build_scale(choose_ticks(0, high, count), rows, unit) for count in counts]
     return max(scales, key=lambda scale: high / scale.top * scale.height)
 
 

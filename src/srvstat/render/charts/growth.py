@@ -72,9 +72,10 @@ def _draw_trend(server: ServerGrowth, frame: Frame, number: int) -> Iterator[int
         return
     scale = frame.scales[number]
     for at in range(frame.width):
-        players = line.find_players(_find_time(server.steps, at, frame))
-        row = int(players / scale.top * scale.height)
-        yield row if players >= 0 and row < scale.height else None
+        time = _find_time(server.steps, at, frame)
+        players = line.find_players(time)
+        is_inside = line.start <= time <= line.end and 0 <= players < scale.top
+        yield int(players / scale.top * scale.height) if is_inside else None
 
 
 def _find_time(steps: Sequence[GrowthStep], cell: int, frame: Frame) -> float:
