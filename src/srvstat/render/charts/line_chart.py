@@ -5,6 +5,7 @@ one below the other, with the same scale, are legible and can be compared.
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -13,7 +14,7 @@ from zoneinfo import ZoneInfo
 from rich.text import Text
 
 from srvstat.contract.ranges import DAY_MS
-from srvstat.documents.history import StepCell, StepTable
+from srvstat.documents.history import ServerName, StepCell, StepTable
 from srvstat.render.axes import choose_time_ticks
 from srvstat.render.charts.plot_area import PlotArea, fit_plot_area, get_chart_width
 from srvstat.render.screen import Screen
@@ -62,7 +63,7 @@ def render_step_chart(table: StepTable, screen: Screen) -> str:
         return screen.render(Text("no chart: no observation in the window"))
     edges = [line.start for line in lines[:1]] + [line.end for line in lines]
     columns = list(zip(*(line.cells for line in lines), strict=True))
-    titles = [server.hostname for server in table.servers]
+    titles = _choose_titles(table.servers)
     value = f"each value is the {_AGGREGATES[table.query.aggregate]} of {_describe_steps(edges)}"
     notes = [value]
     if table.query.is_sum:
@@ -76,6 +77,17 @@ def render_step_chart(table: StepTable, screen: Screen) -> str:
         notes=notes,
     )
     return _render_chart(chart, screen)
+
+
+def _choose_titles(servers: Sequence[ServerName]) -> list[str]:
+    """Return hostnames, but identifiers before those that are blank or repeated."""
+    counts = Counter(server.hostname for server in servers)
+    return [
+        server.hostname
+        if counts[server.hostname] == 1 and server.hostname.strip()
+        else f"{server.server_id}  {server.hostname}"
+        for server in servers
+    ]
 
 
 def _describe_steps(edges: Sequence[int]) -> str:

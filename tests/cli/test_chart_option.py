@@ -1,0 +1,100 @@
+"""`--chart` of `compare` and `history`."""
+
+import pytest
+
+from conftest import AS_OF, DAY, Build, Cli, server
+from support.process import run_srvstat_in_terminal
+
+HOUR = DAY // 24
+PAIR = ["harbor-city", "night-shift"]
+FIVE = [*PAIR, "flaky-arena", "hostile-host", "empty-plains"]
+
+
+@pytest.fixture(autouse=True)
+def _default_snapshot(demo_snapshot: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
+
+
+def split_chart(cli: Cli, *arguments: str) -> tuple[str, str]:
+    """Return the chart of a command, and what follows after an empty line."""
+    ran = cli(*arguments, "--chart")
+    assert ran.exit_code == 0, ran.stderr
+    chart, rest = ran.stdout.decode().split("\n\n", 1)
+    return chart, rest
+
+
+def test_a_comparison_has_its_chart_above_the_usual_table(cli: Cli) -> None:
+    asked = ["compare", *PAIR, "--range=7d", "--at=2026-02-20T12:00Z"]
+    chart, table = split_chart(cli, *asked)
+
+    assert table == cli(*asked, "--table").stdout.decode()
+    drawn, _ = split_chart(cli, "history", *PAIR, "--range=7d", "--to=2026-02-20T12:00Z")
+    assert chart == drawn
+
+
+def test_a_chart_fits_a_terminal_that_shows_only_ascii(demo_snapshot: str) -> None:
+    env = {"SRVSTAT_SNAPSHOT": demo_snapshot, "LC_ALL": "C"}
+    code, shown = run_srvstat_in_terminal("compare", *FIVE, "--chart", columns=60, env=env)
+
+    assert (code, shown.isascii()) == (0, True)
+    assert max(map(len, shown.split("\n"))) <= 60
+
+
+@pytest.mark.parametrize(
+    ("options", "title", "value"),
+    [
+        (["--range=24h"], "lowest 7.5  highest 79.5  last 30.3", "the average of 2 hours"),
+        (["--range=24h", "--aggregate=max"], "highest 86", "the highest count of 2 hours"),
+        (["--range=all", "--step=month", "--aggregate=last"], "last 34", "of 28 to 31 days"),
+        (["--range=24h", "--sum"], "sum of 1 server", "2 hours, added up"),
+    ],
+)
+def test_a_history_draws_the_steps_that_it_would_list(
+    options: list[str], title: str, value: str, cli: Cli
+) -> None:
+    chart, notes = split_chart(cli, "history", "night-shift", *options)
+
+    assert title in chart
+    assert value in chart
+    assert notes.startswith("window ")
+
+
+def test_polls_that_are_a_little_late_leave_no_gap(build: Build, cli: Cli) -> None:
+    rows = [("a", AS_OF - at * 10 * 60_000 + at % 3 * 1000, 5) for at in range(1, 140)]
+    path = build([server("a")], rows)
+    chart, _ = split_chart(cli, "history", "a", "-s", path, "--range=12h")
+
+    assert "the average of 30 minutes; times" in chart
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["compare", *PAIR, "--json"], "--chart can't be combined with --json or --format"),
+        (["history", *PAIR, "--format=csv"], "--chart can't be combined with --json or --format"),
+        (["compare", "--batch=-"], "--batch can't be combined with --request, --table, --explain"),
+        (["history", *FIVE, "old-guard"], "a picture shows at most 5 servers, not 6"),
+        (["history", *PAIR, "--step=1h"], "--step: 720 steps, but the chart has room for 138;"),
+    ],
+)
+def test_what_a_chart_can_not_show_is_invalid_usage(
+    arguments: list[str], reason: str, cli: Cli
+) -> None:
+    ran = cli(*arguments, "--chart")
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert reason in ran.stderr
+
+
+def test_a_chart_of_nothing_says_so(cli: Cli) -> None:
+    ran = cli("history", "empty-plains", "--chart", "--range=all")
+
+    assert ran.exit_code == 0
+    assert ran.stdout.startswith(b"no chart: no observation in the window\n")
+
+
+def test_a_sum_can_have_many_servers(cli: Cli) -> None:
+    chart, _ = split_chart(cli, "history", *FIVE, "old-guard", "--sum")
+
+    assert "sum of 6 servers" in chart
+    assert "without some servers in 120 of 120 values" in chart

@@ -1,0 +1,130 @@
+"""Charts of players over time. The expected ones are in tests/gold."""
+
+import unicodedata
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from srvstat.analysis.selection import find_references
+from srvstat.analysis.step_chart import compute_step_chart
+from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.contract.requests import build_server_reference
+from srvstat.documents.history import HistoryQuery, ServerName, StepCell, StepLine, StepTable
+from srvstat.render.charts import render_chart
+from srvstat.render.charts.plot_area import count_values
+from srvstat.render.screen import Screen
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from support.gold import check_gold
+
+HOUR = DAY_MS // 24
+START = 1_700_000_000_000 // HOUR * HOUR
+FIVE = ("flaky-arena", "harbor-city", "night-shift", "hostile-host", "empty-plains")
+CASES = {
+    "one": (FIVE[:1], 7, HistoryQuery(Window(0, 0), "Asia/Kathmandu", "max")),
+    "five": (FIVE, 30, HistoryQuery(Window(0, 0), "UTC")),
+    "sum": (FIVE, 75, HistoryQuery(Window(0, 0), "America/New_York", is_sum=True)),
+}
+
+
+@pytest.fixture(scope="module")
+def fleet(demo_snapshot: str) -> Iterator[SnapshotFile]:
+    with closing(open_file(demo_snapshot)) as snapshot:
+        yield snapshot
+
+
+@pytest.mark.parametrize("screen", [Screen(60), Screen(80), Screen(140), Screen(60, False, True)])
+@pytest.mark.parametrize("case", CASES)
+def test_a_chart_equals_the_stored_one(case: str, screen: Screen, fleet: SnapshotFile) -> None:
+    ids, days, query = CASES[case]
+    servers = find_references(fleet, [build_server_reference(name) for name in ids])
+    query = HistoryQuery(
+        Window(fleet.as_of - days * DAY_MS, fleet.as_of),
+        query.zone,
+        query.aggregate,
+        query.is_sum,
+    )
+    table = compute_step_chart(fleet, servers, query, None, count_values(screen))
+    shown = render_chart(table, screen)
+
+    assert shown.isascii() == screen.ascii_only
+    check_gold(f"chart-{case}-{screen.width}{'-ascii' if screen.ascii_only else ''}", shown)
+
+
+HOSTNAMES = st.text(st.characters(exclude_characters="│┤└", codec="utf-8"), max_size=40)
+VALUES = st.none() | st.integers(0, 2**53 - 1) | st.floats(0, 100)
+
+
+def build_table(hostnames: list[str], columns: list[list[float | None]]) -> StepTable:
+    cells = ((StepCell(value is not None, 1, value) for value in column) for column in columns)
+    lines = tuple(
+        StepLine(START + at * HOUR, START + (at + 1) * HOUR, row)
+        for at, row in enumerate(zip(*cells, strict=True))
+    )
+    window = Window(START, START + len(lines) * HOUR)
+    servers = tuple(ServerName(str(at), str(at), name) for at, name in enumerate(hostnames))
+    return StepTable(HistoryQuery(window, "UTC"), servers, lines, (), len(lines))
+
+
+@given(st.data(), st.integers(20, 150), st.lists(HOSTNAMES, min_size=1, max_size=5))
+def test_all_values_are_drawn_in_proportion_and_nothing_else(
+    data: st.DataObject, width: int, hostnames: list[str]
+) -> None:
+    count = data.draw(st.integers(1, count_values(Screen(width))))
+    column = st.lists(VALUES, min_size=count, max_size=count)
+    columns = data.draw(st.lists(column, min_size=len(hostnames), max_size=len(hostnames)))
+    table = build_table(hostnames, columns)
+    shown = render_chart(table, Screen(width))
+
+    check_text(shown, width)
+    check_text(render_chart(table, Screen(width, ascii_only=True)), width)
+    values = [value for column in columns for value in column]
+    if values.count(None) == len(values):
+        assert " ".join(shown.split()) == "no chart: no observation in the window"
+        return
+    drawn = [height for area in read_areas(shown, count) for height in area]
+    assert [height == 0 for height in drawn] == [value is None for value in values]
+    pairs = sorted((value, dots) for value, dots in zip(values, drawn, strict=True) if value)
+    assert [dots for _, dots in pairs] == sorted(dots for _, dots in pairs)
+    assert len({dots for value, dots in pairs if value == pairs[-1][0]} or {1}) == 1
+
+
+def check_text(shown: str, width: int) -> None:
+    """Check that text fits a width and can't drive a terminal."""
+    for line in shown.split("\n"):
+        assert cell_len(line) <= width
+        assert not {unicodedata.category(character) for character in line} & {"Cc", "Cf", "Cs"}
+
+
+def read_areas(shown: str, count: int) -> list[list[int]]:
+    """Return the number of dots of each of the steps in each area."""
+    lines = shown.split("\n")
+    axis = next(at for at, line in enumerate(lines) if line.lstrip().startswith("└"))
+    left, width = lines[axis].index("└"), len(lines[axis])
+    areas: list[list[str]] = []
+    for line in lines[:axis]:
+        if line[left : left + 1] in {"│", "┤"} and not line[:left].strip(" 0123456789,.MGTPk"):
+            areas[-1].append(line[left + 1 :].ljust(width - left - 1))
+        elif not areas or areas[-1]:
+            areas.append([])
+    return [count_dots(area, count) for area in areas]
+
+
+def count_dots(rows: list[str], count: int) -> list[int]:
+    """Return the dots of each step, of which all columns must have as many."""
+    columns = [
+        sum(
+            (ord(row[at // 2]) & (0x47, 0xB8)[at % 2]).bit_count()
+            for row in rows
+            if row[at // 2] != " "
+        )
+        for at in range(2 * len(rows[0]))
+    ]
+    steps: list[set[int]] = [set() for _ in range(count)]
+    for at, dots in enumerate(columns):
+        steps[int((at + 0.5) / len(columns) * count)].add(dots)
+    assert all(len(step) == 1 for step in steps)
+    return [step.pop() for step in steps]
