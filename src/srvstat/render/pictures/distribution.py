@@ -20,6 +20,11 @@ from srvstat.render.tables.figures import format_rounded
 from srvstat.render.text import format_count, format_share
 
 _TICK_WIDTH = 64
+_NOTES = (
+    "share of observations by players, each row on its own scale",
+    "line: median",
+    "strip: middle half",
+)
 _STRIP = 9
 """The height below the bars, with the line between the quartiles."""
 
@@ -37,7 +42,11 @@ def draw_distribution(distribution: Distribution, size: Size) -> Element:
         for name, server in zip(names, distribution.servers, strict=True)
     ]
     picture = create_picture("distribution", size, title, sentences)
-    notes = ("share of observations by players", "line: median", "strip: middle half")
+    notes = (
+        "share of observations by players, each row on its own scale",
+        "line: median",
+        "strip: middle half",
+    )
     top = draw_notes(picture, notes, size)
     area = Box(MARGIN, top, size.width - MARGIN, size.height - BELOW)
     low = distribution.first_players

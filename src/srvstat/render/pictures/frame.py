@@ -55,7 +55,9 @@ def measure_ticks(ticks: Sequence[float]) -> float:
 
 def choose_player_ticks(highest: float | None, height: float) -> list[float]:
     """Return the ticks of an axis of players, from 0, for a height in pixels."""
-    return choose_ticks(0, max(highest or 0, 1), max(int(height // 36), 4))
+    if not highest:
+        return [0, 1]
+    return choose_ticks(0, highest, max(int(height // 36), 4))
 
 
 def draw_value_axis(picture: Element, box: Box, ticks: Sequence[float]) -> Scale:

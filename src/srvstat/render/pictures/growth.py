@@ -54,8 +54,8 @@ def draw_growth(growth: GrowthDocument, size: Size) -> Element:
     ]
     left = max(map(measure_ticks, ticks), default=0)
     for number, (server, row) in enumerate(zip(growth.servers, rows, strict=True)):
-        trend = f"trend {format_trend(server.players_per_week).plain}"
-        box = draw_heading(picture, row, names[number], trend)._replace(left=left)
+        box = draw_heading(picture, row, names[number], _describe_trend(server))
+        box = box._replace(left=left)
         up = draw_value_axis(picture, box, ticks[number])
         across = _scale_steps(server, box)
         group = add(picture, "g", f"series series-{number + 1}")
@@ -134,10 +134,17 @@ def _draw_step_axis(
         draw_tick(picture, box, across.place(middle), label)
 
 
+def _describe_trend(server: ServerGrowth) -> str:
+    if server.average_players is None:
+        return "no observation"
+    trend = server.players_per_week
+    return "no trend" if trend is None else format_trend(trend).plain
+
+
 def _list_figures(server: ServerGrowth) -> Iterator[str]:
     if server.average_players is None:
-        yield "no observation"
+        yield _describe_trend(server)
         return
     yield f"average {format_rounded(server.average_players, 1)}"
-    yield f"trend {format_trend(server.players_per_week).plain}"
+    yield _describe_trend(server)
     yield format_count(server.sample_count, "observation")

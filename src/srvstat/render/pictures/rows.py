@@ -3,6 +3,7 @@
 from xml.etree.ElementTree import Element
 
 from srvstat.render.pictures.svg import (
+    BOLD,
     FONT_SIZE,
     Box,
     add_text,
@@ -32,6 +33,6 @@ def draw_heading(picture: Element, row: Box, name: str, figures: str) -> Box:
     """Draw the name of a server and its figures above a row, and return the box below."""
     y = row.top + FONT_SIZE
     taken = measure_text(figures)
-    add_text(picture, "heading", (0, y), fit_text(name, (row.right - taken - 12) / 1.1))
+    add_text(picture, "heading", (0, y), fit_text(name, row.right - taken - 12, BOLD))
     add_text(picture, "tick", (row.right, y), figures, "end")
     return row._replace(top=row.top + HEADING)

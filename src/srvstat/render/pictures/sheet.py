@@ -17,6 +17,7 @@ from srvstat.render.pictures.growth import draw_growth
 from srvstat.render.pictures.heat_map import draw_heat_map
 from srvstat.render.pictures.sizes import choose_size
 from srvstat.render.pictures.svg import (
+    BOLD,
     FONT_SIZE,
     NamedServer,
     Size,
@@ -57,7 +58,7 @@ def draw_sheet(document: PictureDocument, width: int, zone: ZoneInfo) -> Element
     source = ["srvstat", f"as of {format_minute(document.as_of)} UTC", f"root {document.root[:8]}"]
     sentences = [", ".join(notes) + ".", *map(_read_description, panels), ", ".join(source) + "."]
     sheet = create_picture("sheet", Size(width, 0), title, sentences)
-    shown = fit_text(title, inner * FONT_SIZE / _TITLE_SIZE)
+    shown = fit_text(title, inner, BOLD * _TITLE_SIZE / FONT_SIZE)
     add_text(sheet, "title", (_PADDING, _PADDING + FONT_SIZE), shown)
     top = add_notes(sheet, notes, (_PADDING, _PADDING + 2.5 * FONT_SIZE + 4), inner) + 20
     for panel in panels:
@@ -71,7 +72,7 @@ def _draw_panels(document: PictureDocument, width: int, zone: ZoneInfo) -> list[
     if isinstance(document, PeakHours):
         names = name_servers(document.servers) if len(document.servers) > 1 else [""]
         return [
-            _Panel(fit_text(name, width / 1.1), draw_heat_map(server, choose_size(server, width)))
+            _Panel(fit_text(name, width, BOLD), draw_heat_map(server, choose_size(server, width)))
             for name, server in zip(names, document.servers, strict=True)
         ]
     size = choose_size(document, width)

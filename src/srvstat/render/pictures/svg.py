@@ -11,6 +11,8 @@ from srvstat.render.text import escape_text
 FONT_SIZE = 12
 """The height of text in pixels, as in pictures.css."""
 
+BOLD = 1.15
+"""The width of bold text in widths of plain text."""
 LINE_HEIGHT = 16
 """The distance of two lines of text."""
 
@@ -127,9 +129,9 @@ def format_number(value: float) -> str:
     return "0" if text == "-0" else text
 
 
-def measure_text(text: str, font_size: float = FONT_SIZE) -> float:
+def measure_text(text: str) -> float:
     """Return the width of text in pixels; an estimate for common fonts, rather too wide."""
-    return sum(map(_measure_character, text)) * font_size
+    return sum(map(_measure_character, text)) * FONT_SIZE
 
 
 def _measure_character(character: str) -> float:
@@ -142,14 +144,19 @@ def _measure_character(character: str) -> float:
     return 0.7 if character.isupper() else 0.6
 
 
-def fit_text(text: str, width: float) -> str:
-    """Return foreign text, escaped, and cut with an ellipsis if it is wider than `width`."""
+def fit_text(text: str, width: float, scale: float = 1) -> str:
+    """Return foreign text, escaped, and cut with an ellipsis if it is wider than `width`.
+
+    `scale` is the width of its font in widths of plain text.
+    """
     shown = escape_text(text, max_length=_MAX_NAME_LENGTH)
-    if measure_text(shown) <= width:
+    if measure_text(shown) * scale <= width:
         return shown
     lengths = range(1, _MAX_NAME_LENGTH)
     fitting = bisect_right(
-        lengths, width, key=lambda length: measure_text(escape_text(text, max_length=length))
+        lengths,
+        width / scale,
+        key=lambda length: measure_text(escape_text(text, max_length=length)),
     )
     return escape_text(text, max_length=max(fitting, 1))
 

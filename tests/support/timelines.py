@@ -1,0 +1,91 @@
+"""Timelines for tests of pictures, with the observations that they are made of."""
+
+from itertools import groupby
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from hypothesis import strategies as st
+
+from srvstat.contract.ranges import DAY_MS
+from srvstat.documents.document import GapPart, WindowPart
+from srvstat.documents.timeline import ServerTimeline, Timeline
+
+HOUR = DAY_MS // 24
+FIRST = 20_000 * DAY_MS
+
+
+class Case(NamedTuple):
+    """A timeline, and the players observed in each step of each server."""
+
+    timeline: Timeline
+    players: list[list[list[int]]]
+
+
+_players = st.lists(st.integers(0, 3_000), max_size=4)
+_hostnames = st.text(
+    st.one_of(st.characters(), st.characters(categories=["Cs", "Cc", "Cf", "Cn"]), st.just("<")),
+    max_size=40,
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Draw a timeline of one to five servers, with steps of hours and gaps of three or more."""
+    servers, steps = draw(st.integers(1, 5)), draw(st.integers(1, 60))
+    hours = draw(st.sampled_from([1, 6, 24]))
+    players = draw(
+        st.lists(
+            st.lists(st.one_of(_players, st.just([])), min_size=steps, max_size=steps),
+            min_size=servers,
+            max_size=servers,
+        )
+    )
+    hostnames = draw(st.lists(_hostnames, min_size=servers, max_size=servers))
+    cut = draw(st.integers(0, hours * HOUR - 1))
+    return build_case(players, hostnames, hours=hours, cut=cut)
+
+
+def build_case(
+    players: list[list[list[int]]], hostnames: list[str], *, hours: int = 1, cut: int = 0
+) -> Case:
+    """Return the timeline of observations; the window cuts `cut` milliseconds of the first step."""
+    end = FIRST + len(players[0]) * hours * HOUR
+    timeline = Timeline(
+        as_of=end,
+        root="0" * 64,
+        window=WindowPart(from_=FIRST + cut, to=end),
+        steps_from=FIRST,
+        step_seconds=hours * 3600,
+        servers=tuple(
+            _describe(f"s{number}", hostname, cells, FIRST, hours * HOUR)
+            for number, (hostname, cells) in enumerate(zip(hostnames, players, strict=True))
+        ),
+    )
+    return Case(timeline, players)
+
+
+def _describe(
+    name: str, hostname: str, cells: list[list[int]], start: int, length: int
+) -> ServerTimeline:
+    gaps = []
+    for is_empty, run in groupby(range(len(cells)), key=lambda at: not cells[at]):
+        steps = list(run)
+        if is_empty and len(steps) > 2:
+            gaps.append(
+                GapPart(from_=start + steps[0] * length, to=start + (steps[-1] + 1) * length)
+            )
+    return ServerTimeline(
+        server_id=name,
+        cfx_id=f"x-{name}",
+        hostname=hostname,
+        sample_counts=tuple(map(len, cells)),
+        averages=tuple(sum(cell) / len(cell) if cell else None for cell in cells),
+        lowest=tuple(min(cell) if cell else None for cell in cells),
+        peak=tuple(max(cell) if cell else None for cell in cells),
+        gaps=tuple(gaps),
+    )
+
+
+def find_all(picture: Element, css: str) -> list[Element]:
+    """Return the elements that have a CSS class, in order."""
+    return [one for one in picture.iter() if css in one.get("class", "").split()]
