@@ -1,0 +1,133 @@
+"""Look at a report in Chromium, and print what a test must know as JSON."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from chromium_pages import Notes, find_barriers, is_too_wide, launch, open_page
+from playwright.sync_api import Browser, Page
+
+WIDTHS = (390, 1024, 1600)
+MOST_STOPS = 200
+READ_FOCUS = """() => {
+    const element = document.activeElement;
+    const style = getComputedStyle(element);
+    const box = element.getBoundingClientRect();
+    const hasOutline = style.outlineStyle !== 'none';
+    return [element.outerHTML.slice(0, 80), hasOutline, box.width * box.height > 0];
+}"""
+READ_FIGURES = """rows => rows.map((row) => ({...row.dataset}))"""
+READ_DATA = """elements => elements.map((element) => [element.value, element.textContent])"""
+COUNT_PICTURES = (
+    """pictures => pictures.filter((one) => one.getBoundingClientRect().height > 50).length"""
+)
+
+
+def look_at_sizes(browser: Browser, url: str, notes: Notes) -> dict[str, Any]:
+    """Return what is wrong at each width and in each color scheme."""
+    found = {}
+    for width in WIDTHS:
+        for scheme in ("light", "dark"):
+            settings = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+            with open_page(browser, url, notes, **settings) as page:
+                found[f"{width} {scheme}"] = {
+                    "barriers": find_barriers(page),
+                    "tooWide": is_too_wide(page),
+                    "background": page.evaluate("getComputedStyle(document.body).backgroundColor"),
+                }
+                if len(sys.argv) > 3:
+                    page.screenshot(
+                        path=f"{sys.argv[3]}/report-{width}-{scheme}.png", full_page=True
+                    )
+    return found
+
+
+def read_chart(page: Page) -> dict[str, Any]:
+    chart = page.locator(".chart")
+    return {
+        "from": chart.get_attribute("data-from"),
+        "to": chart.get_attribute("data-to"),
+        "rows": page.eval_on_selector_all(".chart tr[data-server]", READ_FIGURES),
+        "announced": page.locator(".chart [aria-live]").inner_text(),
+    }
+
+
+def use_keys(page: Page) -> dict[str, Any]:
+    """Go through a page with the Tab key, and through the chart with its keys."""
+    stops = []
+    for _ in range(MOST_STOPS):
+        page.keyboard.press("Tab")
+        stop = page.evaluate(READ_FOCUS)
+        if stop[0].startswith("<body"):
+            break
+        stops.append(stop)
+    page.locator(".chart-plot").focus()
+    charts = {"all": read_chart(page)}
+    for name, key in (
+        ("first", "Home"),
+        ("second", "ArrowRight"),
+        ("zoomed", "+"),
+        ("back", "Escape"),
+    ):
+        page.keyboard.press(key)
+        charts[name] = read_chart(page)
+    page.locator(".chart tr[data-server] button").first.press("Enter")
+    pressed = page.locator(".chart tr[data-server] button").first.get_attribute("aria-pressed")
+    page.locator("summary").first.press("Enter")
+    is_open = page.locator("details").first.evaluate("element => element.open")
+    return {"stops": stops, "charts": charts, "pressed": pressed, "isOpen": is_open}
+
+
+def hover(page: Page) -> dict[str, Any]:
+    """Point at the chart, then select the middle half of it."""
+    page.locator(".chart-plot").scroll_into_view_if_needed()
+    box = page.locator(".chart-plot").bounding_box()
+    assert box
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] / 2, middle)
+    pointed = read_chart(page)
+    page.mouse.move(box["x"] + box["width"] / 4, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 3 / 4, middle, steps=4)
+    page.mouse.up()
+    page.mouse.move(0, 0)
+    return {"pointed": pointed, "selected": read_chart(page)}
+
+
+def print_page(page: Page) -> dict[str, Any]:
+    """Return what a printed page looks like, and its PDF's first bytes."""
+    page.emulate_media(media="print", color_scheme="dark")
+    return {
+        "background": page.evaluate("getComputedStyle(document.body).backgroundColor"),
+        "tooWide": is_too_wide(page),
+        "pictures": page.eval_on_selector_all("svg.picture", COUNT_PICTURES),
+        "pdf": page.pdf(format="A4")[:5].decode(),
+    }
+
+
+def main() -> None:
+    chromium, path = sys.argv[1:3]
+    url = Path(path).as_uri()
+    notes = Notes()
+    with launch(chromium) as browser:
+        found: dict[str, Any] = {"sizes": look_at_sizes(browser, url, notes)}
+        with open_page(browser, url, notes) as page:
+            found["data"] = page.eval_on_selector_all("#comparison td data", READ_DATA)
+            found["text"] = page.locator("body").inner_text()
+            found["elements"] = page.evaluate(
+                "[...new Set([...document.all].map((e) => e.localName))]"
+            )
+            found["hacked"] = page.evaluate("globalThis.hacked ?? null")
+            found["mouse"] = hover(page)
+        with open_page(browser, url, notes) as page:
+            found["keyboard"] = use_keys(page)
+        with open_page(browser, url, notes, viewport={"width": 720, "height": 900}) as page:
+            found["print"] = print_page(page)
+        with open_page(browser, url, notes, java_script_enabled=False) as page:
+            found["withoutScripts"] = page.eval_on_selector_all("svg.picture", COUNT_PICTURES)
+    found |= {"console": notes.console, "errors": notes.errors, "requests": notes.requests}
+    sys.stdout.write(json.dumps(found))
+
+
+main()
