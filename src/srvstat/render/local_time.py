@@ -41,8 +41,9 @@ def format_hour(weekday: int, hour: int) -> str:
 
 
 def _convert(at: int, zone: ZoneInfo) -> datetime | None:
+    # A window of all observations begins 1 ms before the first one, not a minute.
     try:
-        return datetime.fromtimestamp(at // 1000, zone)
+        return datetime.fromtimestamp((at + 1) // 1000, zone)
     except (OverflowError, ValueError):  # after the year 9999
         return None
 

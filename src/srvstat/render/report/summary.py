@@ -35,7 +35,7 @@ def summarize(report: Report, labels: Labels) -> Iterator[Children]:
         yield _compare_windows(report, labels, observed)
     if any(one.busiest for one in report.peak_hours.servers):
         yield _describe_busiest(report, labels)
-    yield [*_describe_coverage(report, labels, observed), " ", *_describe_gap(report, labels)]
+    yield [*_describe_coverage(report, labels, observed), *_describe_gap(report, labels)]
     yield _describe_integrity(report, labels)
 
 
@@ -93,8 +93,9 @@ def _compare_windows(report: Report, labels: Labels, observed: Sequence[int]) ->
     known = [at for at in observed if _get_previous_average(servers[at]) is not None]
     window = report.stats.window
     length = format_span_length(window.to - (window.from_ or 0))
+    before_this = f"the {'day' if length == '1 day' else length} before"
     if not known:
-        return [f"There are no observations in the {length} before this window."]
+        return [f"There are no observations in {before_this}."]
     changes: dict[str, list[Children]] = {"rose": [], "fell": [], "hardly changed": []}
     for at in known:
         before, now = _get_previous_average(servers[at]) or 0, servers[at].average_players or 0
@@ -104,7 +105,7 @@ def _compare_windows(report: Report, labels: Labels, observed: Sequence[int]) ->
         changes[_compare_averages(before, now)].append(figures)
     on = " on " if len(servers) > 1 else " "
     verbs = [[verb, on, *join_words(places)] for verb, places in changes.items() if places]
-    start = f"Compared with the {length} before, the average "
+    start = f"Compared with {before_this}, the average "
     return [start, *join_words(verbs, ", and "), ".", *_describe_earlier(servers, known)]
 
 
@@ -153,19 +154,16 @@ def _describe_busiest(report: Report, labels: Labels) -> Children:
     return ["The busiest hour of the week is ", *joined, f" ({report.time_zone})."]
 
 
-def _describe_coverage(report: Report, labels: Labels, observed: Sequence[int]) -> Children:
+def _describe_coverage(report: Report, labels: Labels, observed: Sequence[int]) -> Iterator[Child]:
     servers = report.stats.servers
     shares = [share for at in observed if (share := servers[at].coverage) is not None]
-    sentence: list[Child] = []
     if shares:
         covered = _build_shares(shares)
-        end = ", depending on the server." if len(covered) > 1 else "."
-        sentence = ["Observations cover ", *covered, " of the window", end]
+        end = ", depending on the server. " if len(covered) > 1 else ". "
+        yield from ("Observations cover ", *covered, " of the window", end)
     missing = [[labels.build_name(at)] for at in range(len(servers)) if at not in observed]
     if missing:
-        space = [" "] if sentence else []
-        sentence += [*space, "There are no observations of ", *join_words(missing), "."]
-    return sentence
+        yield from ("There are no observations of ", *join_words(missing), ". ")
 
 
 def _describe_gap(report: Report, labels: Labels) -> Children:

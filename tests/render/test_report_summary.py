@@ -1,0 +1,116 @@
+"""The sentences at the start of a report."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from conftest import AS_OF, build_in, server
+from srvstat.analysis.report import ReportOrigin, build_report
+from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
+from srvstat.render.report.elements import read_text
+from srvstat.render.report.labels import Labels
+from srvstat.render.report.summary import summarize
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+
+HOUR = 3_600_000
+DAYS = 30
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SnapshotFile]:
+    """Open a snapshot of 30 days, by the hour, of which AS_OF is a Sunday at 12:00 (UTC)."""
+    counts = []
+    for ago in range(24 * DAYS):
+        at, evening = AS_OF - ago * HOUR, (12 - ago) % 24 == 20
+        week = ago // (24 * 7)
+        counts.append(("up", at, 100 + 60 * evening + 30 * (week == 0)))
+        if not 30 <= ago < 78:
+            counts.append(("down", at, 40 + 20 * (week == 1) + 5 * evening))
+        if ago < 24 * 10:
+            counts.append(("twin", at, 40 + 5 * evening))
+    servers = [server(name) for name in ("down", "new", "twin", "up")]
+    directory = tmp_path_factory.mktemp("summary")
+    with closing(open_file(str(build_in(directory, servers, counts)))) as file:
+        yield file
+
+
+def read_summary(snapshot: SnapshotFile, names: str, zone: str = "UTC", **query: str) -> list[str]:
+    window = choose_window(snapshot, WindowQuery(**query))
+    rows = [row for row in snapshot.iter_servers() if row.id in names.split()]
+    report = build_report(snapshot, rows, window, find_zone(zone), ReportOrigin("", "", ""))
+    return [read_text(one) for one in summarize(report, Labels.choose(report.stats.servers, zone))]
+
+
+def test_several_servers_are_ranked_and_compared(snapshot: SnapshotFile) -> None:
+    size, before, coverage, integrity = read_summary(snapshot, "down new twin up", range="7d")
+
+    assert size == (
+        "up has the most players, 132.50 on average, followed by down (40.21) and twin (40.21)."
+        " up has the highest count, 190 players on Feb 22, 2026, 20:00 (last on Feb 28, 2026,"
+        " 20:00)."
+    )
+    assert before == (
+        "Compared with the 7 days before, the average rose on up (from 102.50 to 132.50), fell on"
+        " down (from 60.21 to 40.21), and hardly changed on twin (from 40.21 to 40.21)."
+        " Observations cover 42.3% to 99.4% of that earlier time."
+    )
+    assert coverage == (
+        "Observations cover 72% to 99.4% of the window, depending on the server. There are no"
+        " observations of new. The longest time without observations is 2 days from Feb 26, 2026,"
+        " 06:00, on down."
+    )
+    assert integrity == (
+        "4 integrity results are suspect: flat line and gaps on down, flat line on twin, and flat"
+        " line on up. Such results also have innocent causes, and prove nothing."
+    )
+
+
+def test_one_server_is_not_named_again(snapshot: SnapshotFile) -> None:
+    size, before, coverage, integrity = read_summary(snapshot, "up", "Asia/Tokyo", range="7d")
+
+    assert size == (
+        "up has 132.50 players on average. The highest count is 190 players, on Feb 23, 2026, 05:00"
+        " (last on Mar 1, 2026, 05:00)."
+    )
+    assert before == "Compared with the 7 days before, the average rose (from 102.50 to 132.50)."
+    assert coverage == (
+        "Observations cover 99.4% of the window. No time without observations is longer than three"
+        " usual intervals."
+    )
+    assert integrity == (
+        "1 integrity result is suspect: flat line. Such results also have innocent causes, and"
+        " prove nothing."
+    )
+
+
+def test_equal_servers_share_a_place(snapshot: SnapshotFile) -> None:
+    size, before, coverage, integrity = read_summary(snapshot, "twin down", range="24h")
+
+    assert size == (
+        "down and twin have the most players, each 40.21 on average. The highest count is 45"
+        " players, on down and twin."
+    )
+    assert before.startswith("Compared with the day before, the average hardly changed on down")
+    assert coverage.startswith("Observations cover 95.8% of the window. No time without")
+    assert integrity == "All integrity rules that could be evaluated passed."
+
+
+def test_all_observations_have_neither_coverage_nor_a_window_before(snapshot: SnapshotFile) -> None:
+    size, hour, gap, _ = read_summary(snapshot, "up twin", range="all")
+
+    assert size.startswith("up has the most players, 109.50 on average, followed by twin (40.21).")
+    assert hour == "The busiest hour of the week is Monday 20:00 to 21:00 on up (UTC)."
+    assert gap == (
+        "The longest time without observations is 19 days 23 hours from Jan 30, 2026, 13:00, on"
+        " twin."
+    )
+
+
+def test_windows_without_observations_are_named(snapshot: SnapshotFile) -> None:
+    none = read_summary(snapshot, "twin", start="2026-01-01", end="2026-01-05")
+
+    assert none == ["There are no observations in this window."]
+    assert read_summary(snapshot, "twin", range="10d")[1] == (
+        "There are no observations in the 10 days before."
+    )
