@@ -97,6 +97,11 @@ def draw_columns(
     return rows
 
 
+def get_zero_mark(*, ascii_only: bool) -> str:
+    """Return the column of a value of 0."""
+    return (_THIRDS if ascii_only else _EIGHTHS)[1]
+
+
 def get_light_mark(*, ascii_only: bool) -> str:
     """Return the character that fills lighter columns."""
     return _LIGHT_IN_ASCII if ascii_only else _LIGHT

@@ -15,6 +15,7 @@ from srvstat.render.charts.panels import (
     Tick,
     build_title,
     choose_frame,
+    list_notes,
     render_panels,
 )
 from srvstat.render.screen import Screen
@@ -112,8 +113,7 @@ def _describe_chart(
     rest = len(document.servers[0].steps) % length
     last = f", the last one {rest}" if rest else ""
     parts = [f"average players, each column {steps}{last}, in {document.time_zone}"]
-    if any(None in panel.columns for panel in panels if panel.has_columns):
-        parts.append("blank is no observation")
+    parts += list_notes(panels, "no observation", screen)
     if panels[0].light:
         light = get_light_mark(ascii_only=screen.ascii_only)
         parts.append(f"{light} {'is' if length == 1 else 'includes'} a partial {step}")

@@ -12,6 +12,7 @@ from srvstat.render.charts.columns import (
     choose_layout,
     choose_scale,
     draw_columns,
+    get_zero_mark,
 )
 from srvstat.render.charts.plot_area import get_chart_width
 from srvstat.render.screen import Screen
@@ -109,6 +110,15 @@ def build_title(hostname: str, identifier: str, note: str, screen: Screen) -> Te
     if extra.plain != name.plain and title.cell_len + 2 + extra.cell_len <= room:
         title = Text.assemble(title, "  ", extra)
     return Text.assemble(title, "  ", note)
+
+
+def list_notes(panels: Iterable[Panel], blank: str, screen: Screen) -> Iterator[str]:
+    """Yield what the lowest mark and a blank mean, if there are any."""
+    values = {value for panel in panels if panel.has_columns for value in panel.columns}
+    if 0 in values:
+        yield f"{get_zero_mark(ascii_only=screen.ascii_only)} is 0"
+    if None in values:
+        yield f"blank is {blank}"
 
 
 def render_panels(

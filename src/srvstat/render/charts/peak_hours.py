@@ -9,6 +9,7 @@ from srvstat.render.charts.panels import (
     Tick,
     build_title,
     choose_frame,
+    list_notes,
     render_panels,
 )
 from srvstat.render.screen import Screen
@@ -31,7 +32,7 @@ def render_peak_hours(document: PeakHours, screen: Screen) -> str:
         Panel(build_title(one.hostname, one.server_id, _describe_busiest(one), screen), columns)
         for one, columns in zip(document.servers, merge(frame.layout.merged), strict=True)
     ]
-    caption = _describe_chart(document, panels, frame)
+    caption = _describe_chart(document, panels, frame, screen)
     return render_panels(panels, frame, _list_ticks(frame), caption, screen)
 
 
@@ -55,10 +56,8 @@ def _list_ticks(frame: Frame) -> Iterator[Tick]:
             yield Tick((hours + 12) * layout.pitch // layout.merged, "12")
 
 
-def _describe_chart(document: PeakHours, panels: list[Panel], frame: Frame) -> str:
+def _describe_chart(document: PeakHours, panels: list[Panel], frame: Frame, screen: Screen) -> str:
     hours = "an hour" if frame.layout.merged == 1 else format_count(frame.layout.merged, "hour")
     zone = document.time_zone
-    text = f"average players, each column {hours} of the week on the clock of {zone}"
-    if any(None in panel.columns for panel in panels if panel.has_columns):
-        text += "; blank is fewer than 4 observations an hour"
-    return text
+    what = f"average players, each column {hours} of the week on the clock of {zone}"
+    return "; ".join([what, *list_notes(panels, "fewer than 4 observations an hour", screen)])
