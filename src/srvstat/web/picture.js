@@ -5,6 +5,7 @@ globalThis.srvstatPicture = (() => {
   const { chooseTicks, formatTicks, chooseTimeTicks, formatLength } = globalThis.srvstatTimeline;
 
   const PIXELS_PER_DIGIT = 7;
+  const PIXELS_PER_LETTER = 6.4;
   const SMALLEST_WIDTH = 200;
   const TOP = 28;
   const BOTTOM = 26;
@@ -73,10 +74,7 @@ globalThis.srvstatPicture = (() => {
 
     drawAxes(ticks) {
       const { svg, left, right, bottom } = this;
-      const notes = [`players, averages of ${formatLength(this.binLength)}`];
-      if (this.hasBand) notes.push('shaded from lowest to peak');
-      if (this.gaps.length && this.width >= 480) notes.push('gray: no observations');
-      add(svg, 'text', { class: 'unit', x: 0, y: 12 }, notes.join('; '));
+      add(svg, 'text', { class: 'unit', x: 0, y: 12 }, this.listNotes().join('; '));
       for (const { y, label } of ticks) {
         add(svg, 'line', { class: y === bottom ? 'axis' : 'grid', x1: left, x2: right, y1: y, y2: y });
         add(svg, 'text', { class: 'tick', x: left - 6, y: y + 4, 'text-anchor': 'end' }, label);
@@ -86,9 +84,19 @@ globalThis.srvstatPicture = (() => {
         const x = this.findX(at);
         add(svg, 'line', { class: 'axis', x1: x, x2: x, y1: bottom, y2: bottom + 4 });
         const farthest = this.width - label.length * PIXELS_PER_DIGIT / 2;
-        const attributes = { class: 'tick', x: Math.min(x, farthest), y: bottom + 18, 'text-anchor': 'middle' };
-        add(svg, 'text', attributes, label);
+        add(svg, 'text', {
+          class: 'tick', x: Math.min(x, farthest), y: bottom + 18, 'text-anchor': 'middle',
+        }, label);
       }
+    }
+
+    /* Return what the lines and areas mean, as far as there is room. */
+    listNotes() {
+      const notes = [`players, averages of ${formatLength(this.binLength)}`];
+      if (this.hasBand) notes.push('shaded from lowest to peak');
+      if (this.gaps.length) notes.push('gray: no observations');
+      while (notes.length > 1 && notes.join('; ').length * PIXELS_PER_LETTER > this.width) notes.pop();
+      return notes;
     }
 
     drawSpan(parent, name, { from, to }) {
