@@ -21,6 +21,7 @@ from benchmarks import (
     engines,
     hypixel,
     report,
+    reports,
     rounds,
     searches,
     service,
@@ -140,6 +141,7 @@ def _measure(size: int, data: str) -> Results:
         analyzed = analyzer.measure_analyzer(
             files, max(fleets.values(), key=attrgetter("size")), rounds=5 if quick else 9
         )
+        reported = reports.measure_report(files, rounds=3 if quick else 5)
         latencies = rounds.time_engines(every_engine, rounds=9, seconds=0.4 if quick else 2)
     return Results(
         size=size,
@@ -158,6 +160,7 @@ def _measure(size: int, data: str) -> Results:
         diff=diffs.time_diff(data, quick=quick),
         analyzer=analyzed,
         page=browser.measure_page(files, data),
+        reports=reported,
     )
 
 

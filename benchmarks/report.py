@@ -110,6 +110,9 @@ On disk, in bytes per observation: {files}.
 - **The analyzer's answers** are checked in the same way, for three sets of servers and one `top`:
   every figure, instant, step and cell. The trend of `growth` may differ by 1e-12 of its value,
   because the peers divide floats, where srvstat computes with exact fractions.
+- **Reports** are written from the servers to the finished page. The commands beside them are
+  `stats`, `peak-hours`, `growth` and `integrity` as JSON and `history --step 1h` as NDJSON, of the
+  same servers. The report must have their figures.
 - **Warm files.** Files are read once before each round, so that no tool waits for the disk.
 - **Alternation.** A round goes through the ranges and, for each, through all engines, and starts
   with a different engine each time. All engines get the same random requests. Figures are medians

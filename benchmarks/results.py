@@ -10,6 +10,7 @@ from benchmarks.builds import Build, Order
 from benchmarks.diffs import DiffCost
 from benchmarks.digests import DigestCost, VerifyRate
 from benchmarks.questions import RANGES
+from benchmarks.reports import ReportCost
 from benchmarks.rounds import Latencies, Medians
 from benchmarks.searches import SearchCost
 from benchmarks.service import Rates
@@ -47,6 +48,7 @@ class Results:
     diff: DiffCost
     analyzer: AnalyzerTimes
     page: PageCost
+    reports: ReportCost
 
     def speed_over_duckdb(self, engine: str, range: Range) -> float:
         """Return the time of DuckDB's faster form divided by that of an engine."""

@@ -24,7 +24,8 @@ from srvstat.snapshot.read.reader import SnapshotFile
 MOST_STEPS = 9_000
 """The hours of a year fit."""
 
-_QUANTILES = (Fraction(1, 20), Fraction(1, 4), Fraction(3, 4), Fraction(19, 20))
+QUANTILES = (Fraction(1, 20), Fraction(1, 4), Fraction(3, 4), Fraction(19, 20))
+"""Those of the statistics in a report."""
 
 _OUTPUT = "report.html"
 """The output in the command that repeats a report, so that the real one does not change it."""
@@ -94,7 +95,7 @@ def build_report(
             snapshot,
             servers,
             window,
-            quantiles=_QUANTILES,
+            quantiles=QUANTILES,
             versus_previous=growth.previous_window is not None,
         ),
         timeline=compute_timeline(snapshot, servers, window, MOST_STEPS),
