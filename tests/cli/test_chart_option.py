@@ -43,9 +43,17 @@ def test_a_chart_fits_a_terminal_that_shows_only_ascii(demo_snapshot: str) -> No
 @pytest.mark.parametrize(
     ("options", "title", "value"),
     [
-        (["--range=24h"], "lowest 7.5  highest 79.5  last 30.3", "the average of 2 hours"),
-        (["--range=24h", "--aggregate=max"], "highest 86", "the highest count of 2 hours"),
-        (["--range=all", "--step=month", "--aggregate=last"], "last 34", "of 28 to 31 days"),
+        (
+            ["--range=24h"],
+            "lowest 7.5, highest 79.5, last 30.3",
+            "average players in steps of 2 hours, in UTC",
+        ),
+        (["--range=24h", "--aggregate=max"], "highest 86", "highest count in steps of 2 hours"),
+        (
+            ["--range=all", "--step=month", "--aggregate=last"],
+            "last 34",
+            "last count in steps of 28 to 31 days",
+        ),
         (["--range=24h", "--sum"], "sum of 1 server", "2 hours, added up"),
     ],
 )
@@ -64,7 +72,7 @@ def test_polls_that_are_a_little_late_leave_no_gap(build: Build, cli: Cli) -> No
     path = build([server("a")], rows)
     chart, _ = split_chart(cli, "history", "a", "-s", path, "--range=12h")
 
-    assert "the average of 30 minutes; times" in chart
+    assert "in steps of 30 minutes, in UTC\n" in f"{chart}\n"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +98,7 @@ def test_a_chart_of_nothing_says_so(cli: Cli) -> None:
     ran = cli("history", "empty-plains", "--chart", "--range=all")
 
     assert ran.exit_code == 0
-    assert ran.stdout.startswith(b"no chart: no observation in the window\n")
+    assert ran.stdout.startswith(b"nothing to draw: no observation in the window\n")
 
 
 def test_a_sum_can_have_many_servers(cli: Cli) -> None:

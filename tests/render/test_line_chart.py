@@ -83,7 +83,7 @@ def test_all_values_are_drawn_in_proportion_and_nothing_else(
     check_text(render_chart(table, Screen(width, ascii_only=True)), width)
     values = [value for column in columns for value in column]
     if values.count(None) == len(values):
-        assert " ".join(shown.split()) == "no chart: no observation in the window"
+        assert " ".join(shown.split()) == "nothing to draw: no observation in the window"
         return
     drawn = [height for area in read_areas(shown, count) for height in area]
     assert [height == 0 for height in drawn] == [value is None for value in values]
