@@ -125,7 +125,7 @@ function createTable(data) {
   const built = Array.isArray(data) ? createComparison(data) : createDetail(data);
   const scroll = create('div', { className: 'scroll', tabIndex: 0 }, built);
   scroll.setAttribute('role', 'region');
-  scroll.setAttribute('aria-labelledby', 'table-title');
+  scroll.setAttribute('aria-label', 'Figures');
   return scroll;
 }
 
@@ -156,7 +156,7 @@ function createTitle(id) {
 
 function fillTitle(title) {
   const { id } = title.dataset;
-  const hostname = hostnames.get(id);
+  const hostname = hostnames.get(id)?.trim();
   const parts = hostname && hostname !== id ? [createName(hostname), ' '] : [];
   title.replaceChildren(...parts, create('code', {}, createName(id)));
 }

@@ -33,7 +33,7 @@ export function mountSearch(field, { ask, toggle, report }) {
     const more = [id, game, region].filter(Boolean).join(' · ');
     const option = create(
       'li', { id: `result-${n}`, onclick: () => toggle(id) },
-      create('span', { className: 'name' }, createName(hostname || id)),
+      create('span', { className: 'name' }, createName(hostname.trim() || id)),
       create('span', { className: 'more' }, createName(more)),
       create('span', { className: 'count', textContent: `${format(currentPlayers)} players` }));
     option.dataset.id = id;
