@@ -2,13 +2,15 @@
 
 The lines between `<!-- generated: NAME -->` and `<!-- end -->` in a Markdown file are generated
 from the code. The console examples of WITH_EXAMPLES are run in a terminal of 80 columns and
-show its output. The fixtures are the files of the demo; docs/openapi generates
-src/srvstat/contract/openapi.json. A test fails when a file is out of date.
+show its output; docs/pictures has the pictures that those of docs/pictures.md write. The fixtures
+are the files of the demo; docs/openapi generates src/srvstat/contract/openapi.json. A test fails
+when a file is out of date.
 """
 
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -36,6 +38,8 @@ from srvstat.asgi.connection import (  # noqa: E402
     IDLE_SECONDS,
 )
 from srvstat.asgi.server import MAX_CONNECTIONS  # noqa: E402
+from srvstat.cli.demo_files import write_demo  # noqa: E402
+from srvstat.cli.main import main as run_srvstat  # noqa: E402
 from srvstat.contract.errors import ApiError, SrvstatError  # noqa: E402
 from srvstat.contract.http import MAX_HEAD_BYTES  # noqa: E402
 from srvstat.contract.requests import MAX_BODY_BYTES  # noqa: E402
@@ -58,6 +62,7 @@ WITH_EXAMPLES = (
 _MARK = "\x1e"
 _BLOCK = re.compile(r"(?<=<!-- generated: )(\w[\w-]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _EXAMPLES = re.compile(r"(?<=```console\n).*?(?=```\n)", re.DOTALL)
+_PLOT = re.compile(r"^\$ srvstat plot (.*) -o (\w+\.svg)$", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _TIMING = re.compile(r"in [\d.]+ s, [\d,]+ per second")
 
@@ -77,10 +82,22 @@ def list_generated() -> Iterator[tuple[Path, bytes]]:
         text = path.read_text(encoding="utf-8")
         text = _BLOCK.sub(lambda block: block[1] + block[2] + CONTENT[block[1]](), text)
         yield path, text.encode("utf-8")
+    yield from _draw_pictures()
     yield ROOT / "src" / "srvstat" / "contract" / "openapi.json", encode_openapi_document()
     yield ROOT / "fixtures" / "servers.ndjson", demo.build_servers_file()
     yield ROOT / "fixtures" / "observations.csv", demo.build_observations_file()
     yield ROOT / "fixtures" / "access.toml", demo.build_access_file()
+
+
+def _draw_pictures() -> Iterator[tuple[Path, bytes]]:
+    """Yield the pictures that the examples of docs/pictures.md write."""
+    text = (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as directory:
+        snapshot = write_demo(directory)
+        for words, name in _PLOT.findall(text):
+            path = Path(directory) / name
+            run_srvstat(["plot", *shlex.split(words), "--snapshot", snapshot, "-o", str(path)])
+            yield ROOT / "docs" / "pictures" / name, path.read_bytes()
 
 
 def _format_schema() -> str:
@@ -235,6 +252,7 @@ def main() -> None:
     if missing:
         raise SystemExit(f"the examples need {', '.join(missing)}")
     for path, content in list_generated():
+        path.parent.mkdir(exist_ok=True)
         old = path.read_bytes() if path.exists() else b""
         new = content
         if path in WITH_EXAMPLES:

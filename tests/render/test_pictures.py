@@ -63,11 +63,11 @@ def test_a_point_is_the_exact_average_of_the_observations_in_its_interval(
 
 
 def test_merging_rounds_only_once() -> None:
-    # 1 / 49 * 49 is less than 1.
-    case = build_case([[[1] + [0] * 48] * 3], [""])
+    # With floats, 11 * (15 / 11) three times is more than 45.
+    case = build_case([[[15] + [0] * 10] * 3], [""])
     ((point,),) = merge_steps(case.timeline, case.timeline.servers[0], DAY_MS, 1)
 
-    assert point.average == 3 / 147
+    assert point.average == 45 / 33
 
 
 @given(cases(), SIZES)
