@@ -118,7 +118,10 @@ globalThis.srvstatPicture = (() => {
         const join = (name, points) => points.map(({ x, figures }) => (
           `${x.toFixed(1)} ${this.findY(figures[name]).toFixed(1)}`)).join('L');
         if (this.hasBand) {
-          const edge = `${join('peak', run)}L${join('lowest', [...run].reverse())}`;
+          // It begins and ends with the steps.
+          const [first, last] = [run[0], run[run.length - 1]];
+          const points = [{ ...first, x: first.start }, ...run, { ...last, x: last.end }];
+          const edge = `${join('peak', points)}L${join('lowest', points.reverse())}`;
           add(group, 'path', { class: 'band', d: `M${edge}Z` });
         }
         if (run.length > 1) add(group, 'path', { class: 'line', d: `M${join('average', run)}` });
@@ -135,7 +138,8 @@ globalThis.srvstatPicture = (() => {
       const runs = [[]];
       for (const { from, to, figures } of this.bins) {
         if (figures[n].isGap) runs.push([]);
-        const point = { x: this.findX((from + to) / 2), figures: figures[n] };
+        const [start, end] = [this.findX(from), this.findX(to)];
+        const point = { x: (start + end) / 2, start, end, figures: figures[n] };
         if (figures[n].observations) runs[runs.length - 1].push(point);
       }
       return runs.filter((run) => run.length);

@@ -158,7 +158,9 @@ globalThis.srvstatTimeline = (() => {
     const names = servers.map(({ hostname }) => escape(hostname));
     return names.map((name, n) => {
       const isUnique = names.filter((other) => other === name).length === 1;
-      return name && isUnique ? name : `${name} (${escape(servers[n].serverId)})`.trim();
+      const id = escape(servers[n].serverId);
+      if (!name) return id;
+      return isUnique ? name : `${name} (${id})`;
     });
   }
 
