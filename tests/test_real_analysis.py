@@ -12,6 +12,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from analysis.naive_pictures import (
+    compute_distribution_naively,
+    compute_timeline_naively,
+    read_figures,
+)
 from analysis.raw_figures import (
     HOUR,
     Row,
@@ -24,6 +29,8 @@ from analysis.raw_figures import (
 )
 from conftest import DAY, Cli
 from explain.naive import explain_naively, format_naively
+from srvstat.analysis.distribution import MOST_BINS
+from srvstat.analysis.report import MOST_STEPS
 
 pytestmark = pytest.mark.slow
 
@@ -290,6 +297,22 @@ def test_history_without_steps_is_the_raw_rows(rows: Rows, ask_lines: Callable[.
         for name in IDS
         for at, players in select(rows[name], find_midnights(DAYS[0]))
     ]
+
+
+@pytest.mark.parametrize("days", DAYS)
+def test_the_pictures_of_a_report_follow_from_the_raw_rows(
+    rows: Rows, ask: Callable[..., Any], days: tuple[str, str]
+) -> None:
+    window, some = find_midnights(days), {name: rows[name] for name in IDS}
+    _, as_of = find_year(rows)
+
+    report = ask("report", *IDS, *build_options(days), "--json")
+
+    expected = compute_timeline_naively(some, window, MOST_STEPS, as_of)
+    assert read_figures(report["timeline"]) == expected
+    assert expected["stepSeconds"] == 30 * 60
+    distribution = compute_distribution_naively(some, window, MOST_BINS)
+    assert read_figures(report["distribution"]) == distribution
 
 
 def test_servers_have_the_intervals_and_the_coverage_of_their_raw_rows(

@@ -21,6 +21,17 @@ _LENGTHS = [
 Servers = dict[str, list[Row]]
 
 
+def read_figures(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of a document of a snapshot, those of servers by id."""
+    outer, names = ("document", "version", "asOf", "root"), ("serverId", "cfxId", "hostname")
+    found = {name: value for name, value in document.items() if name not in outer}
+    found["servers"] = {
+        one["serverId"]: {name: value for name, value in one.items() if name not in names}
+        for one in document["servers"]
+    }
+    return found
+
+
 def compute_timeline_naively(
     servers: Servers, window: tuple[int | None, int], most: int, as_of: int
 ) -> dict[str, Any]:
@@ -105,7 +116,12 @@ def compute_distribution_naively(
     values = [n for players in kept.values() for n in players] or [0]
     width = next(w for w in _ROUND if max(values) // w - min(values) // w < most)
     bins = range(min(values) // width, max(values) // width + 1)
+    start, end = window
     return {
+        "window": {
+            "from": start if start is None else format_naively(start),
+            "to": format_naively(end),
+        },
         "firstPlayers": bins[0] * width,
         "binPlayers": width,
         "servers": {name: _describe_counts(players, width, bins) for name, players in kept.items()},

@@ -14,6 +14,7 @@ from analysis.naive_pictures import (
     Servers,
     compute_distribution_naively,
     compute_timeline_naively,
+    read_figures,
 )
 from analysis.random_rows import HOUR, rows
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
@@ -67,25 +68,14 @@ def test_every_step_gap_and_bin_follows_from_the_rows(case: Case) -> None:
 
 def ask_for_timeline(snapshot: SnapshotFile, window: tuple[int | None, int], most: int) -> Any:
     asked = list(snapshot.iter_servers())[:2]
-    return read_figures(compute_timeline(snapshot, asked, to_window(window), most).to_json())
+    document = compute_timeline(snapshot, asked, to_window(window), most).to_json()
+    return read_figures(json.loads(document))
 
 
 def ask_for_distribution(snapshot: SnapshotFile, window: tuple[int | None, int], most: int) -> Any:
     asked = list(snapshot.iter_servers())[:2]
-    found = read_figures(compute_distribution(snapshot, asked, to_window(window), most).to_json())
-    del found["window"]
-    return found
-
-
-def read_figures(document: bytes) -> dict[str, Any]:
-    """Return the figures of a document, those of servers by id."""
-    found = json.loads(document)
-    for name in ("document", "version", "asOf", "root"):
-        del found[name]
-    found["servers"] = {one.pop("serverId"): one for one in found["servers"]}
-    for one in found["servers"].values():
-        del one["cfxId"], one["hostname"]
-    return dict(found)
+    document = compute_distribution(snapshot, asked, to_window(window), most).to_json()
+    return read_figures(json.loads(document))
 
 
 def to_window(window: tuple[int | None, int]) -> Window:

@@ -24,16 +24,19 @@ from srvstat.analysis.info import describe_snapshot
 from srvstat.analysis.integrity.check import check_integrity
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.peak_hours import compute_peak_hours
+from srvstat.analysis.report import build_report, describe_origin
 from srvstat.analysis.selection import ServerFilter, count_record_values, find_references
 from srvstat.analysis.server_detail import describe_server
 from srvstat.analysis.server_list import list_servers
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.suggestions import suggest_servers
 from srvstat.analysis.top import rank_servers
+from srvstat.analysis.windows import WindowQuery, choose_window
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
 from srvstat.contract.ranges import BEFORE_ALL, Range, Window
 from srvstat.contract.requests import build_compare_request, build_server_reference
 from srvstat.documents.history import HistoryQuery
+from srvstat.render.report import render_report
 from srvstat.render.rows import encode_rows
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
@@ -171,6 +174,14 @@ def _check_integrity(snapshot: SnapshotFile) -> str:
     return render_table(check_integrity(snapshot, servers, window, ZoneInfo("UTC")), _SCREEN)
 
 
+def _write_report(snapshot: SnapshotFile) -> bytes:
+    servers = find_references(snapshot, [build_server_reference("b")])
+    query = WindowQuery(range="all")
+    origin = describe_origin(servers, query, None)
+    window = choose_window(snapshot, query)
+    return render_report(build_report(snapshot, servers, window, ZoneInfo("UTC"), origin))
+
+
 def _compare_with_another(snapshot: SnapshotFile) -> bytes:
     with closing(open_file(_write_other_snapshot())) as other:
         return compare_snapshots(other, snapshot).to_json()
@@ -217,6 +228,7 @@ _QUESTIONS: list[Question] = [
     _show_history,
     _write_history,
     _check_integrity,
+    _write_report,
     _compare_with_another,
     _replay,
     _ask_unknown,

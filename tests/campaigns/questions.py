@@ -11,6 +11,7 @@ from campaigns.small_snapshots import HIDDEN, HOUR, MIDNIGHT
 from conftest import DAY
 from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
+from srvstat.analysis.distribution import compute_distribution
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.history import aggregate_history, read_history
 from srvstat.analysis.info import describe_snapshot
@@ -19,6 +20,7 @@ from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.selection import ServerFilter, find_references
 from srvstat.analysis.server_list import list_servers
 from srvstat.analysis.statistics import compute_stats
+from srvstat.analysis.timeline import compute_timeline
 from srvstat.analysis.top import rank_servers
 from srvstat.analysis.windows import WindowQuery, choose_window
 from srvstat.contract.errors import ServerNotFoundError, SnapshotError
@@ -100,6 +102,8 @@ def _list_questions() -> Iterator[tuple[str, _Question]]:
     yield "peak hours of one over 36h", _compute_peak_hours
     yield "history of two", _read_history
     yield "integrity of one over 36h", _check_integrity
+    yield "timeline of two over 36h", _compute_timeline
+    yield "distribution of one over 36h", _compute_distribution
     for identifiers, length, at in _COMPARISONS:
         request = build_compare_request(identifiers, range=length)
         name = f"compare {' '.join(identifiers)} over {length} at {at}"
@@ -170,6 +174,16 @@ def _check_integrity(snapshot: SnapshotFile) -> bytes:
     servers = find_references(snapshot, [build_server_reference("busy")])
     window = choose_window(snapshot, _SHORT)
     return b"".join(check_integrity(snapshot, servers, window, ZoneInfo("UTC")).iter_json())
+
+
+def _compute_timeline(snapshot: SnapshotFile) -> bytes:
+    servers = find_references(snapshot, map(build_server_reference, ("daily", "uneven")))
+    return compute_timeline(snapshot, servers, choose_window(snapshot, _SHORT), 9).to_json()
+
+
+def _compute_distribution(snapshot: SnapshotFile) -> bytes:
+    servers = find_references(snapshot, [build_server_reference("busy")])
+    return compute_distribution(snapshot, servers, choose_window(snapshot, _SHORT)).to_json()
 
 
 def _compare(request: CompareRequest, at: int | None, snapshot: SnapshotFile) -> bytes:
