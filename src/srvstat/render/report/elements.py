@@ -73,16 +73,17 @@ def build_table(
 
     A row with a single cell is the header of the rows below it.
     """
-    body = build("tbody")
+    bodies = [build("tbody")]
     for first, *rest in rows:
         if rest:
             header = build("th", first, scope="row")
-            body.append(build("tr", header, *(build("td", cell) for cell in rest)))
+            bodies[-1].append(build("tr", header, *(build("td", cell) for cell in rest)))
         else:
-            group = build("th", first, scope="colgroup", colspan=str(len(headers)))
-            body.append(build("tr", group, class_="group"))
-    head = build("tr", *(build("th", header, scope="col") for header in headers))
-    table = build("table", build("caption", caption), build("thead", head), body, class_=class_)
+            group = build("th", first, scope="rowgroup", colspan=str(len(headers)))
+            bodies.append(build("tbody", build("tr", group, class_="group")))
+    head = build("thead", build("tr", *(build("th", header, scope="col") for header in headers)))
+    filled = [body for body in bodies if len(body)]
+    table = build("table", build("caption", caption), head, *filled, class_=class_)
     return build("div", table, class_="scroll", role="region", tabindex="0", aria_label=caption)
 
 

@@ -11,7 +11,6 @@ from srvstat.render.pictures import Size, draw_distribution, draw_heat_map, draw
 from srvstat.render.report.comparison import build_rounded, build_whole
 from srvstat.render.report.drawing import build_drawing
 from srvstat.render.report.elements import (
-    Child,
     Children,
     build,
     build_details,
@@ -55,7 +54,10 @@ def build_hours(document: PeakHours, labels: Labels) -> Element:
         f" {document.time_zone}. An hour with fewer than 4 observations is empty. Each map has a"
         " scale of its own."
     )
-    maps = [_build_map(server, labels.build_name(at)) for at, server in enumerate(document.servers)]
+    maps = [
+        _build_map(server, name)
+        for server, name in zip(document.servers, labels.names, strict=True)
+    ]
     return build_section(
         "hours",
         "Hours of the week",
@@ -64,8 +66,8 @@ def build_hours(document: PeakHours, labels: Labels) -> Element:
     )
 
 
-def _build_map(server: ServerPeakHours, name: Child) -> Element:
-    heading = build("h3", name)
+def _build_map(server: ServerPeakHours, name: str) -> Element:
+    heading = build("h3", build("bdi", name))
     if server.busiest is None or server.quietest is None:
         observations = format_count(server.sample_count, "observation")
         few = f"{observations}, fewer than 4 in each hour of the week; use a longer window."
@@ -78,7 +80,10 @@ def _build_map(server: ServerPeakHours, name: Child) -> Element:
     picture = build("div", draw_heat_map(server, _MAP), class_="drawing")
     headers = ("Hour", *(day[:3] for day in WEEKDAYS))
     table = build_table(
-        "Average players by hour and weekday", headers, _list_hours(server), "figures small"
+        f"Average players of {name} by hour and weekday",
+        headers,
+        _list_hours(server),
+        "figures small",
     )
     figure = build("figure", picture, extremes)
     return build("div", heading, figure, build_details("Figures of this map", table), class_="map")
