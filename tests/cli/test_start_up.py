@@ -169,6 +169,14 @@ def test_a_table_imports_rich() -> None:
     assert NEVER_FOR_A_READER & table == {"rich", "srvstat.render.tables"}
 
 
+def test_a_service_without_a_page_imports_no_analyzer() -> None:
+    modules = list_imported(
+        code="import sys, srvstat.cli.serve, srvstat.asgi.server; print(*sys.modules)"
+    )
+
+    assert not {"srvstat.analysis", "srvstat.web", "srvstat.asgi.explore"} & modules
+
+
 def test_requests_are_validated_without_pydantics_plugins() -> None:
     assert srvstat("compare", "harbor-city", "--json").exit_code == 40
     assert srvstat("compare", "harbor-city", "old-guard", "--range", "8d").exit_code == 40

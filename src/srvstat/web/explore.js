@@ -48,11 +48,13 @@ function changeState(change) {
   location.hash = [...ids.map((id) => `id=${encodeURIComponent(id)}`), `range=${range}`].join('&');
 }
 
+/* Choose a server, or remove it; return a note if that is not possible. */
 function toggleServer(id) {
   const { ids } = readState();
   if (ids.includes(id)) changeState({ ids: ids.filter((other) => other !== id) });
   else if (ids.length < MAX_SERVERS) changeState({ ids: [...ids, id] });
-  else report(`At most ${MAX_SERVERS} servers can be compared; remove one first.`);
+  else return `At most ${MAX_SERVERS} servers can be compared; remove one first`;
+  return '';
 }
 
 /* Load the answers of the state. */

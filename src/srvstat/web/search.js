@@ -5,7 +5,7 @@ import { create, createName, format } from './elements.js';
 const MS_BEFORE_SEARCH = 150;
 
 /* Search in `field`. `ask(text, signal)` returns {servers, note}, or throws if it was aborted;
-   `toggle(id)` chooses a server, or removes it from the choice. */
+   `toggle(id)` chooses a server, or removes it from the choice; it returns a note if it can't. */
 export function mountSearch(field, { ask, toggle, report }) {
   const [text, found, list, note] = ['input', '.found', 'ul', '.note'].map((one) => field.querySelector(one));
   let searching = new AbortController();
@@ -23,16 +23,25 @@ export function mountSearch(field, { ask, toggle, report }) {
     const answer = await ask(text.value, signal).catch(() => null);
     if (signal.aborted || answer === null) return;
     list.replaceChildren(...answer.servers.map(createOption));
-    note.textContent = answer.note;
-    if (!found.hidden) report(answer.note);
+    show(answer.note);
     moveTo(-1);
     mark(chosen);
+  }
+
+  function show(message) {
+    note.textContent = message;
+    if (!found.hidden) report(message);
+  }
+
+  function choose(id) {
+    const problem = toggle(id);
+    if (problem) show(problem);
   }
 
   function createOption({ id, hostname, game, region, currentPlayers }, n) {
     const more = [id, game, region].filter(Boolean).join(' · ');
     const option = create(
-      'li', { id: `result-${n}`, onclick: () => toggle(id) },
+      'li', { id: `result-${n}`, onclick: () => choose(id) },
       create('span', { className: 'name' }, createName(hostname.trim() || id)),
       create('span', { className: 'more' }, createName(more)),
       create('span', { className: 'count', textContent: `${format(currentPlayers)} players` }));
@@ -71,7 +80,7 @@ export function mountSearch(field, { ask, toggle, report }) {
       else if (count) moveTo(active < 0 && step < 0 ? count - 1 : (active + step + count) % count);
     } else if (event.key === 'Enter' && isOpen && count) {
       // Without a move, Enter takes the only server found.
-      if (active >= 0 || count === 1) toggle(options()[Math.max(active, 0)].dataset.id);
+      if (active >= 0 || count === 1) choose(options()[Math.max(active, 0)].dataset.id);
       else moveTo(0);
     } else if (event.key === 'Escape' && isOpen) {
       setOpen(false);
@@ -93,6 +102,10 @@ export function mountSearch(field, { ask, toggle, report }) {
   list.addEventListener('mousedown', (event) => event.preventDefault());
   field.addEventListener('focusout', ({ relatedTarget }) => {
     if (!field.contains(relatedTarget)) setOpen(false);
+  });
+  // A tap on a screen does not always move the focus.
+  addEventListener('pointerdown', ({ target }) => {
+    if (!field.contains(target)) setOpen(false);
   });
   return { mark, search };
 }
