@@ -28,11 +28,8 @@ export function create(name, properties = {}, ...children) {
   return element;
 }
 
-/* Strangers choose hostnames: show characters that have no appearance, and isolate directions. */
-export function createName(text) {
-  const escape = (one) => `\\u${one.codePointAt(0).toString(16).padStart(4, '0')}`;
-  return create('bdi', { textContent: text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escape) });
-}
+/* Strangers choose hostnames: the direction of one must not change that of the text around it. */
+export const createName = (text) => create('bdi', { textContent: srvstatTimeline.escapeText(text) });
 
 export const createMessage = (text, note = '') => create(
   'p', { className: 'message' }, create('strong', { textContent: text }), note && ` ${note}`);

@@ -69,7 +69,7 @@ function load() {
   if (!ids.length) return;
   const request = buildRequest(ids, range);
   find('table-title').textContent = ids.length > 1 ? `Comparison, last ${range}` : 'Server';
-  find('chart-title').textContent = `Players, last ${range}`;
+  find('chart-title').textContent = `Players, last ${range} (UTC)`;
   find('request').textContent = formatRequest(request, needsKey ? HIDDEN_KEY : key);
   find('curl').textContent = formatCurl(request, needsKey ? null : key);
   if (!key) {

@@ -150,12 +150,14 @@ globalThis.srvstatTimeline = (() => {
     return ticks.map((tick) => (tick / unit).toLocaleString('en', options) + (tick ? prefix : ''));
   }
 
-  /* Hostnames as visible text; strangers choose them. An ambiguous one gets its identifier. */
+  /* Return a text of a stranger as visible text. */
+  const escapeText = (text) => text
+    .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u${one.codePointAt(0).toString(16).padStart(4, '0')}`)
+    .replace(/(\p{M}{4})\p{M}+/gu, '$1').trim();
+
+  /* Return hostnames; an ambiguous one gets its identifier. */
   function nameServers(servers) {
-    const escape = (text) => text
-      .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u${one.codePointAt(0).toString(16).padStart(4, '0')}`)
-      .replace(/(\p{M}{4})\p{M}+/gu, '$1').trim();
-    const names = servers.map(({ hostname }) => escape(hostname));
+    const names = servers.map(({ hostname }) => escapeText(hostname));
     return names.map((name, n) => {
       const isUnique = names.filter((other) => other === name).length === 1;
       const id = escape(servers[n].serverId);
@@ -262,6 +264,6 @@ globalThis.srvstatTimeline = (() => {
 
   return {
     createClock, createSteps, nameServers, chooseTicks, formatTicks, chooseTimeTicks, formatInterval,
-    formatFigures, formatLength,
+    formatFigures, formatLength, escapeText,
   };
 })();
