@@ -45,7 +45,7 @@ def test_a_picture_is_one_svg_with_a_title_its_window_and_its_source(kind: str, 
     assert written == cli("plot", "a", "b", *options, "-o", "-").stdout
     texts = [one.text or "" for one in ET.fromstring(written).iter() if one.tag.endswith("text")]  # noqa: S314 - our own output
     assert texts[0] == "Players of secret and b"
-    assert "2026-02-28 13:00 to 2026-03-01 13:00 · Europe/Berlin" in texts[1]
+    assert "Feb 28, 2026, 13:00 to Mar 1, 2026, 13:00 · Europe/Berlin" in texts[1]
     assert texts[-1].startswith("srvstat · as of 2026-03-01 12:00 UTC · root ")
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from srvstat.documents.peak_hours import HourCell, HourPart, ServerPeakHours
+from srvstat.render.local_time import WEEKDAYS, format_hour
 from srvstat.render.pictures.frame import MARGIN
 from srvstat.render.pictures.svg import (
     FONT_SIZE,
@@ -18,14 +19,13 @@ from srvstat.render.pictures.svg import (
     name_servers,
 )
 from srvstat.render.tables.figures import format_rounded
-from srvstat.render.tables.peak_hours import WEEKDAYS
 from srvstat.render.text import format_count
 
 LEVELS = 7
 """The colors of cells, `--level-0` to `--level-6` in palette.css."""
 
 _LEFT, _ABOVE = 34, 20
-_KEY_HEIGHT = 26
+_KEY_HEIGHT = 22
 _KEY_BOX = 16
 """The width of a color in the scale."""
 _WIDE = 560
@@ -57,7 +57,10 @@ def draw_heat_map(server: ServerPeakHours, size: Size) -> Element:
     averages = [one.average_players for one in server.cells if one.average_players is not None]
     levels = _Range(min(averages, default=0), max(averages, default=0))
     box = Box(
-        _LEFT, _ABOVE, size.width - MARGIN, size.height - _count_key_lines(size) * _KEY_HEIGHT
+        _LEFT,
+        _ABOVE,
+        size.width - MARGIN,
+        size.height - _count_key_lines(server, size) * _KEY_HEIGHT,
     )
     _draw_labels(picture, box)
     for cell in server.cells:
@@ -70,8 +73,14 @@ def draw_heat_map(server: ServerPeakHours, size: Size) -> Element:
     return picture
 
 
-def _count_key_lines(size: Size) -> int:
-    return 1 if size.width >= _WIDE else 2
+def _has_empty_cells(server: ServerPeakHours) -> bool:
+    return any(cell.average_players is None for cell in server.cells)
+
+
+def _count_key_lines(server: ServerPeakHours, size: Size) -> int:
+    if size.width >= _WIDE or server.busiest is None:
+        return 1
+    return 3 if _has_empty_cells(server) else 2
 
 
 def _place_cell(box: Box, cell: HourCell | HourPart) -> Box:
@@ -84,7 +93,7 @@ def _draw_labels(picture: Element, box: Box) -> None:
     row = box.height / len(WEEKDAYS)
     for number, weekday in enumerate(WEEKDAYS):
         y = box.top + (number + 0.5) * row + FONT_SIZE / 3
-        add_text(picture, "tick", (0, y), weekday)
+        add_text(picture, "tick", (0, y), weekday[:3])
     every = 3 if box.width >= _WIDE else 6
     for hour in range(0, 24, every):
         x = box.left + hour * box.width / 24
@@ -104,27 +113,27 @@ def _draw_cell(picture: Element, box: Box, cell: HourCell, levels: _Range) -> No
         element = add(picture, "rect", css, **place)
         figures = f"average {format_rounded(cell.average_players, 2)}"
     count = format_count(cell.sample_count, "observation")
-    add_tooltip(element, f"{_format_hour(cell)}: {figures}, {count}")
-
-
-def _format_hour(hour: HourPart | HourCell) -> str:
-    return f"{WEEKDAYS[hour.weekday - 1]} {hour.hour:02}:00 to {hour.hour + 1:02}:00"
+    add_tooltip(element, f"{format_hour(cell.weekday, cell.hour)}: {figures}, {count}")
 
 
 def _draw_key(picture: Element, size: Size, levels: _Range | None, server: ServerPeakHours) -> None:
-    """Draw the scale, what an outline means, and the busiest hour."""
-    y = size.height - (_count_key_lines(size) - 1) * _KEY_HEIGHT - 6
+    """Draw the scale, what an outline means, and the busiest hour, in one line if it is wide."""
+    is_wide = size.width >= _WIDE
+    y = size.height - 6 - (_count_key_lines(server, size) - 1) * _KEY_HEIGHT
     x: float = _LEFT
     if levels is not None:
         x = _draw_scale(picture, x, y, levels)
-    if any(cell.average_players is None for cell in server.cells):
-        add(picture, "rect", "empty", x=x, y=y - 10, width=_KEY_BOX - 2, height=11)
-        text = "fewer than 4 observations" if size.width >= _WIDE else "too few"
-        add_text(picture, "unit", (x + _KEY_BOX + 4, y), text)
     if server.busiest is not None:
-        place = (size.width - MARGIN, y) if size.width >= _WIDE else (_LEFT, size.height - 6)
-        anchor = "end" if size.width >= _WIDE else "start"
-        add_text(picture, "unit", place, f"busiest {_format_hour(server.busiest)}", anchor)
+        text = f"busiest {format_hour(server.busiest.weekday, server.busiest.hour)}"
+        if is_wide:
+            add_text(picture, "unit", (size.width - MARGIN, y), text, "end")
+        else:
+            x, y = _LEFT, y + _KEY_HEIGHT
+            add_text(picture, "unit", (x, y), text)
+            y += _KEY_HEIGHT
+    if _has_empty_cells(server):
+        add(picture, "rect", "empty", x=x, y=y - 10, width=_KEY_BOX - 2, height=11)
+        add_text(picture, "unit", (x + _KEY_BOX + 4, y), "fewer than 4 observations")
 
 
 def _draw_scale(picture: Element, x: float, y: float, levels: _Range) -> float:
@@ -151,7 +160,7 @@ def _describe(server: ServerPeakHours) -> Iterator[str]:
     for name, hour in (("Busiest", server.busiest), ("Quietest", server.quietest)):
         cell = server.cells[(hour.weekday - 1) * 24 + hour.hour]
         average = format_rounded(cell.average_players, 2)
-        yield f"{name}: {_format_hour(hour)}, average {average}."
+        yield f"{name}: {format_hour(hour.weekday, hour.hour)}, average {average}."
     known = sum(cell.average_players is not None for cell in server.cells)
     if known < len(server.cells):
         yield f"{len(server.cells) - known} of {len(server.cells)} hours have no figures."

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from datetime import datetime
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
@@ -12,6 +11,7 @@ from srvstat.documents.document import WindowPart
 from srvstat.documents.growth import GrowthDocument
 from srvstat.documents.peak_hours import PeakHours
 from srvstat.documents.timeline import Timeline
+from srvstat.render.local_time import format_local_time
 from srvstat.render.pictures.distribution import draw_distribution
 from srvstat.render.pictures.growth import draw_growth
 from srvstat.render.pictures.heat_map import draw_heat_map
@@ -29,7 +29,7 @@ from srvstat.render.pictures.svg import (
     name_servers,
 )
 from srvstat.render.pictures.timeline import draw_timeline
-from srvstat.render.text import format_date, format_minute
+from srvstat.render.text import format_minute
 
 _PADDING = 20
 _TITLE_SIZE = 18
@@ -118,14 +118,7 @@ def _describe_kind(document: PictureDocument) -> Iterator[str]:
 
 
 def _describe_window(window: WindowPart, zone: ZoneInfo) -> str:
-    end = _format_local(window.to, zone)
+    end = format_local_time(window.to, zone)
     if window.from_ is None:
         return f"all observations to {end}"
-    return f"{_format_local(window.from_, zone)} to {end}"
-
-
-def _format_local(at: int, zone: ZoneInfo) -> str:
-    try:
-        return f"{datetime.fromtimestamp(at / 1000, zone):%Y-%m-%d %H:%M}"
-    except OverflowError:  # after the year 9999
-        return format_date(at)
+    return f"{format_local_time(window.from_, zone)} to {end}"
