@@ -28,7 +28,10 @@ _LEFT, _ABOVE = 34, 20
 _KEY_HEIGHT = 22
 _KEY_BOX = 16
 """The width of a color in the scale."""
-_WIDE = 560
+_LEAST_WIDTH_FOR_LINE = 760
+"""In narrower pictures, the scale has several lines."""
+_LEAST_HOUR = 20
+"""The least width of an hour in pixels; narrower ones have fewer labels."""
 
 
 class _Range(NamedTuple):
@@ -78,7 +81,7 @@ def _has_empty_cells(server: ServerPeakHours) -> bool:
 
 
 def _count_key_lines(server: ServerPeakHours, size: Size) -> int:
-    if size.width >= _WIDE or server.busiest is None:
+    if size.width >= _LEAST_WIDTH_FOR_LINE or server.busiest is None:
         return 1
     return 3 if _has_empty_cells(server) else 2
 
@@ -94,7 +97,7 @@ def _draw_labels(picture: Element, box: Box) -> None:
     for number, weekday in enumerate(WEEKDAYS):
         y = box.top + (number + 0.5) * row + FONT_SIZE / 3
         add_text(picture, "tick", (0, y), weekday[:3])
-    every = 3 if box.width >= _WIDE else 6
+    every = 3 if box.width / 24 >= _LEAST_HOUR else 6
     for hour in range(0, 24, every):
         x = box.left + hour * box.width / 24
         add_text(picture, "tick", (x, box.top - 6), f"{hour:02}:00")
@@ -118,7 +121,7 @@ def _draw_cell(picture: Element, box: Box, cell: HourCell, levels: _Range) -> No
 
 def _draw_key(picture: Element, size: Size, levels: _Range | None, server: ServerPeakHours) -> None:
     """Draw the scale, what an outline means, and the busiest hour, in one line if it is wide."""
-    is_wide = size.width >= _WIDE
+    is_wide = size.width >= _LEAST_WIDTH_FOR_LINE
     y = size.height - 6 - (_count_key_lines(server, size) - 1) * _KEY_HEIGHT
     x: float = _LEFT
     if levels is not None:
