@@ -74,7 +74,7 @@ globalThis.srvstatPicture = (() => {
 
     drawAxes(ticks) {
       const { svg, left, right, bottom } = this;
-      add(svg, 'text', { class: 'unit', x: 0, y: 12 }, this.listNotes().join('; '));
+      add(svg, 'text', { class: 'unit', x: 0, y: 12 }, this.listNotes().join(' · '));
       for (const { y, label } of ticks) {
         add(svg, 'line', { class: y === bottom ? 'axis' : 'grid', x1: left, x2: right, y1: y, y2: y });
         add(svg, 'text', { class: 'tick', x: left - 6, y: y + 4, 'text-anchor': 'end' }, label);
@@ -95,7 +95,7 @@ globalThis.srvstatPicture = (() => {
       const notes = [`players, averages of ${formatLength(this.binLength)}`];
       if (this.hasBand) notes.push('shaded from lowest to peak');
       if (this.gaps.length) notes.push('gray: no observations');
-      while (notes.length > 1 && notes.join('; ').length * PIXELS_PER_LETTER > this.width) notes.pop();
+      while (notes.length > 1 && notes.join(' · ').length * PIXELS_PER_LETTER > this.width) notes.pop();
       return notes;
     }
 

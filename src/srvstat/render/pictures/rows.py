@@ -17,16 +17,9 @@ _SPACE = 10
 
 def divide_rows(area: Box, count: int) -> list[Box]:
     """Return the boxes of rows of equal height, from the top, with some space between them."""
-    height = area.height / max(count, 1)
-    return [
-        Box(
-            area.left,
-            area.top + number * height + (_SPACE if number else 0),
-            area.right,
-            area.top + (number + 1) * height,
-        )
-        for number in range(count)
-    ]
+    height = (area.height + _SPACE) / max(count, 1) - _SPACE
+    tops = [area.top + number * (height + _SPACE) for number in range(count)]
+    return [Box(area.left, top, area.right, top + height) for top in tops]
 
 
 def draw_heading(picture: Element, row: Box, name: str, figures: str) -> Box:
