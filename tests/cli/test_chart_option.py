@@ -69,10 +69,14 @@ def test_a_history_draws_the_steps_that_it_would_list(
 
 def test_polls_that_are_a_little_late_leave_no_gap(build: Build, cli: Cli) -> None:
     rows = [("a", AS_OF - at * 10 * 60_000 + at % 3 * 1000, 5) for at in range(1, 140)]
-    path = build([server("a")], rows)
-    chart, _ = split_chart(cli, "history", "a", "-s", path, "--range=12h")
+    # Two observations say nothing about how often a server is polled.
+    rows += [("b", AS_OF - 10 * HOUR, 5), ("b", AS_OF, 5)]
+    path = build([server("a"), server("b")], rows)
+    asked = ["history", "-s", path, "--range=12h"]
 
-    assert "in steps of 30 minutes, in UTC\n" in f"{chart}\n"
+    assert split_chart(cli, *asked, "a")[0].endswith("in steps of 30 minutes, in UTC")
+    chart, _ = split_chart(cli, *asked, "a", "b")
+    assert chart.endswith("in steps of 30 minutes, in UTC; blank is no observation")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,9 @@ _WITHIN_DAY = ("1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "6h")
 _INTERVALS_PER_STEP = 2
 """With fewer, polls that are a little early or late would leave steps without an observation."""
 
+_FEW_OBSERVATIONS = 10
+"""The distance of fewer observations does not say how often a server is polled."""
+
 
 def compute_step_chart(
     snapshot: SnapshotFile,
@@ -30,7 +33,8 @@ def compute_step_chart(
 ) -> StepTable:
     """Return all steps of a window, at most `most`; by default the shortest step that suits.
 
-    Without a step, each has at least two usual intervals of every server.
+    Without a step, each has at least two usual intervals of every server that has more than a few
+    observations.
 
     Raises UsageError for too many steps and for too many servers, SnapshotError.
     """
@@ -59,7 +63,12 @@ def _choose_edges(
 ) -> list[int]:
     window = bound_window(snapshot, servers, window)
     figures = snapshot.compute_figures(servers, window)
-    usual = max((one.usual_interval or 0 for one in figures), default=0)
+    intervals = [
+        one.usual_interval
+        for one in figures
+        if one.usual_interval is not None and one.statistics.observations >= _FEW_OBSERVATIONS
+    ]
+    usual = max(intervals, default=0)
     for step in _iter_steps():
         is_long = step.shortest >= _INTERVALS_PER_STEP * usual
         if is_long and (window.end - window.start) // step.shortest < most:

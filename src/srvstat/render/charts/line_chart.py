@@ -18,7 +18,7 @@ from srvstat.render.charts.panels import build_title
 from srvstat.render.charts.plot_area import PlotArea, fit_plot_area
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import format_rounded
-from srvstat.render.text import format_count, format_duration
+from srvstat.render.text import format_count, format_exact_duration
 
 _HEIGHTS = {1: 11, 2: 9, 3: 7}
 _SMALL_HEIGHT = 5
@@ -89,7 +89,7 @@ def _describe_steps(lines: Sequence[StepLine]) -> str:
     lengths = sorted(line.end - line.start for line in inner)
     usual = lengths[len(lengths) // 2]
     if usual < DAY_MS:
-        return format_duration(usual)
+        return format_exact_duration(usual)
     least, most = (round(length / DAY_MS) for length in (lengths[0], lengths[-1]))
     return ("" if least == most else f"{least:,} to ") + format_count(most, "day")
 

@@ -70,7 +70,7 @@ class PlotArea:
         ]
 
     def draw_axis(self, ticks: Iterable[tuple[float, str]]) -> list[Text]:
-        """Return the axis below an area and its labels: two lines.
+        """Return the axis below an area, and a line with its labels if there are any.
 
         Ticks are at positions from 0, the left edge, to 1, the right one, in ascending order. A
         label without room is left out, with its tick.
@@ -85,7 +85,8 @@ class PlotArea:
                 labels = labels.ljust(start) + label
                 marks[column] = "┬"
         corner = "└".rjust(offset)
-        return [_build_line(corner + "".join(marks)), _build_line(labels)]
+        lines = [corner + "".join(marks), labels]
+        return [_build_line(line) for line in lines if line]
 
     @property
     def _dots(self) -> int:
