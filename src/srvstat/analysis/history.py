@@ -35,17 +35,18 @@ _Row = tuple[Any, ...]
 
 
 def parse_steps(
-    step: str | None, aggregate: str | None, *, is_sum: bool, is_chart: bool = False
+    step: str | None, aggregate: str | None, *, is_sum: bool, is_chart: bool | None = None
 ) -> tuple[Step | None, Aggregate]:
     """Return the step of a history, None for observations, and what represents each step.
 
-    The default aggregate is the mean. A chart has steps in any case.
+    The default aggregate is the mean. A chart has steps in any case; `is_chart` is None where there
+    can be none.
 
     Raises UsageError.
     """
     for option, is_given in (("--aggregate", aggregate is not None), ("--sum", is_sum)):
         if is_given and step is None and not is_chart:
-            raise UsageError(f"{option}: needs --step or --chart")
+            raise UsageError(f"{option}: needs --step{'' if is_chart is None else ' or --chart'}")
     wanted = AGGREGATES[0] if aggregate is None else aggregate
     chosen = next((name for name in AGGREGATES if name == wanted), None)
     if chosen is None:
