@@ -43,7 +43,8 @@ def compute_timeline_naively(
     length, steps = next(
         (length, steps)
         for length in _LENGTHS
-        if length >= shortest and len(steps := _list_steps(start, end, length)) <= most
+        if length >= shortest * Fraction(95, 100)
+        and len(steps := _list_steps(start, end, length)) <= most
     )
     return {
         "window": {"from": format_naively(start), "to": format_naively(end)},

@@ -25,6 +25,9 @@ _WITHIN_DAY = (
 _INTERVALS_OF_GAP = 3
 """The most usual intervals between observations without a gap, as in the coverage of `stats`."""
 
+_LEAST_INTERVALS = 0.95
+"""The length of steps in usual intervals. Hourly polls that take a second more suit steps of 1h."""
+
 
 class _Steps(NamedTuple):
     """Steps of equal length from `start` on; `edges` are cut to the window.
@@ -54,8 +57,8 @@ def compute_timeline(
 ) -> Timeline:
     """Return the players of servers in at most `most_steps` steps (at least 2), in their order.
 
-    Steps are not shorter than the shortest usual interval of the servers. Needs the memory for the
-    observations of one server, besides the document.
+    Steps have at least about the length of the shortest usual interval of the servers. Needs the
+    memory for the observations of one server, besides the document.
 
     Raises SnapshotError.
     """
@@ -91,7 +94,7 @@ def _divide_window(window: Window, most: int, shortest: float, as_of: int) -> _S
     """Divide a window at multiples of a length counted from 1970-01-01 (UTC)."""
     for length in _iter_lengths():
         first, last = window.start // length, -(-window.end // length)
-        if length >= shortest and last - first <= most:
+        if length >= _LEAST_INTERVALS * shortest and last - first <= most:
             break
     inner = range((first + 1) * length, last * length, length)
     known_end = min(window.end, as_of)

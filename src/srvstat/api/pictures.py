@@ -38,7 +38,7 @@ class PictureData(OpenFile):
     ) -> Timeline:
         """Compute the players of servers over time, in at most so many steps of equal length.
 
-        The steps are not shorter than the usual interval of the observations.
+        The steps are not much shorter than the usual interval of the observations.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
