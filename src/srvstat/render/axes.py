@@ -17,7 +17,7 @@ _LONGEST_PLAIN = 9_999_999
 """Greater ticks are shown in thousands, millions and so on: `50M`."""
 _PREFIXES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONDAY = datetime(1970, 1, 5)  # noqa: DTZ001 - a local time
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -138,10 +138,10 @@ def _create_tick(local: datetime, step: _TimeStep, zone: ZoneInfo) -> TimeTick |
 
 def _format_local_time(local: datetime, step: _TimeStep) -> str:
     if step.months:
-        return str(local.year) if local.month == 1 else _MONTHS[local.month - 1]
+        return str(local.year) if local.month == 1 else MONTHS[local.month - 1]
     if local.hour or local.minute:
         return f"{local.hour:02}:{local.minute:02}"
-    return f"{_MONTHS[local.month - 1]} {local.day}"
+    return f"{MONTHS[local.month - 1]} {local.day}"
 
 
 def _convert_to_local(at: int, zone: ZoneInfo) -> datetime:

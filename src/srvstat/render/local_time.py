@@ -3,11 +3,10 @@
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from srvstat.render.axes import MONTHS
 from srvstat.render.text import format_time
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def format_local_time(at: int, zone: ZoneInfo) -> str:
@@ -32,7 +31,7 @@ def format_local_date(at: int, zone: ZoneInfo) -> str:
 def format_local_month(at: int, zone: ZoneInfo) -> str:
     """Format the local month of an instant: `Aug 2026`."""
     moment = _convert(at, zone)
-    return format_time(at) if moment is None else f"{_MONTHS[moment.month - 1]} {moment.year}"
+    return format_time(at) if moment is None else f"{MONTHS[moment.month - 1]} {moment.year}"
 
 
 def format_hour(weekday: int, hour: int) -> str:
@@ -49,4 +48,4 @@ def _convert(at: int, zone: ZoneInfo) -> datetime | None:
 
 
 def _format_date(moment: datetime) -> str:
-    return f"{_MONTHS[moment.month - 1]} {moment.day}, {moment.year}"
+    return f"{MONTHS[moment.month - 1]} {moment.day}, {moment.year}"
