@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby, pairwise
+from math import ceil, floor
 from statistics import median
 from typing import Any
 
@@ -40,12 +41,12 @@ def compute_timeline_naively(
     kept = {name: select(rows, (start, end)) for name, rows in servers.items()}
     usual = {name: _find_usual_interval(rows) for name, rows in kept.items()}
     shortest = min((one for one in usual.values() if one is not None), default=Fraction(0))
-    length, steps = next(
-        (length, steps)
-        for length in _LENGTHS
-        if length >= shortest * Fraction(95, 100)
-        and len(steps := _list_steps(start, end, length)) <= most
+    length = next(
+        one
+        for one in _LENGTHS
+        if one >= shortest * Fraction(95, 100) and ceil(end / one) - floor(start / one) <= most
     )
+    steps = _list_steps(start, end, length)
     return {
         "window": {"from": format_naively(start), "to": format_naively(end)},
         "stepsFrom": format_naively(start // length * length),
@@ -76,8 +77,7 @@ def _find_usual_interval(rows: Sequence[Row]) -> Fraction | None:
 
 def _list_steps(start: int, end: int, length: int) -> list[tuple[int, int]]:
     first = start // length * length
-    edges = [start, *range(first + length, end, length)[:100_000], end]
-    return list(pairwise(edges))
+    return list(pairwise([start, *range(first + length, end, length), end]))
 
 
 def _describe_steps(steps: Sequence[Sequence[Row]]) -> dict[str, Any]:

@@ -108,6 +108,7 @@ def test_the_command_in_a_report_repeats_its_bytes(
         (["old-guard", "--json", "--title= "], 2, "error: --title: is empty"),
         (["old-guard", "--json", "--title=\udcff"], 2, "error: --title: is not UTF-8\n"),
         (["a b", "-o", "old.html"], 2, "error: old.html: exists; --overwrite replaces it\n"),
+        (["a b", "-o", ""], 2, "error: -o: the name is empty; name a file\n"),
         (["a b", "-o", "."], 2, "error: .: not a regular file"),
         (["old-guard", "-o", "absent/new.html"], 4, "error: absent/new.html: No such file"),
         (["a b", "-o", "new.html"], 40, "error: INVALID_REQUEST: Invalid request\n"),

@@ -6,6 +6,7 @@ import typer
 
 from srvstat.cli.output import Outcome, report
 from srvstat.cli.signals import allow_cleanup
+from srvstat.contract.errors import UsageError
 from srvstat.documents.document import WindowPart
 from srvstat.files.atomic_write import atomic_write, check_target
 from srvstat.files.errors import convert_write_errors
@@ -21,6 +22,8 @@ def check_output(path: str, *, overwrite: bool) -> None:
 
     Raises UsageError if the file may not be replaced, OutputError.
     """
+    if not path:
+        raise UsageError("-o: the name is empty; name a file")
     if path != STDOUT_NAME:
         check_target(path, overwrite=overwrite)
 
