@@ -26,8 +26,8 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import measure_integrity  # noqa: E402 - it imports from the tests, on the path since above
-from campaigns import CAMPAIGNS  # noqa: E402 - from the tests
-from campaigns.campaign import format_counts  # noqa: E402 - likewise
+from campaigns.campaign import format_counts  # noqa: E402 - from the tests
+from campaigns.registry import CAMPAIGNS  # noqa: E402 - likewise
 from openapi.document import encode_openapi_document  # noqa: E402
 from srvstat import demo  # noqa: E402
 from srvstat.asgi.app import WORK_SECONDS  # noqa: E402

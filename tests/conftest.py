@@ -19,6 +19,10 @@ from hypothesis import settings
 
 from srvstat import demo
 from srvstat.cli.main import main
+from support.records import AS_OF, DAY, csv, ndjson, server
+
+# Tests import these from here; the processes of campaigns import them without pytest.
+__all__ = ["AS_OF", "DAY", "csv", "ndjson", "server"]
 
 # A shell's background job ignores it, and so would all that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -41,10 +45,6 @@ def few_examples() -> int:
 
 ROOT = Path(__file__).parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
-
-DAY = 86_400_000
-AS_OF = 1_772_366_400_000
-"""2026-03-01T12:00:00Z, the instant that small snapshots speak for."""
 
 
 @dataclass(frozen=True)
@@ -95,28 +95,6 @@ def srvstat(
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr.decode("utf-8", "surrogateescape"))
-
-
-def server(identifier: str, **fields: Any) -> dict[str, Any]:
-    """Return a server record with its required fields; `cfxId` is `x-` and the id unless given."""
-    required = {
-        "id": identifier,
-        "cfxId": f"x-{identifier}",
-        "game": "game_a",
-        "hostname": identifier,
-    }
-    return {**required, **fields}
-
-
-def ndjson(records: Iterable[Any]) -> bytes:
-    """Return records as NDJSON."""
-    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
-
-
-def csv(rows: Iterable[tuple[str, int | str, int | str]]) -> bytes:
-    """Return observations as CSV."""
-    lines = (f"{server_id},{at},{players}\n" for server_id, at, players in rows)
-    return ("serverId,observedAt,players\n" + "".join(lines)).encode()
 
 
 def build_in(

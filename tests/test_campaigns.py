@@ -2,8 +2,8 @@
 
 import pytest
 
-from campaigns import CAMPAIGNS
 from campaigns.campaign import Campaign
+from campaigns.registry import CAMPAIGNS
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from campaigns import CAMPAIGNS
 from campaigns.campaign import Campaign, Result, format_counts
+from campaigns.registry import CAMPAIGNS
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reliability.json"
 MAX_FAILURES_PRINTED = 20

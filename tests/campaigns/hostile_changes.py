@@ -7,7 +7,8 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
-from conftest import AS_OF, DAY, csv, ndjson, server, srvstat
+from conftest import srvstat
+from support.records import AS_OF, DAY, csv, ndjson, server
 
 
 @cache

@@ -13,7 +13,6 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from campaigns.hostile_changes import apply_changes, build_snapshot, build_sound_snapshot, build_sql
-from conftest import AS_OF, DAY
 from replay.exchanges import record_comparison
 from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
@@ -44,6 +43,7 @@ from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.support.diff import compare_snapshots
 from srvstat.support.explain import explain_comparison, explain_server
 from srvstat.support.replay import ReplaySettings, replay
+from support.records import AS_OF, DAY
 from support.snapshots import forge
 
 Question = Callable[[SnapshotFile], bytes | str]

@@ -8,7 +8,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from campaigns.small_snapshots import HIDDEN, HOUR, MIDNIGHT
-from conftest import DAY
 from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
 from srvstat.analysis.distribution import compute_distribution
@@ -33,6 +32,7 @@ from srvstat.contract.requests import (
 )
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.support.explain import explain_comparison, explain_server
+from support.records import DAY
 
 Answers = Mapping[str, Any]
 """Question to answer; NOT_FOUND and NOT_IN_BUNDLE are answers, REFUSED is an error."""

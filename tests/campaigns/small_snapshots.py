@@ -7,11 +7,11 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from conftest import AS_OF, DAY, csv, ndjson, server
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.write.build import build
 from srvstat.snapshot.write.bundle import write_bundle
 from srvstat.sources.source import Source
+from support.records import AS_OF, DAY, csv, ndjson, server
 
 HOUR = DAY // 24
 MIDNIGHT = AS_OF // DAY * DAY
