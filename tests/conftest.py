@@ -1,6 +1,7 @@
 """What the tests share: the real command line, the real builder, and small real snapshots."""
 
 import fcntl
+import gc
 import gzip
 import json
 import os
@@ -36,6 +37,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 settings.register_profile("short", deadline=None, max_examples=30, derandomize=True)
 settings.register_profile("long", deadline=None, max_examples=5_000)
 settings.load_profile("short")
+
+
+def pytest_collection_finish() -> None:
+    """Exclude what pytest has collected from garbage collection, which takes 7 % of the time."""
+    gc.freeze()
 
 
 def few_examples() -> int:
