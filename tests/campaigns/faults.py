@@ -8,7 +8,6 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from itertools import product
 from math import ceil
 from typing import NamedTuple
 
@@ -65,29 +64,27 @@ def report(seed: int, count: int) -> None:
     counts: Counter[str] = Counter()
     failures: list[str] = []
     with tempfile.TemporaryDirectory(dir=MEMORY) as root:
-        directories = {number: BuildDirectory(root, number) for number in (FEW, MANY)}
-        for case in _draw_cases(directories, random.Random(seed), count):
-            outcome, problems = _run_case(directories[case.observations], case)
+        for directory, case in _draw_cases(root, random.Random(seed), count):
+            outcome, problems = _run_case(directory, case)
             counts[outcome] += 1
             failures += [f"{case}: {why}" for why in problems]
     print(json.dumps(asdict(Result(counts.total(), dict(counts), tuple(failures)))))
 
 
-def _draw_cases(
-    directories: dict[int, BuildDirectory], rng: random.Random, count: int
-) -> Iterator[Case]:
-    faults = {
-        (number, setting): _list_faults(directory, setting)
-        for (number, directory), setting in product(directories.items(), SETTINGS)
-    }
-    small = [Case(FEW, setting, fault) for setting in SETTINGS for fault in faults[FEW, setting]]
-    if count < len(small):
-        yield from _draw_for_each_call(small, rng, count)
-        return
-    yield from small
-    for _ in range(count - len(small)):
-        setting = rng.choice(SETTINGS)
-        yield Case(MANY, setting, rng.choice(faults[MANY, setting]))
+def _draw_cases(root: str, rng: random.Random, count: int) -> Iterator[tuple[BuildDirectory, Case]]:
+    """Yield cases, each with the directory to build in."""
+    few = BuildDirectory(root, FEW)
+    small = [
+        Case(FEW, setting, fault) for setting in SETTINGS for fault in _list_faults(few, setting)
+    ]
+    drawn = _draw_for_each_call(small, rng, count) if count < len(small) else small
+    yield from ((few, case) for case in drawn)
+    if count > len(small):
+        many = BuildDirectory(root, MANY)
+        faults = {setting: _list_faults(many, setting) for setting in SETTINGS}
+        for _ in range(count - len(small)):
+            setting = rng.choice(SETTINGS)
+            yield many, Case(MANY, setting, rng.choice(faults[setting]))
 
 
 def _draw_for_each_call(cases: Sequence[Case], rng: random.Random, count: int) -> Iterator[Case]:

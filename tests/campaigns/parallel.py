@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,9 @@ from campaigns.campaign import Campaign, Result
 from srvstat.cli.main import main
 
 READERS = 2
+PAUSE = 0.01
+"""Seconds between the queries of a reader, so that the builds get the processor."""
+
 MAX_BUILDS = 4
 EXISTS = 2
 """Exit code of a build whose OUTPUT exists, without --overwrite."""
@@ -86,6 +90,7 @@ class ParallelBuilds:
                     found.append(self._query())
                 except srvstat.SrvstatError as error:
                     found.append(error.reason)
+            time.sleep(PAUSE)
         return found
 
     def _query(self) -> Answer:

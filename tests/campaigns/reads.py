@@ -26,7 +26,7 @@ from campaigns.faultfs import (
 
 INPUT_REFUSED = 6
 
-ROWS = 6_000
+ROWS = 2_200
 """Rows of each input in the first round: more than fit in one read."""
 
 MAX_ROWS = 60_000

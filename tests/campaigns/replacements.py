@@ -21,10 +21,12 @@ from support import load_client
 from support.load import Exchange, Load, deal, rotate
 from support.process import Service, serve
 
+FEW = 2
 _SECONDS_EACH = 1.0
 _CLIENTS = 16
 _PAUSE = 0.02
 """Seconds between the requests of a client."""
+_PAUSE_SHORT_FORM = 0.1
 _MIN_DIFFERENT = 3
 """More than one in three requests has a different answer in each snapshot."""
 
@@ -49,7 +51,8 @@ def run(seed: int, count: int) -> Result:
         with serve(path) as service:
             served = _ServedPath(path, snapshots, both, service)
             before = count_descriptors(service.process.pid)
-            asking = client(Load(service.port, turns, count * _SECONDS_EACH, pause=_PAUSE))
+            pause = _PAUSE if count > FEW else _PAUSE_SHORT_FORM
+            asking = client(Load(service.port, turns, count * _SECONDS_EACH, pause=pause))
             for number in range(count):
                 served.put_bad_file(rng) if number % 2 else served.put_snapshot()
             outcome = asking.result()
@@ -187,7 +190,7 @@ CAMPAIGN = Campaign(
     promise="while the snapshot is replaced, each answer is from one complete snapshot; an invalid"
     " file is logged once and changes nothing; no file stays open",
     run=run,
-    short=2,
+    short=FEW,
     long=120,
     unit="replacements",
 )

@@ -20,7 +20,7 @@ from support.load_client import Client
 from support.process import Service, serve
 
 _CLIENTS = 16
-_MAX_DELAY = 1.0
+_MAX_DELAY = 0.5
 """Maximum number of seconds before the signal."""
 _READ_SECONDS = 0.5
 """Seconds after which the service has certainly read a request."""

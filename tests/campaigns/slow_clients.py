@@ -15,7 +15,6 @@ from typing import NamedTuple
 from campaigns.build_directory import MEMORY
 from campaigns.campaign import Campaign, Result
 from campaigns.service_questions import allow_descriptors, answer_comparisons
-from conftest import AS_OF, DAY, csv, ndjson, server
 from srvstat.asgi.connection import ANSWER_SECONDS, BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS
 from srvstat.contract.ranges import DAYS
 from srvstat.snapshot.write.build import build
@@ -24,12 +23,14 @@ from support import load_client
 from support.http import compare, get
 from support.load import Exchange, Load, rotate
 from support.process import Service, serve
+from support.records import AS_OF, DAY, csv, ndjson, server
 
 FEW, MANY = 60, 1_000
 _LONG_SECONDS = 120.0
 _GOOD_CLIENTS = 8
 _PAUSE = 0.05
 """Seconds between the requests of a good client."""
+_PAUSE_SHORT_FORM = 0.5
 _MAX_GOOD_MS = 100.0
 """Maximum number of milliseconds for 99 of 100 answers of good clients."""
 
@@ -175,7 +176,7 @@ def run(seed: int, count: int) -> Result:
 
     The short form opens each once; the long form reopens closed ones for two minutes.
     """
-    seconds = ANSWER_SECONDS if count <= FEW else _LONG_SECONDS
+    seconds, pause = (_LONG_SECONDS, _PAUSE) if count > FEW else (ANSWER_SECONDS, _PAUSE_SHORT_FORM)
     with (
         allow_descriptors(2 * count),
         _build_snapshot() as snapshot,
@@ -183,8 +184,8 @@ def run(seed: int, count: int) -> Result:
         load_client.start_client() as client,
     ):
         turns = rotate(_list_good_exchanges(snapshot, seed), _GOOD_CLIENTS)
-        client(Load(service.port, turns, 0.5)).result()  # warm
-        load = client(Load(service.port, turns, seconds, pause=_PAUSE))
+        client(Load(service.port, turns, pause)).result()  # warm
+        load = client(Load(service.port, turns, seconds, pause=pause))
         crowd = _Crowd(service, count, time.monotonic() + (seconds if count > FEW else 0))
         crowd.wait()
         good = load.result()

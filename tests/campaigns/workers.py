@@ -31,6 +31,9 @@ from campaigns.trials import (
 )
 
 PROCESSES = 2
+FEW = 100
+"""Up to this number of cases, one process is cheaper than two."""
+
 MAX_CASE_SECONDS = 60
 """Seconds after which a case counts as hung."""
 
@@ -49,11 +52,12 @@ def run_trials(
     """Run cases of damage; `count` returns the number of cases for two snapshots."""
     with build_originals(build) as (originals, directory):
         cases = count(originals)
+        processes = PROCESSES if cases > FEW else 1
         workers = []
-        for first in range(min(PROCESSES, cases)):
+        for first in range(processes):
             own = directory / f"cases-{first}"
             own.mkdir()
-            numbers = range(first, cases, PROCESSES)
+            numbers = range(first, cases, processes)
             failures_path = directory / f"failures-{first}"
             workers.append(_Worker(Task(draw, seed, numbers, originals, own, failures_path)))
         while running := [worker for worker in workers if worker.is_running()]:
