@@ -1,8 +1,10 @@
 """Charts of players over time. The expected ones are in tests/gold."""
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -81,15 +83,23 @@ def test_all_values_are_drawn_in_proportion_and_nothing_else(
 
     check_text(shown, width)
     check_text(render_chart(table, Screen(width, ascii_only=True)), width)
-    values = [value for column in columns for value in column]
-    if values.count(None) == len(values):
+    if all(value is None for column in columns for value in column):
         assert " ".join(shown.split()) == "nothing to draw: no observation in the window"
         return
-    drawn = [height for area in read_areas(shown, count) for height in area]
+    areas = read_areas(shown, count)
+    assert len(areas) == len(columns)
+    for values, area in zip(columns, areas, strict=True):
+        check_area(values, area)
+    if "the scales differ" not in " ".join(shown.split()):
+        check_area(list(chain(*columns)), list(chain(*areas)))
+
+
+def check_area(values: list[float | None], drawn: list[int]) -> None:
+    """Check that values have a height, other steps none, and that heights are in their order."""
     assert [height == 0 for height in drawn] == [value is None for value in values]
-    pairs = sorted((value, dots) for value, dots in zip(values, drawn, strict=True) if value)
-    assert [dots for _, dots in pairs] == sorted(dots for _, dots in pairs)
-    assert len({dots for value, dots in pairs if value == pairs[-1][0]} or {1}) == 1
+    pairs = [(value, dots) for value, dots in zip(values, drawn, strict=True) if value is not None]
+    heights = [dots for _, dots in sorted(pairs)]
+    assert heights == sorted(heights)
 
 
 def check_text(shown: str, width: int) -> None:
@@ -102,15 +112,16 @@ def check_text(shown: str, width: int) -> None:
 def read_areas(shown: str, count: int) -> list[list[int]]:
     """Return the number of dots of each of the steps in each area."""
     lines = shown.split("\n")
-    axis = next(at for at, line in enumerate(lines) if line.lstrip().startswith("└"))
-    left, width = lines[axis].index("└"), len(lines[axis])
-    areas: list[list[str]] = []
-    for line in lines[:axis]:
-        if line[left : left + 1] in {"│", "┤"} and not line[:left].strip(" 0123456789,.MGTPk"):
-            areas[-1].append(line[left + 1 :].ljust(width - left - 1))
-        elif not areas or areas[-1]:
+    bottom = re.compile(r" *0(?:\.0+)? └[─┬]+")
+    axis = next(line for line in lines if bottom.fullmatch(line))
+    left, width = axis.index("└"), len(axis)
+    areas: list[list[str]] = [[]]
+    for line in lines:
+        if bottom.fullmatch(line):
             areas.append([])
-    return [count_dots(area, count) for area in areas]
+        elif re.fullmatch(r" *[0-9][0-9,.kMGTP]* ┤.*| *│.*", line) and line[left] in "│┤":
+            areas[-1].append(line[left + 1 :].ljust(width - left - 1))
+    return [count_dots(area, count) if area else [0] * count for area in areas[:-1]]
 
 
 def count_dots(rows: list[str], count: int) -> list[int]:

@@ -44,6 +44,12 @@ class Scale(NamedTuple):
         """The width of the longest label."""
         return max(map(len, self.labels.values()))
 
+    def format_axis(self, row: int, label_width: int) -> str:
+        """Format the axis beside a row, with its label unless the width of labels is 0."""
+        label = self.labels.get(row, "")
+        axis = "└" if row < 0 else "┤" if label else "│"
+        return f"{label:>{label_width}} {axis}" if label_width else axis
+
 
 def choose_layout(count: int, room: int, *, has_gaps: bool = False, period: int = 0) -> Layout:
     """Return the widest layout of `count` values, at least one, in `room` cells.

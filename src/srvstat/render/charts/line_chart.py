@@ -6,7 +6,6 @@ one below the other, with the same scale, are legible and can be compared.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from zoneinfo import ZoneInfo
 
 from rich.text import Text
@@ -15,14 +14,11 @@ from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.history import StepLine, StepTable
 from srvstat.render.axes import choose_time_ticks
 from srvstat.render.charts.panels import build_title
-from srvstat.render.charts.plot_area import PlotArea, fit_plot_area
+from srvstat.render.charts.plot_area import fit_plot_areas
+from srvstat.render.charts.ticks import Tick, select_ticks
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import format_rounded
 from srvstat.render.text import format_count, format_exact_duration
-
-_HEIGHTS = {1: 11, 2: 9, 3: 7}
-_SMALL_HEIGHT = 5
-"""The rows of an area, by the number of servers; five areas fit a usual screen."""
 
 _TICK_WIDTH = 9
 """The least distance of two ticks of the time axis."""
@@ -43,16 +39,22 @@ def render_step_chart(table: StepTable, screen: Screen) -> str:
         return screen.render(Text("nothing to draw: no observation in the window"))
     edges = _widen_ends([lines[0].start, *(line.end for line in lines)])
     columns = [[line.cells[at].players for line in lines] for at in range(len(lines[0].cells))]
-    highest = max(value for value in chain(*columns) if value is not None)
-    area = fit_plot_area(screen, highest, _HEIGHTS.get(len(columns), _SMALL_HEIGHT))
-    steps = _assign_steps(edges, area.capacity)
+    highs = [max((value or 0 for value in values), default=0) for values in columns]
+    areas = fit_plot_areas(screen, highs)
+    width = areas[0].width
+    steps = _assign_steps(edges, areas[0].capacity)
+    ticks = select_ticks(_iter_ticks(edges, width, ZoneInfo(table.query.zone)), width)
     parts: list[Text] = []
-    for (hostname, identifier), values in zip(_list_titles(table), columns, strict=True):
-        parts.append(build_title(hostname, identifier, _describe_values(values), screen))
-        parts += area.draw([values[step] for step in steps])
-    parts += area.draw_axis(_list_time_ticks(edges, area, ZoneInfo(table.query.zone)))
-    caption = "; ".join(_describe_chart(table, lines))
-    return screen.render(*parts, Text(caption, "dim", overflow="fold"))
+    for title, values, area in zip(_list_titles(table), columns, areas, strict=True):
+        parts.append(build_title(*title, _describe_values(values), screen))
+        drawn = area.draw([values[step] for step in steps], ticks)
+        # Without values, the axis is enough.
+        parts += drawn if any(value is not None for value in values) else drawn[-1:]
+    notes = list(_describe_chart(table, lines))
+    if len({area.scale.top for area in areas}) > 1:
+        notes.append("the scales differ")
+    caption = Text("; ".join(notes), "dim", overflow="fold")
+    return screen.render(*parts, areas[0].label_axis(ticks), caption)
 
 
 def _list_titles(table: StepTable) -> list[tuple[str, str]]:
@@ -110,9 +112,7 @@ def _assign_steps(edges: Sequence[int], count: int) -> list[int]:
     return [bisect_right(edges, middle) - 1 for middle in middles]
 
 
-def _list_time_ticks(
-    edges: Sequence[int], area: PlotArea, zone: ZoneInfo
-) -> list[tuple[float, str]]:
+def _iter_ticks(edges: Sequence[int], width: int, zone: ZoneInfo) -> Iterator[Tick]:
     start, end = edges[0], edges[-1]
-    ticks = choose_time_ticks(start, end, max(area.width // _TICK_WIDTH, 1), zone)
-    return [((tick.at - start) / (end - start), tick.label) for tick in ticks]
+    for at, label in choose_time_ticks(start, end, max(width // _TICK_WIDTH, 1), zone):
+        yield Tick((at - start) * width // (end - start), label, is_centered=True)

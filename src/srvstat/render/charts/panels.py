@@ -15,6 +15,7 @@ from srvstat.render.charts.columns import (
     get_zero_mark,
 )
 from srvstat.render.charts.plot_area import get_chart_width
+from srvstat.render.charts.ticks import Tick, draw_axis, draw_labels, select_ticks
 from srvstat.render.screen import Screen
 
 _STYLE, _MARK_STYLE, _AXIS_STYLE = "cyan", "bold yellow", "dim"
@@ -24,19 +25,6 @@ _LABEL_WIDTHS = range(2, 13)
 _LEAST_DASH_DISTANCE = 3
 _MIN_ROOM = 12
 _MIN_NAME_WIDTH = 12
-
-
-class Tick(NamedTuple):
-    """A tick of the horizontal axis; `at` is a cell counted from the first column."""
-
-    at: int
-    label: str
-    is_centered: bool = False
-
-    @property
-    def start(self) -> int:
-        """The cell at which the label starts."""
-        return max(self.at - len(self.label) // 2, 0) if self.is_centered else self.at
 
 
 class Panel(NamedTuple):
@@ -125,13 +113,10 @@ def render_panels(
     panels: Sequence[Panel], frame: Frame, ticks: Iterable[Tick], caption: str, screen: Screen
 ) -> str:
     """Render panels, and below the last one the labels of the horizontal axis and a caption."""
-    shown = _select_ticks(ticks, frame.width)
+    shown = select_ticks(ticks, frame.width)
     lines = list(_build_panels(panels, frame, shown, screen))
     if any(panel.has_columns for panel in panels):
-        labels = ""
-        for tick in shown:
-            labels = labels.ljust(tick.start) + tick.label
-        lines.append(_indent(frame, Text(labels, _AXIS_STYLE)))
+        lines.append(_indent(frame, Text(draw_labels(shown), _AXIS_STYLE)))
         lines.append(Text(caption, _AXIS_STYLE, overflow="fold"))
     return screen.render(*lines)
 
@@ -139,8 +124,7 @@ def render_panels(
 def _build_panels(
     panels: Sequence[Panel], frame: Frame, ticks: Iterable[Tick], screen: Screen
 ) -> Iterator[Text]:
-    places = {tick.at for tick in ticks}
-    axis = "".join("┬" if at in places else "─" for at in range(frame.width))
+    axis = draw_axis(ticks, frame.width)
     for panel, scale in zip(panels, frame.scales, strict=True):
         yield panel.title
         if not panel.has_columns:
@@ -182,22 +166,8 @@ def _draw_dashes(row: Text, places: Iterable[int]) -> Text:
 
 
 def _join_row(scale: Scale, number: int, frame: Frame, row: Text) -> Text:
-    label = scale.labels.get(number, "")
-    axis = "└" if number < 0 else "┤" if label else "│"
-    start = f"{label:>{frame.label_width}} " if frame.label_width else ""
-    return Text.assemble((start + axis, _AXIS_STYLE), row)
+    return Text.assemble((scale.format_axis(number, frame.label_width), _AXIS_STYLE), row)
 
 
 def _indent(frame: Frame, line: Text) -> Text:
     return Text.assemble(" " * (frame.label_width + _AXIS_WIDTH if frame.label_width else 1), line)
-
-
-def _select_ticks(ticks: Iterable[Tick], width: int) -> list[Tick]:
-    """Return the ticks whose labels fit, one beside the other."""
-    kept: list[Tick] = []
-    end = 0
-    for tick in ticks:
-        if tick.start >= end and tick.start + len(tick.label) <= width:
-            kept.append(tick)
-            end = tick.start + len(tick.label) + 1
-    return kept
