@@ -44,7 +44,7 @@ from srvstat.contract.errors import ApiError, SrvstatError  # noqa: E402
 from srvstat.contract.http import MAX_HEAD_BYTES  # noqa: E402
 from srvstat.contract.requests import MAX_BODY_BYTES  # noqa: E402
 from srvstat.snapshot.format.schema import read_schema  # noqa: E402
-from support.process import run_in_terminal  # noqa: E402 - from the tests, on the path since above
+from support.terminal import run_in_terminal  # noqa: E402 - from the tests, on the path since above
 
 COLUMNS = 80
 PORT = 8000

@@ -13,8 +13,8 @@ from campaigns.foreign_text import draw_text
 from campaigns.text_checks import find_text_fault, is_harmless, remove_colors
 from conftest import build_in
 from srvstat.contract.ranges import DAYS
-from support.process import run_srvstat_in_terminal
 from support.records import AS_OF, server
+from support.terminal import run_srvstat_in_terminal
 
 _WIDTHS = cycle((20, 40, 60, 80, 140))
 _COLORS = cycle(({"NO_COLOR": ""}, {"NO_COLOR": "1"}, {"LC_ALL": "C"}))

@@ -3,7 +3,7 @@
 import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, server
-from support.process import run_srvstat_in_terminal
+from support.terminal import run_srvstat_in_terminal
 
 HOUR = DAY // 24
 PAIR = ["harbor-city", "night-shift"]

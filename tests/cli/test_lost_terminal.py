@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, Cli, csv
-from support.process import PLAIN
 from support.snapshots import COMMAND, WEEK
+from support.terminal import PLAIN
 
 HUNG_UP = 129
 ROWS = csv([("ab"[at % 2], AS_OF - at * 1000, at % 50) for at in range(200_000)])

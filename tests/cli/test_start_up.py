@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conftest import srvstat
-from support.process import run_in_terminal
 from support.snapshots import WEEK
+from support.terminal import run_in_terminal
 
 pytestmark = pytest.mark.slow
 

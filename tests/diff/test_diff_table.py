@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from conftest import AS_OF, DAY, Build, Cli, build_in, server
 from srvstat import demo
 from support.gold import check_gold
-from support.process import run_srvstat_in_terminal
+from support.terminal import run_srvstat_in_terminal
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResu
 from srvstat.documents.comparison import ComparedServer, Comparison
 from srvstat.render.screen import Screen
 from srvstat.render.tables.comparison import render_comparison
-from support.process import run_srvstat_in_terminal
+from support.terminal import run_srvstat_in_terminal
 
 HOUR = DAY // 24
 BAR = "│"

@@ -1,7 +1,7 @@
 """The table of one server."""
 
 from conftest import AS_OF, DAY, Build, Cli, server
-from support.process import run_srvstat_in_terminal
+from support.terminal import run_srvstat_in_terminal
 
 
 def test_a_description_keeps_only_its_line_breaks(build: Build, cli: Cli) -> None:

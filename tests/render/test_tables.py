@@ -1,16 +1,13 @@
 """Tables in a real terminal and in a pipe. The expected tables are in tests/gold."""
 
-import json
 import re
-import sys
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
 from conftest import AS_OF, ROOT, Build, Cli, server
 from support.gold import check_gold
-from support.process import PLAIN, run_in_terminal, run_srvstat_in_terminal
+from support.terminal import SRVSTAT, run_in_terminal, run_srvstat_in_terminal
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 HOSTILE = "\x1b[2J\x1b]0;x\x07[red]A[/] [/x]\u202eb\n" + "z" + "\u0301" * 200 + "\x9b1m"
@@ -31,28 +28,16 @@ CASES = {
 }
 
 
-# One process shows all tables: starting one for each would take ten times as long.
-SHOW_ALL = """
-import json, os, sys
-from srvstat.cli.main import main
-for arguments in json.loads(sys.argv[1]):
-    os.write(1, b"\\x1e%d\\n" % main(arguments))
-"""
-
-
 @pytest.mark.parametrize("columns", [60, 80, 140])
 def test_a_table_fits_the_terminal_and_equals_the_stored_one(
     columns: int, demo_snapshot: str
 ) -> None:
-    command = [sys.executable, "-c", SHOW_ALL, json.dumps([*CASES.values()])]
-    _, shown = run_in_terminal(
-        command, columns=columns, env={**PLAIN, "SRVSTAT_SNAPSHOT": demo_snapshot}
-    )
-    first, *ends = shown.split("\x1e")
-    codes, others = zip(*(end.split("\n", 1) for end in ends), strict=True)
+    for case, command in CASES.items():
+        code, table = run_srvstat_in_terminal(
+            *command, columns=columns, env={"SRVSTAT_SNAPSHOT": demo_snapshot}
+        )
 
-    assert codes == ("0",) * len(CASES)
-    for case, table in zip(CASES, (first, *others), strict=False):
+        assert code == 0
         assert max(map(cell_len, table.split("\n"))) <= columns
         check_gold(f"{case}-{columns}", table)
 
@@ -192,11 +177,12 @@ def test_json_cannot_control_a_terminal(build: Build, cli: Cli) -> None:
 
 
 def test_a_terminal_gets_a_table_unless_a_flag_says_otherwise(
-    demo_snapshot: str, tmp_path: Path
+    demo_snapshot: str,
 ) -> None:
-    env = {"SRVSTAT_SNAPSHOT": demo_snapshot}
-    _, table = run_srvstat_in_terminal("get", "harbor-city", env=env, cwd=tmp_path)
-    _, json = run_srvstat_in_terminal("get", "harbor-city", "--json", env=env, cwd=tmp_path)
+    get = [*SRVSTAT, "get", "harbor-city", "--snapshot", demo_snapshot]
+    _, table = run_in_terminal(get, columns=60)
+    _, json = run_in_terminal([*get, "--json"])
 
     assert table.startswith("Harbor City Roleplay\n")
+    assert max(map(cell_len, table.split("\n"))) <= 60
     assert json.startswith('{"data":{"id":"harbor-city",')

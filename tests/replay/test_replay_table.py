@@ -18,7 +18,7 @@ from srvstat.snapshot.read.reader import open_file
 from srvstat.support.recordings.reading import read_recording
 from srvstat.support.replay import ReplaySettings, replay
 from support.gold import check_gold
-from support.process import run_srvstat_in_terminal
+from support.terminal import run_srvstat_in_terminal
 
 pytestmark = pytest.mark.slow
 

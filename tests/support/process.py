@@ -1,26 +1,17 @@
-"""Run srvstat in processes of its own: as a service and in a terminal."""
+"""Run srvstat as a service, and restore the signals of child processes."""
 
-import fcntl
 import json
 import os
-import pty
 import re
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-
-PLAIN = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "NO_COLOR": "1"}
-"""The environment of a terminal without colors."""
-
-_INHERITED = ("PATH", "HOME", "PYTHONPATH")
 
 
 @contextmanager
@@ -87,40 +78,3 @@ def serve(
                 yield Service(process, int(found[1]), log_path)
             finally:
                 process.kill()
-
-
-def run_in_terminal(
-    command: list[str],
-    *,
-    columns: int,
-    env: Mapping[str, str] = PLAIN,
-    cwd: str | Path | None = None,
-) -> tuple[int, str]:
-    """Run a command in a pseudo-terminal; return its exit code and its output."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    with subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env={**inherited, **env}
-    ) as process:
-        os.close(theirs)
-        output = b""
-        # When the last writer has closed a terminal, a read fails on Linux and is empty on macOS.
-        try:
-            while chunk := os.read(ours, 65_536):
-                output += chunk
-        except OSError:
-            pass
-        os.close(ours)
-    return process.returncode, output.decode("utf-8").replace("\r\n", "\n")
-
-
-def run_srvstat_in_terminal(
-    *arguments: str,
-    columns: int = 100,
-    env: Mapping[str, str] | None = None,
-    cwd: str | Path | None = None,
-) -> tuple[int, str]:
-    """Run srvstat in a terminal without colors; `env` extends the environment."""
-    command = [sys.executable, "-m", "srvstat", *arguments]
-    return run_in_terminal(command, columns=columns, env={**PLAIN, **(env or {})}, cwd=cwd)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, DAY, Cli, build_in, csv, ndjson, server
-from support.process import run_srvstat_in_terminal
 from support.snapshots import change, forge
+from support.terminal import SRVSTAT, run_in_terminal
 
 RECORDS = [server("a", hostname="secret"), server("b"), server("c")]
 ROWS = [
@@ -210,12 +210,12 @@ def test_verify_changes_and_creates_no_files(good: str, tmp_path: Path, cli: Cli
 
 
 def test_a_terminal_shows_a_progress_bar_and_clears_it(good: str) -> None:
-    exit_code, shown = run_srvstat_in_terminal("snapshot", "verify", good)
+    exit_code, shown = run_in_terminal([*SRVSTAT, "snapshot", "verify", good])
 
     assert exit_code == 0
     assert "verifying" in shown
     assert re.search(r"root +[0-9a-f]{64}", shown)
-    _, quiet = run_srvstat_in_terminal("snapshot", "verify", "--quiet", good)
+    _, quiet = run_in_terminal([*SRVSTAT, "snapshot", "verify", "--quiet", good])
     assert "verifying" not in quiet
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from conftest import AS_OF, Cli, csv, srvstat
 from srvstat.files.atomic_write import atomic_write
-from support.process import run_srvstat_in_terminal
 from support.snapshots import WEEK, read_directory, read_rejects
+from support.terminal import run_srvstat_in_terminal
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("here")]
 

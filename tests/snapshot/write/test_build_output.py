@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, Build, Cli, csv, ndjson, server, srvstat
-from support.process import run_srvstat_in_terminal
 from support.snapshots import COMMAND, EXISTS, WEEK, read_directory, read_observations
+from support.terminal import PLAIN, SRVSTAT, run_in_terminal
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -224,7 +224,7 @@ def test_the_order_of_sources_does_not_change_the_content(build: Build) -> None:
 
 
 def test_a_terminal_shows_a_progress_bar_and_clears_it_at_the_end(here: Path) -> None:
-    exit_code, shown = run_srvstat_in_terminal(*WEEK, cwd=here)
+    exit_code, shown = run_in_terminal([*SRVSTAT, *WEEK], cwd=here)
 
     bar, _, summary = shown.partition("built out.db\n")
     assert exit_code == 0
@@ -237,7 +237,7 @@ def test_a_terminal_shows_a_progress_bar_and_clears_it_at_the_end(here: Path) ->
 def test_an_error_clears_the_progress_bar(here: Path) -> None:
     Path("week.csv").write_bytes(b"serverId\n")
 
-    exit_code, shown = run_srvstat_in_terminal(*WEEK, cwd=here)
+    exit_code, shown = run_in_terminal([*SRVSTAT, *WEEK], cwd=here)
 
     bar, _, message = shown.partition("error: ")
     assert exit_code == 6
@@ -247,8 +247,10 @@ def test_an_error_clears_the_progress_bar(here: Path) -> None:
 
 
 def test_quiet_dumb_terminals_and_pipes_show_no_progress_bar(here: Path, cli: Cli) -> None:
-    assert run_srvstat_in_terminal(*WEEK, "--quiet", cwd=here) == (0, "")
-    _, shown = run_srvstat_in_terminal(*WEEK, "--overwrite", cwd=here, env={"TERM": "dumb"})
+    assert run_in_terminal([*SRVSTAT, *WEEK, "--quiet"], cwd=here) == (0, "")
+    _, shown = run_in_terminal(
+        [*SRVSTAT, *WEEK, "--overwrite"], cwd=here, env={**PLAIN, "TERM": "dumb"}
+    )
     assert shown.startswith("built out.db\n")
     assert cli(*WEEK, "--overwrite").stderr.startswith("built out.db\n")
 

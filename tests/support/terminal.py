@@ -1,0 +1,121 @@
+"""Run commands in a pseudo-terminal."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import chdir, contextmanager
+from pathlib import Path
+
+from srvstat.cli.main import main
+
+PLAIN = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "NO_COLOR": "1"}
+"""The environment of a terminal without colors."""
+
+SRVSTAT = [sys.executable, "-m", "srvstat"]
+"""The start of a command for `run_in_terminal`."""
+
+_INHERITED = ("PATH", "HOME", "PYTHONPATH")
+_STANDARD_DESCRIPTORS = (0, 1, 2)
+
+
+def run_in_terminal(
+    command: list[str],
+    *,
+    columns: int = 100,
+    env: Mapping[str, str] = PLAIN,
+    cwd: str | Path | None = None,
+) -> tuple[int, str]:
+    """Run a command in a pseudo-terminal; return its exit code and its output."""
+    ours, theirs = _open_terminal(columns)
+    with subprocess.Popen(
+        command,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=cwd,
+        env=_extend_environment(env),
+    ) as process:
+        os.close(theirs)
+        output = _read_all(ours)
+    return process.returncode, output
+
+
+def run_srvstat_in_terminal(
+    *arguments: str,
+    columns: int = 100,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+) -> tuple[int, str]:
+    """Run srvstat in a pseudo-terminal without colors; `env` extends the environment.
+
+    It runs in this process, which saves its start. It shows no progress bars: those need a process
+    whose own standard error is a terminal.
+    """
+    ours, theirs = _open_terminal(columns)
+    with ThreadPoolExecutor(1) as reader:
+        output = reader.submit(_read_all, ours)
+        with (
+            _replace_environment({**PLAIN, **(env or {})}),
+            chdir(cwd or os.curdir),
+            _replace_standard_descriptors(theirs),
+        ):
+            exit_code = main(list(arguments))
+        return exit_code, output.result()
+
+
+def _open_terminal(columns: int) -> tuple[int, int]:
+    """Return the descriptors of a new terminal: ours and that of its program."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    return ours, theirs
+
+
+def _read_all(terminal: int) -> str:
+    """Return what is written to a terminal until its last writer closes it, and close it."""
+    output = b""
+    # When the last writer has closed a terminal, a read fails on Linux and is empty on macOS.
+    try:
+        while chunk := os.read(terminal, 65_536):
+            output += chunk
+    except OSError:
+        pass
+    os.close(terminal)
+    return output.decode("utf-8").replace("\r\n", "\n")
+
+
+def _extend_environment(env: Mapping[str, str]) -> dict[str, str]:
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return {**inherited, **env}
+
+
+@contextmanager
+def _replace_environment(env: Mapping[str, str]) -> Iterator[None]:
+    before, after = dict(os.environ), _extend_environment(env)
+    try:
+        os.environ.clear()
+        os.environ.update(after)
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def _replace_standard_descriptors(descriptor: int) -> Iterator[None]:
+    """Replace the standard descriptors of this process, and close the replacement at the end."""
+    kept = [os.dup(number) for number in _STANDARD_DESCRIPTORS]
+    try:
+        for number in _STANDARD_DESCRIPTORS:
+            os.dup2(descriptor, number)
+        yield
+    finally:
+        for number, original in zip(_STANDARD_DESCRIPTORS, kept, strict=True):
+            os.dup2(original, number)
+            os.close(original)
+        os.close(descriptor)
