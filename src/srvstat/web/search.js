@@ -4,14 +4,17 @@ import { create, createName, format } from './elements.js';
 
 const MS_BEFORE_SEARCH = 150;
 
-/* Search in `field`. `ask(text, signal)` returns {servers, note}, or throws if it was aborted;
-   `toggle(id)` chooses a server, or removes it from the choice; it returns a note if it can't. */
+/* Search in `field`. `ask(text, signal)` returns {servers, note}; `toggle(id)` chooses a server, or
+   removes it from the choice, and returns a note if it can't. */
 export function mountSearch(field, { ask, toggle, report }) {
   const [text, found, list, note] = ['input', '.found', 'ul', '.note'].map((one) => field.querySelector(one));
   let searching = new AbortController();
   let chosen = [];
   let timer = 0;
   let active = -1;
+  /* Whether the list is not yet the one for the text; keys that choose from it wait until it is. */
+  let isStale = false;
+  let waitingKeys = [];
 
   const options = () => [...list.children];
 
@@ -19,13 +22,16 @@ export function mountSearch(field, { ask, toggle, report }) {
     clearTimeout(timer);
     searching.abort();
     searching = new AbortController();
+    isStale = true;
     const { signal } = searching;
-    const answer = await ask(text.value, signal).catch(() => null);
-    if (signal.aborted || answer === null) return;
+    const answer = await ask(text.value, signal);
+    if (signal.aborted) return;
     list.replaceChildren(...answer.servers.map(createOption));
     show(answer.note);
     moveTo(-1);
     mark(chosen);
+    isStale = false;
+    waitingKeys.splice(0).forEach(useKey);
   }
 
   function show(message) {
@@ -67,30 +73,40 @@ export function mountSearch(field, { ask, toggle, report }) {
   function setOpen(isOpen) {
     const wasOpen = !found.hidden;
     found.hidden = !isOpen;
+    waitingKeys = [];
     text.setAttribute('aria-expanded', isOpen);
     if (isOpen && !wasOpen) search();
   }
 
-  function handleKey(event) {
+  /* Move in the list, or choose from it. */
+  function useKey(key) {
     const count = options().length;
-    const isOpen = !found.hidden;
-    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
-      const step = event.key === 'ArrowDown' ? 1 : -1;
-      if (!isOpen) setOpen(true);
-      else if (count) moveTo(active < 0 && step < 0 ? count - 1 : (active + step + count) % count);
-    } else if (event.key === 'Enter' && isOpen && count) {
-      // Without a move, Enter takes the only server found.
-      if (active >= 0 || count === 1) choose(options()[Math.max(active, 0)].dataset.id);
-      else moveTo(0);
-    } else if (event.key === 'Escape' && isOpen) {
-      setOpen(false);
-    } else {
-      return;
-    }
+    if (!count) return;
+    if (key === 'ArrowDown') moveTo((active + 1) % count);
+    else if (key === 'ArrowUp') moveTo((active < 1 ? count : active) - 1);
+    // Without a move, Enter takes the only server found.
+    else if (active >= 0 || count === 1) choose(options()[Math.max(active, 0)].dataset.id);
+    else moveTo(0);
+  }
+
+  function handleKey(event) {
+    const { key } = event;
+    const isArrow = key === 'ArrowDown' || key === 'ArrowUp';
+    // The keys of an input method choose characters.
+    if (event.isComposing) return;
+    if (found.hidden && isArrow) setOpen(true);
+    else if (found.hidden) return;
+    else if (key === 'Escape') setOpen(false);
+    else if (!isArrow && key !== 'Enter') return;
+    else if (isStale) waitingKeys.push(key);
+    else useKey(key);
     event.preventDefault();
   }
 
   text.addEventListener('input', () => {
+    searching.abort();
+    isStale = true;
+    waitingKeys = [];
     if (found.hidden) setOpen(true);
     else {
       clearTimeout(timer);

@@ -24,7 +24,10 @@ def wait_for_answer(page: Page) -> None:
 
 
 def choose_by_keyboard(page: Page, ids: list[str]) -> None:
-    """Search for the tag of each server, and choose the only one found, with keys only."""
+    """Search for the tag of each server, and choose the only one found, with keys only.
+
+    The keys do not wait for the results.
+    """
     for _ in range(20):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.id") == "text":
@@ -32,9 +35,9 @@ def choose_by_keyboard(page: Page, ids: list[str]) -> None:
     for server_id in ids:
         page.keyboard.press("Control+a")
         page.keyboard.type(f"tag-{server_id}")
-        page.locator(f"#results [data-id='{server_id}']:only-child").wait_for()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
+        page.locator(f"#chosen [data-id='{server_id}']").wait_for()
     page.keyboard.press("Escape")
 
 
