@@ -9,7 +9,7 @@ export const format = (value) => (value === null ? '–' : NUMBER.format(value))
 export function formatGrowth({ players, percentage }) {
   if (players === null) return '–';
   const signed = SIGNED.format(players);
-  return percentage === null ? signed : `${signed} (${SIGNED.format(percentage)} %)`;
+  return percentage === null ? signed : `${signed} (${SIGNED.format(percentage)}%)`;
 }
 
 /* Format a value of the API for people: `current 5, max 16`, `yes`, `eu, public`. */

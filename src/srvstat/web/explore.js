@@ -73,7 +73,10 @@ function load() {
   find('request').textContent = formatRequest(request, needsKey ? HIDDEN_KEY : key);
   find('curl').textContent = formatCurl(request, needsKey ? null : key);
   if (!key) {
-    for (const content of [table, chart]) content.replaceChildren(createMessage(NO_KEY));
+    for (const content of [table, chart]) {
+      content.replaceChildren(createMessage(NO_KEY));
+      content.removeAttribute('aria-busy');
+    }
     find('response').textContent = '';
     return;
   }
@@ -117,6 +120,7 @@ function showTimeline(response) {
     return;
   }
   const timeline = response.json;
+  showSource(timeline);
   rememberNames(timeline.servers.map(({ serverId, hostname }) => [serverId, hostname]));
   const container = create('div', {}, createMessage('The chart can’t be drawn.'));
   chart.replaceChildren(container);
@@ -194,13 +198,18 @@ async function askForServers(text, signal) {
   }
 }
 
-function readServers({ asOf, root, matched, servers }) {
-  const time = asOf.slice(0, 16).replace('T', ' ');
-  find('source').textContent = `Snapshot as of ${time} UTC, root ${root.slice(0, 12)}…`;
+function readServers({ matched, servers, ...source }) {
+  showSource(source);
   rememberNames(servers.map(({ id, hostname }) => [id, hostname]));
   const count = servers.length < matched ? `${servers.length} of ${format(matched)}` : matched;
   const note = matched ? `${count} found; most players first` : 'No server has all of these words';
   return { servers, note };
+}
+
+/* Show the snapshot of the latest data: the service can switch to another one. */
+function showSource({ asOf, root }) {
+  const time = asOf.slice(0, 16).replace('T', ' ');
+  find('source').textContent = `Snapshot as of ${time} UTC, root ${root.slice(0, 12)}…`;
 }
 
 /* Copying needs a secure context, which a host other than this machine is not. */
