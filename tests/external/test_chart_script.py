@@ -57,14 +57,14 @@ def run_script(**cases: Any) -> Any:
 
 
 def draw_timeline(source: random.Random) -> Timeline:
-    """Draw a timeline of servers with the same gaps, and observations in all other steps."""
+    """Draw a timeline of servers with gaps, and observations in all other steps."""
     steps = source.randint(1, 3000)
     step = source.choice((HOUR // 2, HOUR, 3 * HOUR))
     begin = source.randint(0, 10**6) * step
-    gaps = sorted(source.sample(range(steps), 2 * source.randint(0, min(3, steps // 2))))
-    is_gap = [sum(edge <= at for edge in gaps) % 2 == 1 for at in range(steps)]
 
     def draw_server(number: int) -> ServerTimeline:
+        gaps = sorted(source.sample(range(steps), 2 * source.randint(0, min(3, steps // 2))))
+        is_gap = [sum(edge <= at for edge in gaps) % 2 == 1 for at in range(steps)]
         counts = [0 if gap else source.randint(1, 6) for gap in is_gap]
         players = [[source.randint(0, 99) for _ in range(count)] for count in counts]
         return ServerTimeline(

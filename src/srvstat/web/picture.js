@@ -59,8 +59,8 @@ globalThis.srvstatPicture = (() => {
     /* Choose the scales of both axes; return the ticks of players with their labels. */
     scale() {
       const name = this.hasBand ? 'peak' : 'average';
-      const figures = this.bins.flatMap((bin) => bin.figures.filter((_, n) => this.shown[n]));
-      const high = figures.reduce((most, one) => Math.max(most, one[name] ?? 0), 0);
+      const points = this.runs.filter((_, n) => this.shown[n]).flat(2);
+      const high = points.reduce((most, { figures }) => Math.max(most, figures[name]), 0);
       const ticks = chooseTicks(Math.max(high, 1), Math.max(3, Math.floor((this.bottom - TOP) / 36)));
       const top = ticks[ticks.length - 1];
       const labels = formatTicks(ticks);
@@ -114,14 +114,15 @@ globalThis.srvstatPicture = (() => {
 
     drawServer(n) {
       const group = addSeries(this.svg, n);
-      for (const run of this.listRuns(n)) {
+      for (const points of this.runs[n]) {
+        const run = points.map((point) => this.locate(point));
         const join = (name, points) => points.map(({ x, figures }) => (
           `${x.toFixed(1)} ${this.findY(figures[name]).toFixed(1)}`)).join('L');
         if (this.hasBand) {
           // It begins and ends with the steps.
           const [first, last] = [run[0], run[run.length - 1]];
-          const points = [{ ...first, x: first.start }, ...run, { ...last, x: last.end }];
-          const edge = `${join('peak', points)}L${join('lowest', points.reverse())}`;
+          const ends = [{ ...first, x: first.start }, ...run, { ...last, x: last.end }];
+          const edge = `${join('peak', ends)}L${join('lowest', ends.reverse())}`;
           add(group, 'path', { class: 'band', d: `M${edge}Z` });
         }
         if (run.length > 1) add(group, 'path', { class: 'line', d: `M${join('average', run)}` });
@@ -133,16 +134,10 @@ globalThis.srvstatPicture = (() => {
       add(group, 'circle', { class: 'dot', cx: x, cy: this.findY(figures.average), r });
     }
 
-    /* Return the points between the gaps of a server. Slow polling leaves steps empty without a gap. */
-    listRuns(n) {
-      const runs = [[]];
-      for (const { from, to, figures } of this.bins) {
-        if (figures[n].isGap) runs.push([]);
-        const [start, end] = [this.findX(from), this.findX(to)];
-        const point = { x: (start + end) / 2, start, end, figures: figures[n] };
-        if (figures[n].observations) runs[runs.length - 1].push(point);
-      }
-      return runs.filter((run) => run.length);
+    /* Return a point with the places of its start, its middle and its end. */
+    locate({ from, to, figures }) {
+      const [start, end] = [this.findX(from), this.findX(to)];
+      return { x: (start + end) / 2, start, end, figures };
     }
 
     clearMarks() {
@@ -161,9 +156,10 @@ globalThis.srvstatPicture = (() => {
       const x = this.findX((bin.from + bin.to) / 2);
       this.drawSpan(this.overlay, 'cursor-span', bin);
       add(this.overlay, 'line', { class: 'cursor', x1: x, x2: x, y1: TOP, y2: this.bottom });
-      bin.figures.forEach((figures, n) => {
-        if (!this.shown[n] || !figures.observations) return;
-        this.drawDot(addSeries(this.overlay, n), { x, figures }, 4);
+      const middle = (bin.from + bin.to) / 2;
+      this.runs.forEach((runs, n) => {
+        const point = this.shown[n] && runs.flat().find(({ from, to }) => from <= middle && middle < to);
+        if (point) this.drawDot(addSeries(this.overlay, n), this.locate(point), 4);
       });
       const labelWidth = label.length * PIXELS_PER_DIGIT;
       const isLeft = x < (this.left + this.right) / 2;

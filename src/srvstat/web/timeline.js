@@ -224,8 +224,11 @@ globalThis.srvstatTimeline = (() => {
       return (LENGTHS.find(isFitting)?.length ?? Math.ceil(shortest / length) * length) / length;
     }
 
-    /* Divide a view for so many pixels into bins, counted from the end so that the last one is whole.
-       Gaps of a pixel end a bin. What is left beside them is half a bin or more. */
+    /* Divide a view for so many pixels into bins, counted from the end so that the last one is whole,
+       and into the runs of each server: the points of its line between gaps of a pixel or more. Points
+       are the figures of bins, which end at the gaps of their server only: beside a gap of another
+       one, the average of a few hours would look like an event. What is left beside gaps is half a bin
+       or more. */
     function divide(view, width, shownCount) {
       const binSteps = chooseBinSteps(view.last - view.first, width, shownCount);
       // A step of which the window has less than half joins the one before.
@@ -235,26 +238,38 @@ globalThis.srvstatTimeline = (() => {
       const high = Math.min(count, align(view.last, Math.floor));
       const least = (high - low) / width;
       const large = gaps.map((some) => some.filter(([first, last]) => last - first >= least));
-      const ends = large.flat(2).filter((step) => step > low && step < high);
-      const fixed = [...new Set([low, ...ends, high])].sort((one, other) => one - other);
-      const edges = [low];
-      const half = binSteps / 2;
-      for (const [n, stop] of fixed.slice(1).entries()) {
-        const from = fixed[n];
-        for (let edge = align(from + half, Math.floor); edge <= stop - half; edge += binSteps) {
-          if (edge > from && edge < stop) edges.push(edge);
+
+      function cut(some) {
+        const ends = some.flat().filter((step) => step > low && step < high);
+        const fixed = [...new Set([low, ...ends, high])].sort((one, other) => one - other);
+        const edges = [low];
+        const half = binSteps / 2;
+        for (const [n, stop] of fixed.slice(1).entries()) {
+          const from = fixed[n];
+          for (let edge = align(from + half, Math.floor); edge <= stop - half; edge += binSteps) {
+            if (edge > from && edge < stop) edges.push(edge);
+          }
+          edges.push(stop);
         }
-        edges.push(stop);
+        return edges.slice(1).map((last, n) => (
+          { first: edges[n], last, from: findInstant(edges[n]), to: findInstant(last) }));
       }
-      const bins = edges.slice(1).map((last, n) => {
-        const first = edges[n];
-        const figures = gaps.map((_, one) => ({
-          ...merge(one, first, last),
-          isGap: large[one].some(([from, to]) => first >= from && last <= to),
-        }));
-        return { first, last, from: findInstant(first), to: findInstant(last), figures };
-      });
-      return { bins, binLength: binSteps * length };
+
+      function listRuns(n) {
+        const found = [[]];
+        for (const { first, last, from, to } of cut(large[n])) {
+          const figures = merge(n, first, last);
+          if (large[n].some((gap) => first >= gap[0] && last <= gap[1])) found.push([]);
+          // Slow polling leaves steps empty without a gap.
+          if (figures.observations) found[found.length - 1].push({ from, to, figures });
+        }
+        return found.filter((run) => run.length);
+      }
+
+      const isCommon = (gap) => large.every((some) => some.some((one) => String(one) === String(gap)));
+      const bins = cut(large[0].filter(isCommon)).map((bin) => (
+        { ...bin, figures: gaps.map((_, n) => merge(n, bin.first, bin.last)) }));
+      return { bins, runs: gaps.map((_, n) => listRuns(n)), binLength: binSteps * length };
     }
 
     const commonGaps = findCommonGaps(gaps, count)

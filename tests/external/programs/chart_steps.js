@@ -11,16 +11,9 @@ const {
 
 function mergeAll({ timeline, width }) {
   const steps = createSteps(timeline);
-  const { bins } = steps.divide({ first: 0, last: steps.count }, width, timeline.servers.length);
-  return timeline.servers.map((_, n) => {
-    const runs = [[]];
-    for (const { figures } of bins) {
-      const { isGap, observations, average, lowest, peak } = figures[n];
-      if (isGap) runs.push([]);
-      if (observations) runs[runs.length - 1].push([average, lowest, peak]);
-    }
-    return runs.filter((run) => run.length);
-  });
+  const { runs } = steps.divide({ first: 0, last: steps.count }, width, timeline.servers.length);
+  return runs.map((some) => some.map((run) => (
+    run.map(({ figures: { average, lowest, peak } }) => [average, lowest, peak]))));
 }
 
 const cases = JSON.parse(readFileSync(0, 'utf8'));
