@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import chdir, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import ijson
@@ -73,15 +75,39 @@ Build = Callable[..., str]
 
 @pytest.fixture
 def cli(capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
-    """Run srvstat in this process; standard output is no terminal."""
+    """Run srvstat in this process; standard output is no terminal, and `stdin` is from a pipe."""
 
-    def run(*arguments: str) -> Ran:
+    def run(*arguments: str, stdin: bytes | None = None) -> Ran:
         capfdbinary.readouterr()
-        exit_code = main(list(arguments))
+        with nullcontext() if stdin is None else _replace_stdin(stdin):
+            exit_code = main(list(arguments))
         captured = capfdbinary.readouterr()
         return Ran(exit_code, captured.out, captured.err.decode("utf-8"))
 
     return run
+
+
+@contextmanager
+def _replace_stdin(data: bytes) -> Iterator[None]:
+    """Replace the standard input of this process by a pipe with data."""
+    reading, writing = os.pipe()
+    kept = os.dup(0)
+    writer = Thread(target=_write_all, args=(writing, data))
+    try:
+        os.dup2(reading, 0)
+        os.close(reading)
+        writer.start()
+        yield
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+        writer.join()
+
+
+def _write_all(pipe: int, data: bytes) -> None:
+    # The program may refuse its input before the end.
+    with suppress(BrokenPipeError), open(pipe, "wb", 0) as file:
+        file.write(data)
 
 
 def srvstat(
@@ -155,17 +181,9 @@ def demo_snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
     directory = tmp_path_factory.mktemp("demo")
     (directory / "servers.ndjson").write_bytes(demo.build_servers_file())
     (directory / "observations.csv").write_bytes(demo.build_observations_file())
-    ran = srvstat(
-        "snapshot",
-        "build",
-        "snapshot.db",
-        "--servers",
-        "servers.ndjson",
-        "--observations",
-        "observations.csv",
-        cwd=directory,
-    )
-    assert ran.exit_code == 0, ran.stderr
+    sources = ["--servers", "servers.ndjson", "--observations", "observations.csv"]
+    with chdir(directory):
+        assert main(["snapshot", "build", "snapshot.db", *sources, "--quiet"]) == 0
     return str(directory / "snapshot.db")
 
 

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from conftest import AS_OF, DAY, csv, ndjson, server, srvstat
+from conftest import AS_OF, DAY, build_in, server
 from support.http import ERRORS, Expected
 from support.process import Service, serve
 
@@ -28,12 +28,7 @@ def _build(players: int) -> bytes:
     rows = [("a", AS_OF - DAY, 5), ("a", AS_OF, players), ("b", AS_OF, 7)]
     with TemporaryDirectory() as name:
         directory = Path(name)
-        (directory / "servers.ndjson").write_bytes(ndjson(servers))
-        (directory / "week.csv").write_bytes(csv(rows))
-        sources = ("--servers", "servers.ndjson", "--observations", "week.csv")
-        ran = srvstat("snapshot", "build", "small.db", *sources, cwd=directory)
-        assert ran.exit_code == 0, ran.stderr
-        return (directory / "small.db").read_bytes()
+        return build_in(directory, servers, rows).read_bytes()
 
 
 PLANS = """

@@ -9,7 +9,7 @@ import pytest
 
 from asgi.log_entries import list_events, wait_for_events
 from asgi.small_service import build_small, format_access
-from conftest import srvstat
+from conftest import Cli
 from support.http import COMPARE, HOST, JSON, TWO, A, Client, request, send_request
 from support.process import Service, serve
 
@@ -55,8 +55,10 @@ def test_a_replaced_access_file_is_used_by_the_next_request(service: Service, ac
     assert wait_for_events(service, 1)[0]["event"] == "new access file in use"
 
 
-def test_a_key_added_by_the_command_is_valid_at_once(service: Service, access: Path) -> None:
-    ran = srvstat("access", "new-key", "--plan", "all", "--access", str(access))
+def test_a_key_added_by_the_command_is_valid_at_once(
+    service: Service, access: Path, cli: Cli
+) -> None:
+    ran = cli("access", "new-key", "--plan", "all", "--access", str(access))
     assert ran.exit_code == 0, ran.stderr
 
     assert get_status(service, ran.stdout.decode().strip()) == 200

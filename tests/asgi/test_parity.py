@@ -11,7 +11,7 @@ import pytest
 
 from asgi.small_service import format_access
 from campaigns.request_bodies import draw_body
-from conftest import AS_OF, DAY, Cli, csv, ndjson, server, srvstat
+from conftest import AS_OF, DAY, Cli, build_in, server
 from support.http import COMPARE, HOST, JSON, Answer, Client, request
 from support.process import Service, serve
 
@@ -65,16 +65,12 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         for of in SERVERS[:9]
         for at in range(0, 1_200, random.randrange(1, 40))
     ]
-    (directory / "servers.ndjson").write_bytes(ndjson(SERVERS))
-    (directory / "year.csv").write_bytes(csv(rows))
-    sources = ("--servers", "servers.ndjson", "--observations", "year.csv")
-    ran = srvstat("snapshot", "build", "year.db", *sources, "--quiet", cwd=directory)
-    assert ran.exit_code == 0, ran.stderr
+    snapshot = build_in(directory, SERVERS, rows)
     access = directory / "access.toml"
     keys = {f"key-of-{plan}": plan for plan in PLANS if plan}
     access.write_text(format_access(keys), encoding="utf-8")
-    with serve(directory / "year.db", "--access", str(access)) as service:
-        yield Both(str(directory / "year.db"), str(access), service)
+    with serve(snapshot, "--access", str(access)) as service:
+        yield Both(str(snapshot), str(access), service)
 
 
 def build_key_header(plan: str | None) -> bytes:

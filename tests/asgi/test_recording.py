@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from asgi.records import read_records, wait_for_records
 from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
-from conftest import AS_OF, Cli, srvstat
+from conftest import AS_OF, Cli
 from srvstat.contract.instants import format_instant
 from support.http import COMPARE, ERRORS, HEALTH, HOST, JSON, TWO, Client, request, send_request
 from support.process import Service, serve
@@ -287,7 +287,9 @@ def test_a_thousand_exchanges_are_recorded_in_the_order_of_the_log(recorded: Rec
     ]
 
 
-def test_a_recording_matches_when_it_is_replayed(recorded: Recorded, tmp_path: Path) -> None:
+def test_a_recording_matches_when_it_is_replayed(
+    recorded: Recorded, tmp_path: Path, cli: Cli
+) -> None:
     before = recorded.path.stat().st_size
     hidden = get(f"servers/{REGISTERED}", ALL)
     for sent in (*(sent for sent, *_ in EXCHANGES.values()), hidden):
@@ -295,7 +297,7 @@ def test_a_recording_matches_when_it_is_replayed(recorded: Recorded, tmp_path: P
     path = tmp_path / "exchanges.ndjson"
     path.write_bytes(recorded.path.read_bytes()[before:])
 
-    ran = srvstat("replay", str(path), *recorded.options, "--json")
+    ran = cli("replay", str(path), *recorded.options, "--json")
 
     expected = ["match"] * len(EXCHANGES) + ["notReproducible"]
     assert [each["class"] for each in ran.json["exchanges"]] == expected

@@ -8,7 +8,7 @@ import pytest
 
 from asgi.log_entries import log_request
 from asgi.small_service import NOT_FOUND, build_small
-from conftest import srvstat
+from srvstat.cli.main import main
 from support.http import ERRORS, Expected, check_answer, compare, get, send_request
 from support.process import Service, serve
 
@@ -30,10 +30,10 @@ def ask(range: str, *names: str) -> bytes:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("bundle")
-    build_small(directory)
-    options = ("-s", "small.db", "--range", "7d", "-o", "case.db")
-    assert srvstat("snapshot", "bundle", "a", *options, cwd=directory).exit_code == 0
-    with serve(directory / "case.db") as running:
+    path = directory / "case.db"
+    options = ["-s", str(build_small(directory)), "--range", "7d", "-o", str(path)]
+    assert main(["snapshot", "bundle", "a", *options]) == 0
+    with serve(path) as running:
         yield running
 
 

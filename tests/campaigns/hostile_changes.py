@@ -3,11 +3,11 @@
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import chdir, closing
 from functools import cache
 from pathlib import Path
 
-from conftest import srvstat
+from srvstat.cli.main import main
 from support.records import AS_OF, DAY, csv, ndjson, server
 
 
@@ -32,16 +32,12 @@ def build_snapshot(*, last: int | None) -> bytes:
         ("b", AS_OF - day * DAY - day * day % 97, day * 40 % 999) for day in range(4, 74)
     ]
     records = [server(name, tags=["x", "\u65e5"], hostname=name * 3) for name in "abc"]
-    with tempfile.TemporaryDirectory() as directory:
-        Path(directory, "servers.ndjson").write_bytes(ndjson(records))
-        Path(directory, "week.csv").write_bytes(csv(observations))
-        ran = srvstat(
-            *("snapshot", "build", "snapshot.db"),
-            *("--servers", "servers.ndjson", "--observations", "week.csv"),
-            cwd=directory,
-        )
-        assert ran.exit_code == 0, ran.stderr
-        return Path(directory, "snapshot.db").read_bytes()
+    sources = ["--servers", "servers.ndjson", "--observations", "week.csv"]
+    with tempfile.TemporaryDirectory() as directory, chdir(directory):
+        Path("servers.ndjson").write_bytes(ndjson(records))
+        Path("week.csv").write_bytes(csv(observations))
+        assert main(["snapshot", "build", "snapshot.db", *sources, "--quiet"]) == 0
+        return Path("snapshot.db").read_bytes()
 
 
 def apply_changes(sound: bytes, changes: bytes) -> bytes:

@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from campaigns.build_directory import MEMORY
 from campaigns.small_snapshots import HIDDEN, PUBLISHED, build_small_snapshot
-from conftest import srvstat
 from srvstat.cli.main import main
 from srvstat.contract.errors import ApiError
 from srvstat.contract.ranges import DAYS
@@ -61,9 +60,11 @@ def list_exchanges(snapshot: Path, seed: int) -> list[Exchange]:
 
 def answer_comparisons(snapshot: Path, bodies: Sequence[bytes]) -> Iterator[Exchange]:
     """Yield an exchange for each request body, with the command line's answer."""
-    arguments = ("compare", "--batch", "-", "--snapshot", str(snapshot))
-    answered = srvstat(*arguments, stdin=b"".join(body + b"\n" for body in bodies))
-    for body, answer in zip(bodies, answered.stdout.splitlines(), strict=True):
+    with tempfile.NamedTemporaryFile() as batch:
+        batch.write(b"".join(body + b"\n" for body in bodies))
+        batch.flush()
+        answers = _run_in_process("compare", "--batch", batch.name, "--snapshot", str(snapshot))
+    for body, answer in zip(bodies, answers.splitlines(), strict=True):
         yield Exchange(compare(body), _find_status(answer), (answer,))
 
 

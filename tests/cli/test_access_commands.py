@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Cli, srvstat
+from conftest import Cli
 from srvstat.access import read_access
 from support.access import PLANS, format_key_table
 
@@ -232,18 +232,23 @@ def test_plan_and_access_must_be_used_together(cli: Cli) -> None:
             assert ran.stderr == "error: --plan NAME and --access FILE must be used together\n"
 
 
-def test_bash_completes_plans() -> None:
+def test_bash_completes_plans(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
     for command in ("get a --access access.toml --plan ", "access new-key --plan "):
-        completing = {"_SRVSTAT_COMPLETE": "complete_bash", "COMP_WORDS": f"srvstat {command}"}
-        completing["COMP_CWORD"] = str(len(command.split(" ")))
-        ran = srvstat(env=completing)
+        monkeypatch.setenv("COMP_WORDS", f"srvstat {command}")
+        monkeypatch.setenv("COMP_CWORD", str(len(command.split(" "))))
+        ran = cli()
         assert (ran.stdout.decode().split(), ran.stderr) == (["starter", "details"], ""), command
 
 
-def test_completion_of_plans_needs_an_access_file() -> None:
-    completing = {"COMP_WORDS": "srvstat get a --plan ", "COMP_CWORD": "4"}
+def test_completion_of_plans_needs_an_access_file(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "srvstat get a --plan ")
+    monkeypatch.setenv("COMP_CWORD", "4")
 
-    ran = srvstat(env={"_SRVSTAT_COMPLETE": "complete_bash", **completing})
+    ran = cli()
 
     assert (ran.exit_code, ran.stdout, ran.stderr) == (0, b"\n", "")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Cli, srvstat
+from conftest import Cli
 
 INVALID = b'{"error":{"code":"INVALID_REQUEST","message":"Invalid request"}}\n'
 NOT_FOUND = b'{"error":{"code":"SERVER_NOT_FOUND","message":"Server not found"}}\n'
@@ -111,7 +111,7 @@ def test_an_invalid_line_has_its_own_answer(
 @pytest.mark.usefixtures("here")
 def test_a_batch_may_come_from_standard_input(cli: Cli) -> None:
     bodies = [GOOD, OTHER, b"x" * 70_000, GOOD] * 50
-    ran = srvstat("compare", "--batch", "-", stdin=b"\n".join(bodies))
+    ran = cli("compare", "--batch", "-", stdin=b"\n".join(bodies))
 
     assert (
         ran.stdout

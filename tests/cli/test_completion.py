@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Cli, srvstat
+from conftest import Cli
 
 pytestmark = pytest.mark.slow
 
@@ -42,9 +42,9 @@ def environment(tmp_path: Path, demo_snapshot: str) -> dict[str, str]:
     }
 
 
-def write_script(shell: str, directory: Path) -> Path:
+def write_script(shell: str, directory: Path, cli: Cli) -> Path:
     path = directory / f"completion.{shell}"
-    path.write_bytes(srvstat("completion", shell).stdout)
+    path.write_bytes(cli("completion", shell).stdout)
     return path
 
 
@@ -99,7 +99,7 @@ def type_lines(
 
 @pytest.mark.parametrize("shell", INTERACTIVE)
 def test_a_shell_completes_a_server_in_its_namespace(
-    shell: str, tmp_path: Path, environment: dict[str, str]
+    shell: str, tmp_path: Path, environment: dict[str, str], cli: Cli
 ) -> None:
     skip_without(shell)
     lines = [
@@ -112,7 +112,7 @@ def test_a_shell_completes_a_server_in_its_namespace(
     ]
 
     typed = [f"{line} --json" for line in lines]
-    shown = type_lines(shell, write_script(shell, tmp_path), typed, environment)
+    shown = type_lines(shell, write_script(shell, tmp_path, cli), typed, environment)
 
     for line, output in zip(lines, shown, strict=True):
         assert '"hostname":"Harbor City Roleplay"' in output, line
@@ -129,10 +129,10 @@ def test_a_shell_completes_a_server_in_its_namespace(
     ],
 )
 def test_fish_offers_the_servers_of_a_namespace(
-    line: str, offered: set[str], tmp_path: Path, environment: dict[str, str]
+    line: str, offered: set[str], tmp_path: Path, environment: dict[str, str], cli: Cli
 ) -> None:
     skip_without("fish")
-    script = write_script("fish", tmp_path)
+    script = write_script("fish", tmp_path, cli)
     ran = subprocess.run(
         ["fish", "--no-config", "-c", f"source {script}; complete -C '{line}'"],
         env=environment,
@@ -165,25 +165,28 @@ def test_a_shell_without_completion_is_invalid_usage(cli: Cli) -> None:
         assert ran.stderr == 'error: SHELL: "ksh" is not one of bash, zsh, fish\n'
 
 
-def test_install_completion_refuses_a_shell(tmp_path: Path) -> None:
-    ran = srvstat("--install-completion", "fish", env={"HOME": str(tmp_path)})
+def test_install_completion_refuses_a_shell(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    ran = cli("--install-completion", "fish")
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
     assert "`srvstat completion fish` prints the script" in ran.stderr
     assert not list(tmp_path.iterdir())
 
 
-def test_bash_completes_ranges_namespaces_and_identifiers(demo_snapshot: str) -> None:
+def test_bash_completes_ranges_namespaces_and_identifiers(
+    demo_snapshot: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
+
     def complete(words: str, current: int) -> list[str]:
-        ran = srvstat(
-            env={
-                "_SRVSTAT_COMPLETE": "complete_bash",
-                "COMP_WORDS": words,
-                "COMP_CWORD": str(current),
-                "SRVSTAT_SNAPSHOT": demo_snapshot,
-            }
-        )
-        return ran.stdout.decode().split()
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(current))
+        return cli().stdout.decode().split()
 
     assert complete("srvstat compare a b --range ", 5) == ["24h", "7d", "30d", "90d", "1y"]
     assert complete("srvstat get a --by c", 4) == ["cfxId"]
@@ -195,10 +198,14 @@ def test_bash_completes_ranges_namespaces_and_identifiers(demo_snapshot: str) ->
 @pytest.mark.parametrize(
     ("position", "exit_code"), [("", 2), ("x", 2), ("-1", 2), ("²", 2), ("0", 0), ("99", 0)]
 )
-def test_completion_refuses_a_position_that_is_not_a_number(position: str, exit_code: int) -> None:
-    env = {"_SRVSTAT_COMPLETE": "complete_bash", "COMP_WORDS": "srvstat get cfxId:"}
+def test_completion_refuses_a_position_that_is_not_a_number(
+    position: str, exit_code: int, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "srvstat get cfxId:")
+    monkeypatch.setenv("COMP_CWORD", position)
 
-    ran = srvstat(env={**env, "COMP_CWORD": position})
+    ran = cli()
 
     assert ran.exit_code == exit_code
     assert "a bug in srvstat" not in ran.stderr

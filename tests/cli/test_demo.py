@@ -31,16 +31,19 @@ def test_the_demo_writes_four_files_and_shows_a_comparison(cli: Cli) -> None:
     assert "▁" in shown or "█" in shown
 
 
-def test_the_commands_that_the_demo_suggests_work(tmp_path: Path) -> None:
-    shown = srvstat("demo", "a place's #1", cwd=tmp_path).stdout.decode()
+def test_the_commands_that_the_demo_suggests_work(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = cli("demo", "a place's #1").stdout.decode()
     local, _, over_http = shown.partition("Try next:\n")[2].partition("\nOver HTTP")
     export, *tries = [line.strip() for line in local.splitlines()]
 
     assert len(tries) == 4
     snapshot = shlex.split(export)[1].partition("=")[2]
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", snapshot)
     for command in tries:
         words = shlex.split(command.partition("|")[0])
-        ran = srvstat(*words[1:], env={"SRVSTAT_SNAPSHOT": snapshot}, cwd=tmp_path)
+        ran = cli(*words[1:])
         assert (words[0], ran.exit_code, ran.stderr) == ("srvstat", 0, "")
     serve, curl = (shlex.split(line) for line in over_http.splitlines()[1:])
     assert serve == ["srvstat", "serve", "--snapshot", snapshot]
@@ -79,12 +82,12 @@ def test_a_file_with_more_observations_is_not_the_demos(cli: Cli) -> None:
     assert cli("demo", "here").exit_code == 2
 
 
-def test_the_demo_always_writes_the_same_bytes(tmp_path: Path) -> None:
+def test_the_demo_always_writes_the_same_bytes(tmp_path: Path, cli: Cli) -> None:
     other = {"PYTHONHASHSEED": "7", "TZ": "Asia/Kolkata", "LC_ALL": "C"}
-    assert srvstat("demo", "one", cwd=tmp_path).exit_code == 0
+    assert cli("demo", "one").exit_code == 0
     assert srvstat("demo", "two", cwd=tmp_path, env=other).exit_code == 0
     before = {name: Path("one", name).read_bytes() for name in FILES}
-    again = srvstat("demo", "one", cwd=tmp_path)
+    again = cli("demo", "one")
 
     assert again.exit_code == 0
     for name in FILES:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import AS_OF, Ran, csv, ndjson, server, srvstat
+from conftest import AS_OF, Cli, Ran, csv, ndjson, server
 from srvstat.contract.errors import SourceError
 from srvstat.sources.source import Source
 from support.snapshots import COMMAND
@@ -160,8 +160,8 @@ def test_a_closed_standard_input_is_refused(command: list[str]) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="has no /proc")
 @pytest.mark.usefixtures("_files")
-def test_a_file_whose_first_read_fails_is_refused(command: list[str]) -> None:
-    ran = srvstat(*command, "/proc/self/mem")
+def test_a_file_whose_first_read_fails_is_refused(command: list[str], cli: Cli) -> None:
+    ran = cli(*command, "/proc/self/mem")
 
     assert (ran.exit_code, ran.stdout) == (6, b"")
     assert ran.stderr == "error: /proc/self/mem: Input/output error\n"
@@ -194,9 +194,9 @@ def run_slowly(command: list[str], data: bytes) -> Ran:
 
 @pytest.mark.usefixtures("_files")
 @pytest.mark.parametrize("name", INPUTS)
-def test_a_nonblocking_standard_input_is_read_to_its_end(name: str) -> None:
+def test_a_nonblocking_standard_input_is_read_to_its_end(name: str, cli: Cli) -> None:
     command, data = INPUTS[name]
-    expected = srvstat(*command, "-", stdin=data)
+    expected = cli(*command, "-", stdin=data)
     assert expected.exit_code == 0, expected.stderr
     built = Path("out.db")
     expected_file = built.read_bytes() if built.exists() else None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conftest import AS_OF, SERVERS, Cli, Ran, csv, ndjson, srvstat
+from conftest import AS_OF, SERVERS, Cli, Ran, csv, ndjson
 from support.snapshots import (
     COMMAND,
     EXISTS,
@@ -71,18 +71,18 @@ def test_server_records_are_not_read_as_csv(cli: Cli) -> None:
     assert ran.stderr.startswith("error: week.csv, line 1: ")
 
 
-def test_observations_may_come_from_standard_input() -> None:
+def test_observations_may_come_from_standard_input(cli: Cli) -> None:
     rows = csv([("a", AS_OF, 5)])
     command = [*COMMAND, "--observations", "-"]
 
-    refused = srvstat(*command, stdin=rows)
+    refused = cli(*command, stdin=rows)
     assert (refused.exit_code, refused.stderr) == (
         2,
         "error: standard input: unknown format; add --format csv or ndjson\n",
     )
 
     odd = csv([("a", AS_OF, 5), ("a", AS_OF, "x")])
-    ran = srvstat(*command, "--format", "csv", "--rejects", "rejects.ndjson", stdin=odd)
+    ran = cli(*command, "--format", "csv", "--rejects", "rejects.ndjson", stdin=odd)
     assert ran.exit_code == 0
     assert read_observations("out.db") == [("a", AS_OF, 5)]
     assert [(reject["file"], reject["line"]) for reject in read_rejects()] == [
@@ -90,12 +90,12 @@ def test_observations_may_come_from_standard_input() -> None:
     ]
 
 
-def test_servers_may_come_from_standard_input() -> None:
+def test_servers_may_come_from_standard_input(cli: Cli) -> None:
     sources = ["--servers", "-", "--observations", "week.csv", "--format", "ndjson"]
     command = ["snapshot", "build", "out.db", *sources]
 
-    assert srvstat(*command, stdin=gzip.compress(ndjson(SERVERS))).exit_code == 0
-    assert srvstat(*command, "--overwrite", stdin=b"{}").stderr == (
+    assert cli(*command, stdin=gzip.compress(ndjson(SERVERS))).exit_code == 0
+    assert cli(*command, "--overwrite", stdin=b"{}").stderr == (
         "error: standard input, line 1: id: required, but missing\n"
     )
 
