@@ -71,11 +71,26 @@ export function mountSearch(field, { ask, toggle, report }) {
   }
 
   function setOpen(isOpen) {
-    const wasOpen = !found.hidden;
     found.hidden = !isOpen;
     waitingKeys = [];
     text.setAttribute('aria-expanded', isOpen);
-    if (isOpen && !wasOpen) search();
+  }
+
+  /* Open the list for the present text. */
+  function open() {
+    if (!found.hidden) return;
+    setOpen(true);
+    search();
+  }
+
+  /* Search once nothing more is typed. */
+  function searchSoon() {
+    clearTimeout(timer);
+    searching.abort();
+    isStale = true;
+    setOpen(true);
+    note.textContent = 'Searching…';
+    timer = setTimeout(search, MS_BEFORE_SEARCH);
   }
 
   /* Move in the list, or choose from it. */
@@ -94,7 +109,7 @@ export function mountSearch(field, { ask, toggle, report }) {
     const isArrow = key === 'ArrowDown' || key === 'ArrowUp';
     // The keys of an input method choose characters.
     if (event.isComposing) return;
-    if (found.hidden && isArrow) setOpen(true);
+    if (found.hidden && isArrow) open();
     else if (found.hidden) return;
     else if (key === 'Escape') setOpen(false);
     else if (!isArrow && key !== 'Enter') return;
@@ -103,17 +118,8 @@ export function mountSearch(field, { ask, toggle, report }) {
     event.preventDefault();
   }
 
-  text.addEventListener('input', () => {
-    searching.abort();
-    isStale = true;
-    waitingKeys = [];
-    if (found.hidden) setOpen(true);
-    else {
-      clearTimeout(timer);
-      timer = setTimeout(search, MS_BEFORE_SEARCH);
-    }
-  });
-  text.addEventListener('click', () => setOpen(true));
+  text.addEventListener('input', searchSoon);
+  text.addEventListener('click', open);
   text.addEventListener('keydown', handleKey);
   list.addEventListener('mousedown', (event) => event.preventDefault());
   field.addEventListener('focusout', ({ relatedTarget }) => {
