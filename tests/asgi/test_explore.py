@@ -1,4 +1,4 @@
-"""`serve --explore` adds a page for people, and leaves the API as it is."""
+"""`serve --explore` adds the explore page, and leaves the API as it is."""
 
 from collections.abc import Iterator
 from contextlib import closing

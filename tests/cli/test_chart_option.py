@@ -85,7 +85,7 @@ def test_polls_that_are_a_little_late_leave_no_gap(build: Build, cli: Cli) -> No
         (["compare", *PAIR, "--json"], "--chart can't be combined with --json or --format"),
         (["history", *PAIR, "--format=csv"], "--chart can't be combined with --json or --format"),
         (["compare", "--batch=-"], "--batch can't be combined with --request, --table, --explain"),
-        (["history", *FIVE, "old-guard"], "a picture shows at most 5 servers, not 6"),
+        (["history", *FIVE, "old-guard"], "servers: 6 given, at most 5 can be drawn"),
         (["history", *PAIR, "--step=1h"], "--step: 720 steps, but the chart has room for 138;"),
     ],
 )

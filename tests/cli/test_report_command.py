@@ -100,7 +100,7 @@ def test_the_command_in_a_report_repeats_its_bytes(
     [
         (["old-guard"], 2, "error: give -o FILE for the page, or --json for the data"),
         (["-o", "new.html"], 2, "error: no server; give IDENTIFIER…\n"),
-        ([*IDS[:6], "--json"], 2, "error: a picture shows at most 5 servers, not 6\n"),
+        ([*IDS[:6], "--json"], 2, "error: servers: 6 given, at most 5 can be drawn\n"),
         (["old-guard", "--json", "--range=8"], 2, '--range: "8" is not a number of hours'),
         (["old-guard", "--json", "--range=7d", "--from=1"], 2, "can't be combined"),
         (["old-guard", "--json", "--from=1970-01-01", "--to=9999-12-31"], 2, "36500d"),

@@ -42,14 +42,14 @@ class _Steps(NamedTuple):
 
 
 def check_server_count(count: int) -> None:
-    """Check that a picture can show so many servers: from one to as many as a comparison.
+    """Check that the number of servers to draw is from 1 to the most that a comparison has.
 
     Raises UsageError.
     """
     if not count:
         raise UsageError("no server; give IDENTIFIER…")
     if count > MAX_SERVERS:
-        raise UsageError(f"a picture shows at most {MAX_SERVERS} servers, not {count:,}")
+        raise UsageError(f"servers: {count:,} given, at most {MAX_SERVERS} can be drawn")
 
 
 def compute_timeline(

@@ -75,7 +75,7 @@ def _describe_service(settings: "Settings", listener: socket.socket) -> bytes:
     host = f"[{address}]" if ":" in address else address
     lines = [f"serving {escape_text(settings.snapshot)} at http://{host}:{port}"]
     if settings.explore:
-        lines.append(f"the page for browsers is http://{host}:{port}/")
+        lines.append(f"explore page at http://{host}:{port}/")
     if settings.access is None:
         lines.append("without --access, any key is valid, and only this machine can connect")
     return "".join(f"{line}\n" for line in lines).encode("utf-8")

@@ -1,4 +1,4 @@
-"""Style sheets and scripts for browsers: files beside this one, without any dependency."""
+"""The pages, style sheets and scripts for browsers: files beside this one, without dependencies."""
 
 from importlib.resources import files
 
