@@ -6,11 +6,12 @@ import threading
 from pathlib import Path
 
 import httpx
+import pytest
 
 from asgi.explored import SERVERS, TIMELINE, ask, search
 from asgi.log_entries import wait_for_entries
 from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
-from srvstat.asgi.app import Service as Application
+from srvstat.asgi import app as asgi_app
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.explore import Explorer
 from srvstat.asgi.log import Log
@@ -98,13 +99,15 @@ def test_the_data_report_damage_and_follow_the_snapshot(tmp_path: Path) -> None:
         assert ask(service, timeline).json["root"] == found["root"]
 
 
-def test_searches_leave_the_workers_to_the_api(tmp_path: Path) -> None:
+def test_searches_leave_the_workers_to_the_api(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = Log()
     snapshot, authenticator = (
         ServedSnapshot(str(build_small(tmp_path)), log),
         Authenticator(None, log),
     )
-    application = Application(
+    application = asgi_app.Service(
         snapshot, authenticator, log, explorer=Explorer(snapshot, authenticator)
     )
     release = threading.Event()
@@ -117,6 +120,10 @@ def test_searches_leave_the_workers_to_the_api(tmp_path: Path) -> None:
             transport=transport, base_url="http://localhost:8000", headers=headers
         ) as client:
             [*files][-1].submit(release.wait)  # the worker that is taken first
+            with monkeypatch.context() as patched:
+                patched.setattr(asgi_app, "WORK_SECONDS", 0.02)
+                late = [(await client.get(SERVERS)).status_code for _ in range(2)]
+            assert late == [500, 500]  # the second waited for the first, which still runs
             searches = [asyncio.ensure_future(client.get(SERVERS)) for _ in range(9)]
             await asyncio.sleep(0.05)
             compared, one = await asyncio.gather(

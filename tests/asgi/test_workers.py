@@ -19,7 +19,7 @@ from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.log import Log
 from srvstat.asgi.results import DetailCache
 from srvstat.asgi.snapshots import ServedSnapshot
-from srvstat.asgi.workers import WORKERS
+from srvstat.asgi.workers import WORKERS, Work
 from srvstat.contract.requests import ServerReference
 from support.http import TWO
 
@@ -42,14 +42,14 @@ class InProcess:
         ) as client:
             yield client
 
-    async def ask(self, question: Callable[[Any], Any], *, is_comparison: bool = False) -> Any:
+    async def ask(self, question: Callable[[Any], Any], work: Work = Work.GET_SERVER) -> Any:
         """Call a function in a worker."""
         return await self.snapshot.ask(
             await self.snapshot.get_generation(),
             question,
             remember=lambda _: None,
             is_wanted=lambda: True,
-            is_comparison=is_comparison,
+            work=work,
         )
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -111,7 +111,7 @@ def test_get_server_does_not_wait_for_comparisons(
         return release.wait()
 
     async def ask_in_parallel() -> None:
-        slow = [service.ask(wait, is_comparison=True) for _ in range(2 * WORKERS)]
+        slow = [service.ask(wait, Work.COMPARE) for _ in range(2 * WORKERS)]
         waiting = asyncio.gather(*slow)
         async with service.client() as client:
             assert (await client.get("/servers/a")).content == SERVER_A

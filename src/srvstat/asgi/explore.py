@@ -3,7 +3,6 @@
 Its paths are `/` and all that begin with `/explore/`. All other paths are the contract's (D21).
 """
 
-import asyncio
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from xml.etree import ElementTree as ET
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.explore_data import ParseQuestion, parse_search, parse_timeline_question
 from srvstat.asgi.snapshots import ServedSnapshot
+from srvstat.asgi.workers import Work
 from srvstat.contract.errors import InvalidRequestError
 from srvstat.contract.http import (
     GET_METHODS,
@@ -72,8 +72,6 @@ class Explorer:
         self._snapshot = snapshot
         self._authenticator = authenticator
         self._files = _read_files(needs_key=not authenticator.is_open)
-        # One question at a time, so that all other workers are left for the API.
-        self._turn = asyncio.Lock()
 
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, belongs to the page."""
@@ -108,17 +106,16 @@ class Explorer:
         entry["caller"] = caller.name
         self._authenticator.count_request(caller)
         question = target.parse(head.query)
-        async with self._turn:
-            generation = await self._snapshot.get_generation()
-            if caller.plan:
-                question.check_plan(caller.plan, generation.as_of)
-            return await self._snapshot.ask(
-                generation,
-                question.answer,
-                remember=lambda _: None,
-                is_wanted=is_wanted,
-                is_comparison=True,
-            )
+        generation = await self._snapshot.get_generation()
+        if caller.plan:
+            question.check_plan(caller.plan, generation.as_of)
+        return await self._snapshot.ask(
+            generation,
+            question.answer,
+            remember=lambda _: None,
+            is_wanted=is_wanted,
+            work=Work.EXPLORE,
+        )
 
 
 def _read_files(*, needs_key: bool) -> dict[bytes, _File]:

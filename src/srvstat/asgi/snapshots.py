@@ -10,7 +10,7 @@ from typing import TypeVar
 from srvstat import operations
 from srvstat.asgi.log import Log
 from srvstat.asgi.results import DetailCache, Results
-from srvstat.asgi.workers import Worker, Workers
+from srvstat.asgi.workers import Work, Worker, Workers
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import CompareRequest, ServerReference
@@ -86,7 +86,7 @@ class ServedSnapshot:
         *,
         remember: Callable[[_T], None],
         is_wanted: Callable[[], bool],
-        is_comparison: bool = False,
+        work: Work = Work.GET_SERVER,
     ) -> _T:
         """Call a function with the generation's file in a worker.
 
@@ -97,13 +97,13 @@ class ServedSnapshot:
         """
         generation.questions += 1
         try:
-            worker = await self._workers.acquire(is_comparison=is_comparison)
+            worker = await self._workers.acquire(work)
         except BaseException:
             self._release(generation)
             raise
 
         def finish(answer: asyncio.Future[_T] | None) -> None:
-            self._workers.release(worker, is_comparison=is_comparison)
+            self._workers.release(worker, work)
             self._release(generation)
             if answer and not answer.cancelled() and not answer.exception():
                 remember(answer.result())
@@ -217,7 +217,7 @@ async def complete_results(
         answer,
         remember=partial(generation.results.remember, request),
         is_wanted=is_wanted,
-        is_comparison=True,
+        work=Work.COMPARE,
     )
     for position, result in found.items():
         results[position] = result
