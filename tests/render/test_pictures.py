@@ -13,13 +13,20 @@ from hypothesis import strategies as st
 from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.document import GapPart
 from srvstat.documents.timeline import ServerTimeline, Timeline
-from srvstat.render.pictures import Size, Theme, draw_sheet, draw_timeline, encode_svg
-from srvstat.render.pictures.keys import flow_keys, measure_key, spread_keys
+from srvstat.render.pictures import (
+    Size,
+    Theme,
+    choose_size,
+    draw_sheet,
+    draw_timeline,
+    encode_svg,
+)
+from srvstat.render.pictures.keys import spread_keys
 from srvstat.render.pictures.points import choose_length, get_window, merge_steps
 from srvstat.render.pictures.style import build_style, read_palette
 from srvstat.render.pictures.svg import Box, fit_text, measure_text
 from srvstat.render.text import escape_text
-from support.timelines import Case, build_case, cases, find_all
+from support.timelines import Case, build_case, cases, check_lines, find_all
 
 ZONE = ZoneInfo("Europe/Berlin")
 SIZES = st.sampled_from([Size(360, 240), Size(960, 320)])
@@ -141,15 +148,10 @@ def test_keys_beside_lines_do_not_overlap(wanted: list[float]) -> None:
     assert heights[-1] <= 300
 
 
-@given(st.lists(st.text(max_size=30), min_size=1, max_size=5), st.integers(120, 900))
-def test_keys_above_lines_do_not_overlap(names: list[str], width: int) -> None:
-    places = flow_keys(names, width)
-
-    rows: dict[int, float] = {}
-    for name, (left, row) in zip(names, places, strict=True):
-        assert left >= rows.get(row, 0)
-        assert left == 0 or left + measure_key(name) <= width
-        rows[row] = left + measure_key(name)
+@given(cases(), st.sampled_from([280, 320, 600, 960]))
+def test_all_text_is_inside_the_picture_and_none_covers_another(case: Case, width: int) -> None:
+    size = choose_size(case.timeline, width)
+    check_lines(draw_timeline(case.timeline, size, ZONE), size)
 
 
 @given(st.text(max_size=200), st.integers(100, 400))

@@ -11,8 +11,14 @@ from srvstat.documents.distribution import Distribution, ServerDistribution
 from srvstat.documents.document import GrowthPart, WindowPart
 from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
 from srvstat.documents.peak_hours import HourCell, HourPart, ServerPeakHours
-from srvstat.render.pictures import Size, draw_distribution, draw_growth, draw_heat_map
-from support.timelines import find_all
+from srvstat.render.pictures import (
+    Size,
+    choose_size,
+    draw_distribution,
+    draw_growth,
+    draw_heat_map,
+)
+from support.timelines import check_lines, find_all
 
 SIZE = Size(960, 300)
 AS_OF = 20_000 * DAY_MS
@@ -65,23 +71,32 @@ def read_heights(group: Element) -> list[float]:
     return [float(bar.get("height", "")) for bar in find_all(group, "bar")]
 
 
-def test_bars_are_as_high_as_counts_and_the_median_is_a_line() -> None:
+def build_distribution(unit: int) -> Distribution:
+    """Return the distribution of a server, of counts around 14 units of players."""
     server = ServerDistribution(
         server_id="a",
         cfx_id="x-a",
         hostname="",
         sample_count=16,
-        lowest_players=10,
-        lower_quartile=11.0,
-        median_players=14.0,
-        upper_quartile=14.5,
-        peak_players=19,
+        lowest_players=10 * unit,
+        lower_quartile=11.0 * unit,
+        median_players=14.0 * unit,
+        upper_quartile=14.5 * unit,
+        peak_players=19 * unit,
         counts=(4, 0, 8, 2, 2),
     )
-    document = Distribution(
-        as_of=AS_OF, root="0", window=WINDOW, first_players=10, bin_players=2, servers=(server,)
+    return Distribution(
+        as_of=AS_OF,
+        root="0",
+        window=WINDOW,
+        first_players=10 * unit,
+        bin_players=2 * unit,
+        servers=(server,),
     )
-    picture = draw_distribution(document, SIZE)
+
+
+def test_bars_are_as_high_as_counts_and_the_median_is_a_line() -> None:
+    picture = draw_distribution(build_distribution(1), SIZE)
 
     heights = read_heights(picture)
     assert [round(4 * height / max(heights), 2) for height in heights] == [2, 4, 1, 1]
@@ -93,11 +108,11 @@ def test_bars_are_as_high_as_counts_and_the_median_is_a_line() -> None:
     assert bar.findtext("title") == "14 to 15 players: 50% of 16 observations"
 
 
-def test_steps_without_observations_have_no_bar_and_partial_ones_are_pale() -> None:
-    start = AS_OF - 3 * DAY_MS
-    averages = (5.0, None, 10.0)
+def build_growth(averages: tuple[float | None, ...]) -> GrowthDocument:
+    """Return the growth of a server by days, of which the last one is partial."""
+    start, last = AS_OF - len(averages) * DAY_MS, len(averages) - 1
     steps = tuple(
-        GrowthStep(start + at * DAY_MS, start + (at + 1) * DAY_MS, at == 2, 9, average, 0, 0.0)
+        GrowthStep(start + at * DAY_MS, start + (at + 1) * DAY_MS, at == last, 9, average, 0, 0.0)
         for at, average in enumerate(averages)
     )
     growth = GrowthPart(players=5, percentage=100.0)
@@ -112,7 +127,7 @@ def test_steps_without_observations_have_no_bar_and_partial_ones_are_pale() -> N
         players_per_week=17.5,
         steps=steps,
     )
-    document = GrowthDocument(
+    return GrowthDocument(
         as_of=AS_OF,
         root="0",
         step="day",
@@ -121,7 +136,10 @@ def test_steps_without_observations_have_no_bar_and_partial_ones_are_pale() -> N
         previous_window=None,
         servers=(server,),
     )
-    picture = draw_growth(document, SIZE)
+
+
+def test_steps_without_observations_have_no_bar_and_partial_ones_are_pale() -> None:
+    picture = draw_growth(build_growth((5.0, None, 10.0)), SIZE)
 
     first, second = read_heights(picture)
     assert abs(second - 2 * first) < 0.2
@@ -130,3 +148,16 @@ def test_steps_without_observations_have_no_bar_and_partial_ones_are_pale() -> N
     rise = float(trend.get("y1", "")) - float(trend.get("y2", ""))
     assert abs(rise - first) < 0.3
     assert picture.findtext("desc") == "A: average 7.5; up 17.5 a week; 18 observations."
+
+
+@settings(max_examples=few_examples())
+@given(st.integers(1, 70), st.sampled_from([280, 460, 960, 1600]), st.sampled_from([1, 987_654]))
+def test_all_text_is_inside_the_picture_and_none_covers_another(
+    days: int, width: int, unit: int
+) -> None:
+    growth = build_growth(tuple(float(unit * day) for day in range(days)))
+    check_lines(draw_growth(growth, Size(width, 200)), Size(width, 200))
+    check_lines(draw_distribution(build_distribution(unit), Size(width, 200)), Size(width, 200))
+    server = build_peak_hours([None, *(at * unit / 24.7 for at in range(167))])
+    size = choose_size(server, width)
+    check_lines(draw_heat_map(server, size), size)

@@ -1,6 +1,6 @@
 """Timelines for tests of pictures, with the observations that they are made of."""
 
-from itertools import groupby
+from itertools import combinations, groupby
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.document import GapPart, WindowPart
 from srvstat.documents.timeline import ServerTimeline, Timeline
+from srvstat.render.pictures.svg import BOLD, FONT_SIZE, Size, measure_text
 
 HOUR = DAY_MS // 24
 FIRST = 20_000 * DAY_MS
@@ -89,3 +90,35 @@ def _describe(
 def find_all(picture: Element, css: str) -> list[Element]:
     """Return the elements that have a CSS class, in order."""
     return [one for one in picture.iter() if css in one.get("class", "").split()]
+
+
+class Line(NamedTuple):
+    """The place of a line of text in a picture; `y` is that of its base line."""
+
+    left: float
+    right: float
+    y: float
+
+
+def find_lines(picture: Element) -> list[Line]:
+    """Return the places of all texts, as wide as `measure_text` says."""
+    lines = []
+    for one in picture.iter("text"):
+        bold = BOLD if one.get("class") == "heading" else 1
+        width = measure_text(one.text or "") * bold
+        share = {"start": 0, "middle": 0.5, "end": 1}[one.get("text-anchor", "start")]
+        left = float(one.get("x", "")) - share * width
+        lines.append(Line(left, left + width, float(one.get("y", ""))))
+    return lines
+
+
+def check_lines(picture: Element, size: Size) -> None:
+    """Check that all texts are inside of a picture and that none covers another."""
+    lines = find_lines(picture)
+    for line in lines:
+        assert line.left >= -1
+        assert line.right <= size.width + 1
+        assert 0 < line.y <= size.height
+    for one, other in combinations(lines, 2):
+        is_beside = one.right <= other.left + 1 or other.right <= one.left + 1
+        assert is_beside or abs(one.y - other.y) >= FONT_SIZE, (one, other)

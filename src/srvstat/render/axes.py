@@ -64,16 +64,19 @@ def format_ticks(ticks: Sequence[float]) -> list[str]:
     return [f"{tick:,.{digits}f}" for tick in ticks]
 
 
-def choose_time_ticks(start: int, end: int, most: int, zone: ZoneInfo) -> list[TimeTick]:
+def choose_time_ticks(
+    start: int, end: int, most: int, zone: ZoneInfo, least: int = 0
+) -> list[TimeTick]:
     """Return at most `most` ticks at round local times from `start` to `end`, ascending.
 
     They are minutes, hours, days, Mondays, months or years, with labels such as `12:00`, `Mar 4`,
     `Mar` and `2026`: midnight has the label of its day, and the first of January, among months,
-    that of its year. A time that the clock skips has no tick, but a day always has one.
+    that of its year. A time that the clock skips has no tick, but a day always has one. Their
+    distance is at least about `least` milliseconds.
     """
     low, high = (_convert_to_local(at, zone) for at in (start, end))
     for step in _STEPS:
-        if (end - start) // step.shortest <= most + 1:
+        if step.shortest >= least and (end - start) // step.shortest <= most + 1:
             ticks = [
                 tick
                 for local in _list_local_times(step, low, high)

@@ -21,7 +21,8 @@ from srvstat.render.text import format_count, format_share
 
 _TICK_WIDTH = 64
 _NOTES = (
-    "share of observations by players, each row on its own scale",
+    "share of observations by players",
+    "each row on its own scale",
     "line: median",
     "strip: middle half",
 )
@@ -42,12 +43,7 @@ def draw_distribution(distribution: Distribution, size: Size) -> Element:
         for name, server in zip(names, distribution.servers, strict=True)
     ]
     picture = create_picture("distribution", size, title, sentences)
-    notes = (
-        "share of observations by players, each row on its own scale",
-        "line: median",
-        "strip: middle half",
-    )
-    top = draw_notes(picture, notes, size)
+    top = draw_notes(picture, _NOTES, size)
     area = Box(MARGIN, top, size.width - MARGIN, size.height - BELOW)
     low = distribution.first_players
     bins = max((len(server.counts) for server in distribution.servers), default=1)
@@ -59,7 +55,7 @@ def draw_distribution(distribution: Distribution, size: Size) -> Element:
     for number, (server, name, row) in enumerate(
         zip(distribution.servers, names, rows, strict=True), start=1
     ):
-        box = draw_heading(picture, row, name, _describe_quartiles(server))
+        box = draw_heading(picture, row, name, list(_list_quartiles(server)))
         box = box._replace(bottom=box.bottom - _STRIP)
         group = add(picture, "g", f"series series-{number}")
         _draw_bars(group, box, across, distribution, server)
@@ -107,14 +103,16 @@ def _draw_quartiles(picture: Element, box: Box, across: Scale, server: ServerDis
     add_line(picture, "marker", (x, box.top), (x, y + 3))
 
 
-def _describe_quartiles(server: ServerDistribution) -> str:
+def _list_quartiles(server: ServerDistribution) -> Iterator[str]:
     if server.median_players is None:
-        return "no observation"
+        yield "no observation"
+        return
     median, lower, upper = (
         format_rounded(value, 1)
         for value in (server.median_players, server.lower_quartile, server.upper_quartile)
     )
-    return f"median {median}, middle half {lower} to {upper}"
+    yield f"median {median}"
+    yield f"middle half {lower} to {upper}"
 
 
 def _describe_server(server: ServerDistribution) -> str:
@@ -122,7 +120,7 @@ def _describe_server(server: ServerDistribution) -> str:
 
 
 def _list_figures(server: ServerDistribution) -> Iterator[str]:
-    yield _describe_quartiles(server)
+    yield ", ".join(_list_quartiles(server))
     if server.lowest_players is not None and server.peak_players is not None:
         yield f"from {server.lowest_players:,} to {server.peak_players:,}"
         yield format_count(server.sample_count, "observation")

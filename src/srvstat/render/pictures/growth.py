@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
-from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
+from srvstat.contract.ranges import DAY_MS
+from srvstat.documents.growth import GrowthDocument, GrowthStep, GrowthStepName, ServerGrowth
 from srvstat.render.axes import choose_time_ticks
 from srvstat.render.pictures.frame import (
     BELOW,
@@ -32,6 +33,8 @@ from srvstat.render.tables.growth import format_step, format_trend
 from srvstat.render.text import format_count
 from srvstat.render.trend_line import find_trend_line
 
+_SHORTEST: dict[GrowthStepName, int] = {"day": DAY_MS, "week": 7 * DAY_MS, "month": 28 * DAY_MS}
+
 
 def draw_growth(growth: GrowthDocument, size: Size) -> Element:
     """Draw a bar for the average of each step, with a row and a scale for each server.
@@ -54,7 +57,7 @@ def draw_growth(growth: GrowthDocument, size: Size) -> Element:
     ]
     left = max(map(measure_ticks, ticks), default=0)
     for number, (server, row) in enumerate(zip(growth.servers, rows, strict=True)):
-        box = draw_heading(picture, row, names[number], _describe_trend(server))
+        box = draw_heading(picture, row, names[number], [_describe_trend(server)])
         box = box._replace(left=left)
         up = draw_value_axis(picture, box, ticks[number])
         across = _scale_steps(server, box)
@@ -62,7 +65,7 @@ def draw_growth(growth: GrowthDocument, size: Size) -> Element:
         _draw_bars(group, across, up, server, growth)
         _draw_trend(group, across, up, server)
         if number == len(rows) - 1:
-            _draw_step_axis(picture, box, across, server, ZoneInfo(growth.time_zone))
+            _draw_step_axis(picture, box, across, server, growth)
     return picture
 
 
@@ -122,14 +125,19 @@ def _draw_trend(group: Element, across: Scale, up: Scale, server: ServerGrowth) 
 
 
 def _draw_step_axis(
-    picture: Element, box: Box, across: Scale, server: ServerGrowth, zone: ZoneInfo
+    picture: Element, box: Box, across: Scale, server: ServerGrowth, growth: GrowthDocument
 ) -> None:
-    """Draw labels of times, those at which a step begins below the middle of its bar."""
+    """Draw labels of times, those at which a step begins below the middle of its bar.
+
+    Times are not closer than steps: a label of an hour would be where that of its day is.
+    """
     if not server.steps:
         return
+    zone, least = ZoneInfo(growth.time_zone), _SHORTEST[growth.step]
     steps: dict[int, GrowthStep] = {step.from_: step for step in server.steps}
     most = max(int(box.width // TIME_LABEL_WIDTH), 2)
-    for at, label in choose_time_ticks(int(across.low), int(across.high), most, zone):
+    window = int(across.low), int(across.high)
+    for at, label in choose_time_ticks(*window, most, zone, least):
         middle = (at + steps[at].to) / 2 if at in steps else at
         draw_tick(picture, box, across.place(middle), label)
 

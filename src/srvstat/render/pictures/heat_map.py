@@ -27,7 +27,9 @@ LEVELS = 7
 _LEFT, _ABOVE = 34, 20
 _KEY_HEIGHT = 22
 _KEY_BOX = 16
-"""The width of a color in the scale."""
+"""The width of a color in the scale, if there is room."""
+_KEY_SPACE = 6
+"""The space between the colors and the averages beside them."""
 _LEAST_WIDTH_FOR_LINE = 760
 """In narrower pictures, the scale has several lines."""
 _LEAST_HOUR = 20
@@ -125,7 +127,7 @@ def _draw_key(picture: Element, size: Size, levels: _Range | None, server: Serve
     y = size.height - 6 - (_count_key_lines(server, size) - 1) * _KEY_HEIGHT
     x: float = _LEFT
     if levels is not None:
-        x = _draw_scale(picture, x, y, levels)
+        x = _draw_scale(picture, (x, y), levels, size.width)
     if server.busiest is not None:
         text = f"busiest {format_hour(server.busiest.weekday, server.busiest.hour)}"
         if is_wide:
@@ -139,19 +141,22 @@ def _draw_key(picture: Element, size: Size, levels: _Range | None, server: Serve
         add_text(picture, "unit", (x + _KEY_BOX + 4, y), "fewer than 4 observations")
 
 
-def _draw_scale(picture: Element, x: float, y: float, levels: _Range) -> float:
+def _draw_scale(picture: Element, at: tuple[float, float], levels: _Range, right: float) -> float:
     """Draw the colors with the averages at their ends, and return the place after them."""
+    x, y = at
     low, high = (format_rounded(value, 1) for value in levels)
-    add_text(picture, "unit", (x, y), f"players {low}")
-    x += measure_text(f"players {low}") + 6
+    words = f"players {low}"
+    add_text(picture, "unit", (x, y), words)
+    room = right - x - measure_text(words) - measure_text(high) - 2 * _KEY_SPACE
+    box = max(min(_KEY_BOX, room / LEVELS), 1)
+    x += measure_text(words) + _KEY_SPACE
     shown = range(LEVELS) if low != high else (LEVELS // 2,)
     for level in shown:
-        css = f"cell level-{level}"
-        add(picture, "rect", css, x=x, y=y - 11, width=_KEY_BOX, height=13)
-        x += _KEY_BOX
+        add(picture, "rect", f"cell level-{level}", x=x, y=y - 11, width=box, height=13)
+        x += box
     if low != high:
-        add_text(picture, "unit", (x + 6, y), high)
-        x += measure_text(high) + 6
+        add_text(picture, "unit", (x + _KEY_SPACE, y), high)
+        x += measure_text(high) + _KEY_SPACE
     return x + 16
 
 

@@ -12,6 +12,7 @@ from srvstat.render.pictures.svg import (
     fit_text,
     measure_text,
 )
+from srvstat.render.text import escape_text
 
 KEY_HEIGHT = 17
 
@@ -24,7 +25,7 @@ _BETWEEN = 16
 
 def measure_key(name: str) -> float:
     """Return the width of a key, rounded up."""
-    return _LINE_WIDTH + _SPACE + measure_text(name) + 1
+    return _LINE_WIDTH + _SPACE + measure_text(escape_text(name)) + 1
 
 
 def flow_keys(names: Sequence[str], width: float) -> list[tuple[float, int]]:

@@ -1,5 +1,6 @@
 """Divide a picture into rows, one for each server."""
 
+from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
 from srvstat.render.pictures.svg import (
@@ -13,6 +14,8 @@ from srvstat.render.pictures.svg import (
 
 HEADING = 25
 _SPACE = 10
+_LEAST_NAME = 80
+"""The least width of a name in pixels, and of the space after it."""
 
 
 def divide_rows(area: Box, count: int) -> list[Box]:
@@ -22,10 +25,17 @@ def divide_rows(area: Box, count: int) -> list[Box]:
     return [Box(area.left, top, area.right, top + height) for top in tops]
 
 
-def draw_heading(picture: Element, row: Box, name: str, figures: str) -> Box:
-    """Draw the name of a server and its figures above a row, and return the box below."""
+def draw_heading(picture: Element, row: Box, name: str, figures: Sequence[str]) -> Box:
+    """Draw the name of a server and its figures above a row, and return the box below.
+
+    Figures after the first are left out if the name would have too little room.
+    """
     y = row.top + FONT_SIZE
-    taken = measure_text(figures)
-    add_text(picture, "heading", (0, y), fit_text(name, row.right - taken - 12, BOLD))
-    add_text(picture, "tick", (row.right, y), figures, "end")
+    text = figures[0]
+    for figure in figures[1:]:
+        longer = f"{text}, {figure}"
+        if row.right - measure_text(longer) >= _LEAST_NAME:
+            text = longer
+    add_text(picture, "heading", (0, y), fit_text(name, row.right - measure_text(text) - 12, BOLD))
+    add_text(picture, "tick", (row.right, y), text, "end")
     return row._replace(top=row.top + HEADING)
