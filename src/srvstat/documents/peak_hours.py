@@ -57,6 +57,10 @@ class ServerPeakHours(Part):
     quietest: HourPart | None
     cells: Annotated[tuple[HourCell, ...], SmallParts(HourCellPart)]
 
+    def get_cell(self, hour: HourPart) -> HourCell:
+        """Return the cell of an hour, such as the busiest."""
+        return self.cells[24 * (hour.weekday - 1) + hour.hour]
+
 
 class PeakHours(SnapshotDocument, RowDocument):
     """The players of servers in each hour of the week, on the clock of a time zone."""

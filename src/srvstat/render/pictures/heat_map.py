@@ -18,7 +18,8 @@ from srvstat.render.pictures.svg import (
     measure_text,
     name_servers,
 )
-from srvstat.render.tables.figures import format_rounded
+from srvstat.render.tables.figures import find_level, format_rounded
+from srvstat.render.tables.peak_hours import describe_shortage
 from srvstat.render.text import format_count
 
 LEVELS = 7
@@ -43,11 +44,8 @@ class _Range(NamedTuple):
     highest: float
 
     def find_level(self, average: float) -> int:
-        """Return which of the equal parts an average is in."""
-        if self.lowest == self.highest:
-            return LEVELS // 2
-        share = (average - self.lowest) / (self.highest - self.lowest)
-        return min(int(share * LEVELS), LEVELS - 1)
+        """Return the level of an average."""
+        return find_level(average, self.lowest, self.highest, LEVELS)
 
 
 def draw_heat_map(server: ServerPeakHours, size: Size) -> Element:
@@ -162,12 +160,10 @@ def _draw_scale(picture: Element, at: tuple[float, float], levels: _Range, right
 
 def _describe(server: ServerPeakHours) -> Iterator[str]:
     if server.busiest is None or server.quietest is None:
-        count = format_count(server.sample_count, "observation")
-        yield f"{count}, fewer than 4 in each hour of the week."
+        yield f"{describe_shortage(server)}."
         return
     for name, hour in (("Busiest", server.busiest), ("Quietest", server.quietest)):
-        cell = server.cells[(hour.weekday - 1) * 24 + hour.hour]
-        average = format_rounded(cell.average_players, 2)
+        average = format_rounded(server.get_cell(hour).average_players, 2)
         yield f"{name}: {format_hour(hour.weekday, hour.hour)}, average {average}."
     known = sum(cell.average_players is not None for cell in server.cells)
     if known < len(server.cells):

@@ -19,7 +19,7 @@ from srvstat.render.report.elements import (
 )
 from srvstat.render.report.labels import Labels
 from srvstat.render.report.steps import build_averages
-from srvstat.render.text import format_count
+from srvstat.render.tables.peak_hours import describe_shortage
 
 _MAP = Size(400, 220)
 """Wide pages have two maps in a row, so that one size is enough."""
@@ -69,8 +69,7 @@ def build_hours(document: PeakHours, labels: Labels) -> Element:
 def _build_map(server: ServerPeakHours, name: str) -> Element:
     heading = build("h3", build("bdi", name))
     if server.busiest is None or server.quietest is None:
-        observations = format_count(server.sample_count, "observation")
-        few = f"{observations}, fewer than 4 in each hour of the week; use a longer window."
+        few = f"{describe_shortage(server)}; use a longer window."
         return build("div", heading, build("p", few), class_="map")
     extremes = build(
         "figcaption",
@@ -96,8 +95,7 @@ def _list_hours(server: ServerPeakHours) -> Iterator[Children]:
 
 
 def _describe_hour(hour: HourPart, server: ServerPeakHours) -> Children:
-    cell = server.cells[24 * (hour.weekday - 1) + hour.hour]
-    average = build_rounded(cell.average_players, 2)
+    average = build_rounded(server.get_cell(hour).average_players, 2)
     return [format_hour(hour.weekday, hour.hour), ", average ", average]
 
 

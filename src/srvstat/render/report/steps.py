@@ -22,7 +22,7 @@ from srvstat.render.report.elements import (
 )
 from srvstat.render.report.labels import Labels
 from srvstat.render.tables.figures import SMALL_BASE
-from srvstat.render.tables.growth import format_trend
+from srvstat.render.tables.growth import define_trend, format_trend
 
 _HEADERS = {"day": "Day", "week": "Week from", "month": "Month"}
 
@@ -134,8 +134,7 @@ def _build_step(step: GrowthStep, document: GrowthDocument, labels: Labels) -> C
 
 def _list_notes(document: GrowthDocument, labels: Labels) -> Iterator[Children]:
     growth = "Growth is the last observation of a window minus the first."
-    trend = f"median change of the average, in players a week, between any two {document.step}s"
-    yield [f"{growth} The trend is the {trend}."]
+    yield [f"{growth} The trend is {define_trend(document)}."]
     previous = document.previous_window
     if previous is None or previous.from_ is None:
         yield ["There is no window of equal length before this one to compare with."]

@@ -87,6 +87,13 @@ def _join_averages(averages: Sequence[tuple[int, float | None]]) -> float | None
     return total / count if count else None
 
 
+def find_level(average: float, lowest: float, highest: float, count: int) -> int:
+    """Return which of `count` equal parts of a scale an average is in, from 0."""
+    if lowest == highest:
+        return count // 2
+    return min(int((average - lowest) / (highest - lowest) * count), count - 1)
+
+
 def draw_averages(averages: Sequence[float | None]) -> str:
     """Draw averages as bars from 0 to the highest one; a blank means no observation.
 

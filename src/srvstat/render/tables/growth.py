@@ -165,11 +165,15 @@ def _build_fields(document: GrowthDocument, screen: Screen) -> Table:
     fields.append(("as of", format_time(document.as_of)))
     fields.append(("steps", f"{document.step}s in {document.time_zone}"))
     fields.append(("growth", "from the first observation to the last"))
-    trend = f"the median change of the average, in players a week, between any two {document.step}s"
-    fields.append(("trend", trend))
+    fields.append(("trend", define_trend(document)))
     if any(server.sample_count for server in document.servers):
         fields += _describe_drawing(document, screen)
     return build_fields_grid(fields, screen)
+
+
+def define_trend(document: GrowthDocument) -> str:
+    """Say what the trend is."""
+    return f"the median change of the average, in players a week, between any two {document.step}s"
 
 
 def _describe_drawing(document: GrowthDocument, screen: Screen) -> Iterator[tuple[str, str]]:

@@ -6,10 +6,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.documents.peak_hours import HourCell, HourPart, PeakHours, ServerPeakHours
+from srvstat.documents.peak_hours import HourCell, PeakHours, ServerPeakHours
 from srvstat.render.fields import build_fields_grid
 from srvstat.render.screen import Screen
-from srvstat.render.tables.figures import format_rounded
+from srvstat.render.tables.figures import find_level, format_rounded
 from srvstat.render.tables.server_table import ServerLines, escape_server, get_width
 from srvstat.render.text import format_count, format_time, format_window
 
@@ -34,15 +34,13 @@ def _build_block(server: ServerPeakHours, screen: Screen) -> Iterator[Renderable
     averages = [cell.average_players for cell in server.cells]
     known = [average for average in averages if average is not None]
     if server.busiest is None or server.quietest is None:
-        observations = format_count(server.sample_count, "observation")
-        few = f"{observations}, fewer than 4 in each hour of the week; use a longer window"
-        yield Text(few, overflow="fold")
+        yield Text(f"{describe_shortage(server)}; use a longer window", overflow="fold")
         return
     lowest, highest = min(known), max(known)
     yield from _draw_map(server.cells, lowest, highest, screen)
     fields = [
-        ("busiest", _describe_hour(server.busiest, server.cells)),
-        ("quietest", _describe_hour(server.quietest, server.cells)),
+        ("busiest", _describe_cell(server.get_cell(server.busiest))),
+        ("quietest", _describe_cell(server.get_cell(server.quietest))),
         ("scale", _describe_scale(lowest, highest)),
     ]
     if len(known) < len(averages):
@@ -68,23 +66,22 @@ def _draw_map(
             if average is None:
                 line.append(" " * width)
                 continue
-            level = _find_level(average, lowest, highest)
+            level = find_level(average, lowest, highest, len(_SHADES))
             line.append(_SHADES[level] * width, _STYLES[level])
         yield line
 
 
-def _find_level(average: float, lowest: float, highest: float) -> int:
-    """Return which of five equal parts of the scale an average is in."""
-    if highest == lowest:
-        return len(_SHADES) // 2
-    return min(int((average - lowest) / (highest - lowest) * len(_SHADES)), len(_SHADES) - 1)
+def describe_shortage(server: ServerPeakHours) -> str:
+    """Say why a server has no averages."""
+    return (
+        f"{format_count(server.sample_count, 'observation')}, fewer than 4 in each hour of the week"
+    )
 
 
-def _describe_hour(hour: HourPart, cells: Sequence[HourCell]) -> str:
-    cell = cells[(hour.weekday - 1) * 24 + hour.hour]
+def _describe_cell(cell: HourCell) -> str:
     observations = format_count(cell.sample_count, "observation")
     return (
-        f"{WEEKDAYS[hour.weekday - 1]} {hour.hour:02}:00 to {hour.hour + 1:02}:00, average"
+        f"{WEEKDAYS[cell.weekday - 1]} {cell.hour:02}:00 to {cell.hour + 1:02}:00, average"
         f" {format_rounded(cell.average_players, 2)}, median"
         f" {format_rounded(cell.median_players, 1)} of {observations}"
     )
