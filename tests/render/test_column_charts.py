@@ -142,7 +142,7 @@ def test_a_chart_is_above_the_table(build: Build, cli: Cli) -> None:
         assert cli(*options, "s1", "--chart", "--json").exit_code == 2
         assert cli(*options, "s1", "--chart", "--format=csv").exit_code == 2
         assert "at most 5" in cli(*options, *names, "--chart").stderr
-    assert "at most 5 servers, not 6" in cli("stats", "--all", "--chart", "-s", path).stderr
+    assert "6 given, at most 5" in cli("stats", "--all", "--chart", "-s", path).stderr
     assert cli("stats", "--all", "--text=s3", "--chart", "-s", path).exit_code == 0
     assert cli("stats", "--all", "--text=nothing", "--chart", "-s", path).exit_code == 0
 

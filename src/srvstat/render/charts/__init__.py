@@ -9,8 +9,8 @@ from srvstat.documents.history import StepTable
 from srvstat.documents.peak_hours import PeakHours
 from srvstat.render.charts.distribution import render_distribution
 from srvstat.render.charts.growth import render_growth
-from srvstat.render.charts.line_chart import render_step_chart
 from srvstat.render.charts.peak_hours import render_peak_hours
+from srvstat.render.charts.step_chart import render_step_chart
 from srvstat.render.screen import Screen
 
 ChartDocument = Distribution | GrowthDocument | PeakHours | StepTable
