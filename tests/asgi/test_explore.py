@@ -171,7 +171,7 @@ def test_a_search_is_a_document_of_the_analyzer(service: Service, snapshot: Path
 
 def test_a_timeline_is_a_document_of_the_analyzer(service: Service, snapshot: Path) -> None:
     with closing(open_file(str(snapshot))) as file:
-        for ids in ("a", "ba"):
+        for ids in ("a", "b", "ba"):
             references = [parse_server_reference(one) for one in ids]
             window = find_window("7d", file.as_of)
             expected = compute_timeline(file, resolve_servers(file, references), window, 3_000)
