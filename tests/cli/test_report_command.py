@@ -110,6 +110,7 @@ def test_the_command_in_a_report_repeats_its_bytes(
         (["a b", "-o", "old.html"], 2, "error: old.html: exists; --overwrite replaces it\n"),
         (["a b", "-o", ""], 2, "error: -o: the name is empty; name a file\n"),
         (["a b", "-o", "."], 2, "error: .: not a regular file"),
+        (["a b", "-o", "new/"], 2, "error: -o new/: names a directory; name a file\n"),
         (["old-guard", "-o", "absent/new.html"], 4, "error: absent/new.html: No such file"),
         (["a b", "-o", "new.html"], 40, "error: INVALID_REQUEST: Invalid request\n"),
         (["old-gard", "-o", "new.html"], 44, "no id old-gard; similar: old-guard\n"),
@@ -135,6 +136,20 @@ def test_an_existing_file_is_replaced_only_on_request(cli: Cli, here: Path) -> N
 
     assert ran.exit_code == 0
     assert (here / "old.html").read_bytes().startswith(b"<!DOCTYPE html>")
+
+
+def test_the_snapshot_is_never_replaced_by_a_report(
+    cli: Cli, here: Path, demo_snapshot: str
+) -> None:
+    (here / "linked.db").symlink_to(demo_snapshot)
+
+    ran = cli("report", "old-guard", "-o", "linked.db", "--overwrite")
+
+    assert (ran.exit_code, ran.stderr) == (
+        2,
+        "error: linked.db: is the snapshot to read; name another file\n",
+    )
+    assert (here / "linked.db").read_bytes().startswith(b"SQLite format 3")
 
 
 @pytest.mark.usefixtures("here")

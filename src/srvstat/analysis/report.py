@@ -107,7 +107,7 @@ def build_report(
 
 
 def choose_growth_step(window: Window) -> GrowthStepName:
-    """Return a step of which a window has a few dozens at most."""
+    """Return a step that divides a window of up to five years into about 60 or fewer."""
     days = (window.end - window.start) // DAY_MS
     if days > 366:  # noqa: PLR2004 - a leap year
         return "month"

@@ -1,5 +1,6 @@
 """Write the answer of a command to the file of --output."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -8,7 +9,7 @@ from srvstat.cli.output import Outcome, report
 from srvstat.cli.signals import allow_cleanup
 from srvstat.contract.errors import UsageError
 from srvstat.documents.document import WindowPart
-from srvstat.files.atomic_write import atomic_write, check_target
+from srvstat.files.atomic_write import atomic_write, check_name, check_target
 from srvstat.files.errors import convert_write_errors
 from srvstat.render.text import format_count, format_size, format_window
 
@@ -20,12 +21,20 @@ OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace FILE
 def check_output(path: str, *, overwrite: bool) -> None:
     """Check, before an answer is computed, that it may be written to a file.
 
-    Raises UsageError if the file may not be replaced, OutputError.
+    Raises UsageError if the file may not be written, OutputError.
     """
-    if not path:
-        raise UsageError("-o: the name is empty; name a file")
     if path != STDOUT_NAME:
+        check_name("-o", path)
         check_target(path, overwrite=overwrite)
+
+
+def check_snapshot_is_kept(path: str, snapshot: str) -> None:
+    """Check that a file to write is not the snapshot to read.
+
+    Raises UsageError.
+    """
+    if path != STDOUT_NAME and os.path.realpath(path) == os.path.realpath(snapshot):
+        raise UsageError(f"{path}: is the snapshot to read; name another file")
 
 
 def describe_contents(server_count: int, window: WindowPart) -> str:

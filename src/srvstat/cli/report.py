@@ -26,6 +26,7 @@ from srvstat.cli.output_file import (
     STDOUT_NAME,
     OverwriteOption,
     check_output,
+    check_snapshot_is_kept,
     describe_contents,
     write_output,
 )
@@ -89,6 +90,7 @@ def report(
     try:
         references = build_references(identifiers, by)
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
+            check_snapshot_is_kept(target, file.path)
             window = choose_window(file, query)
             servers = find_references(file, references)
             report_missing_data(file, window, servers)

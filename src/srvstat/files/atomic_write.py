@@ -10,6 +10,7 @@ from typing import NamedTuple
 from srvstat.contract.errors import OutputError, UsageError
 from srvstat.files.drafts import close_descriptor, create_draft, sweep_drafts
 from srvstat.files.errors import convert_write_errors
+from srvstat.files.reading import STDIN
 from srvstat.files.streams import find_descriptor_path
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
@@ -55,6 +56,21 @@ def atomic_write(path: str, *, overwrite: bool) -> Iterator[str]:
             else:
                 _link(path, draft.path, target)
             os.fsync(directory)
+
+
+def check_name(option: str, path: str) -> str:
+    """Check the name of an output, and return its real path.
+
+    Raises UsageError for a name that no file can have, OutputError.
+    """
+    if not path:
+        raise UsageError(f"{option}: the name is empty; name a file")
+    if path.endswith(os.sep):
+        raise UsageError(f"{option} {path}: names a directory; name a file")
+    if path == STDIN:
+        raise UsageError(f"{option}: - is not a file; name a file")
+    with convert_write_errors(path):
+        return os.path.realpath(path)
 
 
 def check_target(path: str, *, overwrite: bool) -> Target:

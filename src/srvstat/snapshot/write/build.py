@@ -8,14 +8,13 @@ from dataclasses import asdict
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.documents.build_summary import BuildSummary
-from srvstat.files.atomic_write import atomic_write
+from srvstat.files.atomic_write import atomic_write, check_name
 from srvstat.files.reading import STDIN
 from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.format.rows import FileRow, ServerRow
 from srvstat.snapshot.write.database import (
     check_draft,
     check_journal,
-    check_name,
     fill_tables,
     open_draft,
     store_servers,

@@ -1,4 +1,4 @@
-"""Create the database file of a snapshot, and check the names and the drafts of outputs."""
+"""Create the database file of a snapshot, and check the draft of an output."""
 
 import os
 import sqlite3
@@ -10,7 +10,6 @@ import sqlite_utils
 
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
 from srvstat.files.errors import convert_write_errors
-from srvstat.files.reading import STDIN
 from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
 from srvstat.snapshot.format.rows import FileRow, ServerRow
 from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, read_schema
@@ -85,21 +84,6 @@ def check_draft(output: str, draft: str, observations: int) -> None:
         is_complete = False
     if not is_complete:
         raise OutputError(f"{output}: the written file does not read back; check the disk")
-
-
-def check_name(option: str, path: str) -> str:
-    """Check the name of an output, and return its real path.
-
-    Raises UsageError for a name that no file can have, OutputError.
-    """
-    if not path:
-        raise UsageError(f"{option}: the name is empty; name a file")
-    if path.endswith(os.sep):
-        raise UsageError(f"{option} {path}: names a directory; name a file")
-    if path == STDIN:
-        raise UsageError(f"{option}: - is not a file; name a file")
-    with convert_write_errors(path):
-        return os.path.realpath(path)
 
 
 def check_journal(output: str) -> None:
