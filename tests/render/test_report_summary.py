@@ -29,7 +29,9 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SnapshotFile]
             counts.append(("down", at, 40 + 20 * (week == 1) + 5 * evening))
         if ago < 24 * 10:
             counts.append(("twin", at, 40 + 5 * evening))
-    servers = [server(name) for name in ("down", "new", "twin", "up")]
+        counts.append(("even", at, 12))
+    counts.append(("once", AS_OF, 3))
+    servers = [server(name) for name in ("down", "even", "new", "once", "twin", "up")]
     directory = tmp_path_factory.mktemp("summary")
     with closing(open_file(str(build_in(directory, servers, counts)))) as file:
         yield file
@@ -52,7 +54,7 @@ def test_several_servers_are_ranked_and_compared(snapshot: SnapshotFile) -> None
     )
     assert before == (
         "Compared with the 7 days before, the average rose on up (from 102.50 to 132.50), fell on"
-        " down (from 60.21 to 40.21), and hardly changed on twin (from 40.21 to 40.21)."
+        " down (from 60.21 to 40.21), and did not change on twin (40.21)."
         " Observations cover 42.3% to 99.4% of that earlier time."
     )
     assert coverage == (
@@ -88,12 +90,12 @@ def test_equal_servers_share_a_place(snapshot: SnapshotFile) -> None:
     size, before, coverage, integrity = read_summary(snapshot, "twin down", range="24h")
 
     assert size == (
-        "down and twin have the most players, each 40.21 on average. The highest count is 45"
-        " players, on down and twin."
+        "down and twin each have 40.21 players on average. The highest count is 45 players, on down"
+        " and twin."
     )
-    assert before.startswith("Compared with the day before, the average hardly changed on down")
+    assert before.startswith("Compared with the day before, the average hardly changed on down (")
     assert coverage.startswith("Observations cover 95.8% of the window. No time without")
-    assert integrity == "All integrity rules that could be evaluated passed."
+    assert integrity == "No integrity result is suspect: 2 pass, and 14 could not be evaluated."
 
 
 def test_all_observations_have_neither_coverage_nor_a_window_before(snapshot: SnapshotFile) -> None:
@@ -114,3 +116,24 @@ def test_windows_without_observations_are_named(snapshot: SnapshotFile) -> None:
     assert read_summary(snapshot, "twin", range="10d")[1] == (
         "There are no observations in the 10 days before."
     )
+    assert read_summary(snapshot, "twin up", range="10d")[1].endswith(
+        " There are no observations of twin in that time."
+    )
+
+
+def test_no_hour_is_the_busiest_among_equal_ones(snapshot: SnapshotFile) -> None:
+    assert "busiest" in " ".join(read_summary(snapshot, "even up", range="28d"))
+    assert "busiest" not in " ".join(read_summary(snapshot, "even", range="28d"))
+
+
+def test_one_observation_has_no_usual_interval(snapshot: SnapshotFile) -> None:
+    assert read_summary(snapshot, "once", range="all") == [
+        "once has 3.00 players on average. The highest count is 3 players, on Mar 1, 2026, 12:00.",
+        "No integrity rule could be evaluated.",
+    ]
+
+
+def test_the_end_of_the_snapshot_is_stated_in_a_longer_window(snapshot: SnapshotFile) -> None:
+    coverage = read_summary(snapshot, "up", start="2026-02-22", end="2026-03-10")[-2]
+
+    assert "The snapshot ends on Mar 1, 2026, 12:00. No time without" in coverage

@@ -2,7 +2,7 @@
 
 from srvstat.render.pictures.distribution import draw_distribution
 from srvstat.render.pictures.growth import draw_growth
-from srvstat.render.pictures.heat_map import draw_heat_map
+from srvstat.render.pictures.heat_map import draw_heat_map, find_busiest
 from srvstat.render.pictures.sheet import PictureDocument, draw_sheet
 from srvstat.render.pictures.sizes import choose_size
 from srvstat.render.pictures.style import Theme, encode_svg
@@ -20,4 +20,5 @@ __all__ = [
     "draw_sheet",
     "draw_timeline",
     "encode_svg",
+    "find_busiest",
 ]

@@ -68,12 +68,19 @@ def draw_heat_map(server: ServerPeakHours, size: Size) -> Element:
     _draw_labels(picture, box)
     for cell in server.cells:
         _draw_cell(picture, box, cell, levels)
-    if server.busiest is not None:
-        spot = _place_cell(box, server.busiest)
+    busiest = find_busiest(server)
+    if busiest is not None:
+        spot = _place_cell(box, busiest)
         frame = {"x": spot.left, "y": spot.top, "width": spot.width, "height": spot.height}
         add(picture, "rect", "marker", **frame)
     _draw_key(picture, size, levels if averages else None, server)
     return picture
+
+
+def find_busiest(server: ServerPeakHours) -> HourPart | None:
+    """Return the busiest hour; None if there is none, or none is busier than another."""
+    averages = {cell.average_players for cell in server.cells} - {None}
+    return server.busiest if len(averages) > 1 else None
 
 
 def _has_empty_cells(server: ServerPeakHours) -> bool:
@@ -126,8 +133,10 @@ def _draw_key(picture: Element, size: Size, levels: _Range | None, server: Serve
     x: float = _LEFT
     if levels is not None:
         x = _draw_scale(picture, (x, y), levels, size.width)
+    busiest = find_busiest(server)
     if server.busiest is not None:
-        text = f"busiest {format_hour(server.busiest.weekday, server.busiest.hour)}"
+        hour = "none" if busiest is None else format_hour(busiest.weekday, busiest.hour)
+        text = f"busiest {hour}"
         if is_wide:
             add_text(picture, "unit", (size.width - MARGIN, y), text, "end")
         else:
@@ -161,6 +170,9 @@ def _draw_scale(picture: Element, at: tuple[float, float], levels: _Range, right
 def _describe(server: ServerPeakHours) -> Iterator[str]:
     if server.busiest is None or server.quietest is None:
         yield f"{describe_shortage(server)}."
+        return
+    if find_busiest(server) is None:
+        yield "No hour is busier than another."
         return
     for name, hour in (("Busiest", server.busiest), ("Quietest", server.quietest)):
         average = format_rounded(server.get_cell(hour).average_players, 2)

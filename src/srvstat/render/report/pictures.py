@@ -7,7 +7,13 @@ from srvstat.documents.distribution import Distribution
 from srvstat.documents.peak_hours import HourPart, PeakHours, ServerPeakHours
 from srvstat.documents.report import Report
 from srvstat.render.local_time import WEEKDAYS, format_hour
-from srvstat.render.pictures import Size, draw_distribution, draw_heat_map, draw_timeline
+from srvstat.render.pictures import (
+    Size,
+    draw_distribution,
+    draw_heat_map,
+    draw_timeline,
+    find_busiest,
+)
 from srvstat.render.report.comparison import build_rounded, build_whole
 from srvstat.render.report.drawing import build_drawing
 from srvstat.render.report.elements import (
@@ -71,11 +77,12 @@ def _build_map(server: ServerPeakHours, name: str) -> Element:
     if server.busiest is None or server.quietest is None:
         few = f"{describe_shortage(server)}; use a longer window."
         return build("div", heading, build("p", few), class_="map")
-    extremes = build(
-        "figcaption",
+    extremes: Children = (
         *("Busiest: ", *_describe_hour(server.busiest, server), ". "),
         *("Quietest: ", *_describe_hour(server.quietest, server), "."),
     )
+    if find_busiest(server) is None:
+        extremes = ["No hour is busier than another."]
     picture = build("div", draw_heat_map(server, _MAP), class_="drawing")
     headers = ("Hour", *(day[:3] for day in WEEKDAYS))
     table = build_table(
@@ -84,7 +91,7 @@ def _build_map(server: ServerPeakHours, name: str) -> Element:
         _list_hours(server),
         "figures small",
     )
-    figure = build("figure", picture, extremes)
+    figure = build("figure", picture, build("figcaption", *extremes))
     return build("div", heading, figure, build_details("Figures of this map", table), class_="map")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from srvstat.documents.report import Report
 from srvstat.documents.statistics import ServerStatistics
 from srvstat.render.local_time import format_hour
+from srvstat.render.pictures import find_busiest
 from srvstat.render.report.elements import (
     Child,
     Children,
@@ -20,6 +21,7 @@ from srvstat.render.text import format_count, format_span_length
 
 _LEAST_CHANGE = 0.01
 """The share of an average by which it changes at least when it rises or falls."""
+_CHANGES = ("rose", "fell", "hardly changed", "did not change")
 _WELL_COVERED = 0.9
 """A window before with less coverage is stated."""
 
@@ -33,9 +35,11 @@ def summarize(report: Report, labels: Labels) -> Iterator[Children]:
     yield [*_describe_size(report, labels, observed), " ", *_describe_peak(report, labels)]
     if report.stats.previous_window is not None:
         yield _compare_windows(report, labels, observed)
-    if any(one.busiest for one in report.peak_hours.servers):
+    if any(map(find_busiest, report.peak_hours.servers)):
         yield _describe_busiest(report, labels)
-    yield [*_describe_coverage(report, labels, observed), *_describe_gap(report, labels)]
+    coverage = [*_describe_coverage(report, labels, observed), *_describe_gap(report, labels)]
+    if coverage:
+        yield coverage
     yield _describe_integrity(report, labels)
 
 
@@ -48,14 +52,11 @@ def _describe_size(report: Report, labels: Labels, observed: Sequence[int]) -> C
     average = build_number(greatest, format_rounded(greatest, 2))
     if len(observed) == 1:
         return [*names, " has ", average, " players on average."]
+    if not others:
+        return [*names, " each have ", average, " players on average."]
     verb = " have the most players, each " if len(leaders) > 1 else " has the most players, "
-    sentence = [*names, verb, average, " on average"]
-    if others:
-        followers = [
-            [labels.build_name(at), " (", _build_average(averages[at]), ")"] for at in others
-        ]
-        sentence += [", followed by ", *join_words(followers)]
-    return [*sentence, "."]
+    followers = [[labels.build_name(at), " (", _build_average(averages[at]), ")"] for at in others]
+    return [*names, verb, average, " on average, followed by ", *join_words(followers), "."]
 
 
 def _build_lead(labels: Labels, at: int) -> Child:
@@ -96,17 +97,22 @@ def _compare_windows(report: Report, labels: Labels, observed: Sequence[int]) ->
     before_this = f"the {'day' if length == '1 day' else length} before"
     if not known:
         return [f"There are no observations in {before_this}."]
-    changes: dict[str, list[Children]] = {"rose": [], "fell": [], "hardly changed": []}
+    changes: dict[str, list[Children]] = {verb: [] for verb in _CHANGES}
     for at in known:
         before, now = _get_previous_average(servers[at]) or 0, servers[at].average_players or 0
-        figures = ["(from ", _build_average(before), " to ", _build_average(now), ")"]
+        earlier = [] if now == before else ["from ", _build_average(before), " to "]
+        figures = ["(", *earlier, _build_average(now), ")"]
         if len(servers) > 1:
             figures[:0] = [labels.build_name(at), " "]
         changes[_compare_averages(before, now)].append(figures)
     on = " on " if len(servers) > 1 else " "
     verbs = [[verb, on, *join_words(places)] for verb, places in changes.items() if places]
     start = f"Compared with {before_this}, the average "
-    return [start, *join_words(verbs, ", and "), ".", *_describe_earlier(servers, known)]
+    sentence = [start, *join_words(verbs, ", and "), ".", *_describe_earlier(servers, known)]
+    missing = [[labels.build_name(at)] for at in observed if at not in known]
+    if missing:
+        sentence += [" There are no observations of ", *join_words(missing), " in that time."]
+    return sentence
 
 
 def _get_previous_average(server: ServerStatistics) -> float | None:
@@ -114,7 +120,10 @@ def _get_previous_average(server: ServerStatistics) -> float | None:
 
 
 def _compare_averages(before: float, now: float) -> str:
-    if abs(now - before) < _LEAST_CHANGE * before or now == before:
+    if now == before:
+        return "did not change"
+    is_small = abs(now - before) < _LEAST_CHANGE * before
+    if is_small or format_rounded(now, 2) == format_rounded(before, 2):
         return "hardly changed"
     return "rose" if now > before else "fell"
 
@@ -141,10 +150,13 @@ def _build_shares(shares: Sequence[float]) -> Children:
 
 def _describe_busiest(report: Report, labels: Labels) -> Children:
     servers = report.peak_hours.servers
-    places = {one.busiest: list[Children]() for one in servers if one.busiest is not None}
-    for at, server in enumerate(servers):
-        if server.busiest is not None:
-            places[server.busiest].append([labels.build_name(at)])
+    busiest = [
+        (at, hour) for at, one in enumerate(servers) if (hour := find_busiest(one)) is not None
+    ]
+    places = {
+        hour: [[labels.build_name(at)] for at, other in busiest if other == hour]
+        for _, hour in busiest
+    }
     hours: list[list[Child]] = []
     for hour, names in places.items():
         hours.append([format_hour(hour.weekday, hour.hour)])
@@ -164,6 +176,8 @@ def _describe_coverage(report: Report, labels: Labels, observed: Sequence[int]) 
     missing = [[labels.build_name(at)] for at in range(len(servers)) if at not in observed]
     if missing:
         yield from ("There are no observations of ", *join_words(missing), ". ")
+    if report.window.to > report.as_of:
+        yield from ("The snapshot ends on ", labels.build_time(report.as_of), ". ")
 
 
 def _describe_gap(report: Report, labels: Labels) -> Children:
@@ -174,6 +188,8 @@ def _describe_gap(report: Report, labels: Labels) -> Children:
         for gap in server.gaps
     ]
     if not gaps:
+        if all(one.usual_interval_seconds is None for one in report.stats.servers):
+            return []
         return ["No time without observations is longer than three usual intervals."]
     longest = max((gap for gap, _ in gaps), key=lambda gap: gap.to - gap.from_)
     names = [[labels.build_name(at)] for gap, at in gaps if gap == longest]
@@ -188,9 +204,11 @@ def _describe_gap(report: Report, labels: Labels) -> Children:
 def _describe_integrity(report: Report, labels: Labels) -> Children:
     results = [rule.result for server in report.integrity.servers for rule in server.rules]
     if "suspect" not in results:
-        if "pass" not in results:
-            return ["No rule of integrity could be evaluated."]
-        return ["All integrity rules that could be evaluated passed."]
+        passed, left = results.count("pass"), results.count("notEvaluated")
+        if not passed:
+            return ["No integrity rule could be evaluated."]
+        rest = f", and {left:,} could not be evaluated" if left else ""
+        return [f"No integrity result is suspect: {passed:,} pass{rest}."]
     found: list[list[Child]] = []
     for at, server in enumerate(report.integrity.servers):
         suspects = [rule for rule in server.rules if rule.result == "suspect"]
