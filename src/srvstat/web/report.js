@@ -1,6 +1,6 @@
 'use strict';
 
-/* Make the chart of a report interactive, and print what is in closed details. */
+/* Make the chart of a report interactive, and print the closed details that report.css prints. */
 (() => {
   const data = document.getElementById('timeline');
   const container = document.querySelector('[data-chart]');
@@ -23,9 +23,10 @@
     }
   }
 
+  // For browsers without ::details-content.
   let opened = [];
   window.addEventListener('beforeprint', () => {
-    opened = [...document.querySelectorAll('details:not([open])')];
+    opened = [...document.querySelectorAll('details.printed:not([open])')];
     for (const details of opened) details.open = true;
   });
   window.addEventListener('afterprint', () => {

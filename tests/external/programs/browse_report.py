@@ -9,6 +9,8 @@ from chromium_pages import Notes, find_barriers, is_too_wide, launch, open_page
 from playwright.sync_api import Browser, Page
 
 WIDTHS = (390, 1024, 1600)
+PAPER = {"width": 687, "height": 900}
+"""A4 between the margins of report.css: what is wider makes Chromium shrink all pages."""
 MOST_STOPS = 200
 READ_FOCUS = """() => {
     const element = document.activeElement;
@@ -19,6 +21,7 @@ READ_FOCUS = """() => {
 }"""
 READ_FIGURES = """rows => rows.map((row) => ({...row.dataset}))"""
 READ_DATA = """elements => elements.map((element) => [element.value, element.textContent])"""
+LIST_SHOWN = "all => all.filter((one) => one.checkVisibility()).map((one) => one.textContent)"
 COUNT_PICTURES = (
     """pictures => pictures.filter((one) => one.getBoundingClientRect().height > 50).length"""
 )
@@ -101,6 +104,7 @@ def print_page(page: Page) -> dict[str, Any]:
     return {
         "background": page.evaluate("getComputedStyle(document.body).backgroundColor"),
         "tooWide": is_too_wide(page),
+        "tables": page.eval_on_selector_all("caption", LIST_SHOWN),
         "pictures": page.eval_on_selector_all("svg.picture", COUNT_PICTURES),
         "pdf": page.pdf(format="A4")[:5].decode(),
     }
@@ -122,7 +126,7 @@ def main() -> None:
             found["mouse"] = hover(page)
         with open_page(browser, url, notes) as page:
             found["keyboard"] = use_keys(page)
-        with open_page(browser, url, notes, viewport={"width": 720, "height": 900}) as page:
+        with open_page(browser, url, notes, viewport=PAPER) as page:
             found["print"] = print_page(page)
         with open_page(browser, url, notes, java_script_enabled=False) as page:
             found["withoutScripts"] = page.eval_on_selector_all("svg.picture", COUNT_PICTURES)

@@ -63,7 +63,7 @@ def _build_gaps(report: Report, labels: Labels) -> Element:
         row for at, one in enumerate(report.timeline.servers) for row in _list_gaps(one, at, labels)
     ]
     table = build_table("Gaps, the longest of each server", headers, rows, "words")
-    return build_details("List of gaps", table)
+    return build_details("List of gaps", table, class_="printed")
 
 
 def _list_gaps(server: ServerTimeline, at: int, labels: Labels) -> Iterator[Children]:

@@ -87,9 +87,9 @@ def build_table(
     return build("div", table, class_="scroll", role="region", tabindex="0", aria_label=caption)
 
 
-def build_details(summary: str, *children: Child) -> Element:
-    """Build content that is shown on demand, and in print."""
-    return build("details", build("summary", summary), *children)
+def build_details(summary: str, *children: Child, **attributes: str) -> Element:
+    """Build content that is shown on demand. It is printed if it is open, or of class `printed`."""
+    return build("details", build("summary", summary), *children, **attributes)
 
 
 def build_fields(fields: Iterable[tuple[str, Child]]) -> Element:

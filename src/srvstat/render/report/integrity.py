@@ -63,7 +63,7 @@ def build_integrity(integrity: Integrity, labels: Labels) -> Element:
         table = build_table(
             "Rules that were not evaluated", ("Server and rule", "Reason"), reasons, "words"
         )
-        section.append(build_details("Why rules were not evaluated", table))
+        section.append(build_details("Why rules were not evaluated", table, class_="printed"))
     return section
 
 

@@ -26,7 +26,7 @@ from srvstat.render.report.origin import build_definitions, build_origin
 from srvstat.render.report.pictures import build_distribution, build_hours, build_players
 from srvstat.render.report.steps import build_growth_section
 from srvstat.render.report.summary import summarize
-from srvstat.render.text import format_span_length
+from srvstat.render.text import escape_text, format_span_length
 from srvstat.web import CHART_SCRIPTS, read_asset
 
 _STYLES = ("palette.css", "pictures.css", "chart.css", "report.css")
@@ -85,9 +85,10 @@ def _build_body(report: Report, labels: Labels, scripts: list[str]) -> Element:
 
 
 def _build_headline(report: Report, labels: Labels) -> Iterator[Element]:
-    names = [[labels.build_name(at)] for at in range(len(labels.names))]
     yield build("h1", build("bdi", report.title))
-    yield build("p", *join_words(names), class_="servers")
+    if not all(name in escape_text(report.title) for name in labels.names):
+        names = [[labels.build_name(at)] for at in range(len(labels.names))]
+        yield build("p", *join_words(names), class_="servers")
     yield build("p", *_describe_window(report, labels), class_="window")
 
 
