@@ -225,11 +225,8 @@ class Service:
     async def _explore(
         self, request: Request, progress: _Progress, explorer: "Explorer"
     ) -> tuple[bytes, str]:
-        _, port = request.scope["server"]
         async with _enforce_deadline():
-            return await explorer.answer(
-                progress.head, port, progress.entry, _track_client(request)
-            )
+            return await explorer.answer(progress.head, progress.entry, _track_client(request))
 
     async def _check_health(self) -> bytes:
         generation = await self._snapshot.get_generation()

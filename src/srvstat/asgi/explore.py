@@ -41,8 +41,7 @@ _HEADERS = MappingProxyType(
         "x-content-type-options": "nosniff",
     }
 )
-_HOST = re.compile(r"(?:(localhost)|([0-9.]+)|\[([0-9a-f:.]+)\])(?::([0-9]{1,5}))?", re.IGNORECASE)
-_HTTP_PORT = 80
+_HOST = re.compile(r"(?:(localhost)|([0-9.]+)|\[([0-9a-f:.]+)\])(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
 class _File(NamedTuple):
@@ -78,17 +77,17 @@ class Explorer:
         return path == _PAGE_PATH or path.startswith(_PREFIX)
 
     async def answer(
-        self, head: Head, port: int, entry: dict[str, Any], is_wanted: Callable[[], bool]
+        self, head: Head, entry: dict[str, Any], is_wanted: Callable[[], bool]
     ) -> tuple[bytes, str]:
         """Return the body and the media type of an answer, and add to its entry in the log.
 
-        `port` is the port that the service listens on. The files need no key; the data need one,
-        which also means that no page of another origin can ask for them without a preflight.
+        The files need no key. The data need one, so a page of another origin can't ask for them
+        without a preflight.
 
         Raises ApiError, SnapshotError, ClientGoneError.
         """
         if self._authenticator.is_open:
-            _check_host(head.headers, port)
+            _check_host(head.headers)
         target = self._files.get(head.path) or _DATA_PATHS.get(head.path)
         if target is None:
             raise UnknownPathError("path: not one of the page")
@@ -141,21 +140,22 @@ def _remove_key_form(page: ET.Element) -> None:
             parent.remove(form)
 
 
-def _check_host(headers: Headers, port: int) -> None:
+def _check_host(headers: Headers) -> None:
     """Check that a request names this machine as its host.
 
-    The page of a name that its owner points to 127.0.0.1 (DNS rebinding) has another host.
+    The page of a name that its owner points to 127.0.0.1 (DNS rebinding) has another host. Any port
+    will do, because a tunnel may have another one.
 
     Raises InvalidRequestError.
     """
     hosts = [value.decode("latin-1") for value in find_values(headers, b"host")]
     match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
-    if match is None or int(match[4] or _HTTP_PORT) != port or not _is_loopback(match):
-        raise InvalidRequestError(f"host: not this machine; use localhost:{port}")
+    if match is None or not _is_loopback(match):
+        raise InvalidRequestError("host: not this machine; use localhost")
 
 
 def _is_loopback(host: re.Match[str]) -> bool:
-    name, *addresses, _ = host.groups()
+    name, *addresses = host.groups()
     try:
         return bool(name) or any(ipaddress.ip_address(one).is_loopback for one in addresses if one)
     except ValueError:
