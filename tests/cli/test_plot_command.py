@@ -68,7 +68,7 @@ def test_an_existing_file_is_replaced_only_with_overwrite(cli: Cli) -> None:
         (["a"], 2, "give -o FILE.svg or -o FILE.png"),
         (["a", "-o", "x.jpg"], 2, "x.jpg: not a picture; the name must end with .svg or .png"),
         (["-o", "x.svg"], 2, "no server; give IDENTIFIER…"),
-        ([*"abcdef", "-o", "x.svg"], 2, "at most 5 servers"),
+        ([*"abcdef", "-o", "x.svg"], 2, "servers: 6 given, at most 5 can be drawn"),
         (["a", "-o", "x.svg", "--kind", "pie"], 2, '--kind: "pie" is not one of line, heatmap'),
         (["a", "-o", "x.svg", "--theme", "red"], 2, '--theme: "red" is not one of light, dark'),
         (["a", "-o", "x.svg", "--width", "10"], 2, '--width: "10" is not a number from 320 on'),
