@@ -66,6 +66,7 @@ def test_an_existing_file_is_replaced_only_with_overwrite(cli: Cli) -> None:
     ("arguments", "exit_code", "message"),
     [
         (["a"], 2, "give -o FILE.svg or -o FILE.png"),
+        (["a", "-o", ""], 2, "give -o FILE.svg or -o FILE.png"),
         (["a", "-o", "x.jpg"], 2, "x.jpg: not a picture; the name must end with .svg or .png"),
         (["-o", "x.svg"], 2, "no server; give IDENTIFIER…"),
         ([*"abcdef", "-o", "x.svg"], 2, "servers: 6 given, at most 5 can be drawn"),

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -17,6 +17,8 @@ from srvstat.documents.document import GapPart, WindowPart
 from srvstat.documents.timeline import ServerTimeline, Timeline
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.pictures.points import choose_length, get_window, merge_steps
+from srvstat.render.pictures.svg import name_servers
+from srvstat.render.text import escape_text
 from srvstat.web import CHART_SCRIPTS
 
 pytestmark = pytest.mark.external
@@ -26,6 +28,13 @@ SCRIPTS = files("srvstat.web")
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Sao_Paulo")
 HOUR = DAY_MS // 24
 SECONDS = 60
+
+
+class Server(NamedTuple):
+    """A server as far as its name goes."""
+
+    server_id: str
+    hostname: str
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +59,7 @@ def run_node(*arguments: str, stdin: str = "") -> str:
 
 def run_script(**cases: Any) -> Any:
     """Return what `chart_steps.js` finds for cases."""
-    document = {"ticks": [], "times": [], "timelines": []} | cases
+    document = {"ticks": [], "times": [], "timelines": [], "servers": []} | cases
     return json.loads(
         run_node(str(PROGRAM), str(SCRIPTS / "timeline.js"), stdin=json.dumps(document))
     )
@@ -121,6 +130,20 @@ def test_script_chooses_the_ticks_of_pictures(source: random.Random) -> None:
     for (zone, start, end, most), ticks in zip(times, found["times"], strict=True):
         expected = choose_time_ticks(start, end, most, ZoneInfo(zone))
         assert ticks == [list(tick) for tick in expected], (zone, start, end, most)
+
+
+def test_script_names_servers_as_pictures_do() -> None:
+    hostnames = (
+        "twice", "twice", "", " \u3164\u00a0 ", "\u202eevil\u001b[1m", "\ufffe \U000e0001",
+        "z\u0301\u0302\u0303\u0304\u0305", "日本\u3000語", "<b>&amp;", "\U0001f600",
+    )  # fmt: skip
+    servers = [
+        Server(server_id=f"s {number}/é", hostname=hostname)
+        for number, hostname in enumerate(hostnames)
+    ]
+    cases = [{"serverId": one.server_id, "hostname": one.hostname} for one in servers]
+
+    assert run_script(servers=cases)["names"] == [escape_text(one) for one in name_servers(servers)]
 
 
 def test_script_merges_steps_as_pictures_do(source: random.Random) -> None:

@@ -160,7 +160,7 @@ def _choose_form(output: str | None, kind: str, width: str, theme: str) -> _Form
 
     Raises UsageError, MissingLibraryError.
     """
-    if output is None:
+    if not output:
         raise UsageError("give -o FILE.svg or -o FILE.png")
     if kind not in _KINDS:
         raise UsageError(f"--kind: {wire.quote_value(kind)} is not one of {', '.join(_KINDS)}")

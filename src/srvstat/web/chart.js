@@ -160,8 +160,8 @@ globalThis.srvstatChart = (() => {
       });
     }
 
-    /* Say the figures at the cursor, or what the view shows. */
-    announce() {
+    /* Say the figures at the cursor. */
+    announceFigures() {
       const bin = this.findBin();
       const describe = (figures, n) => {
         const { average, lowest, peak, observations } = formatFigures(figures);
@@ -170,8 +170,12 @@ globalThis.srvstatChart = (() => {
           ? `${name}average ${average}, ${lowest} to ${peak}, ${observations} observations`
           : `${name}no observations`;
       };
-      const texts = bin ? bin.figures.map(describe).filter((_, n) => this.shown[n]) : ['shown'];
-      this.live.textContent = `${this.caption.textContent}: ${texts.join('; ')}`;
+      const texts = bin.figures.map(describe).filter((_, n) => this.shown[n]);
+      this.live.textContent = `${this.format(bin)}: ${texts.join('; ') || 'all servers are hidden'}`;
+    }
+
+    announceView() {
+      this.live.textContent = `The chart shows ${this.format(this.picture)}`;
     }
 
     setView(first, last) {
@@ -185,20 +189,21 @@ globalThis.srvstatChart = (() => {
     showAll() {
       this.cursor = null;
       this.setView(0, this.steps.count);
-      this.announce();
+      this.announceView();
     }
 
     /* Make the view `factor` times as long; the step at `center` keeps its place. */
     zoom(factor, center = this.findBin() ? this.cursor : (this.view.first + this.view.last) / 2) {
       const { first, last } = this.view;
       this.setView(center - (center - first) * factor, center + (last - center) * factor);
-      this.announce();
+      this.announceView();
     }
 
     scroll(share) {
       const { first, last } = this.view;
       const distance = clamp(share * (last - first), -first, this.steps.count - last);
       this.setView(first + distance, last + distance);
+      this.announceView();
     }
 
     /* Move the cursor to a step, and scroll to it if it is outside of the picture. */
@@ -206,6 +211,7 @@ globalThis.srvstatChart = (() => {
       this.cursor = clamp(step, 0, this.steps.count - 1);
       if (!this.findBin()) this.scroll(this.cursor < this.view.first ? -1 / 4 : 1 / 4);
       this.showCursor();
+      this.announceFigures();
     }
 
     press(event) {
@@ -226,7 +232,6 @@ globalThis.srvstatChart = (() => {
       if (!Object.hasOwn(acts, event.key)) return;
       event.preventDefault();
       acts[event.key]();
-      this.announce();
     }
 
     listen() {
@@ -312,7 +317,7 @@ globalThis.srvstatChart = (() => {
       const [first, last] = [pointer.step, this.findStep(pointer.x)].sort((one, next) => one - next);
       this.cursor = null;
       this.setView(Math.floor(first), Math.ceil(last));
-      this.announce();
+      this.announceView();
     }
 
     leave(event) {

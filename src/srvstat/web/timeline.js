@@ -98,13 +98,15 @@ globalThis.srvstatTimeline = (() => {
   function formatInterval(clock, from, to, hasYear) {
     const [start, end] = [clock.toLocal(from), clock.toLocal(to)];
     const formatDay = (hasYear ? FULL_DATE : MONTH_DAY).format;
-    if (start % DAY === 0 && end % DAY === 0) {
+    // A clock that is set back can show the same time at both ends.
+    if (start % DAY === 0 && end % DAY === 0 && start < end) {
       return end - start === DAY ? formatDay(start) : `${formatDay(start)} – ${formatDay(end - DAY)}`;
     }
-    const endTime = end % DAY ? TIME.format(end) : '24:00';
-    return Math.floor(start / DAY) === Math.floor((end - 1) / DAY)
+    const endTime = end % DAY || end <= start ? TIME.format(end) : '24:00';
+    const endDay = Math.max(start, end - 1);
+    return Math.floor(start / DAY) === Math.floor(endDay / DAY)
       ? `${formatDay(start)}, ${TIME.format(start)}–${endTime}`
-      : `${formatDay(start)}, ${TIME.format(start)} – ${formatDay(end - 1)}, ${endTime}`;
+      : `${formatDay(start)}, ${TIME.format(start)} – ${formatDay(endDay)}, ${endTime}`;
   }
 
   const WHOLE = new Intl.NumberFormat('en');
@@ -150,17 +152,24 @@ globalThis.srvstatTimeline = (() => {
     return ticks.map((tick) => (tick / unit).toLocaleString('en', options) + (tick ? prefix : ''));
   }
 
-  /* Return a text of a stranger as visible text. */
-  const escapeText = (text) => text
-    .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (one) => `\\u${one.codePointAt(0).toString(16).padStart(4, '0')}`)
-    .replace(/(\p{M}{4})\p{M}+/gu, '$1').trim();
+  function escapeCode(character) {
+    const code = character.codePointAt(0).toString(16);
+    return code.length > 4 ? `\\U${code.padStart(8, '0')}` : `\\u${code.padStart(4, '0')}`;
+  }
+
+  /* Return a text of a stranger as visible text, as render/text.py. */
+  const escapeText = (text) => text.trim()
+    .replace(/([\p{Mn}\p{Me}]{4})[\p{Mn}\p{Me}]+/gu, '$1')
+    .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escapeCode)
+    .replace(/\p{Zs}/gu, ' ')
+    .replace(/[\u115f\u1160\u2800\u3164\uffa0]/g, '\ufffd');
 
   /* Return hostnames; an ambiguous one gets its identifier. */
   function nameServers(servers) {
     const names = servers.map(({ hostname }) => escapeText(hostname));
     return names.map((name, n) => {
       const isUnique = names.filter((other) => other === name).length === 1;
-      const id = escape(servers[n].serverId);
+      const id = escapeText(servers[n].serverId);
       if (!name) return id;
       return isUnique ? name : `${name} (${id})`;
     });

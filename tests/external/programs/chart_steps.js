@@ -6,7 +6,7 @@ const { readFileSync } = require('node:fs');
 
 require(process.argv[2]);
 const {
-  chooseTicks, formatTicks, chooseTimeTicks, createClock, createSteps,
+  chooseTicks, formatTicks, chooseTimeTicks, createClock, createSteps, nameServers,
 } = globalThis.srvstatTimeline;
 
 function mergeAll({ timeline, width }) {
@@ -21,5 +21,6 @@ process.stdout.write(JSON.stringify({
   ticks: cases.ticks.map(([high, most]) => formatTicks(chooseTicks(high, most))),
   times: cases.times.map(([zone, start, end, most]) => chooseTimeTicks(createClock(zone), start, end, most)
     .map(({ at, label }) => [at, label])),
+  names: nameServers(cases.servers),
   runs: cases.timelines.map(mergeAll),
 }));

@@ -11,13 +11,11 @@ _HOUR = DAY_MS // 24
 _LENGTHS = (
     *(minutes * _HOUR // 60 for minutes in (1, 2, 5, 10, 15, 30)),
     *(hours * _HOUR for hours in (1, 2, 3, 6, 12)),
-    *(days * DAY_MS for days in (1, 2, 7, 14, 28)),
+    *(days * DAY_MS for days in (1, 2, 7, 14)),
 )
 _LEAST_DAY, _LEAST_DAY_OF_SEVERAL = 16, 40
 """The least width of a day in pixels, for one server and for several whose lines cross each other;
 in narrower ones the course of a day would look like noise."""
-
-
 _LEAST_DISTANCE = 1.5
 """The least distance of points in pixels."""
 
