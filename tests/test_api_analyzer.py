@@ -149,7 +149,11 @@ ERRORS: list[tuple[Ask, type[Exception], str]] = [
     (lambda snapshot: snapshot.stats(["no one"]), srvstat.InvalidRequestError, "identifier: "),
     (lambda snapshot: snapshot.stats(["nobody"]), srvstat.ServerNotFoundError, "no id nobody"),
     (lambda snapshot: snapshot.report([]), ValueError, "^no server"),
-    (lambda snapshot: snapshot.report(list("abcdef")), ValueError, "^servers: 6 given, at most 5 can be drawn$"),
+    (
+        lambda snapshot: snapshot.report(list("abcdef")),
+        ValueError,
+        "^servers: 6 given, at most 5 can be drawn$",
+    ),
     (lambda snapshot: snapshot.report(["a"], title=""), ValueError, "^title: is empty"),
     (lambda snapshot: snapshot.timeline(most_steps=1), ValueError, "^most_steps: 1 is less than 2"),
     (lambda snapshot: snapshot.report("old-guard"), TypeError, "^identifiers: must be a list"),

@@ -73,7 +73,10 @@ class WindowPart(Part):
 
 
 class GapPart(Part):
-    """An interval without observations: from one observation or edge of the window to the next."""
+    """An interval without observations: from one observation or edge of the window to the next.
+
+    In a timeline, it consists of the whole steps between them, up to `as_of`.
+    """
 
     from_: Annotated[Instant, Field(serialization_alias="from")]
     to: Instant

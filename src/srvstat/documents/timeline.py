@@ -11,8 +11,8 @@ class ServerTimeline(Part):
     A gap is a run of steps without observations between two observations, or between an edge of the
     window and an observation, that are more than three usual intervals apart; the usual interval is
     the median distance between successive observations. The time after `as_of` is in no gap. Of a
-    server with fewer than two observations, all steps without one are in gaps. Other steps without
-    observations are due to polling that is slower than the steps.
+    server with fewer than two observations, all steps without one are in gaps. In other steps
+    without observations, polls are rarer than the steps, late or missed.
     """
 
     server_id: str
