@@ -330,6 +330,6 @@ def test_servers_have_the_intervals_and_the_coverage_of_their_raw_rows(
     for name in IDS:
         (first, _), *_ = rows[name]
         explained = explain_naively(rows[name], None, end)
-        lasting = sum(compute_durations(rows[name], end), Fraction())
+        lasting = sum(compute_durations(rows[name], end))
         assert servers[name]["usualIntervalSeconds"] == explained["usualIntervalSeconds"]
-        assert servers[name]["coverage"] == float(lasting / (end - first))
+        assert servers[name]["coverage"] == float(Fraction(lasting, 2 * (end - first)))

@@ -1,10 +1,12 @@
 """Figures of raw rows, computed with fractions."""
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
-from statistics import mean, median
+from operator import itemgetter
+from statistics import mean, median_high, median_low
 from typing import Any
 
 from conftest import DAY
@@ -17,9 +19,12 @@ Row = tuple[int, int]
 Window = tuple[int | None, int]
 
 
-def select(rows: Iterable[Row], window: Window) -> list[Row]:
-    start, end = window
-    return [row for row in rows if (start is None or row[0] > start) and row[0] <= end]
+def select(rows: Sequence[Row], window: Window) -> Sequence[Row]:
+    """Return the rows of a window; the rows are in order of time."""
+    first, last = (
+        0 if edge is None else bisect_right(rows, edge, key=itemgetter(0)) for edge in window
+    )
+    return rows[first:last]
 
 
 def compute_mean(values: Sequence[int]) -> float | None:
@@ -27,7 +32,7 @@ def compute_mean(values: Sequence[int]) -> float | None:
 
 
 def compute_median(values: Sequence[int]) -> float | None:
-    return float(median(map(Fraction, values))) if values else None
+    return float(Fraction(median_low(values) + median_high(values), 2)) if values else None
 
 
 def compute_growth(values: Sequence[int]) -> dict[str, Any]:
@@ -44,18 +49,21 @@ def compute_quantile(values: Sequence[int], quantile: Fraction) -> float:
     return float(mean(Fraction(ranked[rank - 1]) for rank in ranks))
 
 
-def compute_durations(rows: Sequence[Row], end: int) -> list[Fraction]:
-    """Return how long each observation lasts: until the next one, at most 3 usual intervals."""
+def compute_durations(rows: Sequence[Row], end: int) -> list[int]:
+    """Return how long each observation lasts: until the next one, at most 3 usual intervals.
+
+    Counts half milliseconds, because a median of milliseconds may not be a whole number.
+    """
     edges = [*(at for at, _ in rows), end]
-    distances = [Fraction(after - before) for before, after in pairwise(edges)]
-    longest = 3 * median(distances[:-1])
-    return [min(distance, longest) for distance in distances]
+    distances = [2 * (after - before) for before, after in pairwise(edges)]
+    usual = (median_low(distances[:-1]) + median_high(distances[:-1])) // 2
+    return [min(distance, 3 * usual) for distance in distances]
 
 
 def compute_hours_above(rows: Sequence[Row], end: int, limit: int) -> float:
     lasting = zip(rows, compute_durations(rows, end), strict=True)
-    total = sum((length for (_, players), length in lasting if players > limit), Fraction())
-    return float(total / HOUR)
+    total = sum(length for (_, players), length in lasting if players > limit)
+    return float(Fraction(total, 2 * HOUR))
 
 
 def compute_figures(rows: Sequence[Row], window: Window) -> dict[str, Any]:

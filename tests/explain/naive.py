@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
-from statistics import mean, median
+from operator import mul
+from statistics import mean, median_high, median_low
 from typing import Any
 
 
@@ -50,6 +51,10 @@ def _find_first(rows: list[tuple[int, int]], players: int) -> dict[str, Any] | N
 
 
 def _explain_intervals(rows: list[tuple[int, int]], start: int | None, end: int) -> dict[str, Any]:
+    """Explain the intervals between rows.
+
+    Counts half milliseconds, because a median of milliseconds may not be a whole number.
+    """
     if len(rows) < 2:
         return {
             "usualIntervalSeconds": None,
@@ -61,18 +66,17 @@ def _explain_intervals(rows: list[tuple[int, int]], start: int | None, end: int)
             "hasUnevenIntervals": False,
         }
     instants = [instant for instant, _ in rows]
-    usual = Fraction(median(Fraction(after - before) for before, after in pairwise(instants)))
-    lasting = [
-        min(Fraction(after - before), 3 * usual) for before, after in pairwise([*instants, end])
-    ]
+    distances = [2 * (after - before) for before, after in pairwise([*instants, end])]
+    usual = (median_low(distances[:-1]) + median_high(distances[:-1])) // 2
+    lasting = [min(distance, 3 * usual) for distance in distances]
     players = [count for _, count in rows]
     edges = [*([] if start is None else [start]), *instants, end]
-    gaps = [(first, last) for first, last in pairwise(edges) if last - first > usual * 3 / 2]
+    gaps = [(first, last) for first, last in pairwise(edges) if 4 * (last - first) > 3 * usual]
     longest = sorted(gaps, key=lambda gap: (gap[0] - gap[1], gap[0]))[:5]
     return {
-        "usualIntervalSeconds": float(usual / 1000),
-        "expectedCount": None if start is None else (end - start) // usual,
-        "coverage": None if start is None else float(sum(lasting) / (end - start)),
+        "usualIntervalSeconds": float(Fraction(usual, 2000)),
+        "expectedCount": None if start is None else 2 * (end - start) // usual,
+        "coverage": None if start is None else float(Fraction(sum(lasting), 2 * (end - start))),
         "gapCount": len(gaps),
         "gaps": [
             {"from": format_naively(first), "to": format_naively(last)} for first, last in longest
@@ -82,16 +86,15 @@ def _explain_intervals(rows: list[tuple[int, int]], start: int | None, end: int)
     }
 
 
-def _is_uneven(players: list[int], lasting: list[Fraction], usual: Fraction) -> bool:
-    plain = mean(map(Fraction, players))
+def _is_uneven(players: list[int], lasting: list[int], usual: int) -> bool:
+    plain = Fraction(sum(players), len(players))
     weighted = _weight(players, lasting)
     regular = _weight(players, [*[usual] * (len(players) - 1), min(lasting[-1], usual)])
     return all(abs(weighted - other) > plain / 100 for other in (plain, regular))
 
 
-def _weight(players: list[int], weights: list[Fraction]) -> Fraction:
-    pairs = zip(players, weights, strict=True)
-    return sum((n * weight for n, weight in pairs), Fraction()) / sum(weights)
+def _weight(players: list[int], weights: list[int]) -> Fraction:
+    return Fraction(sum(map(mul, players, weights)), sum(weights))
 
 
 def find_contradictions(explained: dict[str, Any], result: dict[str, Any]) -> list[str]:
