@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,17 +20,41 @@ from support.snapshots import COMMAND, EXISTS, WEEK, read_directory, read_observ
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("here")]
 
 
-def start(*command: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+SECONDS = 120
+"""Seconds that a build takes at most, on a busy machine and a slow disk."""
+
+SECONDS_TO_STOP = 5
+
+
+@contextmanager
+def start(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a command; a test that fails leaves no process, which would fail a later test."""
+    with subprocess.Popen(
         [sys.executable, "-m", "srvstat", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
-def finish(process: subprocess.Popen[bytes]) -> Ran:
-    stdout, stderr = process.communicate(timeout=30)
+def finish(process: subprocess.Popen[bytes], seconds: int = SECONDS) -> Ran:
+    stdout, stderr = process.communicate(timeout=seconds)
     return Ran(process.returncode, stdout, stderr.decode())
+
+
+def stop(process: subprocess.Popen[bytes], number: signal.Signals) -> Ran:
+    """Send a signal until the process ends.
+
+    Python notices a signal that arrives just before a blocking call only after the call.
+    """
+    for _ in range(SECONDS // SECONDS_TO_STOP):
+        process.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            return finish(process, SECONDS_TO_STOP)
+    pytest.fail(f"still running after {SECONDS} s of {number.name}")
 
 
 def pipe_to(process: subprocess.Popen[bytes], path: str) -> BinaryIO:
@@ -63,16 +87,13 @@ def test_a_build_stopped_while_reading_changes_nothing(
     Path("out.db").write_bytes(b"old")
     Path("rejects.ndjson").write_bytes(b"old")
     before = read_directory(here)
-    process = start(
-        *COMMAND, "--observations", "fifo.csv", "--rejects", "rejects.ndjson", "--overwrite"
-    )
+    command = [*COMMAND, "--observations", "fifo.csv", "--rejects", "rejects.ndjson"]
 
-    with pipe_to(process, "fifo.csv") as pipe:
+    with start(*command, "--overwrite") as process, pipe_to(process, "fifo.csv") as pipe:
         pipe.write(csv([("a", AS_OF, 5), ("a", AS_OF, 6)]))
         pipe.flush()
         assert read_directory(here).keys() > before.keys()
-        process.send_signal(number)
-        ran = finish(process)
+        ran = stop(process, number)
 
     assert ran == Ran(exit_code, b"", "")
     assert read_directory(here) == before
@@ -82,13 +103,13 @@ def test_a_build_stopped_while_reading_changes_nothing(
 def test_a_signal_ignored_at_the_start_stays_ignored(here: Path) -> None:
     os.mkfifo("fifo.csv")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    process = start(*COMMAND, "--observations", "fifo.csv")
 
-    with pipe_to(process, "fifo.csv") as pipe:
-        process.send_signal(signal.SIGHUP)
-        pipe.write(csv([("a", AS_OF, 5)]))
+    with start(*COMMAND, "--observations", "fifo.csv") as process:
+        with pipe_to(process, "fifo.csv") as pipe:
+            process.send_signal(signal.SIGHUP)
+            pipe.write(csv([("a", AS_OF, 5)]))
 
-    assert finish(process).exit_code == 0
+        assert finish(process).exit_code == 0
     assert "out.db" in read_directory(here)
 
 
@@ -96,14 +117,13 @@ def test_a_signal_ignored_at_the_start_stays_ignored(here: Path) -> None:
 def test_a_build_stopped_while_waiting_leaves_nothing(here: Path) -> None:
     os.mkfifo("fifo.csv")
     before = read_directory(here)
-    process = start(*COMMAND, "--observations", "fifo.csv")
-    while read_directory(here) == before:
-        assert process.poll() is None
-        time.sleep(0.01)
 
-    process.send_signal(signal.SIGTERM)
+    with start(*COMMAND, "--observations", "fifo.csv") as process:
+        while read_directory(here) == before:
+            assert process.poll() is None
+            time.sleep(0.01)
 
-    assert finish(process) == Ran(143, b"", "")
+        assert stop(process, signal.SIGTERM) == Ran(143, b"", "")
     assert read_directory(here) == before
 
 
@@ -113,8 +133,11 @@ def test_a_killed_build_leaves_the_old_snapshot_and_a_draft_that_the_next_build_
     os.mkfifo("fifo.csv")
     Path("out.db").write_bytes(b"old")
     before = read_directory(here)
-    process = start(*COMMAND, "--observations", "fifo.csv", "--overwrite")
-    with pipe_to(process, "fifo.csv") as pipe:
+
+    with (
+        start(*COMMAND, "--observations", "fifo.csv", "--overwrite") as process,
+        pipe_to(process, "fifo.csv") as pipe,
+    ):
         pipe.write(csv([("a", AS_OF, 5)]))
         pipe.flush()
         process.kill()
@@ -135,12 +158,17 @@ def test_two_simultaneous_builds_leave_one_complete_snapshot(
     for name in names:
         os.mkfifo(name)
     before = read_directory(here)
-    builds = [start(*COMMAND, "--observations", name, *options) for name in names]
-    pipes = [pipe_to(process, name) for process, name in zip(builds, names, strict=True)]
-    for count, pipe in enumerate(pipes, 1):
-        with pipe:
-            pipe.write(csv([("a", AS_OF + at, at) for at in range(count * 1000)]))
-    ran = [finish(build) for build in builds]
+
+    with ExitStack() as started:
+        builds = [
+            started.enter_context(start(*COMMAND, "--observations", name, *options))
+            for name in names
+        ]
+        pipes = [pipe_to(process, name) for process, name in zip(builds, names, strict=True)]
+        for count, pipe in enumerate(pipes, 1):
+            with pipe:
+                pipe.write(csv([("a", AS_OF + at, at) for at in range(count * 1000)]))
+        ran = [finish(build) for build in builds]
 
     assert sorted(one.exit_code for one in ran) == exit_codes
     assert [one.stderr for one in ran if one.exit_code] == [EXISTS] * exit_codes.count(2)
@@ -169,7 +197,7 @@ def test_a_file_size_limit_exits_4_and_changes_nothing(
         [*LIMITED, blocks, sys.executable, "-m", "srvstat", *WEEK, *options],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS,
         check=False,
     )
 
