@@ -22,6 +22,7 @@ from hypothesis import settings
 
 from srvstat import demo
 from srvstat.cli.main import main
+from support.descriptors import replace_descriptor
 from support.records import AS_OF, DAY, csv, ndjson, server
 
 # Tests import these from here; the processes of campaigns import them without pytest.
@@ -91,17 +92,12 @@ def cli(capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
 def _replace_stdin(data: bytes) -> Iterator[None]:
     """Replace the standard input of this process by a pipe with data."""
     reading, writing = os.pipe()
-    kept = os.dup(0)
     writer = Thread(target=_write_all, args=(writing, data))
-    try:
-        os.dup2(reading, 0)
+    with replace_descriptor(0, reading):
         os.close(reading)
         writer.start()
         yield
-    finally:
-        os.dup2(kept, 0)
-        os.close(kept)
-        writer.join()
+    writer.join()
 
 
 def _write_all(pipe: int, data: bytes) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from srvstat.cli.main import main
+from support.descriptors import replace_descriptor
 
 NEEDS = ("gcc",)
 _HERE = Path(__file__).parent
@@ -126,13 +127,8 @@ def _arm(fault: Fault, directory: Path | None, calls: int) -> None:
 
 
 def _run_in_process(command: Callable[[], int], stderr: int) -> int:
-    ours = os.dup(2)
-    os.dup2(stderr, 2)
-    try:
+    with replace_descriptor(2, stderr):
         return command()
-    finally:
-        os.dup2(ours, 2)
-        os.close(ours)
 
 
 def _run_in_fork(command: Callable[[], int], stderr: int) -> int:

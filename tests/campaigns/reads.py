@@ -23,6 +23,7 @@ from campaigns.faultfs import (
     run_preloaded,
     run_with_fault,
 )
+from support.descriptors import replace_descriptor
 
 INPUT_REFUSED = 6
 
@@ -79,14 +80,9 @@ class Inputs:
     def run(self, name: str, fault: Fault) -> Outcome:
         """Run a command with a fault; removes the output of earlier commands first."""
         self._output.unlink(missing_ok=True)
-        ours = os.dup(1)
         with tempfile.TemporaryFile() as stdout:
-            os.dup2(stdout.fileno(), 1)
-            try:
+            with replace_descriptor(1, stdout.fileno()):
                 result = run_with_fault(fault, self.directory, self.commands[name])
-            finally:
-                os.dup2(ours, 1)
-                os.close(ours)
             stdout.seek(0)
             output = self._output.read_bytes() if self._output.exists() else None
             return Outcome(result, stdout.read(), output)

@@ -16,6 +16,7 @@ from campaigns.small_snapshots import HIDDEN, PUBLISHED, build_small_snapshot
 from srvstat.cli.main import main
 from srvstat.contract.errors import ApiError
 from srvstat.contract.ranges import DAYS
+from support.descriptors import replace_descriptor
 from support.http import compare, request_target
 from support.load import Exchange
 
@@ -97,16 +98,9 @@ def _answer_gets(snapshot: Path) -> Iterator[Exchange]:
 
 def _run_in_process(*arguments: str) -> bytes:
     """Run the command line in this process and return its standard output."""
-    ours = os.dup(1), os.dup(2)
     with tempfile.TemporaryFile() as stdout, open(os.devnull, "wb") as stderr:
-        os.dup2(stdout.fileno(), 1)
-        os.dup2(stderr.fileno(), 2)
-        try:
+        with replace_descriptor(1, stdout.fileno()), replace_descriptor(2, stderr.fileno()):
             main(list(arguments))
-        finally:
-            for number, descriptor in enumerate(ours, 1):
-                os.dup2(descriptor, number)
-                os.close(descriptor)
         stdout.seek(0)
         return stdout.read()
 

@@ -37,6 +37,7 @@ from srvstat.documents.snapshot_info import SnapshotInfo
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
 from srvstat.snapshot.read.reader import open_file
+from support.descriptors import replace_descriptor
 
 Place = Callable[[Sequence[str], Screen], str | None]
 
@@ -251,15 +252,13 @@ def _capture_output(*, ascii_only: bool) -> Iterator[dict[int, bytes]]:
     os.environ["LC_ALL"] = "C" if ascii_only else "C.UTF-8"
     with ExitStack() as stack:
         files = {number: stack.enter_context(tempfile.TemporaryFile()) for number in _DESCRIPTORS}
-        kept = {number: os.dup(number) for number in _DESCRIPTORS}
-        for number, file in files.items():
-            os.dup2(file.fileno(), number)
         try:
-            yield captured
+            with ExitStack() as replaced:
+                for number, file in files.items():
+                    replaced.enter_context(replace_descriptor(number, file.fileno()))
+                yield captured
         finally:
             for number, file in files.items():
-                os.dup2(kept[number], number)
-                os.close(kept[number])
                 file.seek(0)
                 captured[number] = file.read()
             del os.environ["LC_ALL"]

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 
@@ -15,6 +14,7 @@ import pytest
 from conftest import srvstat
 from srvstat.cli.output import Form, ReaderGoneError, choose_form, prepare_json, report, write
 from srvstat.contract.errors import OutputError, UsageError
+from support.descriptors import replace_descriptor
 
 pytestmark = pytest.mark.slow
 
@@ -163,18 +163,6 @@ def test_a_bug_is_reported_in_one_line_without_a_traceback(
     assert ran.stderr.startswith("error: a bug in srvstat: KeyError in _build_result, ")
     assert "secret" not in ran.stderr
     assert ran.stderr.count("\n") == 1
-
-
-@contextmanager
-def replace_descriptor(stream: int, descriptor: int) -> Iterator[None]:
-    """Replace a standard descriptor of this process."""
-    kept = os.dup(stream)
-    os.dup2(descriptor, stream)
-    try:
-        yield
-    finally:
-        os.dup2(kept, stream)
-        os.close(kept)
 
 
 @pytest.fixture

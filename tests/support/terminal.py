@@ -13,6 +13,7 @@ from contextlib import chdir, contextmanager
 from pathlib import Path
 
 from srvstat.cli.main import main
+from support.descriptors import replace_descriptor
 
 PLAIN = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "NO_COLOR": "1"}
 """The environment of a terminal without colors."""
@@ -21,7 +22,6 @@ SRVSTAT = [sys.executable, "-m", "srvstat"]
 """The start of a command for `run_in_terminal`."""
 
 _INHERITED = ("PATH", "HOME", "PYTHONPATH")
-_STANDARD_DESCRIPTORS = (0, 1, 2)
 
 
 def run_in_terminal(
@@ -63,8 +63,11 @@ def run_srvstat_in_terminal(
         with (
             _replace_environment({**PLAIN, **(env or {})}),
             chdir(cwd or os.curdir),
-            _replace_standard_descriptors(theirs),
+            replace_descriptor(0, theirs),
+            replace_descriptor(1, theirs),
+            replace_descriptor(2, theirs),
         ):
+            os.close(theirs)
             exit_code = main(list(arguments))
         return exit_code, output.result()
 
@@ -104,18 +107,3 @@ def _replace_environment(env: Mapping[str, str]) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
-
-
-@contextmanager
-def _replace_standard_descriptors(descriptor: int) -> Iterator[None]:
-    """Replace the standard descriptors of this process, and close the replacement at the end."""
-    kept = [os.dup(number) for number in _STANDARD_DESCRIPTORS]
-    try:
-        for number in _STANDARD_DESCRIPTORS:
-            os.dup2(descriptor, number)
-        yield
-    finally:
-        for number, original in zip(_STANDARD_DESCRIPTORS, kept, strict=True):
-            os.dup2(original, number)
-            os.close(original)
-        os.close(descriptor)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, Cli, csv, ndjson, server
+from support.descriptors import replace_descriptor
 from support.snapshots import WEEK
 
 REJECTED = 3_000
@@ -26,16 +27,13 @@ def write_rejects_to(cli: Cli, name: str) -> None:
 
 def test_rejects_are_appended_to_an_open_file_by_any_name(cli: Cli) -> None:
     log = os.open("log.txt", os.O_RDWR | os.O_CREAT | os.O_APPEND)
-    before = os.dup(2)
     os.symlink(f"/dev/fd/{log}", "link")
     try:
         write_rejects_to(cli, f"/dev/fd/{log}")
         write_rejects_to(cli, "link")
-        os.dup2(log, 2)
-        write_rejects_to(cli, "log.txt")
+        with replace_descriptor(2, log):
+            write_rejects_to(cli, "log.txt")
     finally:
-        os.dup2(before, 2)
-        os.close(before)
         os.close(log)
 
     assert Path("log.txt").read_bytes().count(b'"file":"week.csv"') == 3 * REJECTED
