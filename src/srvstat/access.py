@@ -120,7 +120,7 @@ class Plan:
     def check_timeline(self, range: Range, as_of: int) -> None:
         """Check that the plan includes a chart over a range, in a snapshot as of `as_of`.
 
-        Needs the range and the raw history: short steps are as good as observations.
+        The plan must include the range and its raw history: short steps reveal observations.
 
         Raises FeatureNotAvailableError.
         """

@@ -50,7 +50,7 @@ def compute_distribution(
 
 
 def _choose_width(lowest: int, peak: int, most_bins: int) -> int:
-    """Return the smallest width of which `most_bins` bins contain all numbers of players."""
+    """Return the smallest width with which `most_bins` bins cover all player counts."""
     scale = 1
     while True:
         for width in (scale, 2 * scale, 5 * scale):

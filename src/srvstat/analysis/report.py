@@ -22,13 +22,13 @@ from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
 
 MOST_STEPS = 9_000
-"""The hours of a year fit."""
+"""Enough for the hours of a year."""
 
 QUANTILES = (Fraction(1, 20), Fraction(1, 4), Fraction(3, 4), Fraction(19, 20))
-"""Those of the statistics in a report."""
+"""The quantiles in the statistics of a report."""
 
 _OUTPUT = "report.html"
-"""The output in the command that repeats a report, so that the real one does not change it."""
+"""The output that the command in a report names, so that reports do not depend on their paths."""
 
 
 class ReportOrigin(NamedTuple):
@@ -59,7 +59,7 @@ def describe_origin(
 ) -> ReportOrigin:
     """Return the origin of a report about the servers and the window of a query.
 
-    The default title names the servers, or counts them if they are more than two.
+    The default title names the servers, or states their number if there are more than two.
     """
     names = [server.hostname or server.id for server in servers]
     shown = " and ".join(names) if len(names) <= 2 else f"{len(names)} servers"  # noqa: PLR2004
@@ -79,7 +79,7 @@ def build_report(
 ) -> Report:
     """Return the documents of a report about servers, in their order.
 
-    The statistics include the window before, unless there is none, or a bundle does not cover it.
+    The statistics include the previous window, unless there is none or a bundle does not cover it.
 
     Raises UsageError for a window of more than 36,500 days, SnapshotError.
     """

@@ -1,4 +1,4 @@
-"""Compute the steps of servers that a chart draws: all of them, as many as it has room for."""
+"""Compute the steps of servers for a chart in a terminal: as many as fit its width."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -15,13 +15,13 @@ from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
 
 _WITHIN_DAY = ("1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "6h")
-"""Not 12h: two values a day, such as one by night and one by day, would hide all else."""
+"""Without 12h: with two values a day, the difference of day and night hides everything else."""
 
 _INTERVALS_PER_STEP = 2
 """With fewer, polls that are a little early or late would leave steps without an observation."""
 
 _FEW_OBSERVATIONS = 10
-"""The distance of fewer observations does not say how often a server is polled."""
+"""Fewer observations do not show how often a server is polled."""
 
 
 def compute_step_chart(
@@ -33,8 +33,8 @@ def compute_step_chart(
 ) -> StepTable:
     """Return all steps of a window, at most `most`; by default the shortest step that suits.
 
-    Without a step, each has at least two usual intervals of every server that has more than a few
-    observations.
+    A step chosen by default is at least two usual intervals long, of every server that has more
+    than a few observations.
 
     Raises UsageError for too many steps and for too many servers, SnapshotError.
     """

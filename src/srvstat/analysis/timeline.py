@@ -23,10 +23,10 @@ _WITHIN_DAY = (
 """The lengths of steps of less than a day, in milliseconds. They divide a day."""
 
 _INTERVALS_OF_GAP = 3
-"""The most usual intervals between observations without a gap, as in the coverage of `stats`."""
+"""Observations further apart, in usual intervals, have a gap; as in the coverage of `stats`."""
 
 _LEAST_INTERVALS = 0.95
-"""The length of steps in usual intervals. Hourly polls that take a second more suit steps of 1h."""
+"""The least length of a step in usual intervals: hourly polls, a second late, have steps of 1h."""
 
 
 class _Steps(NamedTuple):
@@ -57,8 +57,8 @@ def compute_timeline(
 ) -> Timeline:
     """Return the players of servers in at most `most_steps` steps (at least 2), in their order.
 
-    Steps have at least about the length of the shortest usual interval of the servers. Needs the
-    memory for the observations of one server, besides the document.
+    A step is at least about as long as the shortest usual interval of the servers. Needs memory for
+    the observations of one server, besides the document.
 
     Raises SnapshotError.
     """
@@ -133,7 +133,7 @@ def _describe_server(
 def _find_gaps(
     instants: Sequence[int], steps: _Steps, usual_interval: float | None
 ) -> Iterator[GapPart]:
-    """Yield the runs of steps without observations in distances of many usual intervals."""
+    """Yield the runs of steps without observations, between observations that are far apart."""
     edges, known_end = steps.edges, steps.known_end
     longest = _INTERVALS_OF_GAP * (usual_interval or 0)
     last = edges[0]

@@ -36,7 +36,7 @@ class PictureData(OpenFile):
         tz: str = "UTC",
         most_steps: int = 1000,
     ) -> Timeline:
-        """Compute the players of servers over time, in at most so many steps of equal length.
+        """Compute the players of servers over time, in at most `most_steps` equal steps.
 
         The steps are not much shorter than the usual interval of the observations.
 
@@ -60,7 +60,7 @@ class PictureData(OpenFile):
         tz: str = "UTC",
         most_bins: int = MOST_BINS,
     ) -> Distribution:
-        """Count how often servers had how many players, in at most so many bins of equal width.
+        """Count how often servers had how many players, in at most `most_bins` equal bins.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """

@@ -90,7 +90,7 @@ class Explorer:
             _check_host(head.headers)
         target = self._files.get(head.path) or _DATA_PATHS.get(head.path)
         if target is None:
-            raise UnknownPathError("path: not one of the page")
+            raise UnknownPathError("path: not a path of the explore page")
         entry["operation"] = target.operation
         if head.method not in GET_METHODS.split(", "):
             raise WrongMethodError(head.method, GET_METHODS)

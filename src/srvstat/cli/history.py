@@ -78,7 +78,8 @@ SumOption = Annotated[
 StepChartOption = Annotated[
     bool,
     typer.Option(
-        "--chart", help="Draw the steps in place of rows [default step: the shortest that suits]."
+        "--chart",
+        help="Draw a chart of the steps in place of rows [default --step: the shortest that fits].",
     ),
 ]
 

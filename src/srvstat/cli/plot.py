@@ -81,27 +81,29 @@ OutputOption = Annotated[
         "--output",
         "-o",
         metavar="FILE|-",
-        help="The file to write: players.svg or players.png; - writes SVG to standard output.",
+        help="The file to write, such as players.svg or players.png; - is standard output.",
     ),
 ]
 KindOption = Annotated[
     str,
     typer.Option(
         metavar="|".join(_KINDS),
-        help="Players over time, the hours of the week, how often there were how many players, or"
-        " averages of days, weeks or months.",
+        help="What to draw: players over time, the hours of the week, how often each player count"
+        " was observed, or the average of each day, week or month.",
         autocompletion=_complete_kind,
     ),
 ]
 WidthOption = Annotated[
     str,
-    typer.Option(
-        metavar="N", help="The width in pixels, 320 to 4,000; a PNG has twice as many pixels."
-    ),
+    typer.Option(metavar="N", help="The width in pixels, 320 to 4,000; a PNG has twice as many."),
 ]
 ThemeOption = Annotated[
     str,
-    typer.Option(metavar="|".join(_THEMES), help="The colors.", autocompletion=_complete_theme),
+    typer.Option(
+        metavar="|".join(_THEMES),
+        help="Colors for a light or a dark background.",
+        autocompletion=_complete_theme,
+    ),
 ]
 
 
@@ -122,7 +124,7 @@ def plot(
     """Draw one to five servers as SVG or PNG.
 
     The picture has a title, its window and its source, for a document or a chat. The same command
-    writes the same SVG for the same snapshot. PNG needs the extra png.
+    writes the same SVG for the same snapshot. PNG needs: pip install 'srvstat[png]'
 
     Example: srvstat plot srv-1 srv-2 --range 90d --tz Europe/Berlin -o players.svg
     """

@@ -1,4 +1,4 @@
-"""`report`: a page about servers, or the data that it shows."""
+"""`report`: an HTML report about servers, or its data."""
 
 from contextlib import closing
 from typing import Annotated
@@ -47,7 +47,9 @@ OutputOption = Annotated[
 ]
 TitleOption = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="The title of the report [default: names the servers]."),
+    typer.Option(
+        metavar="TEXT", help="The title of the report [default: from the names of the servers]."
+    ),
 ]
 DataOption = Annotated[
     bool,
@@ -71,11 +73,11 @@ def report(
     json: DataOption = False,
     overwrite: OverwriteOption = False,
 ) -> Outcome:
-    """Write a page about one to five servers.
+    """Write an HTML report about one to five servers.
 
-    The page is one HTML file, which needs no network: a summary, statistics, players over time, the
-    hours of the week, the distribution, growth, integrity and where the data comes from. The same
-    command writes the same bytes for the same snapshot.
+    The file needs no network. It has a summary, statistics, players over time, the hours of the
+    week, the distribution, growth, integrity, coverage and the source of the data. The same command
+    writes the same bytes for the same snapshot.
 
     Example: srvstat report srv-1 srv-2 --range 90d --tz Europe/Berlin -o report.html
     """

@@ -32,7 +32,10 @@ RecordOption = Annotated[
 ]
 ExploreOption = Annotated[
     bool,
-    typer.Option("--explore", help="Also serve a page that searches, compares and charts servers."),
+    typer.Option(
+        "--explore",
+        help="Also serve a page at /, to search, compare and chart servers in a browser.",
+    ),
 ]
 
 

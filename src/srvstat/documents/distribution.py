@@ -27,8 +27,8 @@ class ServerDistribution(Part):
 class Distribution(SnapshotDocument):
     """The observations of servers by their number of players, in bins that all servers share.
 
-    Bin `i` has the counts from `first_players + i * bin_players` up to, but without, the start of
-    the next bin.
+    Bin `i` has the counts from `first_players + i * bin_players` up to, but not including,
+    the start of the next bin.
     """
 
     document: Literal["distribution"] = "distribution"

@@ -12,7 +12,7 @@ from srvstat.documents.timeline import Timeline
 
 
 class Report(SnapshotDocument):
-    """The documents of a report, all of the same servers, in the same order, and window.
+    """The documents of a report, about the same servers in the same order, and the same window.
 
     `program` is the name and version of the program, and `command` the command that repeats the
     report.

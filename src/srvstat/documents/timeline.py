@@ -10,8 +10,8 @@ class ServerTimeline(Part):
 
     A gap is a run of steps without observations between two observations, or between an edge of the
     window and an observation, that are more than three usual intervals apart; the usual interval is
-    the median distance between successive observations. The time after `as_of` is in no gap. Of a
-    server with fewer than two observations, all steps without one are in gaps. In other steps
+    the median distance between successive observations. The time after `as_of` is in no gap. If a
+    server has fewer than two observations, all steps without one are in gaps. In other steps
     without observations, polls are rarer than the steps, late or missed.
     """
 

@@ -12,9 +12,9 @@ from srvstat.contract.ranges import DAY_MS
 
 _MANTISSAS = (1, 2, 5)
 _LEAST_WHOLE = 1000
-"""Ticks up to greater values are integers; up to smaller ones they have at most two decimals."""
+"""If an axis ends at this or above, its ticks are integers, else they have at most two decimals."""
 _LONGEST_PLAIN = 9_999_999
-"""Greater ticks are shown in thousands, millions and so on: `50M`."""
+"""Ticks above this are shown in thousands, millions and so on: `50M`."""
 _PREFIXES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

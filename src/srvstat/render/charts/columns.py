@@ -64,7 +64,7 @@ def choose_layout(count: int, room: int, *, has_gaps: bool = False, period: int 
 
 
 def choose_scale(high: float, panels: int, unit: str = "") -> Scale:
-    """Return a scale from 0 to a round number from `high` on, for one of several panels."""
+    """Return a scale from 0 to a round number of at least `high`, for one of several panels."""
     rows = _HEIGHTS.get(panels, _LEAST_HEIGHT)
     if not high:
         return _build_scale([0, 1], rows, unit)
@@ -75,7 +75,7 @@ def choose_scale(high: float, panels: int, unit: str = "") -> Scale:
 
 
 def _build_scale(ticks: Sequence[float], rows: int, unit: str) -> Scale:
-    """Return a scale with about so many rows, a whole number of them between two ticks."""
+    """Return a scale of about `rows` rows, with a whole number of rows between two ticks."""
     steps = len(ticks) - 1
     each = max(round(rows / steps), 1)
     labels = {each * at - 1: label + unit for at, label in enumerate(format_ticks(ticks))}

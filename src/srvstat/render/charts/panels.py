@@ -61,7 +61,7 @@ class Frame(NamedTuple):
 
 
 Merge = Callable[[int], Sequence[Sequence[float | None]]]
-"""Returns the columns of each server if each stands for so many values."""
+"""Returns the columns of each server; each column stands for the given number of values."""
 
 
 def choose_frame(

@@ -21,9 +21,9 @@ _AXIS_WIDTH = 2
 """The vertical axis and the space before it."""
 
 _MOST_SMALL = 4
-"""More areas are as high as those of so many servers."""
+"""With more areas, each is as high as with this many."""
 _MOST_TIMES_HIGHER = 4
-"""If the highest value of a server is more times that of another one, they differ in scale."""
+"""Areas whose highest values differ by a greater factor have scales of their own."""
 
 _ROW_DOTS, _COLUMN_DOTS = 4, 2
 _BLANK = "\u2800"

@@ -15,7 +15,7 @@ _LENGTHS = (
 )
 _LEAST_DAY, _LEAST_DAY_OF_SEVERAL = 16, 40
 """The least width of a day in pixels, for one server and for several whose lines cross each other;
-in narrower ones the course of a day would look like noise."""
+in narrower ones, daily cycles would look like noise."""
 _LEAST_DISTANCE = 1.5
 """The least distance of points in pixels."""
 

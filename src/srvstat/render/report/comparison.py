@@ -76,7 +76,7 @@ def build_whole(value: int | None) -> Element:
 
 
 def build_rounded(value: float | None, digits: int) -> Element:
-    """Build a figure with at most so many digits after the point."""
+    """Build a figure with at most `digits` digits after the point."""
     return build_number(value, format_rounded(value, digits))
 
 

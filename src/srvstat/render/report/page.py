@@ -130,9 +130,9 @@ _SCRIPT_ESCAPES = str.maketrans(
 
 
 def _encode_data(timeline: Timeline) -> str:
-    """Return the timeline as JSON that no end of a script can occur in.
+    """Return the timeline as JSON that cannot end the script element around it.
 
-    Totals are in the place of averages, which have up to 17 digits; report.js divides them again.
+    It has totals in place of averages, which have up to 17 digits; report.js divides them again.
     """
     document = timeline.model_dump()
     for server in document["servers"]:
@@ -142,5 +142,5 @@ def _encode_data(timeline: Timeline) -> str:
 
 
 def _compute_total(average: float | None, count: int) -> int | None:
-    """Return the integer of which an average is the rounded quotient."""
+    """Return the sum of the counts, an integer, from their rounded average."""
     return None if average is None else round(average * count)
