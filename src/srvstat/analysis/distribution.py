@@ -30,7 +30,7 @@ def compute_distribution(
 
     Raises SnapshotError.
     """
-    ranked = [sorted(snapshot.read_observations(server, window)[1]) for server in servers]
+    ranked = [_rank_players(snapshot, server, window) for server in servers]
     lowest = min((players[0] for players in ranked if players), default=0)
     peak = max((players[-1] for players in ranked if players), default=0)
     width = _choose_width(lowest, peak, most_bins)
@@ -47,6 +47,12 @@ def compute_distribution(
             for server, players in zip(servers, ranked, strict=True)
         ),
     )
+
+
+def _rank_players(snapshot: SnapshotFile, server: ServerRow, window: Window) -> list[int]:
+    # The players of one step take less time than observations, whose instants are not needed.
+    (first, last), players = snapshot.read_steps(server, (window.start, window.end))
+    return sorted(players[first:last])
 
 
 def _choose_width(lowest: int, peak: int, most_bins: int) -> int:

@@ -8,11 +8,12 @@ from zoneinfo import ZoneInfo
 
 from srvstat import __version__
 from srvstat.analysis.distribution import compute_distribution
+from srvstat.analysis.drawing import bound_window
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.integrity.check import check_integrity
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.statistics import build_window_part, compute_stats
-from srvstat.analysis.timeline import bound_window, compute_timeline
+from srvstat.analysis.timeline import compute_timeline
 from srvstat.analysis.windows import WindowQuery
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DAY_MS, Window

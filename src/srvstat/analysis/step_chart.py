@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from zoneinfo import ZoneInfo
 
+from srvstat.analysis.drawing import bound_window, check_server_count
 from srvstat.analysis.history import list_history_edges
 from srvstat.analysis.history_tables import get_name, read_lines
 from srvstat.analysis.local_time import Step, parse_step
-from srvstat.analysis.timeline import bound_window, check_server_count
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.documents.history import HistoryQuery, StepTable

@@ -5,11 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import count, pairwise
 from typing import NamedTuple
 
-from srvstat.analysis.history import find_first_instant
+from srvstat.analysis.drawing import bound_window
 from srvstat.analysis.statistics import build_window_part
-from srvstat.contract.errors import UsageError
-from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
-from srvstat.contract.requests import MAX_SERVERS
+from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.documents.document import GapPart
 from srvstat.documents.timeline import ServerTimeline, Timeline
 from srvstat.snapshot.format.rows import ServerRow
@@ -41,17 +39,6 @@ class _Steps(NamedTuple):
     known_end: int
 
 
-def check_server_count(count: int) -> None:
-    """Check that the number of servers to draw is from 1 to the most that a comparison has.
-
-    Raises UsageError.
-    """
-    if not count:
-        raise UsageError("no server; give IDENTIFIER…")
-    if count > MAX_SERVERS:
-        raise UsageError(f"servers: {count:,} given, at most {MAX_SERVERS} can be drawn")
-
-
 def compute_timeline(
     snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window, most_steps: int
 ) -> Timeline:
@@ -78,16 +65,6 @@ def compute_timeline(
             for server, interval in zip(servers, usual, strict=True)
         ),
     )
-
-
-def bound_window(snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window) -> Window:
-    """Return a window, from just before the first observation of servers if it has no beginning.
-
-    Raises SnapshotError.
-    """
-    if window.start != BEFORE_ALL:
-        return window
-    return Window(min(find_first_instant(snapshot, servers), window.end) - 1, window.end)
 
 
 def _divide_window(window: Window, most: int, shortest: float, as_of: int) -> _Steps:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from srvstat.analysis.distribution import MOST_BINS, compute_distribution
+from srvstat.analysis.drawing import check_server_count
 from srvstat.analysis.integrity.check import DEFAULT_RANGE
 from srvstat.analysis.report import build_report, check_title, describe_origin
-from srvstat.analysis.timeline import check_server_count, compute_timeline
+from srvstat.analysis.timeline import compute_timeline
 from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.api.arguments import (
     build_query,

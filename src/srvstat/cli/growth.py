@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from srvstat.analysis.drawing import check_server_count
 from srvstat.analysis.growth import GROWTH_STEPS, compute_growth, parse_growth_step
 from srvstat.analysis.selection import find_references
-from srvstat.analysis.timeline import check_server_count
 from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     FromOption,

@@ -9,11 +9,12 @@ from zoneinfo import ZoneInfo
 import typer
 
 from srvstat.analysis.distribution import compute_distribution
+from srvstat.analysis.drawing import bound_window, check_server_count
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.report import MOST_STEPS, choose_growth_step
 from srvstat.analysis.selection import find_references
-from srvstat.analysis.timeline import bound_window, check_server_count, compute_timeline
+from srvstat.analysis.timeline import compute_timeline
 from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     FromOption,

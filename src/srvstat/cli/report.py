@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from srvstat.analysis.drawing import check_server_count
 from srvstat.analysis.integrity.check import DEFAULT_RANGE
 from srvstat.analysis.report import build_report, check_title, describe_origin
 from srvstat.analysis.selection import find_references
-from srvstat.analysis.timeline import check_server_count
 from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     FromOption,

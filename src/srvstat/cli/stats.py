@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from srvstat.analysis.distribution import compute_distribution
+from srvstat.analysis.drawing import check_server_count
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.statistics import compute_stats, parse_quantile
-from srvstat.analysis.timeline import check_server_count
 from srvstat.analysis.top import TOP_KEYS, parse_top_key, rank_servers
 from srvstat.analysis.windows import WindowQuery, check_previous, choose_window
 from srvstat.cli.analyzer_options import (

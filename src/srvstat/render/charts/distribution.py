@@ -7,11 +7,11 @@ from srvstat.render.axes import choose_ticks, format_ticks
 from srvstat.render.charts.panels import (
     Frame,
     Panel,
-    build_title,
     choose_frame,
     render_panels,
 )
 from srvstat.render.charts.ticks import Tick
+from srvstat.render.charts.titles import build_title
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import format_rounded
 from srvstat.render.text import format_count

@@ -12,12 +12,12 @@ from srvstat.render.charts.columns import get_light_mark
 from srvstat.render.charts.panels import (
     Frame,
     Panel,
-    build_title,
     choose_frame,
     list_notes,
     render_panels,
 )
 from srvstat.render.charts.ticks import Tick
+from srvstat.render.charts.titles import build_title
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import join_averages
 from srvstat.render.tables.growth import format_step, format_trend

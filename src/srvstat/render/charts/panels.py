@@ -14,8 +14,8 @@ from srvstat.render.charts.columns import (
     draw_columns,
     get_zero_mark,
 )
-from srvstat.render.charts.plot_area import get_chart_width
 from srvstat.render.charts.ticks import Tick, draw_axis, draw_labels, select_ticks
+from srvstat.render.charts.titles import get_chart_width
 from srvstat.render.screen import Screen
 
 _STYLE, _MARK_STYLE, _AXIS_STYLE = "cyan", "bold yellow", "dim"
@@ -24,7 +24,6 @@ _AXIS_WIDTH = 2
 _LABEL_WIDTHS = range(2, 13)
 _LEAST_DASH_DISTANCE = 3
 _MIN_ROOM = 12
-_MIN_NAME_WIDTH = 12
 
 
 class Panel(NamedTuple):
@@ -85,19 +84,6 @@ def choose_frame(
         if fits and room >= _MIN_ROOM:
             break
     return Frame(layout, label_width, len(columns[0]), scales)
-
-
-def build_title(hostname: str, identifier: str, note: str, screen: Screen) -> Text:
-    """Return the line above a panel: the hostname, cut if necessary, and what else fits."""
-    width = get_chart_width(screen)
-    name, extra = screen.escape_cell(hostname, "bold"), screen.escape(identifier, "dim")
-    room = width - len(note) - 2
-    if room < _MIN_NAME_WIDTH:
-        return screen.truncate(name, width)
-    title = screen.truncate(name, room)
-    if extra.plain != name.plain and title.cell_len + 2 + extra.cell_len <= room:
-        title = Text.assemble(title, "  ", extra)
-    return Text.assemble(title, "  ", note)
 
 
 def list_notes(panels: Iterable[Panel], blank: str, screen: Screen) -> Iterator[str]:
@@ -166,6 +152,7 @@ def _draw_dashes(row: Text, places: Iterable[int]) -> Text:
 
 
 def _join_row(scale: Scale, number: int, frame: Frame, row: Text) -> Text:
+    row.rstrip()
     return Text.assemble((scale.format_axis(number, frame.label_width), _AXIS_STYLE), row)
 
 

@@ -6,12 +6,12 @@ from srvstat.documents.peak_hours import PeakHours, ServerPeakHours
 from srvstat.render.charts.panels import (
     Frame,
     Panel,
-    build_title,
     choose_frame,
     list_notes,
     render_panels,
 )
 from srvstat.render.charts.ticks import Tick
+from srvstat.render.charts.titles import build_title
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import join_averages
 from srvstat.render.tables.peak_hours import WEEKDAYS

@@ -13,9 +13,9 @@ from rich.text import Text
 from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.history import StepLine, StepTable
 from srvstat.render.axes import choose_time_ticks
-from srvstat.render.charts.panels import build_title
 from srvstat.render.charts.plot_area import fit_plot_areas
 from srvstat.render.charts.ticks import Tick, select_ticks
+from srvstat.render.charts.titles import build_title
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import format_rounded
 from srvstat.render.text import format_count, format_exact_duration

@@ -1,0 +1,29 @@
+"""The width of charts, and the titles above them."""
+
+from rich.text import Text
+
+from srvstat.render.screen import Screen
+
+USUAL_WIDTH = 80
+"""The width of a chart where there is no limit."""
+
+_MIN_NAME_WIDTH = 12
+"""A longer hostname is not cut to fewer cells for the sake of a note."""
+
+
+def get_chart_width(screen: Screen) -> int:
+    """Return the width of charts on a screen."""
+    return screen.width or USUAL_WIDTH
+
+
+def build_title(hostname: str, identifier: str, note: str, screen: Screen) -> Text:
+    """Return the line above a chart: the hostname, cut if necessary, and what else fits."""
+    width = get_chart_width(screen)
+    name, extra = screen.escape_cell(hostname, "bold"), screen.escape(identifier, "dim")
+    room = width - len(note) - 2
+    if room < min(_MIN_NAME_WIDTH, name.cell_len):
+        return screen.truncate(name, width)
+    title = screen.truncate(name, room)
+    if extra.plain != name.plain and title.cell_len + 2 + extra.cell_len <= room:
+        title = Text.assemble(title, "  ", extra)
+    return Text.assemble(title, "  ", note)
