@@ -1,8 +1,9 @@
-"""The documents timeline and distribution, recomputed from random rows by the definitions alone."""
+"""Timelines, distributions and the steps of charts, recomputed from random rows."""
 
 import json
 import tempfile
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +20,10 @@ from analysis.naive_pictures import (
 from analysis.random_rows import HOUR, rows
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from srvstat.analysis.distribution import compute_distribution
+from srvstat.analysis.step_chart import compute_step_chart
 from srvstat.analysis.timeline import compute_timeline
 from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.documents.history import HistoryQuery
 from srvstat.documents.timeline import Timeline
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
@@ -64,6 +67,7 @@ def test_every_step_gap_and_bin_follows_from_the_rows(case: Case) -> None:
                 assert ask_for_distribution(
                     snapshot, window, most_bins
                 ) == compute_distribution_naively(case.servers, window, most_bins)
+                check_step_chart(snapshot, case.servers, window, most_steps)
 
 
 def ask_for_timeline(snapshot: SnapshotFile, window: tuple[int | None, int], most: int) -> Any:
@@ -76,6 +80,27 @@ def ask_for_distribution(snapshot: SnapshotFile, window: tuple[int | None, int],
     asked = list(snapshot.iter_servers())[:2]
     document = compute_distribution(snapshot, asked, to_window(window), most).to_json()
     return read_figures(json.loads(document))
+
+
+def check_step_chart(
+    snapshot: SnapshotFile, servers: Servers, window: tuple[int | None, int], most: int
+) -> None:
+    """Check that the steps of a chart cover the window and have the averages of their rows."""
+    asked = list(snapshot.iter_servers())[:2]
+    query = HistoryQuery(to_window(window), "UTC")
+    lines = compute_step_chart(snapshot, asked, query, None, most).first
+    rows = [row for name in ("a", "b") for row in servers[name]]
+    inside = [at for at, _ in rows if (window[0] is None or at > window[0]) and at <= window[1]]
+
+    assert len(lines) <= most
+    assert not inside or lines[0].start < min(inside)
+    assert all(one.end == next_one.start for one, next_one in pairwise(lines))
+    assert lines[-1].end == window[1]
+    for line in lines:
+        for name, cell in zip(("a", "b"), line.cells, strict=True):
+            players = [n for at, n in servers[name] if line.start < at <= line.end]
+            average = sum(players) / len(players) if players else None
+            assert (cell.observations, cell.players) == (len(players), average)
 
 
 def to_window(window: tuple[int | None, int]) -> Window:
