@@ -64,7 +64,7 @@ def test_several_servers_are_ranked_and_compared(snapshot: SnapshotFile) -> None
     )
     assert integrity == (
         "4 integrity results are suspect: flat line and gaps on down, flat line on twin, and flat"
-        " line on up. Such results also have innocent causes, and prove nothing."
+        " line on up. Such results can have innocent causes, and prove nothing."
     )
 
 
@@ -81,7 +81,7 @@ def test_one_server_is_not_named_again(snapshot: SnapshotFile) -> None:
         " usual intervals."
     )
     assert integrity == (
-        "1 integrity result is suspect: flat line. Such results also have innocent causes, and"
+        "1 integrity result is suspect: flat line. Such results can have innocent causes, and"
         " prove nothing."
     )
 

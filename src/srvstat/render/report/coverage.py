@@ -27,6 +27,7 @@ def build_coverage_section(report: Report, labels: Labels) -> Element:
         "An observation lasts until the next one, at most three usual intervals; the coverage is"
         " the share of the window in which observations last. A gap is a longer time without"
         f" observations, in whole steps of {step}. It says nothing about whether the server was up."
+        " The integrity rule also counts shorter gaps, of more than 1.5 usual intervals."
     )
     headers = ("Server", "Observations", "Coverage", "Gaps", "In gaps")
     rows = [
@@ -62,7 +63,7 @@ def _build_gaps(report: Report, labels: Labels) -> Element:
     rows = [
         row for at, one in enumerate(report.timeline.servers) for row in _list_gaps(one, at, labels)
     ]
-    table = build_table("Gaps, the longest of each server", headers, rows, "words")
+    table = build_table("The longest gaps of each server", headers, rows, "words")
     return build_details("List of gaps", table, class_="printed")
 
 

@@ -10,13 +10,16 @@ from srvstat.render.text import format_window
 
 _DEFINITIONS = (
     ("Observation", "One player count of a server at an instant."),
-    ("Window", "The time that the report is about, without its first instant, with its last."),
+    ("Window", "The time that the report covers, without its first instant and with its last."),
     ("Current", "The count in the server's record, or else its last observation."),
-    ("Average", "The sum of the counts over their number; each observation weighs the same."),
+    ("Average", "The sum of the counts divided by their number; all observations weigh the same."),
     ("Median", "The 50% quantile."),
     ("Quantile", "The count that a share of the observations does not exceed."),
     ("Growth", "The last observation minus the first, also in percent of the first."),
-    ("Trend", "The median slope between the averages of all pairs of steps (Theil and Sen)."),
+    (
+        "Trend",
+        "The median slope between the averages of any two days, weeks or months (Theil and Sen).",
+    ),
     ("Usual interval", "The median distance between successive observations."),
     ("Coverage", "The share of the window in which an observation lasts."),
     (NOTHING, "No value, because there are too few observations."),

@@ -39,7 +39,7 @@ def build_players(report: Report, labels: Labels) -> Element:
     )
     note = (
         "A line breaks where a server has no observations for more than three usual intervals."
-        f" Times are those of {report.time_zone}."
+        f" Times are on the clock of {report.time_zone}."
     )
     return build_section(
         "players",
@@ -57,8 +57,8 @@ def build_hours(document: PeakHours, labels: Labels) -> Element:
     """Build the section on the hours of the week."""
     note = (
         "The average number of players in each hour of the week, on the clock of"
-        f" {document.time_zone}. An hour with fewer than 4 observations is empty. Each map has a"
-        " scale of its own."
+        f" {document.time_zone}. An hour with fewer than 4 observations is empty. Each map has"
+        " its own scale."
     )
     maps = [
         _build_map(server, name)
@@ -109,8 +109,8 @@ def _describe_hour(hour: HourPart, server: ServerPeakHours) -> Children:
 def build_distribution(document: Distribution, labels: Labels) -> Element:
     """Build the section on how often servers had how many players."""
     note = (
-        "How many observations have how many players, and the median and the quartiles, between"
-        " which half of the observations are."
+        "How often each number of players was observed, with the median and the middle half of the"
+        " observations, from the lower to the upper quartile."
     )
     height = 150 + 55 * len(document.servers)
     picture = build_drawing(

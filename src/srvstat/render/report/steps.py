@@ -35,7 +35,7 @@ def build_averages(document: GrowthDocument, labels: Labels) -> Element:
 
 def build_growth_section(document: GrowthDocument, stats: Stats, labels: Labels) -> Element:
     """Build the section on growth in the window, against the window before."""
-    caption = f"Average players by {document.step}, and growth within it"
+    caption = f"Average players by {document.step}, and growth within each"
     height = 120 + 80 * len(document.servers)
     drawing = build_drawing(
         lambda size: draw_growth(document, size), Size(900, height), Size(360, height)
@@ -137,7 +137,7 @@ def _list_notes(document: GrowthDocument, labels: Labels) -> Iterator[Children]:
     yield [f"{growth} The trend is {define_trend(document)}."]
     previous = document.previous_window
     if previous is None or previous.from_ is None:
-        yield ["There is no window of equal length before this one to compare with."]
+        yield ["There is no previous window of equal length to compare with."]
         return
     times = labels.build_time(previous.from_), " to ", labels.build_time(previous.to)
-    yield ["The window before is that from ", *times, f" ({document.time_zone})."]
+    yield ["The previous window is from ", *times, f" ({document.time_zone})."]

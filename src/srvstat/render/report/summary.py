@@ -222,5 +222,5 @@ def _describe_integrity(report: Report, labels: Labels) -> Children:
     return [
         f"{count} {verb} suspect: ",
         *join_words(found, "; "),
-        ". Such results also have innocent causes, and prove nothing.",
+        ". Such results can have innocent causes, and prove nothing.",
     ]
