@@ -107,6 +107,7 @@ def test_a_report_and_its_parts_are_those_of_the_command(cli: Cli, demo_snapshot
     window: Any = {"start": "2026-02-01", "tz": "Asia/Tokyo"}
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         report = snapshot.report(names, title="a b", **window)
+        year = snapshot.report(names[1:], range="1y")
         timeline = snapshot.timeline(names, most_steps=9_000, **window)
         distribution = snapshot.distribution(iter(names), **window)
         short = snapshot.timeline(most_steps=2)
@@ -116,6 +117,7 @@ def test_a_report_and_its_parts_are_those_of_the_command(cli: Cli, demo_snapshot
     shown = cli("report", *names, *options, "--snapshot", demo_snapshot).stdout
     assert report.to_json() + b"\n" == shown
     assert (timeline, distribution) == (report.timeline, report.distribution)
+    assert year.timeline.step_seconds == 3_600
     assert {len(one.averages) for one in short.servers} == {2}
     assert [one.counts for one in wide.servers] == [(one.sample_count,) for one in wide.servers]
 

@@ -9,6 +9,8 @@ import jsonschema_rs
 import pytest
 
 from conftest import AS_OF, DAY, Build, Cli, server
+from srvstat.analysis.report import choose_growth_step
+from srvstat.contract.ranges import Window
 from srvstat.demo import IDS
 
 NAMES = ["harbor-city", "hostile-host", "empty-plains", "old-guard"]
@@ -32,6 +34,7 @@ def here(demo_snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("window", WINDOWS)
 def test_a_report_has_the_documents_of_the_other_commands(cli: Cli, window: list[str]) -> None:
     report = cli("report", *NAMES, *window, "--json").json
+    assert cli(*shlex.split(report["command"])[1:-2], "--json").json == report
     versus = [] if "--range=all" in window else ["--versus=previous"]
 
     assert report["stats"] == cli("stats", *NAMES, *window, *QUANTILES, *versus).json
@@ -93,6 +96,22 @@ def test_the_command_in_a_report_repeats_its_bytes(
     assert path not in data.stdout.decode()
     cli(*asked, "--json", "-o", "data.json")
     assert Path("data.json").read_bytes() == data.stdout
+
+
+@pytest.mark.usefixtures("here")
+def test_a_report_chooses_a_range_a_title_and_steps(cli: Cli) -> None:
+    one = cli("report", "empty-plains", "--json")
+    three = cli("report", *NAMES[:3], "--range=all", "--json").json
+    steps = [choose_growth_step(Window(0, days * DAY)) for days in (1, 62, 63, 366, 367)]
+
+    assert one.stderr == "note: server empty-plains: no observation in the snapshot\n"
+    assert one.json["window"]["from"] == "2025-12-01T12:00:00.000Z"  # 90 days before the end
+    assert (one.json["title"], three["title"]) == (
+        "Players of Empty Plains",
+        "Players of 3 servers",
+    )
+    assert three["growth"]["step"] == "week"  # of 75 days
+    assert steps == ["day", "day", "week", "week", "month"]
 
 
 @pytest.mark.parametrize(
