@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo quick lint test check external fix docs bench soak clean
+.PHONY: help demo quick lint test check external fix docs photo bench soak clean
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -62,6 +62,11 @@ fix: $(BIN)/installed  ## Format, and fix lint errors where possible
 
 docs: $(BIN)/installed  ## Regenerate docs, the examples in them, and fixtures
 	$(BIN)/python docs/generate.py
+
+CHROMIUM ?= chromium
+photo: $(EXTERNAL)/installed  ## Photograph a report in Chromium for docs/pictures.md
+	$(EXTERNAL)/bin/python tests/external/programs/photograph_report.py \
+		$$(command -v $(CHROMIUM)) $(BIN)/srvstat docs/pictures/report.png
 
 # SIZE=20 takes six minutes, the full size up to 40.
 SIZE ?= 200

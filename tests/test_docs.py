@@ -135,6 +135,15 @@ def test_every_relative_link_resolves(path: Path) -> None:
             assert (path.parent / target).exists(), target
 
 
+def test_the_photograph_of_a_report_is_a_small_png_on_two_pages() -> None:
+    photograph = ROOT / "docs" / "pictures" / "report.png"
+
+    assert photograph.read_bytes().startswith(b"\x89PNG\r\n")
+    assert photograph.stat().st_size < 200_000
+    for page in (ROOT / "README.md", ROOT / "docs" / "pictures.md"):
+        assert "pictures/report.png)" in page.read_text(encoding="utf-8")
+
+
 def test_architecture_names_existing_files() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     package = ROOT / "src" / "srvstat"

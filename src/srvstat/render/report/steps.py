@@ -34,7 +34,7 @@ def build_averages(document: GrowthDocument, labels: Labels) -> Element:
 
 
 def build_growth_section(document: GrowthDocument, stats: Stats, labels: Labels) -> Element:
-    """Build the section on growth in the window, against the window before."""
+    """Build the section on growth in the window, against the previous window."""
     caption = f"Average players by {document.step}, and growth within each"
     height = 120 + 80 * len(document.servers)
     drawing = build_drawing(
@@ -56,8 +56,8 @@ def build_growth_section(document: GrowthDocument, stats: Stats, labels: Labels)
 def _compare_windows(document: GrowthDocument, stats: Stats, labels: Labels) -> Element:
     headers = ["Server", "Average", "Growth", "Trend"]
     if document.previous_window is not None:
-        headers[2:2] = ["Average before", "Change"]
-        headers[5:5] = ["Growth before"]
+        headers[2:2] = ["Previous average", "Change"]
+        headers[5:5] = ["Previous growth"]
     rows = [
         (labels.build_name(at), *_list_cells(server, figures, document.previous_window is not None))
         for at, (server, figures) in enumerate(zip(document.servers, stats.servers, strict=True))

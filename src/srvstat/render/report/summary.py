@@ -23,7 +23,7 @@ _LEAST_CHANGE = 0.01
 """The share of an average by which it changes at least when it rises or falls."""
 _CHANGES = ("rose", "fell", "hardly changed", "did not change")
 _WELL_COVERED = 0.9
-"""A window before with less coverage is stated."""
+"""The coverage of the previous window is stated if it is less."""
 
 
 def summarize(report: Report, labels: Labels) -> Iterator[Children]:
@@ -129,7 +129,7 @@ def _compare_averages(before: float, now: float) -> str:
 
 
 def _describe_earlier(servers: Sequence[ServerStatistics], known: Sequence[int]) -> Iterator[Child]:
-    """Yield the coverage of the window before, if it is low."""
+    """Yield the coverage of the previous window, if it is low."""
     shares = [
         before.coverage
         for at in known
