@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import srvstat
-from conftest import Cli
+from conftest import DAY, Cli
 from srvstat.documents.rows import RowDocument
 from srvstat.render.rows import encode_rows
 
@@ -107,7 +107,7 @@ def test_a_report_and_its_parts_are_those_of_the_command(cli: Cli, demo_snapshot
     window: Any = {"start": "2026-02-01", "tz": "Asia/Tokyo"}
     with srvstat.open_snapshot(demo_snapshot) as snapshot:
         report = snapshot.report(names, title="a b", **window)
-        year = snapshot.report(names[1:], range="1y")
+        year, default = snapshot.report(names[1:], range="1y"), snapshot.report(names[1:])
         timeline = snapshot.timeline(names, most_steps=9_000, **window)
         distribution = snapshot.distribution(iter(names), **window)
         short = snapshot.timeline(most_steps=2)
@@ -118,6 +118,7 @@ def test_a_report_and_its_parts_are_those_of_the_command(cli: Cli, demo_snapshot
     assert report.to_json() + b"\n" == shown
     assert (timeline, distribution) == (report.timeline, report.distribution)
     assert year.timeline.step_seconds == 3_600
+    assert default.window.from_ == default.window.to - 90 * DAY
     assert {len(one.averages) for one in short.servers} == {2}
     assert [one.counts for one in wide.servers] == [(one.sample_count,) for one in wide.servers]
 
@@ -158,6 +159,8 @@ ERRORS: list[tuple[Ask, type[Exception], str]] = [
     ),
     (lambda snapshot: snapshot.report(["a"], title=""), ValueError, "^title: is empty"),
     (lambda snapshot: snapshot.timeline(most_steps=1), ValueError, "^most_steps: 1 is less than 2"),
+    (lambda snapshot: snapshot.distribution(most_bins=0), ValueError, "^most_bins: 0 is less than"),
+    (lambda snapshot: snapshot.report(["a"], title=HALF), TypeError, "^title: must be a string$"),
     (lambda snapshot: snapshot.report("old-guard"), TypeError, "^identifiers: must be a list"),
     (lambda snapshot: snapshot.history("old-guard"), TypeError, "^identifiers: must be a list"),
     (lambda snapshot: snapshot.servers(tags="pvp"), TypeError, "^tags: must be a list"),
