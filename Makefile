@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo quick lint test check external fix docs photo bench soak clean
+.PHONY: help demo quick lint test check external fix docs screenshots bench soak clean
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -53,7 +53,7 @@ $(EXTERNAL)/installed: tests/external/requirements.txt tests/external/package.js
 			--fetch-timeout=30000 --fetch-retries=4 && \
 		touch $@ || echo 'some programs could not be installed; their tests are skipped' >&2
 
-external: $(EXTERNAL)/installed  ## Call the service with generated clients, and replay what real clients record
+external: $(EXTERNAL)/installed  ## Test with generated clients, recordings of real clients and Chromium
 	$(BIN)/python -m pytest -m external
 
 fix: $(BIN)/installed  ## Format, and fix lint errors where possible
@@ -64,9 +64,9 @@ docs: $(BIN)/installed  ## Regenerate docs, the examples in them, and fixtures
 	$(BIN)/python docs/generate.py
 
 CHROMIUM ?= chromium
-photo: $(EXTERNAL)/installed  ## Photograph a report in Chromium for docs/pictures.md
-	$(EXTERNAL)/bin/python tests/external/programs/photograph_report.py \
-		$$(command -v $(CHROMIUM)) $(BIN)/srvstat docs/pictures/report.png
+screenshots: $(EXTERNAL)/installed  ## Take the screenshots of docs/pictures.md in Chromium
+	$(EXTERNAL)/bin/python tests/external/programs/take_screenshots.py \
+		$$(command -v $(CHROMIUM)) $(BIN)/srvstat docs/pictures
 
 # SIZE=20 takes six minutes, the full size up to 40.
 SIZE ?= 200

@@ -135,13 +135,13 @@ def test_every_relative_link_resolves(path: Path) -> None:
             assert (path.parent / target).exists(), target
 
 
-def test_the_photograph_of_a_report_is_a_small_png_on_two_pages() -> None:
-    photograph = ROOT / "docs" / "pictures" / "report.png"
+@pytest.mark.parametrize("name", ["report.png", "explore.png"])
+def test_a_screenshot_is_a_small_png_on_the_page_of_pictures(name: str) -> None:
+    screenshot = ROOT / "docs" / "pictures" / name
 
-    assert photograph.read_bytes().startswith(b"\x89PNG\r\n")
-    assert photograph.stat().st_size < 200_000
-    for page in (ROOT / "README.md", ROOT / "docs" / "pictures.md"):
-        assert "pictures/report.png)" in page.read_text(encoding="utf-8")
+    assert screenshot.read_bytes().startswith(b"\x89PNG\r\n")
+    assert screenshot.stat().st_size < 200_000
+    assert f"](pictures/{name})" in (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
 
 
 def test_architecture_names_existing_files() -> None:
