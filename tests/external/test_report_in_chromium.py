@@ -104,9 +104,10 @@ def test_keys_move_zoom_and_reset_the_chart(seen: Any) -> None:
 
     assert charts["first"]["from"] == charts["all"]["from"]
     assert charts["second"]["from"] == charts["first"]["to"]
-    assert "observations" in charts["first"]["announced"]
+    assert "observation" in charts["first"]["announced"]
     assert charts["zoomed"]["from"] <= charts["second"]["to"]
     assert charts["back"]["rows"] == charts["all"]["rows"]
+    assert charts["back"]["announced"].startswith("The chart shows ")
 
 
 def test_the_mouse_reads_and_selects_an_interval(seen: Any) -> None:

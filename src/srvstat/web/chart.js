@@ -166,9 +166,10 @@ globalThis.srvstatChart = (() => {
       const describe = (figures, n) => {
         const { average, lowest, peak, observations } = formatFigures(figures);
         const name = this.picture.hasBand ? '' : `${this.names[n]}: `;
+        const noun = figures.observations === 1 ? 'observation' : 'observations';
         return figures.observations
-          ? `${name}average ${average}, ${lowest} to ${peak}, ${observations} observations`
-          : `${name}no observations`;
+          ? `${name}average ${average}, ${lowest} to ${peak}, ${observations} ${noun}`
+          : `${name}no ${noun}`;
       };
       const texts = bin.figures.map(describe).filter((_, n) => this.shown[n]);
       this.live.textContent = `${this.format(bin)}: ${texts.join('; ') || 'all servers are hidden'}`;

@@ -162,6 +162,7 @@ globalThis.srvstatPicture = (() => {
         if (point) this.drawDot(addSeries(this.overlay, n), this.locate(point), 4);
       });
       const labelWidth = label.length * PIXELS_PER_DIGIT;
+      if (labelWidth > this.right - this.left) return;
       const isLeft = x < (this.left + this.right) / 2;
       const beside = isLeft ? x + 6 : x - 6 - labelWidth;
       const start = Math.max(this.left, Math.min(beside, this.right - labelWidth));

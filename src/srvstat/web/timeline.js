@@ -96,7 +96,8 @@ globalThis.srvstatTimeline = (() => {
 
   /* Format an interval of local time: `Mar 4, 12:00–18:00`, `Mar 4`, `Mar 4 – Mar 9`. */
   function formatInterval(clock, from, to, hasYear) {
-    const [start, end] = [clock.toLocal(from), clock.toLocal(to)];
+    // A window of all observations begins 1 ms before the first one, not a minute.
+    const [start, end] = [from, to].map((at) => clock.toLocal(Math.ceil(at / 1000) * 1000));
     const formatDay = (hasYear ? FULL_DATE : MONTH_DAY).format;
     // A clock that is set back can show the same time at both ends.
     if (start % DAY === 0 && end % DAY === 0 && start < end) {
