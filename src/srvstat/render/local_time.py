@@ -35,7 +35,7 @@ def format_local_month(at: int, zone: ZoneInfo) -> str:
 
 
 def format_hour(weekday: int, hour: int) -> str:
-    """Format an hour of the week, of which 1 is Monday: `Sunday 14:00 to 15:00`."""
+    """Format an hour of a weekday, which is 1 for Monday: `Sunday 14:00 to 15:00`."""
     return f"{WEEKDAYS[weekday - 1]} {hour:02}:00 to {hour + 1:02}:00"
 
 

@@ -223,7 +223,7 @@ globalThis.srvstatTimeline = (() => {
       return { observations, average: observations ? players / observations : null, lowest, peak };
     }
 
-    /* Return the number of steps in a bin: bins are far enough apart, and the course of a day is shown
+    /* Return the number of steps in a bin: bins are far enough apart, and a daily cycle is shown
        only if it would not look like noise. */
     function chooseBinSteps(steps, width, shownCount) {
       const perPixel = steps * length / width;

@@ -8,7 +8,7 @@ USUAL_WIDTH = 80
 """The width of a chart where there is no limit."""
 
 _MIN_NAME_WIDTH = 12
-"""A longer hostname is not cut to fewer cells for the sake of a note."""
+"""A hostname is not cut to fewer cells than this to make room for a note."""
 
 
 def get_chart_width(screen: Screen) -> int:

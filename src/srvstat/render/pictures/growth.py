@@ -129,7 +129,7 @@ def _draw_step_axis(
 ) -> None:
     """Draw labels of times, those at which a step begins below the middle of its bar.
 
-    Times are not closer than steps: a label of an hour would be where that of its day is.
+    Labels are at least a step apart, so that none names an hour within a day.
     """
     if not server.steps:
         return

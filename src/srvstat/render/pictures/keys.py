@@ -53,7 +53,7 @@ def draw_key(
 
 
 def spread_keys(wanted: Sequence[float], box: Box) -> list[float]:
-    """Return the heights of keys: those wanted, moved so that none overlap or leave the box."""
+    """Return the wanted heights of keys, moved so that none overlap or leave the box."""
     order = sorted(range(len(wanted)), key=wanted.__getitem__)
     placed = list(wanted)
     floor = box.top

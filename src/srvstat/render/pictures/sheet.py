@@ -106,7 +106,7 @@ def _read_description(panel: _Panel) -> str:
 
 
 def _join_names(servers: Sequence[NamedServer]) -> str:
-    """Return the names of one or two servers, or the number of more."""
+    """Return the names of one or two servers, else their number."""
     if len(servers) > 2:  # noqa: PLR2004 - the picture has all names
         return f"{len(servers)} servers"
     return " and ".join(name_servers(servers))

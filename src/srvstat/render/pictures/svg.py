@@ -130,7 +130,7 @@ def format_number(value: float) -> str:
 
 
 def measure_text(text: str) -> float:
-    """Return the width of text in pixels; an estimate for common fonts, rather too wide."""
+    """Estimate the width of text in pixels, in common fonts; rather too wide than too narrow."""
     return sum(map(_measure_character, text)) * FONT_SIZE
 
 
@@ -162,7 +162,7 @@ def fit_text(text: str, width: float, scale: float = 1) -> str:
 
 
 def name_servers(servers: Sequence[NamedServer]) -> list[str]:
-    """Return the hostname of each server, with the identifier where it would be ambiguous."""
+    """Return the hostname of each server, with the identifier if several share the hostname."""
     hostnames = [server.hostname.strip() for server in servers]
     return [
         hostname

@@ -20,7 +20,7 @@ from srvstat.render.tables.figures import format_rounded, format_whole
 from srvstat.render.text import format_count, format_span_length
 
 _LEAST_CHANGE = 0.01
-"""The share of an average by which it changes at least when it rises or falls."""
+"""An average that changes by a smaller share of it hardly changed."""
 _CHANGES = ("rose", "fell", "hardly changed", "did not change")
 _WELL_COVERED = 0.9
 """The coverage of the previous window is stated if it is less."""
