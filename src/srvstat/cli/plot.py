@@ -32,6 +32,7 @@ from srvstat.cli.output_file import (
     STDOUT_NAME,
     OverwriteOption,
     check_output,
+    check_snapshot_is_kept,
     describe_contents,
     write_output,
 )
@@ -137,6 +138,7 @@ def plot(
     try:
         references = build_references(identifiers, by)
         with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
+            check_snapshot_is_kept(form.path, file.path)
             window = choose_window(file, query)
             servers = list(find_references(file, references))
             report_missing_data(file, window, servers)
