@@ -79,7 +79,7 @@ StepChartOption = Annotated[
     bool,
     typer.Option(
         "--chart",
-        help="Draw a chart of the steps in place of rows [default --step: the shortest that fits].",
+        help="Draw the steps as a chart, not as rows; without --step, the shortest that fit.",
     ),
 ]
 

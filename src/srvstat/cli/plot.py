@@ -83,7 +83,8 @@ OutputOption = Annotated[
         "--output",
         "-o",
         metavar="FILE|-",
-        help="The file to write, such as players.svg or players.png; - is standard output.",
+        help="The file to write, such as players.svg or players.png; - writes an SVG to standard"
+        " output.",
     ),
 ]
 KindOption = Annotated[
