@@ -1,5 +1,6 @@
 """Wait for entries of a service's log."""
 
+import os
 import time
 from typing import Any
 
@@ -18,13 +19,13 @@ def wait_for_entries(service: Service, number: int, after: int = 0) -> list[dict
     return found
 
 
-def wait_for_events(service: Service, number: int, after: int = 0) -> list[dict[str, Any]]:
+def wait_for_events(service: Service, number: int) -> list[dict[str, Any]]:
     """Wait for a number of entries about something other than requests, and return them."""
     deadline = time.monotonic() + 5
-    while len(list_events(service)) < after + number and time.monotonic() < deadline:
+    while len(list_events(service)) < number and time.monotonic() < deadline:
         time.sleep(0.02)
     time.sleep(0.07)
-    found = list_events(service)[after:]
+    found = list_events(service)
     assert len(found) == number, found
     return found
 
@@ -32,6 +33,12 @@ def wait_for_events(service: Service, number: int, after: int = 0) -> list[dict[
 def list_events(service: Service) -> list[dict[str, Any]]:
     """Return the entries so far about something other than requests."""
     return [entry for entry in service.read_log() if "event" in entry]
+
+
+def empty_log(service: Service, sent: bytes) -> None:
+    """Send a request, wait for its entry, which follows all earlier ones, and empty the log."""
+    log_request(service, sent)
+    os.truncate(service.log_path, 0)
 
 
 def log_request(service: Service, sent: bytes) -> dict[str, Any]:

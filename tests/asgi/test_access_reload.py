@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asgi.log_entries import list_events, wait_for_events
+from asgi.log_entries import empty_log, wait_for_events
 from asgi.small_service import build_small, format_access
 from conftest import Cli
 from support.http import COMPARE, HOST, JSON, TWO, A, Client, request, send_request
@@ -21,18 +21,29 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(build_small(tmp_path_factory.mktemp("small")))
 
 
-@pytest.fixture
-def access(tmp_path: Path) -> Path:
+KEYS = {"old-key": "all", "lasting-key": "get"}
+
+
+@pytest.fixture(scope="module")
+def access(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write an access file with two keys."""
-    path = tmp_path / "access.toml"
-    path.write_text(format_access({"old-key": "all", "lasting-key": "get"}), encoding="utf-8")
+    path = tmp_path_factory.mktemp("served") / "access.toml"
+    path.write_text(format_access(KEYS), encoding="utf-8")
     return path
 
 
-@pytest.fixture
-def service(small: str, access: Path) -> Iterator[Service]:
+@pytest.fixture(scope="module")
+def running(small: str, access: Path) -> Iterator[Service]:
     with serve(small, "--access", str(access)) as running:
         yield running
+
+
+@pytest.fixture
+def service(running: Service, access: Path) -> Service:
+    """Return the service with an empty log; it accepts the two keys."""
+    replace(access, format_access(KEYS))
+    empty_log(running, request(A, HOST, b"X-Gateway-Key: old-key"))
+    return running
 
 
 def replace(path: Path, text: str) -> None:
@@ -94,13 +105,13 @@ def test_a_new_limit_counts_from_then_on(service: Service, access: Path) -> None
 
 
 def test_a_raised_limit_keeps_the_count(service: Service, access: Path) -> None:
-    replace(access, format_access({"old-key": "three"}))
-    assert [get_status(service, "old-key") for _ in range(4)] == [200] * 3 + [429]
+    text = format_access({"limited-key": "three"})
+    replace(access, text)
+    assert [get_status(service, "limited-key") for _ in range(4)] == [200] * 3 + [429]
 
-    text = format_access({"old-key": "three"})
     replace(access, text.replace("requests_per_minute = 3", "requests_per_minute = 5"))
 
-    assert [get_status(service, "old-key") for _ in range(4)] == [200] * 2 + [429] * 2
+    assert [get_status(service, "limited-key") for _ in range(4)] == [200] * 2 + [429] * 2
 
 
 def remove(access: Path) -> None:
@@ -149,32 +160,15 @@ CHANGES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def long_service(
-    small: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Service, Path]]:
-    """Serve with an access file that goes through all changes."""
-    path = tmp_path_factory.mktemp("served") / "access.toml"
-    path.write_text(format_access({"old-key": "all"}), encoding="utf-8")
-    with serve(small, "--access", str(path)) as running:
-        yield running, path
-
-
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_a_bad_access_file_is_rejected_once_and_the_previous_one_stays(
-    change: Callable[[Path], None], long_service: tuple[Service, Path]
+    change: Callable[[Path], None], service: Service, access: Path
 ) -> None:
-    service, access = long_service
-    replace(access, format_access({"old-key": "all"}))
-    assert get_status(service, "old-key") == 200
-    time.sleep(0.07)
-    before = len(list_events(service))
-
     change(access)
     for _ in range(3):
         assert (get_status(service, "old-key"), get_status(service, "new-key")) == (200, 401)
 
-    (event,) = wait_for_events(service, 1, before)
+    (event,) = wait_for_events(service, 1)
     assert event["event"] == "new access file rejected; the previous one stays in use"
     assert event["reason"].startswith(str(access))
     assert "old-key" not in event["reason"]
@@ -183,7 +177,7 @@ def test_a_bad_access_file_is_rejected_once_and_the_previous_one_stays(
         access.rmdir()
     replace(access, format_access({"new-key": "all"}))
     assert (get_status(service, "old-key"), get_status(service, "new-key")) == (401, 200)
-    assert wait_for_events(service, 2, before)[1]["event"] == "new access file in use"
+    assert wait_for_events(service, 2)[1]["event"] == "new access file in use"
 
 
 def test_a_file_is_used_once_its_permissions_are_corrected(service: Service, access: Path) -> None:

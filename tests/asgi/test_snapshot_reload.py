@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from asgi.log_entries import list_events, wait_for_events
+from asgi.log_entries import empty_log, wait_for_events
 from asgi.small_service import SERVER_A, build_small
 from support.http import HOST, Client, compare, get, request, send_request
 from support.process import Service, serve
@@ -35,18 +35,27 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     }
 
 
-@pytest.fixture
-def path(snapshots: dict[int, Path], tmp_path: Path) -> Path:
-    """Return the path that is served; its snapshot has 6 players."""
-    served = tmp_path / "served.db"
+@pytest.fixture(scope="module")
+def path(snapshots: dict[int, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path that is served."""
+    served = tmp_path_factory.mktemp("served") / "served.db"
     shutil.copy(snapshots[6], served)
     return served
 
 
-@pytest.fixture
-def service(path: Path) -> Iterator[Service]:
+@pytest.fixture(scope="module")
+def running(path: Path) -> Iterator[Service]:
     with serve(path) as running:
         yield running
+
+
+@pytest.fixture
+def service(running: Service, path: Path, snapshots: dict[int, Path]) -> Service:
+    """Return the service with an empty log; it serves the snapshot with 6 players."""
+    replace_with(snapshots[6], path)
+    wait_until_served(running, 6)
+    empty_log(running, get(b"a"))
+    return running
 
 
 def replace_with(new: Path, path: Path) -> None:
@@ -229,37 +238,21 @@ CHANGES: list[tuple[Callable[[Path], None], str]] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def long_service(
-    snapshots: dict[int, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Service, Path]]:
-    """Serve a snapshot that goes through all changes."""
-    served = tmp_path_factory.mktemp("served") / "served.db"
-    shutil.copy(snapshots[8], served)
-    with serve(served) as running:
-        yield running, served
-
-
 @pytest.mark.parametrize(
     ("change_file", "reason"), CHANGES, ids=[change_file.__name__ for change_file, _ in CHANGES]
 )
 def test_a_bad_snapshot_is_rejected_once_and_the_previous_one_stays(
     change_file: Callable[[Path], None],
     reason: str,
-    long_service: tuple[Service, Path],
+    service: Service,
+    path: Path,
     snapshots: dict[int, Path],
 ) -> None:
-    service, path = long_service
-    replace_with(snapshots[6], path)
-    wait_until_served(service, 6)
-    time.sleep(0.07)
-    before = len(list_events(service))
-
     change_file(path)
     for _ in range(3):
         assert read_players(service) == 6
 
-    (event,) = wait_for_events(service, 1, before)
+    (event,) = wait_for_events(service, 1)
     assert event["event"] == "new snapshot rejected; the previous one stays in use"
     assert reason in event["reason"]
     assert event["reason"].startswith(f"{path}: ")
@@ -268,7 +261,7 @@ def test_a_bad_snapshot_is_rejected_once_and_the_previous_one_stays(
         path.rmdir()
     replace_with(snapshots[8], path)
     wait_until_served(service, 8)
-    assert wait_for_events(service, 2, before)[1]["event"] == "new snapshot in use"
+    assert wait_for_events(service, 2)[1]["event"] == "new snapshot in use"
 
 
 def test_a_growing_bad_snapshot_is_rejected_once(service: Service, path: Path) -> None:

@@ -61,7 +61,7 @@ def serve(
     command = [sys.executable, "-m", "srvstat", "serve", "--snapshot", str(snapshot)]
     with tempfile.TemporaryDirectory() as directory:
         log_path = Path(directory, "log")
-        with log_path.open("wb") as log, restore_signals():
+        with log_path.open("ab") as log, restore_signals():
             started = subprocess.Popen(
                 [*command, "--port", "0", *options],
                 stdin=subprocess.DEVNULL,
