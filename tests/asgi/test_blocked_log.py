@@ -69,17 +69,17 @@ def parse_whole_lines(data: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def read_until(reader: int, is_done: Callable[[bytes], bool]) -> bytes:
+def read_until(reader: int, is_done: Callable[[bytearray], bool]) -> bytearray:
     """Read until a condition holds; fail if nothing comes for five seconds."""
-    data = b""
+    data = bytearray()
     while not is_done(data):
         assert select.select([reader], [], [], 5)[0], data[-1_000:]
         data += os.read(reader, PIPE_BYTES)
     return data
 
 
-def read_to_end(reader: int) -> bytes:
-    data = b""
+def read_to_end(reader: int) -> bytearray:
+    data = bytearray()
     while read := os.read(reader, PIPE_BYTES):
         data += read
     return data

@@ -135,7 +135,7 @@ def test_a_signal_under_load_leaves_whole_lines(
         clients = [threading.Thread(target=ask, args=(service,)) for _ in range(4)]
         for client in clients:
             client.start()
-        time.sleep(0.4)
+        time.sleep(0.2)
         assert service.stop(number) == 128 + number
         for client in clients:
             client.join()

@@ -16,9 +16,12 @@ from typing import NamedTuple
 # The first set runs in the process itself, so that it imports all modules.
 _FORKS = """
 import json, os, resource, sys, time
+from srvstat.cli.start_up import start_lean
+start_lean()
 from srvstat.cli.main import main
 
 MAX_SECONDS = 30
+UNITS_PER_MIB = 1 << 20 if sys.platform == "darwin" else 1 << 10
 answers = os.fdopen(os.dup(1), "w", buffering=1)
 
 def run(directory, commands):
@@ -32,7 +35,7 @@ def run(directory, commands):
         exit_code = main(command)
         seconds = time.process_time() - started
         texts = [open(name, "rb").read(100_000) for name in ("stdout", "stderr")]
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / UNITS_PER_MIB
         shown = [text.decode("utf-8", "replace") for text in texts]
         print(json.dumps([exit_code, *shown, seconds, peak]), file=answers)
 
@@ -52,13 +55,13 @@ _FROM_SHELL = ["sh", "-c", '"$@"; exit $?', "sh"]
 
 
 class Measured(NamedTuple):
-    """The outcome of a command, its processor time in seconds, and the peak of memory."""
+    """The outcome of a command, its processor time in seconds, and the peak of memory in MiB."""
 
     exit_code: int
     stdout: str
     stderr: str
     seconds: float
-    memory: int
+    memory: float
 
 
 class Forks:

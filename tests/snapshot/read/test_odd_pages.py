@@ -1,28 +1,24 @@
 """Refuse files with swapped or circular pages, fast and in little memory."""
 
-import re
 import sqlite3
-import subprocess
-import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from conftest import AS_OF, Build, Cli, server
+from snapshot.measured import Forks, start_forks
 
 pytestmark = pytest.mark.slow
 
 PAGE = 16_384
-MEASURED = """
-import os, sys
-from srvstat.cli.main import main
-exit_code = main(sys.argv[1:])
-if sys.platform == "linux":
-    os.write(2, open("/proc/self/status", "rb").read())
-os._exit(exit_code)
-"""
-"""Run srvstat, and print its peak of memory."""
+MAX_MIB = 200
+COMMANDS = {
+    "get": ["get", "nobody", "-s"],
+    "info": ["snapshot", "info"],
+    "verify": ["snapshot", "verify"],
+}
 
 LEAF_OF_AN_INDEX, INTERIOR_OF_A_TABLE = 10, 5
 
@@ -32,6 +28,14 @@ def good(build: Build) -> Path:
     """Build a snapshot whose observations take several pages."""
     rows = [("a", AS_OF - 60_000 * number, number % 9) for number in range(6_000)]
     return Path(build([server("a"), server("b")], rows))
+
+
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    with start_forks() as forks:
+        # The first set imports everything.
+        forks.run([*COMMANDS.values()], tmp_path_factory.mktemp("first"))
+        yield forks
 
 
 def test_observations_in_another_order_are_damage(good: Path, cli: Cli) -> None:
@@ -74,20 +78,16 @@ def _build_interior_page(child: int) -> bytes:
     "table",
     ["snapshot", "servers", "calendars", "bands", "days", "directory", "summaries", "intervals"],
 )
-def test_pages_that_point_to_each_other_end_in_an_error(table: str, good: Path) -> None:
+def test_pages_that_point_to_each_other_end_in_an_error(
+    table: str, good: Path, forks: Forks
+) -> None:
     with closing(sqlite3.connect(good)) as connection:
         query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
         ((root,),) = connection.execute(query, (table,)).fetchall()
     good.write_bytes(link_pages(good.read_bytes(), root))
 
-    for command in (("get", "nobody", "-s"), ("snapshot", "info"), ("snapshot", "verify")):
-        done = subprocess.run(
-            [sys.executable, "-c", MEASURED, *command, str(good)],
-            capture_output=True,
-            timeout=30,
-            check=False,
-        )
-        assert done.returncode in (3, 0 if command[1] == "info" else 44)
-        if sys.platform == "linux":
-            (peak,) = re.findall(rb"^VmHWM:\s*(\d+) kB", done.stderr, re.MULTILINE)
-            assert int(peak) < 200_000
+    found = forks.run([[*command, str(good)] for command in COMMANDS.values()], good.parent)
+
+    for name, ran in zip(COMMANDS, found, strict=True):
+        assert ran.exit_code in (3, 0 if name == "info" else 44)
+        assert ran.memory < MAX_MIB
