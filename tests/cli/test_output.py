@@ -21,10 +21,19 @@ pytestmark = pytest.mark.slow
 COMMAND = f"{sys.executable} -m srvstat"
 
 
-@pytest.fixture(params=["", "1"], ids=["buffered", "unbuffered"])
+@pytest.fixture
 def environment(request: pytest.FixtureRequest, demo_snapshot: str) -> dict[str, str]:
     """Return an environment with a snapshot, with Python's own streams buffered or not."""
-    return {**os.environ, "SRVSTAT_SNAPSHOT": demo_snapshot, "PYTHONUNBUFFERED": request.param}
+    unbuffered = "1" if getattr(request, "param", "") == "unbuffered" else ""
+    return {**os.environ, "SRVSTAT_SNAPSHOT": demo_snapshot, "PYTHONUNBUFFERED": unbuffered}
+
+
+either_buffering = pytest.mark.parametrize("environment", ["buffered", "unbuffered"], indirect=True)
+each_form = pytest.mark.parametrize(
+    ("flag", "environment"),
+    [("--json", "buffered"), ("--table", "unbuffered")],
+    indirect=["environment"],
+)
 
 
 def run_shell(script: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -42,13 +51,14 @@ ASK = f"{COMMAND} compare harbor-city new-frontier"
 NO_SPACE = "error: standard output: No space left on device\n"
 
 
-@pytest.mark.parametrize("flag", ["--json", "--table"])
+@each_form
 def test_a_full_disk_exits_4(flag: str, environment: dict[str, str]) -> None:
     done = run_shell(f"{ASK} {flag} > /dev/full", environment)
 
     assert (done.returncode, done.stderr) == (4, NO_SPACE)
 
 
+@either_buffering
 def test_help_on_a_full_disk_exits_4(environment: dict[str, str]) -> None:
     done = run_shell(f"{COMMAND} --help > /dev/full", environment)
 
@@ -62,6 +72,7 @@ def test_an_api_error_that_cannot_be_written_exits_4(environment: dict[str, str]
     assert done.stderr.endswith(NO_SPACE)
 
 
+@either_buffering
 def test_a_closed_standard_output_exits_4(environment: dict[str, str]) -> None:
     done = run_shell(f"{ASK} >&-", environment)
 
@@ -90,7 +101,7 @@ def test_a_build_needs_no_standard_descriptor(environment: dict[str, str], tmp_p
     assert run_shell(f"{COMMAND} snapshot info {tmp_path}/new.db", environment).returncode == 0
 
 
-@pytest.mark.parametrize("flag", ["--json", "--table"])
+@each_form
 def test_a_closed_pipe_exits_141_silently(flag: str, environment: dict[str, str]) -> None:
     # The reader ends before the first byte is written.
     script = f"(sleep 0.2; {ASK} {flag}; echo $? >&2) | true"

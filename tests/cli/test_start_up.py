@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,9 @@ def _default_snapshot(demo_snapshot: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("SRVSTAT_SNAPSHOT", demo_snapshot)
 
 
+@cache
 def list_imported(*arguments: str, code: str = SCRIPT) -> set[str]:
+    """Return the modules that a process has imported; the snapshot is the same in all tests."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
     )

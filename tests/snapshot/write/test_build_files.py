@@ -15,6 +15,7 @@ import pytest
 
 from conftest import AS_OF, Cli, csv, srvstat
 from srvstat.files.atomic_write import atomic_write
+from support.descriptors import replace_descriptor
 from support.snapshots import WEEK, read_directory, read_rejects
 from support.terminal import run_srvstat_in_terminal
 
@@ -101,7 +102,7 @@ STREAMS = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2", "link", "log.txt"]
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_rejects_are_appended_to_the_log_of_standard_error(name: str) -> None:
+def test_rejects_are_appended_to_the_log_of_standard_error(name: str, cli: Cli) -> None:
     if name.startswith("/proc") and not os.path.isdir("/proc/self/fd"):
         pytest.skip("a name of Linux")
     os.symlink("/dev/stderr", "link")
@@ -110,8 +111,8 @@ def test_rejects_are_appended_to_the_log_of_standard_error(name: str) -> None:
 
     with open("log.txt", "ab") as log:
         identity = os.fstat(log.fileno()).st_ino
-        command = [sys.executable, "-m", "srvstat", *WEEK, "--rejects", name]
-        assert subprocess.run(command, stderr=log, timeout=60, check=False).returncode == 0
+        with replace_descriptor(2, log.fileno()):
+            assert cli(*WEEK, "--rejects", name).exit_code == 0
 
     before, *lines = Path("log.txt").read_text(encoding="utf-8").splitlines()
     assert (before, os.stat("log.txt").st_ino) == ("before", identity)
@@ -119,12 +120,12 @@ def test_rejects_are_appended_to_the_log_of_standard_error(name: str) -> None:
     assert lines[2_000] == "built out.db"
 
 
-def test_rejects_may_go_to_standard_output_or_dev_null(here: Path) -> None:
+def test_rejects_may_go_to_standard_output_or_dev_null(here: Path, cli: Cli) -> None:
     Path("week.csv").write_bytes(ODD)
     before = read_directory(here)
 
-    ran = srvstat(*WEEK, "--rejects", "/dev/stdout")
-    silent = srvstat(*WEEK, "--rejects", "/dev/null", "--overwrite")
+    ran = cli(*WEEK, "--rejects", "/dev/stdout")
+    silent = cli(*WEEK, "--rejects", "/dev/null", "--overwrite")
 
     assert (ran.exit_code, ran.stdout.count(b'"file":"week.csv"')) == (0, 2_000)
     assert (silent.exit_code, silent.stdout) == (0, b"")
