@@ -1,4 +1,4 @@
-"""`--chart` of `compare` and `history`."""
+"""`--chart` of `compare` and `history`, and what all charts have in common."""
 
 import pytest
 
@@ -98,11 +98,12 @@ def test_what_a_chart_can_not_show_is_invalid_usage(
     assert reason in ran.stderr
 
 
-def test_a_chart_of_nothing_says_so(cli: Cli) -> None:
-    ran = cli("history", "empty-plains", "--chart", "--range=all")
+@pytest.mark.parametrize("command", ["history", "stats", "growth", "peak-hours"])
+def test_a_chart_of_nothing_says_so(command: str, cli: Cli) -> None:
+    chart, _ = split_chart(cli, command, "empty-plains", "--range=all")
 
-    assert ran.exit_code == 0
-    assert ran.stdout.startswith(b"nothing to draw: no observation in the window\n")
+    few = "too few observations" if command == "peak-hours" else "no observation"
+    assert chart == f"nothing to draw: {few} in the window"
 
 
 def test_a_sum_can_have_many_servers(cli: Cli) -> None:

@@ -56,6 +56,14 @@ def test_a_chart_equals_the_stored_one(case: str, screen: Screen, fleet: Snapsho
     check_gold(f"chart-{case}-{screen.width}{'-ascii' if screen.ascii_only else ''}", shown)
 
 
+def test_a_title_has_the_figures_beside_a_short_name() -> None:
+    table = build_table(["Asia", "z" * 30], [[1, 2, 3], [1, 2, 3]])
+    shown = render_chart(table, Screen(40)).split("\n")
+
+    assert "Asia  0  lowest 1, highest 3, last 3" in shown
+    assert "z" * 30 in shown
+
+
 HOSTNAMES = st.text(st.characters(exclude_characters="│┤└", codec="utf-8"), max_size=40)
 VALUES = st.none() | st.integers(0, 2**53 - 1) | st.floats(0, 100)
 

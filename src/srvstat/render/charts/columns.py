@@ -6,7 +6,7 @@ from typing import NamedTuple
 from srvstat.render.axes import choose_ticks, format_ticks
 
 _EIGHTHS, _THIRDS = " ▁▂▃▄▅▆▇█", " .:#"
-_LIGHT, _LIGHT_IN_ASCII = "░", "+"
+_LIGHT, _LIGHT_IN_ASCII = "░", "o"
 OVERDRAWN = frozenset({" ", _EIGHTHS[-1], _THIRDS[-1], _LIGHT, _LIGHT_IN_ASCII})
 """The characters that are not the upper end of a column."""
 

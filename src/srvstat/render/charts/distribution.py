@@ -10,8 +10,8 @@ from srvstat.render.charts.panels import (
     choose_frame,
     render_panels,
 )
+from srvstat.render.charts.texts import build_title, render_nothing
 from srvstat.render.charts.ticks import Tick
-from srvstat.render.charts.titles import build_title
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import format_rounded
 from srvstat.render.text import format_count
@@ -22,6 +22,8 @@ _TICK_WIDTH = 9
 
 def render_distribution(document: Distribution, screen: Screen) -> str:
     """Render a histogram of the observations of each server, and below it its quartiles."""
+    if not any(server.sample_count for server in document.servers):
+        return render_nothing("no observation", screen)
 
     def merge(length: int) -> list[list[float | None]]:
         return [_merge_shares(server, length) for server in document.servers]
@@ -36,8 +38,8 @@ def render_distribution(document: Distribution, screen: Screen) -> str:
         for server, columns in zip(document.servers, merge(frame.layout.merged), strict=True)
     ]
     ticks = _list_ticks(document, frame)
-    caption = _describe_chart(document, frame)
-    return render_panels(panels, frame, ticks, caption, screen)
+    notes = [_describe_chart(document, frame)]
+    return render_panels(panels, frame, ticks, notes, screen)
 
 
 def _merge_shares(server: ServerDistribution, length: int) -> list[float | None]:

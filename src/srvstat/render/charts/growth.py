@@ -4,8 +4,6 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from zoneinfo import ZoneInfo
 
-from rich.text import Text
-
 from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
 from srvstat.render.axes import choose_time_ticks
 from srvstat.render.charts.columns import get_light_mark
@@ -16,8 +14,8 @@ from srvstat.render.charts.panels import (
     list_notes,
     render_panels,
 )
+from srvstat.render.charts.texts import build_title, render_nothing
 from srvstat.render.charts.ticks import Tick
-from srvstat.render.charts.titles import build_title
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import join_averages
 from srvstat.render.tables.growth import format_step, format_trend
@@ -33,8 +31,8 @@ _LEAST_STEPS_BETWEEN = 3
 def render_growth(document: GrowthDocument, screen: Screen) -> str:
     """Render the average of each step, of several where they do not fit, and the trend."""
     steps = document.servers[0].steps
-    if not steps:
-        return screen.render(Text("nothing to draw: no observation in the window"))
+    if not any(one.sample_count for one in document.servers):
+        return render_nothing("no observation", screen)
 
     def merge(length: int) -> list[list[float | None]]:
         return [join_averages(_list_averages(one), length) for one in document.servers]
@@ -51,9 +49,9 @@ def render_growth(document: GrowthDocument, screen: Screen) -> str:
         )
         for number, (one, columns) in enumerate(zip(document.servers, merge(length), strict=True))
     ]
-    caption = _describe_chart(document, panels, length, screen)
+    notes = _list_notes(document, panels, length, screen)
     ticks = _list_ticks(document, frame)
-    return render_panels(panels, frame, ticks, caption, screen)
+    return render_panels(panels, frame, ticks, notes, screen)
 
 
 def _list_averages(server: ServerGrowth) -> list[tuple[int, float | None]]:
@@ -105,18 +103,17 @@ def _list_ticks(document: GrowthDocument, frame: Frame) -> list[Tick]:
     return [Tick(at // layout.merged * layout.pitch, label) for at, label in places]
 
 
-def _describe_chart(
+def _list_notes(
     document: GrowthDocument, panels: Sequence[Panel], length: int, screen: Screen
-) -> str:
+) -> Iterator[str]:
     step = document.step
     steps = f"a {step}" if length == 1 else format_count(length, step)
     rest = len(document.servers[0].steps) % length
     last = f", the last one {rest}" if rest else ""
-    parts = [f"average players, each column {steps}{last}, in {document.time_zone}"]
-    parts += list_notes(panels, "no observation", screen)
+    yield f"average players, each column {steps}{last}, in {document.time_zone}"
+    yield from list_notes(panels, "no observation", screen)
     if panels[0].light:
         light = get_light_mark(ascii_only=screen.ascii_only)
-        parts.append(f"{light} {'is' if length == 1 else 'includes'} a partial {step}")
+        yield f"{light} {'is' if length == 1 else 'includes'} a partial {step}"
     if any(panel.line for panel in panels):
-        parts.append("─ is the trend")
-    return "; ".join(parts)
+        yield "─ is the trend"

@@ -14,13 +14,17 @@ from srvstat.render.charts.columns import (
     draw_columns,
     get_zero_mark,
 )
+from srvstat.render.charts.texts import (
+    AXIS_STYLE,
+    AXIS_WIDTH,
+    STYLE,
+    build_caption,
+    get_chart_width,
+)
 from srvstat.render.charts.ticks import Tick, draw_axis, draw_labels, select_ticks
-from srvstat.render.charts.titles import get_chart_width
 from srvstat.render.screen import Screen
 
-_STYLE, _MARK_STYLE, _AXIS_STYLE = "cyan", "bold yellow", "dim"
-_AXIS_WIDTH = 2
-"""The vertical axis and the space before it."""
+_MARK_STYLE = "bold yellow"
 _LABEL_WIDTHS = range(2, 13)
 _LEAST_DASH_DISTANCE = 3
 _MIN_ROOM = 12
@@ -73,7 +77,7 @@ def choose_frame(
 ) -> Frame:
     """Return the frame of panels for at least one server; see choose_layout for the options."""
     count = len(merge(1)[0])
-    width = get_chart_width(screen) - _AXIS_WIDTH
+    width = get_chart_width(screen) - AXIS_WIDTH
     for label_width in (*_LABEL_WIDTHS, 0):
         room = max(width - label_width, 1)
         layout = choose_layout(count, room, has_gaps=has_gaps, period=period)
@@ -96,15 +100,20 @@ def list_notes(panels: Iterable[Panel], blank: str, screen: Screen) -> Iterator[
 
 
 def render_panels(
-    panels: Sequence[Panel], frame: Frame, ticks: Iterable[Tick], caption: str, screen: Screen
+    panels: Sequence[Panel],
+    frame: Frame,
+    ticks: Iterable[Tick],
+    notes: Iterable[str],
+    screen: Screen,
 ) -> str:
-    """Render panels, and below the last one the labels of the horizontal axis and a caption."""
+    """Render panels, at least one with columns, and below them labels and a caption of notes."""
     shown = select_ticks(ticks, frame.width)
     lines = list(_build_panels(panels, frame, shown, screen))
-    if any(panel.has_columns for panel in panels):
-        lines.append(_indent(frame, Text(draw_labels(shown), _AXIS_STYLE)))
-        lines.append(Text(caption, _AXIS_STYLE, overflow="fold"))
-    return screen.render(*lines)
+    lines.append(_indent(frame, Text(draw_labels(shown), AXIS_STYLE)))
+    drawn = zip(panels, frame.scales, strict=True)
+    return screen.render(
+        *lines, build_caption(notes, [scale.top for panel, scale in drawn if panel.has_columns])
+    )
 
 
 def _build_panels(
@@ -113,12 +122,12 @@ def _build_panels(
     axis = draw_axis(ticks, frame.width)
     for panel, scale in zip(panels, frame.scales, strict=True):
         yield panel.title
-        if not panel.has_columns:
-            continue
-        rows = _draw_rows(panel, scale, frame.layout, screen)
-        for number, row in zip(reversed(range(scale.height)), rows, strict=True):
-            yield _join_row(scale, number, frame, row)
-        yield _join_row(scale, -1, frame, Text(axis, _AXIS_STYLE))
+        # Without columns, the axis is enough.
+        if panel.has_columns:
+            rows = _draw_rows(panel, scale, frame.layout, screen)
+            for number, row in zip(reversed(range(scale.height)), rows, strict=True):
+                yield _join_row(scale, number, frame, row)
+        yield _join_row(scale, -1, frame, Text(axis, AXIS_STYLE))
         if panel.below:
             yield _indent(frame, Text(panel.below, _MARK_STYLE))
 
@@ -127,7 +136,7 @@ def _draw_rows(panel: Panel, scale: Scale, layout: Layout, screen: Screen) -> It
     drawn = draw_columns(panel.columns, scale, ascii_only=screen.ascii_only, light=panel.light)
     for number, cells in zip(reversed(range(scale.height)), drawn, strict=True):
         width, blank = layout.pitch - layout.gap, " " * layout.gap
-        row = Text("".join(cell * width + blank for cell in cells), _STYLE)
+        row = Text("".join(cell * width + blank for cell in cells), STYLE)
         distance = max(layout.pitch, _LEAST_DASH_DISTANCE)
         yield _draw_dashes(
             row,
@@ -153,8 +162,8 @@ def _draw_dashes(row: Text, places: Iterable[int]) -> Text:
 
 def _join_row(scale: Scale, number: int, frame: Frame, row: Text) -> Text:
     row.rstrip()
-    return Text.assemble((scale.format_axis(number, frame.label_width), _AXIS_STYLE), row)
+    return Text.assemble((scale.format_axis(number, frame.label_width), AXIS_STYLE), row)
 
 
 def _indent(frame: Frame, line: Text) -> Text:
-    return Text.assemble(" " * (frame.label_width + _AXIS_WIDTH if frame.label_width else 1), line)
+    return Text.assemble(" " * (frame.label_width + AXIS_WIDTH if frame.label_width else 1), line)

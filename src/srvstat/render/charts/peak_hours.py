@@ -1,6 +1,6 @@
 """The chart of the document `peakHours`: a typical week, hour by hour."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from srvstat.documents.peak_hours import PeakHours, ServerPeakHours
 from srvstat.render.charts.panels import (
@@ -10,8 +10,8 @@ from srvstat.render.charts.panels import (
     list_notes,
     render_panels,
 )
+from srvstat.render.charts.texts import build_title, render_nothing
 from srvstat.render.charts.ticks import Tick
-from srvstat.render.charts.titles import build_title
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import join_averages
 from srvstat.render.tables.peak_hours import WEEKDAYS
@@ -32,8 +32,10 @@ def render_peak_hours(document: PeakHours, screen: Screen) -> str:
         Panel(build_title(one.hostname, one.server_id, _describe_busiest(one), screen), columns)
         for one, columns in zip(document.servers, merge(frame.layout.merged), strict=True)
     ]
-    caption = _describe_chart(document, panels, frame, screen)
-    return render_panels(panels, frame, _list_ticks(frame), caption, screen)
+    if not any(panel.has_columns for panel in panels):
+        return render_nothing("too few observations", screen)
+    notes = _list_notes(document, panels, frame, screen)
+    return render_panels(panels, frame, _list_ticks(frame), notes, screen)
 
 
 def _list_averages(server: ServerPeakHours) -> list[tuple[int, float | None]]:
@@ -56,8 +58,10 @@ def _list_ticks(frame: Frame) -> Iterator[Tick]:
             yield Tick((hours + 12) * layout.pitch // layout.merged, "12")
 
 
-def _describe_chart(document: PeakHours, panels: list[Panel], frame: Frame, screen: Screen) -> str:
-    hours = "an hour" if frame.layout.merged == 1 else format_count(frame.layout.merged, "hour")
-    zone = document.time_zone
-    what = f"average players, each column {hours} of the week on the clock of {zone}"
-    return "; ".join([what, *list_notes(panels, "fewer than 4 observations an hour", screen)])
+def _list_notes(
+    document: PeakHours, panels: Sequence[Panel], frame: Frame, screen: Screen
+) -> Iterator[str]:
+    length = frame.layout.merged
+    hours = "an hour" if length == 1 else format_count(length, "hour")
+    yield f"average players, each column {hours} of the week on the clock of {document.time_zone}"
+    yield from list_notes(panels, "fewer than 4 observations an hour", screen)

@@ -12,13 +12,11 @@ from plotille import Canvas
 from rich.text import Text
 
 from srvstat.render.charts.columns import Scale, choose_scale
+from srvstat.render.charts.texts import AXIS_STYLE, AXIS_WIDTH, STYLE, get_chart_width
 from srvstat.render.charts.ticks import Tick, draw_axis, draw_labels
-from srvstat.render.charts.titles import get_chart_width
 from srvstat.render.screen import Screen
 
 _MOST_LABEL_WIDTH = len("9,999,999")
-_AXIS_WIDTH = 2
-"""The vertical axis and the space before it."""
 
 _MOST_SMALL = 4
 """With more areas, each is as high as with this many."""
@@ -27,7 +25,6 @@ _MOST_TIMES_HIGHER = 4
 
 _ROW_DOTS, _COLUMN_DOTS = 4, 2
 _BLANK = "\u2800"
-_STYLE, _AXIS_STYLE = "cyan", "dim"
 
 
 class PlotArea(NamedTuple):
@@ -59,17 +56,17 @@ class PlotArea(NamedTuple):
             parts = [min(max(one - row * _ROW_DOTS, 0), _ROW_DOTS) for one in dots]
             pairs = zip(parts[::2], parts[1::2], strict=True)
             rows.append("".join([cells[left][right] for left, right in pairs]))
-        lines = map(self._build_line, numbers, rows, repeat(_STYLE))
-        return [*lines, self._build_line(-1, draw_axis(ticks, self.width), _AXIS_STYLE)]
+        lines = map(self._build_line, numbers, rows, repeat(STYLE))
+        return [*lines, self._build_line(-1, draw_axis(ticks, self.width), AXIS_STYLE)]
 
     def label_axis(self, ticks: Iterable[Tick]) -> Text:
         """Return the labels below the last area."""
-        start = " " * (self.label_width + _AXIS_WIDTH)
-        return Text(start + draw_labels(ticks), _AXIS_STYLE)
+        start = " " * (self.label_width + AXIS_WIDTH)
+        return Text(start + draw_labels(ticks), AXIS_STYLE)
 
     def _build_line(self, row: int, drawn: str, style: str) -> Text:
         axis = self.scale.format_axis(row, self.label_width)
-        return Text.assemble((axis, _AXIS_STYLE), (drawn.rstrip(), style))
+        return Text.assemble((axis, AXIS_STYLE), (drawn.rstrip(), style))
 
 
 @cache
@@ -98,11 +95,11 @@ def fit_plot_areas(screen: Screen, highs: Sequence[float]) -> list[PlotArea]:
         highs = [max(highs)] * len(highs)
     scales = [choose_scale(high, min(len(highs), _MOST_SMALL)) for high in highs]
     label_width = max(scale.label_width for scale in scales)
-    width = max(get_chart_width(screen) - label_width - _AXIS_WIDTH, 1)
+    width = max(get_chart_width(screen) - label_width - AXIS_WIDTH, 1)
     return [PlotArea(width, scale, label_width) for scale in scales]
 
 
 def count_values(screen: Screen) -> int:
     """Return how many values fit side by side, however long the labels of the scale are."""
-    width = get_chart_width(screen) - _MOST_LABEL_WIDTH - _AXIS_WIDTH
+    width = get_chart_width(screen) - _MOST_LABEL_WIDTH - AXIS_WIDTH
     return max(width, 1) * _COLUMN_DOTS

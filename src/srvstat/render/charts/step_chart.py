@@ -8,14 +8,12 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from zoneinfo import ZoneInfo
 
-from rich.text import Text
-
 from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.history import StepLine, StepTable
 from srvstat.render.axes import choose_time_ticks
 from srvstat.render.charts.plot_area import fit_plot_areas
+from srvstat.render.charts.texts import build_caption, build_title, render_nothing
 from srvstat.render.charts.ticks import Tick, select_ticks
-from srvstat.render.charts.titles import build_title
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import format_rounded
 from srvstat.render.text import format_count, format_exact_duration
@@ -36,7 +34,7 @@ def render_step_chart(table: StepTable, screen: Screen) -> str:
     """Render aggregates of steps, of all that the table has: an area for each server or a sum."""
     lines = (*table.first, *table.last)
     if not any(cell.observations for line in lines for cell in line.cells):
-        return screen.render(Text("nothing to draw: no observation in the window"))
+        return render_nothing("no observation", screen)
     edges = _widen_ends([lines[0].start, *(line.end for line in lines)])
     columns = [[line.cells[at].players for line in lines] for at in range(len(lines[0].cells))]
     highs = [max((value or 0 for value in values), default=0) for values in columns]
@@ -44,16 +42,13 @@ def render_step_chart(table: StepTable, screen: Screen) -> str:
     width = areas[0].width
     steps = _assign_steps(edges, areas[0].capacity)
     ticks = select_ticks(_iter_ticks(edges, width, ZoneInfo(table.query.zone)), width)
-    parts: list[Text] = []
+    parts = []
     for title, values, area in zip(_list_titles(table), columns, areas, strict=True):
         parts.append(build_title(*title, _describe_values(values), screen))
         drawn = area.draw([values[step] for step in steps], ticks)
         # Without values, the axis is enough.
         parts += drawn if any(value is not None for value in values) else drawn[-1:]
-    notes = list(_describe_chart(table, lines))
-    if len({area.scale.top for area in areas}) > 1:
-        notes.append("the scales differ")
-    caption = Text("; ".join(notes), "dim", overflow="fold")
+    caption = build_caption(_describe_chart(table, lines), [area.scale.top for area in areas])
     return screen.render(*parts, areas[0].label_axis(ticks), caption)
 
 

@@ -1,4 +1,6 @@
-"""The width of charts, and the titles above them."""
+"""What all charts have in common: their width and styles, titles above and captions below."""
+
+from collections.abc import Iterable
 
 from rich.text import Text
 
@@ -6,6 +8,11 @@ from srvstat.render.screen import Screen
 
 USUAL_WIDTH = 80
 """The width of a chart where there is no limit."""
+
+AXIS_WIDTH = 2
+"""The vertical axis and the space before it."""
+
+STYLE, AXIS_STYLE = "cyan", "dim"
 
 _MIN_NAME_WIDTH = 12
 """A hostname is not cut to fewer cells than this to make room for a note."""
@@ -27,3 +34,14 @@ def build_title(hostname: str, identifier: str, note: str, screen: Screen) -> Te
     if extra.plain != name.plain and title.cell_len + 2 + extra.cell_len <= room:
         title = Text.assemble(title, "  ", extra)
     return Text.assemble(title, "  ", note)
+
+
+def build_caption(notes: Iterable[str], tops: Iterable[float]) -> Text:
+    """Return the text below a chart; `tops` are the upper ends of its vertical scales."""
+    differ = ["the scales differ"] if len({*tops}) > 1 else []
+    return Text("; ".join([*notes, *differ]), AXIS_STYLE, overflow="fold")
+
+
+def render_nothing(reason: str, screen: Screen) -> str:
+    """Render what is there in place of a chart without any value."""
+    return screen.render(Text(f"nothing to draw: {reason} in the window"))
