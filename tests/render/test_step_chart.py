@@ -64,6 +64,24 @@ def test_a_title_has_the_figures_beside_a_short_name() -> None:
     assert "z" * 30 in shown
 
 
+@given(st.integers(40, 150), st.integers(0, 23))
+def test_a_tick_is_at_the_start_of_its_step(width: int, late: int) -> None:
+    hours = range(late, late + count_values(Screen(width)))
+    start = START - START % DAY_MS
+    lines = tuple(
+        StepLine(start + at * HOUR, start + (at + 1) * HOUR, (StepCell(1, 1, at % 24 // 23),))
+        for at in hours
+    )
+    query = HistoryQuery(Window(lines[0].start, lines[-1].end), "Etc/GMT-1")
+    table = StepTable(query, (ServerName("a", "a", "a"),), lines, (), len(lines))
+    _, top, *rest = render_chart(table, Screen(width)).split("\n")
+    axis = next(line for line in rest if "└" in line)
+
+    ticks = [at for at, mark in enumerate(axis) if mark == "┬"]
+    assert ticks
+    assert all(top[at : at + 1].strip() for at in ticks)
+
+
 HOSTNAMES = st.text(st.characters(exclude_characters="│┤└", codec="utf-8"), max_size=40)
 VALUES = st.none() | st.integers(0, 2**53 - 1) | st.floats(0, 100)
 

@@ -23,7 +23,9 @@ _MOST_SMALL = 4
 _MOST_TIMES_HIGHER = 4
 """Areas whose highest values differ by a greater factor have scales of their own."""
 
-_ROW_DOTS, _COLUMN_DOTS = 4, 2
+_ROW_DOTS, COLUMN_DOTS = 4, 2
+"""The dots of a cell, one above the other and side by side."""
+
 _BLANK = "\u2800"
 
 
@@ -37,7 +39,7 @@ class PlotArea(NamedTuple):
     @property
     def capacity(self) -> int:
         """The number of values that it shows side by side."""
-        return self.width * _COLUMN_DOTS
+        return self.width * COLUMN_DOTS
 
     def draw(self, values: Sequence[float | None], ticks: Iterable[Tick]) -> list[Text]:
         """Return the lines of an area, filled from 0 to each value, and the axis below it.
@@ -102,4 +104,4 @@ def fit_plot_areas(screen: Screen, highs: Sequence[float]) -> list[PlotArea]:
 def count_values(screen: Screen) -> int:
     """Return how many values fit side by side, however long the labels of the scale are."""
     width = get_chart_width(screen) - _MOST_LABEL_WIDTH - AXIS_WIDTH
-    return max(width, 1) * _COLUMN_DOTS
+    return max(width, 1) * COLUMN_DOTS

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.history import StepLine, StepTable
 from srvstat.render.axes import choose_time_ticks
-from srvstat.render.charts.plot_area import fit_plot_areas
+from srvstat.render.charts.plot_area import COLUMN_DOTS, fit_plot_areas
 from srvstat.render.charts.texts import build_caption, build_title, render_nothing
 from srvstat.render.charts.ticks import Tick, select_ticks
 from srvstat.render.screen import Screen
@@ -109,5 +109,8 @@ def _assign_steps(edges: Sequence[int], count: int) -> list[int]:
 
 def _iter_ticks(edges: Sequence[int], width: int, zone: ZoneInfo) -> Iterator[Tick]:
     start, end = edges[0], edges[-1]
+    length, parts = end - start, width * COLUMN_DOTS
     for at, label in choose_time_ticks(start, end, max(width // _TICK_WIDTH, 1), zone):
-        yield Tick((at - start) * width // (end - start), label, is_centered=True)
+        # The first part with its middle at the tick or after it, where a step from then on begins.
+        part = -((length - 2 * parts * (at - start)) // (2 * length))
+        yield Tick(part // COLUMN_DOTS, label, is_centered=True)
