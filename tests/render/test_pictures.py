@@ -1,8 +1,9 @@
 """Pictures show every observed step, gaps as gaps, and hostile names as text."""
 
 import re
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import get_args
 from xml.etree import ElementTree as ET
 from zoneinfo import ZoneInfo
@@ -31,6 +32,7 @@ from support.timelines import Case, build_case, cases, check_lines, find_all
 ZONE = ZoneInfo("Europe/Berlin")
 SIZES = st.sampled_from([Size(360, 240), Size(960, 320)])
 THEMES: st.SearchStrategy[Theme] = st.sampled_from(["light", "dark"])
+Place = tuple[float, float]
 NUMBER = re.compile(r"-?[\d.]+")
 
 
@@ -122,6 +124,50 @@ def test_any_hostname_gives_a_file_that_is_well_formed_and_the_same_each_time(
     assert tags <= set(allowed.split())
     assert not {name for one in root.iter() for name in one.attrib} & {"style", "href", "onload"}
     assert re.search(r"[^\t\n\x20-\x7e\xa0-\U0010ffff]", encoded.decode("utf-8")) is None
+
+
+def read_place(picture: ET.Element, timeline: Timeline) -> Callable[[float, float], Place]:
+    """Return a function from instants and players to pixels, as the axes of a picture say."""
+    (axis,) = (one for one in find_all(picture, "axis") if one.get("y1") == one.get("y2"))
+    left, right, bottom = (float(axis.get(name, "")) for name in ("x1", "x2", "y1"))
+    labels = [one for one in find_all(picture, "tick") if one.get("text-anchor") == "end"]
+    highest = float((labels[-1].text or "").replace(",", ""))
+    height = float(labels[0].get("y", "")) - float(labels[-1].get("y", ""))
+    start, end = get_window(timeline)
+
+    def place(at: float, players: float) -> Place:
+        x = left + (at - start) / (end - start) * (right - left)
+        return x, bottom - players / highest * height
+
+    return place
+
+
+def is_near(one: Sequence[Place], other: Sequence[Place]) -> bool:
+    pairs = zip(chain(*one), chain(*other), strict=True)
+    return all(abs(left - right) < 0.2 for left, right in pairs)
+
+
+@given(cases())
+def test_lines_dots_and_bands_are_where_their_points_are_on_the_axes(case: Case) -> None:
+    timeline, size = case.timeline, Size(500, 300)
+    picture = draw_timeline(timeline, size, ZONE)
+    place = read_place(picture, timeline)
+    start, end = get_window(timeline)
+    length = choose_length(timeline, size.width)
+    for server, group in zip(timeline.servers, find_all(picture, "series"), strict=True):
+        runs = merge_steps(timeline, server, length, (end - start) / size.width)
+        lines = [[place(one.middle, one.average) for one in run] for run in runs]
+        drawn = [line for path in find_all(group, "line") for line in read_vertices(path)]
+        drawn += [[read_center(dot)] for dot in find_all(group, "dot")]
+        assert is_near([*chain(*sorted(lines))], [*chain(*sorted(drawn))])
+        for run, band in zip(runs, find_all(group, "band"), strict=False):
+            first, last = run[0], run[-1]
+            peaks = [(first.start, first.peak), *((one.middle, one.peak) for one in run)]
+            lows = [(one.middle, one.lowest) for one in run]
+            ring = [*peaks, (last.end, last.peak), (last.end, last.lowest), *reversed(lows)]
+            ring.append((first.start, first.lowest))
+            (vertices,) = read_vertices(band)
+            assert is_near([place(*one) for one in ring], vertices)
 
 
 def test_a_gap_of_all_servers_is_shaded_and_a_step_between_gaps_is_a_dot() -> None:

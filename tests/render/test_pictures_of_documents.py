@@ -105,6 +105,13 @@ def test_bars_are_as_high_as_counts_and_the_median_is_a_line() -> None:
     # 14 is the first of the two counts of the third bar.
     quarter = float(bar.get("x", "")) + (float(bar.get("width", "")) + 1) / 4
     assert abs(float(line.get("x1", "")) - quarter) < 0.2
+    (strip,) = find_all(picture, "spread")
+    # The quartiles are 11, the second count of the first bar, and 14.5.
+    first = find_all(picture, "bar")[0]
+    lower = float(first.get("x", "")) + (float(first.get("width", "")) + 1) * 3 / 4
+    assert abs(float(strip.get("x1", "")) - lower) < 0.2
+    upper = float(bar.get("x", "")) + (float(bar.get("width", "")) + 1) / 2
+    assert abs(float(strip.get("x2", "")) - upper) < 0.2
     assert bar.findtext("title") == "14 to 15 players: 50% of 16 observations"
 
 
