@@ -209,18 +209,6 @@ def read_value(cell: Node) -> float | None:
     return float(figures[0].attributes["value"]) if figures else None
 
 
-def test_the_data_of_the_chart_is_the_timeline(report: Report, page: Node) -> None:
-    timeline = json.loads(page.find("timeline").text)
-    for one in timeline["servers"]:
-        totals = one.pop("totals")
-        one["averages"] = [
-            None if total is None else total / count
-            for total, count in zip(totals, one["sampleCounts"], strict=True)
-        ]
-
-    assert timeline == json.loads(report.timeline.to_json())
-
-
 NASTY = st.text(st.sampled_from("<>&\"'/!-[]{}\\\u0000\u001b\u202e\u2028\ufffe a\n\U0001f600"))
 
 
@@ -234,6 +222,7 @@ def test_a_hostname_is_text_and_changes_no_element(
     renamed = Page.parse(render_report(rename(report, hostnames))).root
     cells = renamed.find("comparison").find_all("thead")[0].find_all("bdi")
 
+    assert not set("<>&\u2028\u2029") & set(renamed.find("timeline").text)
     assert list_tags(renamed) == list_tags(page)
     assert {one.tag for one in renamed.find_all()} == {one.tag for one in page.find_all()}
     assert [one["hostname"] for one in json.loads(renamed.find("timeline").text)["servers"]] == (

@@ -29,9 +29,9 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SnapshotFile]
             counts.append(("down", at, 40 + 20 * (week == 1) + 5 * evening))
         if ago < 24 * 10:
             counts.append(("twin", at, 40 + 5 * evening))
-        counts.append(("even", at, 12))
+        counts += [("even", at, 12), ("noon", at, 3 + (ago % 24 == 0))]
     counts.append(("once", AS_OF, 3))
-    servers = [server(name) for name in ("down", "even", "new", "once", "twin", "up")]
+    servers = [server(name) for name in ("down", "even", "new", "noon", "once", "twin", "up")]
     directory = tmp_path_factory.mktemp("summary")
     with closing(open_file(str(build_in(directory, servers, counts)))) as file:
         yield file
@@ -118,6 +118,16 @@ def test_windows_without_observations_are_named(snapshot: SnapshotFile) -> None:
     )
     assert read_summary(snapshot, "twin up", range="10d")[1].endswith(
         " There are no observations of twin in that time."
+    )
+
+
+def test_the_followers_are_in_order_and_each_has_its_busiest_hour(snapshot: SnapshotFile) -> None:
+    size, _, busiest, *_ = read_summary(snapshot, "even noon up", range="28d")
+
+    assert ", followed by even (12.00) and noon (3.04)." in size
+    assert busiest == (
+        "The busiest hour of the week is Monday 12:00 to 13:00 on noon, and Monday 20:00 to 21:00"
+        " on up (UTC)."
     )
 
 

@@ -1,0 +1,157 @@
+"""The tables of a report and the data of its chart, against the document of the same report."""
+
+import json
+
+import pytest
+
+from conftest import AS_OF, build_in, server
+from srvstat.analysis.report import ReportOrigin, build_report
+from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
+from srvstat.documents.report import Report
+from srvstat.render.local_time import format_local_time
+from srvstat.render.report import render_report
+from srvstat.render.text import format_span_length
+from srvstat.snapshot.read.reader import open_file
+from support.pages import Node, Page
+
+HOUR = 3_600_000
+DAYS = 40
+GAPS = 25
+ZONE = find_zone("UTC")
+NAME = "A name that is cut where it is still the same as "
+NAMES = ("constant", "gappy")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Return a report of 28 days about two servers, one of which has 25 gaps of 5 to 29 hours."""
+    counts = [("constant", AS_OF - ago * HOUR, 50) for ago in range(24 * DAYS)]
+    ago = 0
+    for gap in range(GAPS):
+        counts += [("gappy", AS_OF - (ago + n) * HOUR, 20 + 3 * gap + n) for n in range(8)]
+        ago += 7 + 5 + gap * 7 % GAPS
+    counts += [("gappy", AS_OF - n * HOUR, 30 + n % 7) for n in range(ago, 24 * DAYS)]
+    counts.append(("gappy", AS_OF - 24 * DAYS * HOUR, 5))
+    # The total of this step is not its average times 47, cut to an integer.
+    counts += [("constant", AS_OF - 200 * HOUR + 60_000 * n, int(n == 1)) for n in range(1, 47)]
+    servers = [server(name, hostname=NAME + name) for name in NAMES]
+    snapshot = open_file(str(build_in(tmp_path_factory.mktemp("tables"), servers, counts)))
+    window = choose_window(snapshot, WindowQuery(range="28d"))
+    origin = ReportOrigin("Title", "srvstat 1", "srvstat report")
+    return build_report(snapshot, [*snapshot.iter_servers()], window, ZONE, origin)
+
+
+@pytest.fixture(scope="module")
+def page(report: Report) -> Node:
+    return Page.parse(render_report(report)).root
+
+
+def read_rows(page: Node, section: str, table: int = 0) -> list[list[str]]:
+    rows = page.find(section).find_all("table")[table].find_all("tr")[1:]
+    return [[cell.text for cell in row.find_all("th", "td")] for row in rows]
+
+
+def read_values(page: Node, section: str) -> list[list[float]]:
+    rows = page.find(section).find_all("table")[0].find_all("tr")[1:]
+    return [[float(one.attributes["value"]) for one in row.find_all("data")] for row in rows]
+
+
+def test_the_data_of_the_chart_is_the_timeline(report: Report, page: Node) -> None:
+    timeline = json.loads(page.find("timeline").text)
+    for one in timeline["servers"]:
+        totals = one.pop("totals")
+        one["averages"] = [
+            None if total is None else total / count
+            for total, count in zip(totals, one["sampleCounts"], strict=True)
+        ]
+
+    assert timeline == json.loads(report.timeline.to_json())
+
+
+def test_names_that_are_equal_once_they_are_cut_are_ids(page: Node) -> None:
+    assert page.find_all("header")[0].find_all("p")[0].text == "constant and gappy"
+
+
+def test_a_title_that_names_the_servers_is_not_followed_by_their_names(report: Report) -> None:
+    titled = report.model_copy(update={"title": "Players of constant and gappy"})
+    header = Page.parse(render_report(titled)).root.find_all("header")[0]
+
+    assert len(header.find_all("p")) == 1
+
+
+def test_the_table_of_gaps_has_the_longest_in_order(report: Report, page: Node) -> None:
+    gaps = report.timeline.servers[1].gaps
+    lengths = {gap: gap.to - gap.from_ for gap in gaps}
+    shortest = sorted(lengths.values())[len(gaps) - 20]
+    total = format_span_length(sum(lengths.values()))
+
+    assert len(gaps) > 20
+    assert [row[3:] for row in read_rows(page, "coverage")] == [
+        ["0", "none"],
+        [str(len(gaps)), total],
+    ]
+    *rows, rest = read_rows(page, "coverage", 1)
+    assert rows == [
+        [
+            "gappy",
+            format_local_time(gap.from_, ZONE),
+            format_local_time(gap.to, ZONE),
+            format_span_length(length),
+        ]
+        for gap, length in lengths.items()
+        if length >= shortest
+    ]
+    assert rest[1] == f"and {len(gaps) - 20} shorter gaps; report --json lists all"
+
+
+def test_integrity_has_each_result_with_its_evidence_or_reason(report: Report, page: Node) -> None:
+    servers = report.integrity.servers
+    words = {"pass": "pass", "suspect": "suspect", "notEvaluated": "not evaluated"}
+    results = [[words[rule.result] for rule in one.rules] for one in servers]
+    section = page.find("integrity")
+    suspects = [rule for one in servers for rule in one.rules if rule.result == "suspect"]
+
+    assert {"pass", "suspect", "not evaluated"} <= {word for one in results for word in one}
+    assert [row[1:] for row in read_rows(page, "integrity")] == [
+        [*row] for row in zip(*results, strict=True)
+    ]
+    evidence = [one.text for one in section.find_all("dd")]
+    assert len(evidence) == len(suspects)
+    for rule, text in zip(suspects, evidence, strict=True):
+        assert all(cause in text for cause in rule.innocent_causes)
+    assert [row[1] for row in read_rows(page, "integrity", 1)] == [
+        rule.reason for one in servers for rule in one.rules if rule.reason is not None
+    ]
+
+
+def test_growth_compares_both_windows(report: Report, page: Node) -> None:
+    rows, values = read_rows(page, "growth"), read_values(page, "growth")
+    for at, (growth, stats) in enumerate(
+        zip(report.growth.servers, report.stats.servers, strict=True)
+    ):
+        now, previous = growth.average_players, stats.previous
+        assert now is not None
+        assert previous is not None
+        assert previous.average_players is not None
+        assert growth.previous_growth is not None
+        change = now - previous.average_players
+        assert values[at][:3] == [now, previous.average_players, growth.growth.players]
+        assert rows[at][3].startswith(f"{change:+.2f} {change / previous.average_players:+.1%}")
+        assert growth.previous_growth.players in values[at][3:]
+        assert (previous.first_players or 0) >= 10 or "→" in rows[at][5]
+    steps = read_rows(page, "growth", 1)
+    assert [row[0].endswith("(partial)") for row in steps] == [
+        step.is_partial for step in report.growth.servers[0].steps
+    ]
+
+
+def test_the_peak_has_its_last_time_only_if_it_is_another(page: Node) -> None:
+    (peak,) = [row for row in read_rows(page, "comparison") if row[0] == "Peak"]
+
+    assert ["last" in cell for cell in peak[1:]] == [True, False]
+
+
+def test_the_source_has_the_root_of_the_snapshot(report: Report, page: Node) -> None:
+    codes = [one.text for one in page.find("origin").find_all("code")]
+
+    assert codes == [report.root, report.command, "srvstat snapshot verify SNAPSHOT"]
