@@ -196,10 +196,11 @@ CONTENT: dict[str, Callable[[], str]] = {
 }
 
 
-def run_examples(text: str) -> str:
+def run_examples(text: str, programs: str = str(Path(sys.executable).parent)) -> str:
     """Return a Markdown text with the current output of its console examples.
 
-    They run one after another in one shell, in a directory that has only a link to `docs`.
+    They run one after another in one shell, in a directory that has only a link to `docs`, with
+    srvstat from a directory of programs.
     """
     commands = [
         line.removeprefix("$ ")
@@ -207,7 +208,7 @@ def run_examples(text: str) -> str:
         for line in block.splitlines()
         if line.startswith("$ ")
     ]
-    outputs = iter(_run_commands(commands))
+    outputs = iter(_run_commands(commands, programs))
 
     def show_output(block: re.Match[str]) -> str:
         lines = [line for line in block[0].splitlines() if line.startswith("$ ")]
@@ -221,7 +222,7 @@ def is_same_apart_from_times(one: str, other: str) -> bool:
     return _TIMING.sub("", one) == _TIMING.sub("", other)
 
 
-def _run_commands(commands: list[str]) -> list[str]:
+def _run_commands(commands: list[str], programs: str) -> list[str]:
     """Run commands in one shell in a terminal and return the output of each.
 
     The service uses a free port; the output shows the one of the examples.
@@ -230,7 +231,7 @@ def _run_commands(commands: list[str]) -> list[str]:
     script = "".join(f"printf '\\036'\n{command}\n" for command in commands)
     script = script.replace("srvstat serve ", f"srvstat serve --port {port} ")
     script = script.replace(f":{PORT}/", f":{port}/")
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    path = os.pathsep.join([programs, os.environ.get("PATH", os.defpath)])
     env = {"PATH": path, "LC_ALL": "C.UTF-8", "TERM": "dumb"}
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "docs").symlink_to(ROOT / "docs")

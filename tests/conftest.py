@@ -23,6 +23,7 @@ from hypothesis import settings
 from srvstat import demo
 from srvstat.cli.main import main
 from support.descriptors import replace_descriptor
+from support.quick_start import start_quick_srvstat
 from support.records import AS_OF, DAY, csv, ndjson, server
 
 # Tests import these from here; the processes of campaigns import them without pytest.
@@ -230,6 +231,13 @@ def two_servers(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     rows = [(name, at, at // DAY % 7) for name in ("a", "b") for at in times]
     records = [server("a", hostname="secret"), server("b")]
     return build_in(tmp_path_factory.mktemp("two_servers"), records, rows).read_bytes()
+
+
+@pytest.fixture(scope="session")
+def quick_srvstat() -> Iterator[str]:
+    """Return a directory for the search path of a shell; its `srvstat` starts quickly."""
+    with start_quick_srvstat() as directory:
+        yield directory
 
 
 @pytest.fixture

@@ -33,10 +33,10 @@ def test_generated_files_are_up_to_date() -> None:
     not all(map(shutil.which, generate.TOOLS)), reason=f"needs {' and '.join(generate.TOOLS)}"
 )
 @pytest.mark.parametrize("path", generate.WITH_EXAMPLES, ids=lambda path: path.stem)
-def test_the_examples_print_the_shown_output(path: Path) -> None:
+def test_the_examples_print_the_shown_output(path: Path, quick_srvstat: str) -> None:
     text = path.read_text(encoding="utf-8")
 
-    today = generate.run_examples(text)
+    today = generate.run_examples(text, quick_srvstat)
 
     assert today.count("\n$ ") > 3
     for shown, printed in zip(text.splitlines(), today.splitlines(), strict=True):

@@ -12,8 +12,8 @@ from conftest import ROOT
 pytestmark = pytest.mark.slow
 
 
-def test_the_tests_of_the_examples_pass(tmp_path: Path) -> None:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+def test_the_tests_of_the_examples_pass(tmp_path: Path, quick_srvstat: str) -> None:
+    path = os.pathsep.join([quick_srvstat, os.environ.get("PATH", os.defpath)])
     done = subprocess.run(
         [
             sys.executable,

@@ -5,7 +5,6 @@ import pty
 import select
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,14 +25,10 @@ INTERACTIVE = {
 
 
 @pytest.fixture
-def environment(tmp_path: Path, demo_snapshot: str) -> dict[str, str]:
+def environment(tmp_path: Path, demo_snapshot: str, quick_srvstat: str) -> dict[str, str]:
     """Return an environment with srvstat on the path and a snapshot to complete from."""
-    command = tmp_path / "bin" / "srvstat"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m srvstat "$@"\n')
-    command.chmod(0o755)
     return {
-        "PATH": f"{command.parent}:{os.environ['PATH']}",
+        "PATH": f"{quick_srvstat}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
         "TERM": "dumb",
         "LC_ALL": "C.UTF-8",
