@@ -80,7 +80,10 @@ def create_app(
             self.commands = dict.fromkeys(commands)  # type: ignore[assignment] # see get_command
 
         def get_command(self, _ctx: object, cmd_name: str) -> Any:
-            return _build_command(cmd_name, commands[cmd_name]) if cmd_name in commands else None
+            # Built once, for callers of `main` that run many commands.
+            if cmd_name in commands and self.commands[cmd_name] is None:
+                self.commands[cmd_name] = _build_command(cmd_name, commands[cmd_name])
+            return self.commands.get(cmd_name)
 
     # Plain help needs no Rich, suits every terminal, and goes through our own writer.
     return typer.Typer(

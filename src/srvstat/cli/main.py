@@ -5,6 +5,7 @@ import traceback
 from contextlib import redirect_stdout
 
 import typer
+from typer.main import get_command
 
 from srvstat.cli.app import app
 from srvstat.cli.completion import join_bash_words, replace_completion_options
@@ -14,6 +15,8 @@ from srvstat.contract.errors import SrvstatError
 
 _BUG = 1
 _READER_GONE = 141
+
+_COMMAND = get_command(app)
 
 _USAGE_REMEDY = "srvstat --help shows the commands and their options"
 
@@ -54,7 +57,7 @@ def _run(arguments: list[str]) -> Outcome:
     prefix = join_bash_words()
     try:
         with redirect_stdout(printed):
-            result = app(arguments, prog_name="srvstat", standalone_mode=False)
+            result = _COMMAND(arguments, prog_name="srvstat", standalone_mode=False)
     except typer.TyperException as error:
         report(f"error: {error.format_message()}", _USAGE_REMEDY)
         return Outcome(exit_code=error.exit_code)
