@@ -17,7 +17,7 @@ from campaigns.campaign import Campaign, Result
 from srvstat.cli.main import main
 
 READERS = 2
-PAUSE = 0.01
+PAUSE = 0.003
 """Seconds between the queries of a reader, so that the builds get the processor."""
 
 MAX_BUILDS = 4

@@ -28,7 +28,7 @@ _ALPHABETS = 0x3400
 _WIDTHS = (20, 40, 60, 80, 140, None)
 _BATCH = 50
 _BLOCK = 5_000
-_STRINGS_PER_TERMINAL_ROUND = 30_000
+_STRINGS_PER_TERMINAL_ROUND = 100_000
 
 
 def run(seed: int, count: int) -> Result:

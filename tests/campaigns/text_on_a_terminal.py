@@ -12,7 +12,6 @@ from campaigns.campaign import Result
 from campaigns.foreign_text import draw_text
 from campaigns.text_checks import find_text_fault, is_harmless, remove_colors
 from conftest import build_in
-from srvstat.contract.ranges import DAYS
 from support.records import AS_OF, server
 from support.terminal import run_srvstat_in_terminal
 
@@ -61,9 +60,9 @@ def _list_commands(rng: Random) -> list[tuple[list[str], int]]:
     # An argument can contain any byte but NUL; Python decodes invalid UTF-8 to surrogates.
     texts = [f"{_draw_storable_text(rng)}\udcff\x1b" for _ in range(5)]
     return [
-        (["compare", *compared, "--range", rng.choice([*DAYS])], 0),
-        (["get", one], 0),
-        (["get", one, "--json"], 0),
+        *((["compare", *compared, "--range", name], 0) for name in ("24h", "7d", "1y")),
+        *((["get", name], 0) for name in compared[:3]),
+        *((["get", name, "--json"], 0) for name in compared[:2]),
         (["snapshot", "info"], 0),
         (["snapshot", "info", "--json"], 0),
         (["compare", one, f"id:{texts[0]}"], 40),
