@@ -73,12 +73,14 @@ def read_players(service: Service) -> int:
     return current
 
 
-def wait_until_served(service: Service, players: int, *, seconds: float = 10) -> None:
+def wait_until_served(
+    service: Service, players: int, *, seconds: float = 10, pause: float = 0.02
+) -> None:
     """Wait until a snapshot is served: a slow machine takes long to verify it."""
     deadline = time.monotonic() + seconds
     while _read_players_or_none(service) != players:
         assert time.monotonic() < deadline
-        time.sleep(0.02)
+        time.sleep(pause)
     assert read_players(service) == players
 
 
@@ -340,4 +342,4 @@ def test_a_snapshot_rejected_for_its_journal_is_used_once_that_is_gone(
     replace_with(snapshots[8], path)
     assert read_players(service) == 6
     journal.unlink()
-    wait_until_served(service, 8, seconds=30)
+    wait_until_served(service, 8, seconds=30, pause=0.5)

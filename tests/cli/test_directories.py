@@ -1,5 +1,6 @@
 """Commands in a directory that was removed or can't be searched, and empty names."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -66,14 +67,13 @@ def find_user_prefix() -> list[str] | None:
     return prefix
 
 
-def run(before: str, place: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command after a line of Python; not as root, which ignores permissions."""
+def run_python(code: str, place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python code in the inner directory; not as root, which ignores permissions."""
     user = find_user_prefix()
     if user is None:
         pytest.skip("no other user can run this program")
-    code = f"import os; {before}; from srvstat.__main__ import run; run()"
     return subprocess.run(
-        [*user, sys.executable, "-c", code, *command],
+        [*user, sys.executable, "-c", code, *arguments],
         capture_output=True,
         text=True,
         cwd=place / "inner",
@@ -84,28 +84,68 @@ def run(before: str, place: Path, *command: str) -> subprocess.CompletedProcess[
 
 REMOVE, CLOSE = "os.rmdir(os.getcwd())", "os.chmod(os.getcwd(), 0)"
 
+# Each command runs in a fork, because imports take most of the time of a process.
+RUN_ALL = """
+import json, os, sys, tempfile
+from importlib import import_module
+from pkgutil import iter_modules
+import srvstat.cli
+for module in iter_modules(srvstat.cli.__path__, "srvstat.cli."):
+    import_module(module.name)
+from srvstat.cli.main import main
+directory = os.getcwd()
+def run(before, command, stdout, stderr):
+    if not (child := os.fork()):
+        os.mkdir(f"{directory}/own")
+        os.chdir(f"{directory}/own")
+        os.dup2(stdout.fileno(), 1)
+        os.dup2(stderr.fileno(), 2)
+        exec(before)
+        os._exit(main(command))
+    _, status = os.waitpid(child, 0)
+    for name, remove in (("own", os.rmdir), ("../x.db", os.remove)):
+        if os.path.exists(name):
+            remove(name)
+    for file in (stdout, stderr):
+        file.seek(0)
+    return os.waitstatus_to_exitcode(status), stdout.read(), stderr.read()
+for before, command in json.loads(sys.argv[1]):
+    with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
+        print(json.dumps(run(before, command, stdout, stderr)))
+"""
 
-@pytest.mark.parametrize(
-    ("command", "exit_code", "name", "before"),
-    [
+
+def test_a_removed_or_unsearchable_directory_is_not_reported_as_a_bug(place: Path) -> None:
+    cases = [
         *((*failure, REMOVE) for failure in FAILURES),
-        *((*failure, CLOSE) for failure in FAILURES[::3]),
-    ],
-)
-def test_a_removed_or_unsearchable_directory_is_not_reported_as_a_bug(
-    command: list[str], exit_code: int, name: str | None, before: str, place: Path
-) -> None:
-    ran = run(before, place, *(word.format(place) for word in command))
+        *((*failure, CLOSE) for failure in FAILURES),
+    ]
+    commands = [(before, [word.format(place) for word in command]) for command, *_, before in cases]
+    ran = run_python(RUN_ALL, place, json.dumps(commands))
+    assert (ran.returncode, ran.stderr) == (0, "")
 
-    assert (ran.returncode, ran.stdout) == (exit_code, "")
-    if exit_code:
-        assert ran.stderr.count("\n") == 1
-        assert ran.stderr.startswith(f"error: {name}: " if name else "error: ")
+    for case, line in zip(cases, ran.stdout.splitlines(), strict=True):
+        _, expected, name, _ = case
+        exit_code, stdout, stderr = json.loads(line)
+        assert (exit_code, stdout) == (expected, ""), case
+        if exit_code:
+            assert stderr.count("\n") == 1, case
+            assert stderr.startswith(f"error: {name}: " if name else "error: "), case
+
+
+@pytest.mark.parametrize("before", [REMOVE, CLOSE])
+def test_a_program_starts_in_a_removed_or_unsearchable_directory(before: str, place: Path) -> None:
+    code = f"import os; {before}; from srvstat.__main__ import run; run()"
+    ran = run_python(code, place, "get", "harbor-city")
+
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (3, "", 1)
+    assert ran.stderr.startswith("error: ")
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS can still find the file")
 def test_a_default_snapshot_without_permission_is_not_reported_as_missing(place: Path) -> None:
-    ran = run(f"open('snapshot.db', 'w').close(); {CLOSE}", place, "get", "harbor-city")
+    code = f"import os; open('snapshot.db', 'w').close(); {CLOSE}"
+    ran = run_python(f"{code}; from srvstat.__main__ import run; run()", place, "get", "a")
 
     assert (ran.returncode, ran.stderr) == (3, "error: snapshot.db: Permission denied\n")
 

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from conftest import AS_OF, Cli, csv
-from support.snapshots import COMMAND, WEEK
+from conftest import AS_OF, SERVERS, Cli, build_in, csv
+from support.snapshots import COMMAND
 from support.terminal import PLAIN
 
 HUNG_UP = 129
-ROWS = csv([("ab"[at % 2], AS_OF - at * 1000, at % 50) for at in range(200_000)])
+OBSERVATIONS = [("ab"[at % 2], AS_OF - at * 1000, at % 50) for at in range(200_000)]
+ROWS = csv(OBSERVATIONS)
 BUILD = [*COMMAND, "--observations", "-", "--format", "csv"]
 VERIFY = ["snapshot", "verify", "big.db", "--json"]
 
@@ -98,15 +99,20 @@ def test_a_build_survives_or_ends_with_its_terminal(
         assert cli("snapshot", "verify", "out.db").exit_code == 0
 
 
+@pytest.fixture(scope="module")
+def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a snapshot that takes long to verify."""
+    return build_in(tmp_path_factory.mktemp("big"), SERVERS, OBSERVATIONS)
+
+
 def test_a_verification_survives_or_ends_with_its_terminal(
-    hang_up: signal.Handlers, exit_code: int, cli: Cli
+    hang_up: signal.Handlers, exit_code: int, big: Path, cli: Cli
 ) -> None:
-    Path("week.csv").write_bytes(ROWS)
-    assert cli(*[*WEEK[:2], "big.db", *WEEK[3:]]).exit_code == 0
-    expected = cli(*VERIFY).stdout
+    Path("big.db").symlink_to(big)
 
     with run_in_own_terminal(VERIFY, hang_up) as (process, close_terminal):
         close_terminal()
         assert process.wait(60) == exit_code
 
-    assert Path("answer").read_bytes() == (b"" if exit_code else expected)
+    answer = Path("answer").read_bytes()
+    assert answer == (b"" if exit_code else cli(*VERIFY).stdout)

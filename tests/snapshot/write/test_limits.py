@@ -50,8 +50,11 @@ def test_a_day_with_more_observations_is_refused(
     assert not (here / "out.db").exists()
 
 
-def test_large_servers_beyond_the_memory_limit_are_answered(build: Build) -> None:
-    long = "x" * 1_000_000
+def test_large_servers_beyond_the_memory_limit_are_answered(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verified_rows, "_MAX_BYTES_KEPT", 3_000_000)
+    long = "x" * 100_000
     names = [f"s{number}" for number in range(40)]
     path = build(
         [server(name, projectDescription=long) for name in names],
