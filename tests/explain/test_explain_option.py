@@ -64,7 +64,9 @@ def test_a_batch_has_no_explanation(cli: Cli, build: Build) -> None:
     ran = cli("compare", "--batch", "requests.ndjson", "--explain", "-s", build_hours(build))
 
     assert (ran.exit_code, ran.stdout) == (2, b"")
-    assert ran.stderr == ("error: --batch can't be combined with --request, --table or --explain\n")
+    assert ran.stderr == (
+        "error: --batch can't be combined with --request, --table, --explain or --chart\n"
+    )
 
 
 def test_a_request_file_is_explained(cli: Cli, build: Build, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def report(
     json: DataOption = False,
     overwrite: OverwriteOption = False,
 ) -> Outcome:
-    """Write an HTML report about one to five servers.
+    """Write an HTML report of up to five servers.
 
     The file needs no network. It has a summary, statistics, players over time, the hours of the
     week, the distribution, growth, integrity, coverage and the source of the data. The same command
