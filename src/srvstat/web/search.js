@@ -4,6 +4,8 @@ import { create, createName, format } from './elements.js';
 
 const MS_BEFORE_SEARCH = 150;
 
+const countPlayers = (count) => `${format(count)} ${count === 1 ? 'player' : 'players'}`;
+
 /* Search in `field`. `ask(text, signal)` returns {servers, note}; `toggle(id)` chooses a server, or
    removes it from the choice, and returns a note if it can't. */
 export function mountSearch(field, { ask, toggle, report }) {
@@ -50,7 +52,7 @@ export function mountSearch(field, { ask, toggle, report }) {
       'li', { id: `result-${n}`, onclick: () => choose(id) },
       create('span', { className: 'name' }, createName(hostname.trim() || id)),
       create('span', { className: 'more' }, createName(more)),
-      create('span', { className: 'count', textContent: `${format(currentPlayers)} players` }));
+      create('span', { className: 'count', textContent: countPlayers(currentPlayers) }));
     option.dataset.id = id;
     option.setAttribute('role', 'option');
     return option;
