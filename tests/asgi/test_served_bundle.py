@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from asgi.explored import TIMELINE
 from asgi.log_entries import log_request
 from asgi.small_service import NOT_FOUND, build_small
 from srvstat.cli.main import main
-from support.http import ERRORS, Expected, check_answer, compare, get, send_request
+from support.http import ERRORS, Expected, check_answer, compare, get, request_target, send_request
 from support.process import Service, serve
 
 pytestmark = pytest.mark.slow
@@ -33,7 +34,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     path = directory / "case.db"
     options = ["-s", str(build_small(directory)), "--range", "7d", "-o", str(path)]
     assert main(["snapshot", "bundle", "a", *options]) == 0
-    with serve(path) as running:
+    with serve(path, "--explore") as running:
         yield running
 
 
@@ -62,3 +63,12 @@ def test_other_questions_are_internal_errors_with_a_reason_in_the_log(
     entry = log_request(service, sent)
     assert (entry["status"], entry["code"]) == (500, "INTERNAL_ERROR")
     assert reason in entry["reason"]
+
+
+def test_no_chart_of_the_explore_page_goes_beyond_the_bundle(service: Service) -> None:
+    statuses = {
+        span: log_request(service, request_target(f"{TIMELINE}?id=a&range={span}"))["status"]
+        for span in ("7d", "30d")
+    }
+
+    assert statuses == {"7d": 200, "30d": 500}
