@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from asgi.explored import TIMELINE
+from asgi import explored
 from asgi.log_entries import log_request
 from asgi.small_service import NOT_FOUND, build_small
 from srvstat.cli.main import main
-from support.http import ERRORS, Expected, check_answer, compare, get, request_target, send_request
+from support.http import ERRORS, Expected, check_answer, compare, get, send_request
 from support.process import Service, serve
 
 pytestmark = pytest.mark.slow
@@ -67,7 +67,7 @@ def test_other_questions_are_internal_errors_with_a_reason_in_the_log(
 
 def test_no_chart_of_the_explore_page_goes_beyond_the_bundle(service: Service) -> None:
     statuses = {
-        span: log_request(service, request_target(f"{TIMELINE}?id=a&range={span}"))["status"]
+        span: explored.ask(service, f"{explored.TIMELINE}?id=a&range={span}").status
         for span in ("7d", "30d")
     }
 
