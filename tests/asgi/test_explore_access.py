@@ -99,26 +99,28 @@ def test_the_data_report_damage_and_follow_the_snapshot(tmp_path: Path) -> None:
         assert ask(service, timeline).json["root"] == found["root"]
 
 
+def create_client(snapshot: ServedSnapshot, log: Log) -> httpx.AsyncClient:
+    """Return a client of a service in this process that has the explore page."""
+    authenticator = Authenticator(None, log)
+    explorer = Explorer(snapshot, authenticator)
+    application = asgi_app.Service(snapshot, authenticator, log, explorer=explorer)
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(application),
+        base_url="http://localhost:8000",
+        headers={"X-Gateway-Key": "k", "Content-Type": "application/json"},
+    )
+
+
 def test_searches_leave_the_workers_to_the_api(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = Log()
-    snapshot, authenticator = (
-        ServedSnapshot(str(build_small(tmp_path)), log),
-        Authenticator(None, log),
-    )
-    application = asgi_app.Service(
-        snapshot, authenticator, log, explorer=Explorer(snapshot, authenticator)
-    )
+    snapshot = ServedSnapshot(str(build_small(tmp_path)), log)
     release = threading.Event()
 
     async def ask_in_parallel() -> None:
-        transport = httpx.ASGITransport(application)
-        headers = {"X-Gateway-Key": "k", "Content-Type": "application/json"}
         files = (await snapshot.get_generation()).files
-        async with httpx.AsyncClient(
-            transport=transport, base_url="http://localhost:8000", headers=headers
-        ) as client:
+        async with create_client(snapshot, log) as client:
             [*files][-1].submit(release.wait)  # the worker that is taken first
             with monkeypatch.context() as patched:
                 patched.setattr(asgi_app, "WORK_SECONDS", 0.02)
