@@ -24,7 +24,7 @@ _MIN_POINTS = 16
 """The fewest points for which doubles save time."""
 
 _MARGINS, _WIDENING, _MAX_TRIES = 4, 4, 3
-"""Lines are first aimed at this part of the points away from a rank, then further away."""
+"""Lines are aimed at this part of the points away from a rank, further away if none is between."""
 
 _MAX_EQUAL = 100
 """The most slopes that doubles can't distinguish and that are compared exactly."""
@@ -101,10 +101,10 @@ def compute_median_slope(averages: Averages) -> Fraction | None:
     if size < 2:  # noqa: PLR2004 - a slope is between two
         return None
     last = math.comb(size, 2) - 1
-    ranks = (last // 2, (last + 1) // 2)
+    ranks = sorted({last // 2, (last + 1) // 2})
     found = _find_with_doubles(averages, ranks) if size >= _MIN_POINTS else []
-    lower, upper = found or _find_exactly(averages, ranks)
-    return (lower + upper) / 2
+    found = found or _find_exactly(averages, ranks)
+    return (found[0] + found[-1]) / 2
 
 
 def _find_with_doubles(averages: Averages, ranks: Sequence[int]) -> list[Fraction]:
@@ -120,8 +120,8 @@ def _find_with_doubles(averages: Averages, ranks: Sequence[int]) -> list[Fractio
     error = _TOLERANCE * max(points.ys) / min(map(sub, points.xs[1:], points.xs))
     margin, most = len(positions) / _MARGINS, _MAX_SLOPES * len(positions)
     for _ in range(_MAX_TRIES):
-        low = _draw_line(points, aim.find_slope(ranks[0] - margin))
-        high = _draw_line(points, aim.find_slope(ranks[-1] + margin))
+        start, end = aim.find_slope(ranks[0] - margin), aim.find_slope(ranks[-1] + margin)
+        low, high = _draw_line(points, start), _draw_line(points, end)
         if low is None or high is None:
             return []
         below = _count_inversions(low)
@@ -130,7 +130,10 @@ def _find_with_doubles(averages: Averages, ranks: Sequence[int]) -> list[Fractio
             return []
         if below <= ranks[0] and ranks[-1] < below + len(between):
             return _select_slopes(averages, between, [rank - below for rank in ranks], error)
-        margin *= _WIDENING
+        if between:  # the line between the two tells more than the guess
+            aim = _Aim(end, below + len(between), len(between) / (end - start))
+        else:
+            margin *= _WIDENING
     return []
 
 
@@ -247,14 +250,12 @@ def _compute_slope(averages: Averages, first: int, second: int) -> Fraction:
 
 def _count_inversions(heights: Sequence[float]) -> int:
     """Return the number of pairs of which the second is lower."""
-    ordered = seen = 0
-    # Those that are lower or equal and come before have their bits in `seen`. Equal heights stay in
-    # their order.
+    found = seen = 0
+    # Those that are lower have their bits in `seen`. Equal heights stay in their order.
     for number in sorted(range(len(heights)), key=heights.__getitem__):
-        bit = 1 << number
-        ordered += (seen & (bit - 1)).bit_count()
-        seen |= bit
-    return math.comb(len(heights), 2) - ordered
+        found += (seen >> number).bit_count()
+        seen |= 1 << number
+    return found
 
 
 def _count_equal(heights: Sequence[float]) -> int:

@@ -101,13 +101,16 @@ def _iter_servers(
     times: Sequence[_StepTimes],
     previous: Window | None,
 ) -> Iterator[ServerGrowth]:
+    # The sum of its ends is twice the midpoint of a step, which may be a half.
+    positions = [step.start + step.end for step in times]
     for batch in iter_batches(snapshot, servers):
         for server in batch:
             totals = snapshot.compute_step_totals(server, edges) if edges else build_empty_steps(0)
             before = None
             if previous is not None:
                 before = _compute_growth(snapshot.compute_step_totals(server, previous))
-            yield _describe_server(server, times, totals, before)
+            trend = _compute_trend(positions, totals)
+            yield _describe_server(server, times, totals, before, trend)
 
 
 def _describe_server(
@@ -115,6 +118,7 @@ def _describe_server(
     times: Sequence[_StepTimes],
     totals: StepTotals,
     previous: GrowthPart | None,
+    trend: float | None,
 ) -> ServerGrowth:
     count = sum(totals.counts)
     return ServerGrowth(
@@ -125,7 +129,7 @@ def _describe_server(
         average_players=sum(totals.sums) / count if count else None,
         growth=_compute_growth(totals),
         previous_growth=previous,
-        players_per_week=_compute_trend(times, totals),
+        players_per_week=trend,
         steps=tuple(_iter_steps(times, totals)),
     )
 
@@ -153,10 +157,9 @@ def _compute_growth(totals: StepTotals) -> GrowthPart:
     return GrowthPart(players=growth.players, percentage=growth.percentage)
 
 
-def _compute_trend(times: Sequence[_StepTimes], totals: StepTotals) -> float | None:
-    """Return the median slope in players a week."""
-    # The sum of its ends is twice the midpoint of a step, which may be a half.
-    columns = [step.start + step.end for step in times], totals.sums, totals.counts
+def _compute_trend(positions: Sequence[int], totals: StepTotals) -> float | None:
+    """Return the median slope in players a week; `positions` are twice the midpoints of steps."""
+    columns = positions, totals.sums, totals.counts
     averages = Averages(*([*compress(column, totals.counts)] for column in columns))
     slope = compute_median_slope(averages)
     return None if slope is None else float(slope * _HALF_MS_PER_WEEK)
