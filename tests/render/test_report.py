@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
@@ -225,9 +226,9 @@ def test_a_hostname_is_text_and_changes_no_element(
     assert not set("<>&\u2028\u2029") & set(renamed.find("timeline").text)
     assert list_tags(renamed) == list_tags(page)
     assert {one.tag for one in renamed.find_all()} == {one.tag for one in page.find_all()}
-    assert [one["hostname"] for one in json.loads(renamed.find("timeline").text)["servers"]] == (
-        hostnames
-    )
+    data = renamed.find("timeline").text
+    assert re.fullmatch("[ -~]+", data)
+    assert [one["hostname"] for one in json.loads(data)["servers"]] == (hostnames)
     for cell, hostname, identifier in zip(cells, hostnames, HOSTNAMES, strict=True):
         assert cell.text == (escape_text(hostname) if hostname.strip() else identifier)
 

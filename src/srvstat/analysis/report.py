@@ -28,6 +28,9 @@ MOST_STEPS = 9_000
 QUANTILES = (Fraction(1, 20), Fraction(1, 4), Fraction(3, 4), Fraction(19, 20))
 """The quantiles in the statistics of a report."""
 
+_MOST_NAMES = 2
+"""The most servers that the default title names."""
+
 _OUTPUT = "report.html"
 """The output that the command in a report names, so that reports do not depend on their paths."""
 
@@ -63,7 +66,7 @@ def describe_origin(
     The default title names the servers, or states their number if there are more than two.
     """
     names = [server.hostname or server.id for server in servers]
-    shown = " and ".join(names) if len(names) <= 2 else f"{len(names)} servers"  # noqa: PLR2004
+    shown = " and ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} servers"
     return ReportOrigin(
         title=f"Players of {shown}" if title is None else title,
         program=f"srvstat {__version__}",

@@ -1,6 +1,7 @@
 """The page of a report: its head, its order of sections, and the data for its scripts."""
 
 import hashlib
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element, tostring
@@ -124,13 +125,12 @@ def _list_links(sections: list[Element]) -> Iterator[Children]:
         yield [build("a", section[0].text or "", href=f"#{section.get('id')}")]
 
 
-_SCRIPT_ESCAPES = str.maketrans(
-    {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
-)
+_UNSAFE = re.compile(r"[^ -~]|[<>&]")
+"""Characters that could end a script element or, with `-o -`, control a terminal."""
 
 
 def _encode_data(timeline: Timeline) -> str:
-    """Return the timeline as JSON that cannot end the script element around it.
+    """Return the timeline as ASCII JSON that can't end the script element around it.
 
     It has totals in place of averages, which have up to 17 digits; report.js divides them again.
     """
@@ -138,7 +138,12 @@ def _encode_data(timeline: Timeline) -> str:
     for server in document["servers"]:
         totals = map(_compute_total, server.pop("averages"), server["sampleCounts"])
         server["totals"] = list(totals)
-    return wire.encode(document).decode().translate(_SCRIPT_ESCAPES)
+    return _UNSAFE.sub(_escape, wire.encode(document).decode())
+
+
+def _escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def _compute_total(average: float | None, count: int) -> int | None:
