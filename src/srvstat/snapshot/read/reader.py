@@ -5,18 +5,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
 from itertools import islice
-from typing import NamedTuple
 
-from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
-from srvstat.contract.instants import LATEST, format_instant
-from srvstat.contract.ranges import DAY_MS, DAYS, Window
+from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
-from srvstat.contract.responses import Players, ServerDetail
 from srvstat.snapshot.format.calendar import Entry
 from srvstat.snapshot.format.days import DAYS_PER_SERVER, read_day_observations, read_day_steps
 from srvstat.snapshot.format.rows import Day, FileRow, ServerRow
 from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
+from srvstat.snapshot.read.decoding import (
+    DetailWithInstants,
+    Totals,
+    check_coverage,
+    check_instant,
+    check_optional_instant,
+    read_detail,
+    read_totals,
+)
 from srvstat.snapshot.read.figures import StepTotals, WindowFigures
 from srvstat.snapshot.read.statistics import compute_window_statistics, compute_window_totals
 from srvstat.snapshot.read.steps import compute_steps
@@ -26,28 +32,6 @@ from srvstat.snapshot.read.window_figures import compute_window_figures
 from srvstat.stats import Statistics
 
 _COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
-_ROOT_BYTES = 32
-
-
-class Totals(NamedTuple):
-    """The counts in the row of the file; the instants are None without observations."""
-
-    observations: int
-    first_observed_at: int | None
-    last_observed_at: int | None
-    sources: tuple[str, ...]
-    repeated: int
-    conflicting: int
-    rejected: int
-
-
-class DetailWithInstants(NamedTuple):
-    """A server's public record and its instants in Unix milliseconds."""
-
-    server: ServerDetail
-    first_seen_at: int
-    updated_at: int
-    current_is_fallback: bool
 
 
 class SnapshotFile:
@@ -62,8 +46,8 @@ class SnapshotFile:
         self._connection = connection
         self._rows = VerifiedRows(connection)
         with connection.convert_decode_errors(FILE_ROW):
-            self.as_of = _check_instant(self.file_row.as_of)
-            _check_coverage(self.file_row)
+            self.as_of = check_instant(self.file_row.as_of)
+            check_coverage(self.file_row)
 
     def close(self) -> None:
         """Close the file; later reads raise sqlite3.ProgrammingError."""
@@ -110,14 +94,14 @@ class SnapshotFile:
     def get_detail(self, server: ServerRow) -> DetailWithInstants:
         """Return a server's public record."""
         with self.convert_decode_errors(server.title):
-            return _read_detail(server)
+            return read_detail(server)
 
     def iter_servers(self) -> Iterator[ServerRow]:
         """Yield all servers in the order of their ids."""
         with self.convert_decode_errors("the servers"):
             for server in self._rows.iter_servers():
-                _check_optional_instant(server.first_observed_at)
-                _check_optional_instant(server.last_observed_at)
+                check_optional_instant(server.first_observed_at)
+                check_optional_instant(server.last_observed_at)
                 yield server
 
     def iter_identifiers(
@@ -194,7 +178,7 @@ class SnapshotFile:
         """Return the instant of a server's last observation up to and including `until`."""
         if server.last_observed_at is None or until >= server.last_observed_at:
             with self.convert_decode_errors(server.title):
-                return _check_optional_instant(server.last_observed_at)
+                return check_optional_instant(server.last_observed_at)
         # All observations of the last day may be later than `until`; those of the day before
         # are not.
         for _ in range(2):
@@ -227,17 +211,8 @@ class SnapshotFile:
 
     def read_totals(self) -> Totals:
         """Return the counts in the row of the file."""
-        row = self.file_row
         with self.convert_decode_errors(FILE_ROW):
-            return Totals(
-                observations=row.observation_count,
-                first_observed_at=_check_optional_instant(row.first_observed_at),
-                last_observed_at=_check_optional_instant(row.last_observed_at),
-                sources=_read_texts(row.sources),
-                repeated=row.repeated,
-                conflicting=row.conflicting,
-                rejected=row.rejected,
-            )
+            return read_totals(self.file_row)
 
     def count_calendar_blocks(self, server: ServerRow) -> int:
         """Return the number of rows of `calendars` of a server."""
@@ -290,61 +265,3 @@ def open_file(path: str) -> SnapshotFile:
     except BaseException:
         connection.close()
         raise
-
-
-def _check_instant(value: int) -> int:
-    if not 0 <= value <= LATEST:
-        raise ValueError("not an instant")
-    return value
-
-
-def _check_coverage(row: FileRow) -> None:
-    """Check the columns of a bundle, of which a whole snapshot has neither.
-
-    Raises ValueError.
-    """
-    if row.parent_root is None and row.covered_from is None:
-        return
-    if row.parent_root is None or len(row.parent_root) != _ROOT_BYTES or row.covered_from is None:
-        raise ValueError("not the provenance of a bundle")
-    # The longest range of a snapshot as of 1970-01-01 reaches back one year.
-    earliest = -max(DAYS.values()) * DAY_MS
-    if row.covered_from % DAY_MS or not earliest <= row.covered_from <= row.as_of:
-        raise ValueError("not the coverage of a bundle")
-
-
-def _check_optional_instant(value: int | None) -> int | None:
-    return None if value is None else _check_instant(value)
-
-
-def _read_texts(array: str) -> tuple[str, ...]:
-    """Return the texts of a JSON array.
-
-    Raises ValueError or TypeError for other JSON, and for texts that UTF-8 can't encode.
-    """
-    texts = tuple(wire.decode_text(array))
-    "".join(texts).encode("utf-8")
-    return texts
-
-
-def _read_detail(row: ServerRow) -> DetailWithInstants:
-    server = ServerDetail(
-        id=row.id,
-        game=row.game,
-        cfxId=row.cfx_id,
-        hostname=row.hostname,
-        projectName=row.project_name,
-        projectDescription=row.project_description,
-        region=row.region,
-        players=Players(current=row.players_current, max=row.players_max),
-        tags=_read_texts(row.tags),
-        flags=_read_texts(row.flags),
-        chatUrl=row.chat_url,
-        iconUrl=row.icon_url,
-        offline=bool(row.offline),
-        firstSeenAt=format_instant(_check_instant(row.first_seen_at)),
-        updatedAt=format_instant(_check_instant(row.updated_at)),
-    )
-    return DetailWithInstants(
-        server, row.first_seen_at, row.updated_at, bool(row.current_is_fallback)
-    )
