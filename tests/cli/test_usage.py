@@ -40,7 +40,7 @@ def test_invalid_usage_exits_2_and_prints_nothing_to_stdout(cli: Cli, arguments:
         (["get"], "Missing argument 'IDENTIFIER'."),
         (["nonsense"], "No such command 'nonsense'."),
         (["compare", "--nonsense"], "No such option: --nonsense"),
-        (["snapshot", "build", "x.db"], "Missing option '--servers'."),
+        (["snapshot", "build"], "Missing argument 'OUTPUT'."),
     ],
 )
 def test_invalid_usage_is_reported_in_two_lines(

@@ -1,4 +1,4 @@
-"""The registry names a reader and extensions for each format, and loads no reader early."""
+"""The registry names a module and extensions for each kind, and loads no module early."""
 
 import subprocess
 import sys
@@ -6,23 +6,27 @@ from importlib import import_module
 
 import pytest
 
-from srvstat.sources.registry import EXTENSIONS, FORMATS, Format
+from srvstat.sources.registry import EXTENSIONS, KINDS, Kind
 
 
-@pytest.mark.parametrize("format", FORMATS.values(), ids=FORMATS)
-def test_a_format_names_a_module_that_reads(format: Format) -> None:
-    assert callable(import_module(format.reader).read)
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_kind_names_the_modules_that_read_it(kind: Kind) -> None:
+    assert kind.observations or kind.records
+    if kind.observations:
+        assert callable(import_module(kind.observations).read)
+    if kind.records:
+        assert callable(import_module(kind.records).read_records)
 
 
-def test_an_extension_belongs_to_one_format() -> None:
-    extensions = [each for extensions, _ in FORMATS.values() for each in extensions]
+def test_an_extension_belongs_to_one_kind() -> None:
+    extensions = [each for kind in KINDS.values() for each in kind.extensions]
 
     assert len(extensions) == len(EXTENSIONS)
     assert all(each.startswith(".") and each == each.lower() for each in extensions)
 
 
-def test_a_reader_is_loaded_with_the_first_source_of_its_format() -> None:
-    readers = {reader for _, reader in FORMATS.values()}
+def test_a_reader_is_loaded_with_the_first_source_of_its_kind() -> None:
+    readers = {kind.observations for kind in KINDS.values() if kind.observations}
     code = (
         "import sys; from srvstat.sources.observations import Source; print(*sys.modules);"
         "Source.from_name('-', 'csv'); print(*sys.modules)"
@@ -31,4 +35,4 @@ def test_a_reader_is_loaded_with_the_first_source_of_its_format() -> None:
     before, after = (set(line.split()) for line in done.stdout.splitlines())
 
     assert not readers & before
-    assert readers & after == {FORMATS["csv"].reader}
+    assert readers & after == {KINDS["csv"].observations}

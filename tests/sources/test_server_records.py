@@ -25,7 +25,7 @@ def read(tmp_path: Path) -> Read:
 
     def run(data: bytes) -> list[ServerRecord]:
         (tmp_path / "servers.ndjson").write_bytes(data)
-        return servers.read(Source(str(tmp_path / "servers.ndjson"), "ndjson"))
+        return servers.read_records(Source(str(tmp_path / "servers.ndjson"), "ndjson"))
 
     return run
 

@@ -69,7 +69,7 @@ def refusal(tmp_path: Path) -> Callable[[bytes], str]:
     ],
 )
 def test_the_extension_sets_the_format(name: str, form: str) -> None:
-    assert Source.from_name(name, None).format == form
+    assert Source.from_name(name, None).kind == form
 
 
 NO_EXTENSION = ["week", "week.txt", "week.gz", "week.csv.zst", "csv", "old.csv/week", "-"]
@@ -83,8 +83,8 @@ def test_any_other_name_needs_a_format(name: str) -> None:
 
 @pytest.mark.parametrize("name", NO_EXTENSION)
 def test_the_default_format_is_used_without_a_known_extension(name: str) -> None:
-    assert Source.from_name(name, "csv").format == "csv"
-    assert Source.from_name(name, "ndjson").format == "ndjson"
+    assert Source.from_name(name, "csv").kind == "csv"
+    assert Source.from_name(name, "ndjson").kind == "ndjson"
 
 
 def test_standard_input_is_named_once_at_most() -> None:

@@ -1,4 +1,4 @@
-"""`snapshot build` and `snapshot draft-servers`: read observations from files."""
+"""`snapshot build`: build a snapshot from files and databases."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,40 +10,31 @@ import typer
 from srvstat.cli.options import parse_instant_option
 from srvstat.cli.output import Outcome, is_progress_shown, report
 from srvstat.cli.signals import allow_cleanup
-from srvstat.contract import wire
+from srvstat.cli.source_options import (
+    ColumnsOption,
+    FormatOption,
+    FromOption,
+    GameOption,
+    IdsOption,
+    MappingOption,
+    ObservationsOption,
+    QueryOption,
+    SaveMappingOption,
+    ServersOption,
+    SourceOptions,
+    TimeUnitOption,
+    TimeZoneOption,
+    WideOption,
+    parse_sources,
+)
 from srvstat.contract.errors import UsageError
 from srvstat.documents.build_summary import BuildSummary
 from srvstat.render.summary import format_build_summary, format_dropped_rows
-from srvstat.render.text import format_count
 from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.snapshot.write.rules import RejectLimit
-from srvstat.sources.observations import collect_server_ids
-from srvstat.sources.registry import EXTENSIONS, FORMATS
-from srvstat.sources.servers import draft_records
-from srvstat.sources.source import Source, check_stdin_once
+from srvstat.sources.source import Source
 
 OutputArgument = Annotated[str, typer.Argument(metavar="OUTPUT", help="The snapshot to write.")]
-ServersOption = Annotated[
-    str, typer.Option(metavar="FILE|-", help="Server records as NDJSON, one per line.")
-]
-ObservationsOption = Annotated[
-    list[str],
-    typer.Option(
-        "--observations",
-        metavar="FILE|-",
-        help="Rows of serverId, observedAt and players, as"
-        f" {' or '.join(map(str.upper, FORMATS))}; repeatable.",
-    ),
-]
-FormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="|".join(FORMATS),
-        help="The format of standard input and of files with an extension other than"
-        f" {', '.join(EXTENSIONS)} (with or without .gz).",
-    ),
-]
 AsOfOption = Annotated[
     str | None,
     typer.Option(
@@ -81,9 +72,19 @@ QuietOption = Annotated[
 
 def build(
     output: OutputArgument,
-    servers: ServersOption,
-    observations: ObservationsOption,
+    servers: ServersOption = None,
+    observations: ObservationsOption = None,
     format: FormatOption = None,
+    from_: FromOption = None,
+    query: QueryOption = None,
+    columns: ColumnsOption = None,
+    wide: WideOption = None,
+    time_zone: TimeZoneOption = None,
+    time_unit: TimeUnitOption = None,
+    mapping: MappingOption = None,
+    save_mapping: SaveMappingOption = None,
+    ids: IdsOption = None,
+    game: GameOption = None,
     as_of: AsOfOption = None,
     rejects: RejectsOption = None,
     max_rejected: MaxRejectedOption = None,
@@ -96,16 +97,31 @@ def build(
 
     Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
     """
-    servers_source = _parse_servers_source(servers)
-    sources = [_parse_source(name, format) for name in observations]
+    sources = parse_sources(
+        SourceOptions(
+            servers,
+            observations,
+            format,
+            from_,
+            query,
+            columns,
+            wide,
+            time_zone,
+            time_unit,
+            mapping,
+            save_mapping,
+            ids,
+            game,
+        )
+    )
     instant = parse_instant_option("--as-of", as_of)
     limit = _parse_limit(max_rejected)
     started = time.monotonic()
-    with _show_progress(sources, quiet=quiet) as progress:
+    with _show_progress(sources.observations, quiet=quiet) as progress:
         summary = build_snapshot(
             output,
-            servers_source=servers_source,
-            observation_sources=sources,
+            servers_source=sources.servers,
+            observation_sources=sources.observations,
             as_of=instant,
             rejects=rejects,
             strict=strict,
@@ -118,57 +134,12 @@ def build(
     return Outcome()
 
 
-def draft_servers(observations: ObservationsOption, format: FormatOption = None) -> Outcome:
-    """Draft a servers file to fill in.
-
-    Prints a server record for each identifier in the observations.
-
-    Example: srvstat snapshot draft-servers --observations week.csv.gz > servers.ndjson
-    """
-    check_stdin_once(observations)
-    seen, rejected = collect_server_ids(
-        [_parse_source(name, format) for name in observations],
-        warn=lambda warning: report(f"warning: {warning}"),
-    )
-    if rejected:
-        report(f"warning: {format_count(rejected, 'malformed row')} ignored")
-    report(
-        f"{format_count(len(seen), 'server')}: replace each null; an optional field can be removed"
-    )
-    return Outcome(draft_records(seen))
-
-
 def _report_summary(output: str, summary: BuildSummary, seconds: float, *, quiet: bool) -> None:
     if quiet:
         report(*(f"warning: {line}" for line in format_dropped_rows(summary)))
     else:
         report(*format_build_summary(output, summary, seconds))
     report(*(f"warning: {warning}" for warning in summary.warnings))
-
-
-def _parse_source(name: str, format: str | None) -> Source:
-    """Return the source of observations for a name and --format.
-
-    Raises UsageError.
-    """
-    _check_name(name)
-    if format is not None and format not in FORMATS:
-        raise UsageError(f"--format: {wire.quote_value(format)} is not one of {', '.join(FORMATS)}")
-    return Source.from_name(name, format)
-
-
-def _parse_servers_source(name: str) -> Source:
-    """Return the source of server records, which is always NDJSON.
-
-    Raises UsageError.
-    """
-    _check_name(name)
-    return Source(name, "ndjson")
-
-
-def _check_name(name: str) -> None:
-    if not name:
-        raise UsageError("input file: the name is empty; name a file, or - for standard input")
 
 
 def _parse_limit(text: str | None) -> RejectLimit | None:

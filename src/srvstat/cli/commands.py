@@ -42,7 +42,7 @@ COMMANDS: Mapping[str, Command | Group] = {
         "Build, inspect, verify and compare snapshots.",
         {
             "build": Command("build", "build"),
-            "draft-servers": Command("build", "draft_servers"),
+            "draft-servers": Command("draft_servers", "draft_servers"),
             "bundle": Command("bundle", "bundle"),
             "info": Command("info", "info"),
             "verify": Command("verify", "verify"),

@@ -36,7 +36,7 @@ class Reject(NamedTuple):
 class Batch:
     """Consecutive observations of a source, as columns of equal length.
 
-    `instants` are Unix milliseconds. A place is the number of a line or row in its source; places
+    `server_ids` are the identifiers as the source writes them. `instants` are Unix milliseconds. A place is the number of a line or row in its source; places
     ascend within a batch and from batch to batch. `find_text` returns the text of the row at a
     place; it is called only for rows that conflict with others. If it is None, the text is the
     columns as CSV: `serverId,observedAt,players`. `latest_integer` is the latest instant written as
@@ -59,12 +59,12 @@ class Row(NamedTuple):
     observed_at: str
     players: str
 
-    def parse(self) -> tuple[str, int, int]:
+    def parse(self, *, any_id: bool = False) -> tuple[str, int, int]:
         """Return the server id, the instant and the player count.
 
-        Raises RowError for a malformed field.
+        Raises RowError for a malformed field. With `any_id`, the id may have any form.
         """
-        if not IDENTIFIER.fullmatch(self.server_id):
+        if not any_id and not IDENTIFIER.fullmatch(self.server_id):
             raise RowError(f"serverId: {IDENTIFIER_RULE}")
         try:
             observed_at = parse_instant(self.observed_at)
@@ -98,7 +98,7 @@ def parse_records(
             continue
         try:
             row = split_record(record)
-            server_id, instant, count = row.parse()
+            server_id, instant, count = row.parse(any_id=source.accepts_any_id)
         except RowError as error:
             rejects.append(Reject(line, str(error), record))
             continue

@@ -1,4 +1,4 @@
-"""Read observations in any registered format."""
+"""Read observations of any registered kind."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -11,9 +11,9 @@ from srvstat.sources.source import Source
 def read_batches(source: Source) -> Iterator[Batch]:
     """Read the observations of a source, a batch at a time.
 
-    Raises SourceError if the source can't be read or is not of its format.
+    Raises SourceError if the source can't be read or is not of its kind.
     """
-    read: Callable[[Source], Iterator[Batch]] = load_reader(source.format).read
+    read: Callable[[Source], Iterator[Batch]] = load_reader(source.kind).read
     return read(source)
 
 

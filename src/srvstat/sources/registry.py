@@ -1,30 +1,69 @@
-"""The formats of observations. To add one, write its reader and add a line to FORMATS."""
+"""The kinds of sources. To add one, write its module and add a line to KINDS."""
 
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import NamedTuple
 
+from srvstat.contract.errors import MissingLibraryError
 
-class Format(NamedTuple):
-    """The file extensions of a format, and the module whose `read(source)` yields its batches."""
+
+class Kind(NamedTuple):
+    """The file extensions of a kind of source, and the modules that read it.
+
+    The module `observations` has `read(source)`, which yields batches. The module `records` has
+    `read_records(source, warn)`, which returns server records. None means that sources of this kind
+    have no such data. `needs_library` says that the extra `bulk` has the library of the modules.
+    """
 
     extensions: tuple[str, ...]
-    reader: str
+    observations: str | None
+    records: str | None = None
+    needs_library: bool = False
 
 
-FORMATS: Mapping[str, Format] = {
-    "csv": Format((".csv",), "srvstat.sources.csv_observations"),
-    "ndjson": Format((".ndjson", ".jsonl"), "srvstat.sources.ndjson_observations"),
+KINDS: Mapping[str, Kind] = {
+    "csv": Kind((".csv",), "srvstat.sources.csv_observations"),
+    "ndjson": Kind(
+        (".ndjson", ".jsonl"), "srvstat.sources.ndjson_observations", "srvstat.sources.servers"
+    ),
 }
-"""The formats by the names that `--format` takes. Each reader is imported on first use."""
+"""The kinds by the names that `--from` takes. Each module is imported on first use."""
+
+TEXT_KINDS = ("csv", "ndjson")
+"""The kinds that `--format` takes for standard input and for other extensions."""
 
 EXTENSIONS: Mapping[str, str] = {
-    extension: name for name, (extensions, _) in FORMATS.items() for extension in extensions
+    extension: name for name, kind in KINDS.items() for extension in kind.extensions
 }
-"""The format of each file extension."""
+"""The kind of each file extension."""
+
+INSTALL_BULK = "run pip install 'srvstat[bulk]'"
 
 
-def load_reader(format: str) -> ModuleType:
-    """Return the module that reads a format."""
-    return import_module(FORMATS[format].reader)
+def load_reader(kind: str) -> ModuleType:
+    """Return the module that reads the observations of a kind.
+
+    Raises MissingLibraryError.
+    """
+    return _load(kind, KINDS[kind].observations)
+
+
+def load_record_reader(kind: str) -> ModuleType:
+    """Return the module that reads the server records of a kind.
+
+    Raises MissingLibraryError.
+    """
+    return _load(kind, KINDS[kind].records)
+
+
+def _load(kind: str, module: str | None) -> ModuleType:
+    assert module, f"{kind} has no such data"  # noqa: S101 - callers check what a kind has
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if not KINDS[kind].needs_library or (error.name or "").startswith("srvstat"):
+            raise
+        raise MissingLibraryError(
+            f"{kind}: needs the library {error.name}; {INSTALL_BULK}"
+        ) from None

@@ -57,7 +57,9 @@ class _FieldError(ValueError):
     """A field of a record is invalid."""
 
 
-def read(source: Source, warn: Callable[[str], None] = lambda _warning: None) -> list[ServerRecord]:
+def read_records(
+    source: Source, warn: Callable[[str], None] = lambda _warning: None
+) -> list[ServerRecord]:
     """Read all server records, publishable or not. Identical records count once.
 
     `warn` is called with one line for each field whose values in publishable servers do not have

@@ -13,7 +13,8 @@ from typing import Self
 
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.reading import STDIN, Input, format_title, open_input
-from srvstat.sources.registry import EXTENSIONS, FORMATS, load_reader
+from srvstat.sources.mapping import STRICT, ColumnMapping
+from srvstat.sources.registry import EXTENSIONS, TEXT_KINDS, load_reader
 
 # A process substitution such as <(zcat week.gz), or another descriptor that a shell opened.
 _DESCRIPTOR_NAME = re.compile("/dev/fd/[0-9]+|/proc/(self|[0-9]+)/fd/[0-9]+")
@@ -51,7 +52,11 @@ def keep_in_memory(block: Block) -> FindText:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An input file or standard input, and the name of its format.
+    """An input file, standard input or a database, and the name of its kind.
+
+    `name` is a path, `-` or a URL. `mapping` says what its columns mean, and `query` is an SQL
+    query that returns them. With `accepts_any_id`, identifiers may have a form that the contract
+    does not allow; the build judges them.
 
     `on_bytes` is called with the number of stored bytes after each read. `on_warning` is called
     with one line about a possible defect that does not stop the reading. `keep_text` is called with
@@ -59,24 +64,27 @@ class Source:
     """
 
     name: str
-    format: str
+    kind: str
+    mapping: ColumnMapping = STRICT
+    query: str | None = None
+    accepts_any_id: bool = False
     on_bytes: Callable[[int], None] | None = None
     on_warning: Callable[[str], None] | None = None
     keep_text: Callable[[Block], FindText] = keep_in_memory
 
     @classmethod
-    def from_name(cls, name: str, default: str | None) -> Self:
-        """Return the source with a name, in the format of its extension or in the default format.
+    def from_name(cls, name: str, default: str | None, mapping: ColumnMapping = STRICT) -> Self:
+        """Return the source with a name, of the kind of its extension or of the default kind.
 
-        Raises UsageError if there is neither.
+        Raises UsageError if there is neither, MissingLibraryError.
         """
         stem = name.lower().removesuffix(".gz")
         found = default if name == STDIN else EXTENSIONS.get(os.path.splitext(stem)[1], default)
         if found is None:
             what = "standard input" if name == STDIN else name
-            raise UsageError(f"{what}: unknown format; add --format {' or '.join(FORMATS)}")
+            raise UsageError(f"{what}: unknown format; add --format {' or '.join(TEXT_KINDS)}")
         load_reader(found)  # now, because a signal must not interrupt an import
-        return cls(name, found)
+        return cls(name, found, mapping)
 
     @property
     def title(self) -> str:

@@ -29,7 +29,7 @@ def test_progress_counts_stored_bytes_and_rows() -> None:
         rows_of[step] += rows_done
 
     with closing(sqlite3.connect(":memory:")) as connection:
-        records = servers.read(Source("servers.ndjson", "ndjson"))
+        records = servers.read_records(Source("servers.ndjson", "ndjson"))
         intake = Intake(connection, records, sources, None)
         intake.read(progress, strict=False)
 

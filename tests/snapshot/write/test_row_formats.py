@@ -11,7 +11,7 @@ from conftest import AS_OF, ndjson, server
 from srvstat.snapshot.write.build import build
 from srvstat.sources import registry
 from srvstat.sources.batch import Batch, Reject
-from srvstat.sources.registry import Format
+from srvstat.sources.registry import Kind
 from srvstat.sources.source import Source
 from support.snapshots import read_rejects
 
@@ -38,7 +38,7 @@ def test_a_format_of_rows_is_one_module_and_one_line(
     module = ModuleType("row_format")
     module.__dict__["read"] = read
     monkeypatch.setitem(sys.modules, "row_format", module)
-    monkeypatch.setattr(registry, "FORMATS", {"rows": Format((".rows",), "row_format")})
+    monkeypatch.setattr(registry, "KINDS", {"rows": Kind((".rows",), "row_format")})
     Path("servers.ndjson").write_bytes(ndjson([server("a")]))
 
     summary = build(

@@ -32,7 +32,7 @@ from srvstat.sources.source import Source, check_stdin_once
 def build(  # noqa: PLR0913 - each is an option of the command
     output: str,
     *,
-    servers_source: Source,
+    servers_source: Source | None,
     observation_sources: Sequence[Source],
     as_of: int | None = None,
     rejects: str | None = None,
@@ -52,12 +52,14 @@ def build(  # noqa: PLR0913 - each is an option of the command
 
     Raises SourceError, UsageError, OutputError.
     """
+    if servers_source is None or not observation_sources:
+        raise UsageError("--servers and --observations are required")
     _check_names(output, rejects, [servers_source, *observation_sources])
     rules = Rules(strict, max_rejected, allow_empty)
     # The snapshot is renamed into place first, then the rejects.
     with open_rejects(rejects) as rejects_file, atomic_write(output, overwrite=overwrite) as draft:
         warnings: list[str] = []
-        records = servers.read(servers_source, warnings.append)
+        records = servers.read_records(servers_source, warnings.append)
         check_servers(servers_source, records, rules)
         with open_draft(output, draft) as connection:
             intake = Intake(connection, records, observation_sources, as_of)
@@ -93,7 +95,7 @@ def _fill(  # noqa: PLR0913 - each is a part of the build
         first_reject = _write_rejects(intake.rejects, rejects_file, strict=rules.strict)
         as_of = check_rows(intake, stored, rules, first_reject)
         rows = sorted(
-            _build_server_row(record, intake.keys[record.id], stored, as_of)
+            _build_server_row(record, intake.roster.server_keys[record.id], stored, as_of)
             for record in records
             if record.publishable
         )
@@ -138,7 +140,7 @@ def _summarize(
         skipped=intake.skipped,
         first_reject=first_reject,
         servers=len(rows),
-        withheld=len(intake.withheld),
+        withheld=len(intake.roster.withheld),
         fallbacks=sum(row.current_is_fallback for row in rows),
         as_of=as_of,
         first_observed_at=first,

@@ -10,6 +10,7 @@ from typing import Any
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import YEAR_2001
 from srvstat.snapshot.write.rejects import Rejects
+from srvstat.snapshot.write.roster import MALFORMED, MALFORMED_REASON, SKIP_REASONS, Roster
 from srvstat.snapshot.write.staging import Staging
 from srvstat.sources.batch import Batch
 from srvstat.sources.observations import read_batches
@@ -33,8 +34,7 @@ class Intake:
         sources: Sequence[Source],
         as_of: int | None,
     ) -> None:
-        publishable_ids = sorted(record.id for record in records if record.publishable)
-        self.keys = {server_id: key for key, server_id in enumerate(publishable_ids, 1)}
+        self.roster = Roster(records)
         self.sources = sources
         self.as_of = as_of
         self.staging = Staging(connection)
@@ -42,7 +42,6 @@ class Intake:
         self.rows = 0
         self.skipped: Counter[str] = Counter()
         self.warnings: list[str] = []
-        self.withheld = {record.id for record in records if not record.publishable}
 
     def read(self, progress: Progress, *, strict: bool) -> None:
         """Read all sources; with `strict`, stop after the first batch with a malformed row.
@@ -72,6 +71,7 @@ class Intake:
         )
         latest = None
         for batch in read_batches(watched):
+            before = self.rejects.malformed
             self.rejects.add_batch(number, batch)
             self._stage(batch, self.rejects.locate_rows(number, batch))
             if batch.latest_integer is not None:
@@ -79,7 +79,7 @@ class Intake:
             rows = len(batch.server_ids) + len(batch.rejects)
             self.rows += rows
             progress("reading", 0, rows)
-            if strict and batch.rejects:
+            if strict and self.rejects.malformed > before:
                 break
         if strict and warnings:
             raise SourceError(warnings[0])
@@ -90,24 +90,28 @@ class Intake:
         """Stage the observations of publishable servers up to as of."""
         if not batch.server_ids:
             return
-        columns: list[Sequence[Any]] = [
-            list(map(self.keys.get, batch.server_ids)),
-            batch.instants,
-            batch.players,
-            places,
-        ]
-        if None in columns[0] or (self.as_of is not None and max(batch.instants) > self.as_of):
-            is_kept = [*map(self._keep_or_count, batch.server_ids, batch.instants)]
+        keys = list(map(self.roster.__getitem__, batch.server_ids))
+        columns: list[Sequence[Any]] = [keys, batch.instants, batch.players, places]
+        if min(keys) < 1 or (self.as_of is not None and max(batch.instants) > self.as_of):
+            is_kept = [*map(self._keep_or_count, keys, batch.instants)]
+            for row, key in enumerate(keys):
+                if key == MALFORMED:
+                    self._reject_row(batch, row, places[row])
             columns = [list(compress(column, is_kept)) for column in columns]
         self.staging.add(*columns)
 
-    def _keep_or_count(self, server_id: str, instant: int) -> bool:
+    def _keep_or_count(self, key: int, instant: int) -> bool:
         """Return whether to keep an observation; count it as skipped if not."""
-        if server_id not in self.keys:
-            is_withheld = server_id in self.withheld
-            self.skipped["not publishable" if is_withheld else "not in the servers file"] += 1
+        if key == MALFORMED:
+            return False
+        if key < 1:
+            self.skipped[SKIP_REASONS[key]] += 1
             return False
         if self.as_of is not None and instant > self.as_of:
             self.skipped[AFTER_AS_OF] += 1
             return False
         return True
+
+    def _reject_row(self, batch: Batch, row: int, place: int) -> None:
+        text = f"{batch.server_ids[row]},{batch.instants[row]},{batch.players[row]}"
+        self.rejects.add_malformed(place, MALFORMED_REASON, text)

@@ -15,7 +15,7 @@ _SCHEMA = """
         place       INTEGER PRIMARY KEY,
         reason      TEXT NOT NULL,
         text        TEXT NOT NULL,
-        is_conflict INTEGER NOT NULL
+        has_source  INTEGER NOT NULL -- 1: the source of the row may have its text
     );
     CREATE TEMP TABLE texts (
         place INTEGER PRIMARY KEY, -- of the first line
@@ -74,6 +74,11 @@ class Rejects:
             self._starts.append(start + batch.places[0])
             self._text_finders.append(batch.find_text)
 
+    def add_malformed(self, place: int, reason: str, text: str) -> None:
+        """Add a row of a batch that the build rejects. `text` is used as in `add_conflict`."""
+        self.malformed += 1
+        self._add(place, reason, text)
+
     def add_conflict(self, place: int, kept_players: int, text: str) -> None:
         """Add an observation that conflicts with the one kept for its server and instant (D16).
 
@@ -81,14 +86,17 @@ class Rejects:
         """
         self.conflicting += 1
         reason = f"players: an earlier row of this server and instant has {kept_players}"
+        self._add(place, reason, text)
+
+    def _add(self, place: int, reason: str, text: str) -> None:
         self._connection.execute("INSERT INTO rejects VALUES (?, ?, ?, 1)", (place, reason, text))
 
     def __iter__(self) -> Iterator[PlacedReject]:
         """Yield all rejected rows in the order they were read."""
         found = self._connection.execute("SELECT * FROM rejects ORDER BY place")
-        for place, reason, text, is_conflict in found:
+        for place, reason, text, has_source in found:
             number, line = divmod(place, _PLACES_PER_SOURCE)
-            find_text = self._get_text_finder(place) if is_conflict else None
+            find_text = self._get_text_finder(place) if has_source else None
             written = find_text(line) if find_text else text
             yield PlacedReject(self._sources[number], line, reason, written)
 

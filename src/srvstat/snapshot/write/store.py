@@ -46,7 +46,7 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
     derived: dict[int, DerivedColumns] = {}
     last_players: dict[int, int] = {}
     kept = repeated = reported = 0
-    for server_id, key in intake.keys.items():
+    for server_id, key in intake.roster.server_keys.items():
         series = intake.staging.take_series(key)
         for place, instant, players, kept_players in series.repeats:
             if players == kept_players:

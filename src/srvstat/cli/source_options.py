@@ -1,0 +1,177 @@
+"""Define the options that say what to read and how, and make sources of their values."""
+
+from typing import Annotated, NamedTuple
+
+import typer
+
+from srvstat.contract import wire
+from srvstat.contract.errors import UsageError
+from srvstat.sources.mapping import STRICT, ColumnMapping
+from srvstat.sources.registry import EXTENSIONS, KINDS, TEXT_KINDS, load_reader, load_record_reader
+from srvstat.sources.source import Source
+
+ServersOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|-",
+        help="Server records as NDJSON, one per line [default: records made from the identifiers].",
+    ),
+]
+ObservationsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--observations",
+        metavar="FILE|URL|-",
+        help="Rows of serverId, observedAt and players; repeatable.",
+    ),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="|".join(TEXT_KINDS),
+        help="The format of standard input and of files with an extension other than"
+        f" {', '.join(EXTENSIONS)} (with or without .gz).",
+    ),
+]
+FromOption = Annotated[
+    str | None,
+    typer.Option("--from", metavar="KIND", help=f"The kind of the sources: {', '.join(KINDS)}."),
+]
+QueryOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SQL",
+        help="A query whose columns are serverId, observedAt and players, for the database of"
+        " --observations, else for DuckDB.",
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="id=NAME,at=NAME,players=NAME", help="The names of the columns of the observations."
+    ),
+]
+WideOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="at=NAME", help="Read one column for each server, and the times from this column."
+    ),
+]
+TimeZoneOption = Annotated[
+    str | None,
+    typer.Option(metavar="ZONE", help="The zone of times without an offset, such as UTC."),
+]
+TimeUnitOption = Annotated[
+    str | None, typer.Option(metavar="s|ms", help="The unit of times that are integers.")
+]
+MappingOption = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Read these options from a TOML file.")
+]
+SaveMappingOption = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Write these options to a TOML file.")
+]
+IdsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="slug",
+        help="Make identifiers that the contract allows: slug makes main-lobby of MAIN_LOBBY.",
+    ),
+]
+GameOption = Annotated[
+    str | None,
+    typer.Option(metavar="GAME", help="The game of servers whose record does not name one."),
+]
+
+
+class SourceOptions(NamedTuple):
+    """The values of the options that say what to read and how."""
+
+    servers: str | None = None
+    observations: list[str] | None = None
+    format: str | None = None
+    from_: str | None = None
+    query: str | None = None
+    columns: str | None = None
+    wide: str | None = None
+    time_zone: str | None = None
+    time_unit: str | None = None
+    mapping: str | None = None
+    save_mapping: str | None = None
+    ids: str | None = None
+    game: str | None = None
+
+
+class Sources(NamedTuple):
+    """The sources of a build, and how to complete its servers."""
+
+    servers: Source | None
+    observations: list[Source]
+    ids: str | None
+    game: str | None
+
+
+def parse_sources(options: SourceOptions) -> Sources:
+    """Return the sources that the options name.
+
+    Raises UsageError.
+    """
+    _check_kind(options)
+    if not options.observations and options.query is None:
+        raise UsageError("--observations: missing; name a file, a URL, or - for standard input")
+    mapping = parse_mapping(options)
+    return Sources(
+        _parse_servers(options),
+        [_parse_observations(name, options, mapping) for name in options.observations or ()],
+        options.ids,
+        options.game,
+    )
+
+
+def parse_mapping(options: SourceOptions) -> ColumnMapping:
+    """Return the mapping of the columns.
+
+    Raises UsageError.
+    """
+    del options
+    return STRICT
+
+
+def _check_kind(options: SourceOptions) -> None:
+    if options.format is not None and options.format not in TEXT_KINDS:
+        raise UsageError(
+            f"--format: {wire.quote_value(options.format)} is not one of {', '.join(TEXT_KINDS)}"
+        )
+    if options.from_ is not None and options.from_ not in KINDS:
+        raise UsageError(
+            f"--from: {wire.quote_value(options.from_)} is not one of {', '.join(KINDS)}"
+        )
+
+
+def _parse_observations(name: str, options: SourceOptions, mapping: ColumnMapping) -> Source:
+    """Return the source of observations with a name.
+
+    A kind without observations, such as that of server records only, leaves names their meaning.
+    """
+    _check_name(name)
+    if options.from_ is None or KINDS[options.from_].observations is None:
+        return Source.from_name(name, options.format, mapping)
+    load_reader(options.from_)
+    return Source(name, options.from_, mapping, options.query)
+
+
+def _parse_servers(options: SourceOptions) -> Source | None:
+    """Return the source of server records: NDJSON unless the kind has records of its own."""
+    if options.servers is None:
+        return None
+    _check_name(options.servers)
+    kind = "ndjson"
+    if options.from_ is not None and KINDS[options.from_].records is not None:
+        kind = options.from_
+    load_record_reader(kind)
+    return Source(options.servers, kind)
+
+
+def _check_name(name: str) -> None:
+    if not name:
+        raise UsageError("input file: the name is empty; name a file, or - for standard input")
