@@ -12,7 +12,7 @@ from benchmarks.measure import print_progress
 from benchmarks.questions import Request, WrongAnswerError, draw_mixed_requests
 from srvstat import operations
 from srvstat.contract.requests import parse_compare_request
-from srvstat.snapshot.format.days import DAYS_PER_SERVER
+from srvstat.snapshot.format.rows import DAYS_PER_SERVER
 from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
 from srvstat.snapshot.read.reader import SnapshotFile
 from srvstat.snapshot.read.verified_rows import VerifiedRows

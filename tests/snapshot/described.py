@@ -52,7 +52,7 @@ def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows
     groups = describe_bands(players, len({at // DAY for at in instants}))
     days = _describe_days(key, pairs, [group[0] for group in groups])
     numbers = [row[0] % 10_000_000 for row in days]
-    digests = [digest_row("days", (row[0] % 10_000_000, *row[1:])) for row in days]
+    digests = [digest_row("days", row) for row in days]
     recent = max(len(days) // 32 - 1, 0) * 32
     blocks = [slice(start, start + 32) for start in range(0, recent, 32)]
     calendars = [

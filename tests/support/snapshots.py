@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from conftest import Ran
-from srvstat.snapshot.format.bands import BANDS_PER_SERVER
-from srvstat.snapshot.format.calendar import BLOCKS_PER_SERVER, split_calendar
-from srvstat.snapshot.format.days import DAYS_PER_SERVER
+from srvstat.snapshot.format.calendar import split_calendar
 from srvstat.snapshot.format.digest import DIGEST_BYTES, build_directory, digest_row, seal
-from srvstat.snapshot.format.rows import FileRow, ServerRow, SummaryIndex
+from srvstat.snapshot.format.rows import (
+    BANDS_PER_SERVER,
+    BLOCKS_PER_SERVER,
+    DAYS_PER_SERVER,
+    FileRow,
+    ServerRow,
+    SummaryIndex,
+)
 
 _Row = tuple[Any, ...]
 
@@ -111,7 +116,7 @@ def _reseal(connection: sqlite3.Connection, before: _Tables) -> None:
     days: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
     for row in connection.execute("SELECT * FROM days ORDER BY server_day"):
         server, day = divmod(row[0], DAYS_PER_SERVER)
-        days[server].append((day, digest_row("days", (day, *row[1:]))))
+        days[server].append((day, digest_row("days", row)))
     bands = _digest_rows(connection, "bands", BANDS_PER_SERVER)
     summaries = _update_indexes(connection, before.indexes, after.indexes)
     servers = []

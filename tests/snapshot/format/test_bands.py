@@ -19,7 +19,6 @@ from snapshot.server_rows import build_server
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.bands import (
-    BANDS_PER_SERVER,
     Bands,
     Members,
     build_band_rows,
@@ -29,6 +28,7 @@ from srvstat.snapshot.format.bands import (
     read_bands,
 )
 from srvstat.snapshot.format.digest import digest_row
+from srvstat.snapshot.format.rows import BANDS_PER_SERVER
 from srvstat.snapshot.read.reader import open_file
 from srvstat.stats import compute_statistics
 

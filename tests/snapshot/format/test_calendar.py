@@ -16,7 +16,6 @@ from snapshot.server_rows import build_server
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.calendar import (
-    BLOCKS_PER_SERVER,
     Block,
     Calendar,
     CalendarColumns,
@@ -26,7 +25,7 @@ from srvstat.snapshot.format.calendar import (
     split_calendar,
 )
 from srvstat.snapshot.format.digest import digest_row
-from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, ServerRow
 from srvstat.snapshot.read.connection import open_connection
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.read.verified_rows import VerifiedRows

@@ -11,21 +11,15 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY
 from snapshot.observed import LARGEST, Observed, few_values, many_values, spread_over_days, windows
 from srvstat.contract.ranges import Window
-from srvstat.snapshot.format.bands import (
-    BANDS_PER_SERVER,
-    Members,
-    divide_into_bands,
-    number_values,
-)
+from srvstat.snapshot.format.bands import Members, divide_into_bands, number_values
 from srvstat.snapshot.format.days import (
-    DAYS_PER_SERVER,
     build_ranking,
     derive_days,
     read_day_observations,
     read_state,
 )
 from srvstat.snapshot.format.derive import derive
-from srvstat.snapshot.format.rows import Day
+from srvstat.snapshot.format.rows import BANDS_PER_SERVER, DAYS_PER_SERVER, Day
 from srvstat.stats import Growth, Statistics, compute_ranking_statistics, compute_statistics
 
 KEY = 7

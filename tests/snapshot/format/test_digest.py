@@ -27,7 +27,7 @@ from srvstat.snapshot.format.digest import (
     read_entries,
     seal,
 )
-from srvstat.snapshot.format.rows import KINDS, FileRow, ServerRow
+from srvstat.snapshot.format.rows import KINDS, Bucket, FileRow
 from srvstat.snapshot.format.schema import read_schema
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -146,7 +146,7 @@ def test_a_row_with_a_text_that_cannot_be_hashed_has_no_digest(hostname: str) ->
     assert not has_digest("servers", row, bytes(DIGEST_BYTES))
 
 
-def find_claims(rows: dict[int, bytes], by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
+def find_claims(rows: list[Bucket], by: Namespace, identifier: str) -> list[tuple[int, bytes]]:
     """Return the entries that a directory has for an identifier."""
     count = len(rows) // len(NAMESPACES)
     bucket = NAMESPACES.index(by) * count + find_bucket(hash_identifier(by, identifier), count)
@@ -156,7 +156,7 @@ def find_claims(rows: dict[int, bytes], by: Namespace, identifier: str) -> list[
 @pytest.mark.parametrize("number", [0, 1, 2, 128, 129, 1000])
 def test_a_directory_has_all_identifiers_and_no_others(number: int) -> None:
     servers = [build_server(key) for key in range(1, number + 1)]
-    rows = dict(build_directory(servers))
+    rows = build_directory(servers)
 
     for server in servers:
         claim = (server.server, digest_row("servers", server))
@@ -170,24 +170,27 @@ def test_a_directory_has_all_identifiers_and_no_others(number: int) -> None:
 def test_there_is_a_bucket_for_every_128_servers(number: int, buckets: int) -> None:
     rows = build_directory([build_server(key) for key in range(1, number + 1)])
 
-    assert [bucket for bucket, _ in rows] == list(range(2 * buckets))
-    assert sum(len(entries) for _, entries in rows) == 2 * 28 * number
-    for bucket, entries in rows:
-        hashes = [int.from_bytes(entries[at : at + 8]) for at in range(0, len(entries), 28)]
+    assert [row.bucket for row in rows] == list(range(2 * buckets))
+    assert sum(len(row.entries) for row in rows) == 2 * 24 * number
+    assert sum(len(row.servers) for row in rows) == 2 * 4 * number
+    for bucket, entries, _ in rows:
+        hashes = [int.from_bytes(entries[at : at + 8]) for at in range(0, len(entries), 24)]
         assert {each * buckets >> 64 for each in hashes} <= {bucket % buckets}
 
 
 def test_a_bucket_has_the_documented_layout() -> None:
     one, two = build_server(258, id="a", cfx_id="b"), build_server(3, id="c", cfx_id="d")
 
-    def entry(name: bytes, key: bytes, server: ServerRow) -> bytes:
-        return sha256(name).digest()[:8] + key + digest_row("servers", server)
+    def bucket(number: int, *names: bytes) -> Bucket:
+        entries = sorted(
+            (sha256(name).digest()[:8] + digest_row("servers", server), key)
+            for name, server, key in zip(names, (one, two), (b"\2\1\0\0", b"\3\0\0\0"), strict=True)
+        )
+        return Bucket(number, *map(b"".join, zip(*entries, strict=True)))
 
-    ids = [entry(b"id\0a", b"\0\0\1\2", one), entry(b"id\0c", b"\0\0\0\3", two)]
-    cfx_ids = [entry(b"cfxId\0b", b"\0\0\1\2", one), entry(b"cfxId\0d", b"\0\0\0\3", two)]
     assert build_directory([one, two]) == [
-        (0, b"".join(sorted(ids))),
-        (1, b"".join(sorted(cfx_ids))),
+        bucket(0, b"id\0a", b"id\0c"),
+        bucket(1, b"cfxId\0b", b"cfxId\0d"),
     ]
 
 
@@ -199,25 +202,26 @@ def test_the_order_of_servers_does_not_change_the_directory() -> None:
 
 def test_a_hash_is_found_only_at_the_start_of_an_entry() -> None:
     wanted = sha256(b"id\0a").digest()[:8]
-    entry = wanted + bytes(20)
-    misplaced = bytes(4) + wanted + bytes(16)
+    entry = wanted + bytes(16)
+    misplaced = bytes(4) + wanted + bytes(12)
 
-    assert list(find_entries(misplaced + entry, wanted)) == [(0, bytes(16))]
-    assert list(find_entries(misplaced, wanted)) == []
+    assert find_entries(Bucket(0, misplaced + entry, bytes(8)), wanted) == [(0, bytes(16))]
+    assert find_entries(Bucket(0, misplaced, bytes(4)), wanted) == []
 
 
 def test_identifiers_with_equal_hashes_are_all_found() -> None:
     wanted = sha256(b"id\0a").digest()[:8]
-    entries = b"".join(wanted + key.to_bytes(4) + bytes([key]) * 16 for key in (1, 2, 3))
+    entries = b"".join(wanted + bytes([key]) * 16 for key in (1, 2, 3))
+    bucket = Bucket(0, entries, b"".join(key.to_bytes(4, "little") for key in (1, 2, 3)))
     all_of_them = [(1, b"\1" * 16), (2, b"\2" * 16), (3, b"\3" * 16)]
 
-    assert list(find_entries(entries, wanted)) == all_of_them
-    assert list(read_entries(entries)) == all_of_them
+    assert find_entries(bucket, wanted) == all_of_them
+    assert list(read_entries(bucket)) == all_of_them
 
 
 def test_the_digests_of_a_directory_are_in_the_order_of_its_rows() -> None:
     assert digest_directory([]) == b""
-    assert digest_directory([(0, b"x"), (1, b"")]) == (
+    assert digest_directory([Bucket(0, b"x", b"y"), Bucket(1, b"", b"")]) == (
         hash_to_16_bytes(b"directory\0ib\0" + encode_integers(0, 1) + b"x")
         + hash_to_16_bytes(b"directory\0ib\0" + encode_integers(1, 0))
     )

@@ -2,7 +2,6 @@
 
 import shutil
 import sqlite3
-from collections.abc import Mapping
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from conftest import Cli
 from srvstat.contract.errors import OutputError
 from srvstat.snapshot.format.digest import digest_row, seal
-from srvstat.snapshot.format.rows import FileRow
+from srvstat.snapshot.format.rows import Bucket, FileRow
 from srvstat.snapshot.write.database import check_draft
 from support.snapshots import forge
 
@@ -96,13 +95,10 @@ def test_a_forged_count_changes_the_root(copy: str, demo_snapshot: str, cli: Cli
     assert cli("snapshot", "verify", copy, "--expect", root).exit_code == 5
 
 
-def replace_directory(path: str, entries: Mapping[int, bytes]) -> None:
-    """Replace entries of the directory, and update the digests that cover it."""
+def replace_bucket(path: str, bucket: Bucket) -> None:
+    """Replace a row of the directory, and update the digests that cover it."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executemany(
-            "UPDATE directory SET entries = ? WHERE bucket = ?",
-            [(of_bucket, bucket) for bucket, of_bucket in entries.items()],
-        )
+        connection.execute("REPLACE INTO directory VALUES (?, ?, ?)", bucket)
         rows = connection.execute("SELECT * FROM directory ORDER BY bucket").fetchall()
         own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
         own = seal(
@@ -112,19 +108,22 @@ def replace_directory(path: str, entries: Mapping[int, bytes]) -> None:
         connection.execute(query, (own.bucket_digests, own.root, own.digest))
 
 
-def read_bucket(path: str, bucket: int) -> bytes:
+def read_bucket(path: str, bucket: int) -> Bucket:
     with closing(sqlite3.connect(path)) as connection:
-        query = "SELECT entries FROM directory WHERE bucket = ?"
-        found: bytes = connection.execute(query, (bucket,)).fetchone()[0]
-        return found
+        query = "SELECT * FROM directory WHERE bucket = ?"
+        return Bucket._make(connection.execute(query, (bucket,)).fetchone())
 
 
 def test_the_row_decides_between_identifiers_with_equal_hashes(copy: str, cli: Cli) -> None:
-    entries = read_bucket(copy, 0)
+    bucket, entries, servers = read_bucket(copy, 0)
     asked, nobody = (sha256(b"id\0" + name).digest()[:8] for name in (b"harbor-city", b"nobody"))
-    others = [entries[at : at + 28] for at in range(0, len(entries), 28)]
-    other = next(entry for entry in others if not entry.startswith(asked))
-    replace_directory(copy, {0: asked + other[8:] + nobody + other[8:] + entries})
+    hashes = [entries[at : at + 8] for at in range(0, len(entries), 24)]
+    other = next(at for at, each in enumerate(hashes) if each != asked)
+    digest, number = entries[24 * other + 8 : 24 * other + 24], servers[4 * other : 4 * other + 4]
+    replace_bucket(
+        copy,
+        Bucket(bucket, asked + digest + nobody + digest + entries, number + number + servers),
+    )
 
     assert cli("get", "harbor-city", "-s", copy).json["data"]["id"] == "harbor-city"
     assert cli("get", "nobody", "-s", copy).exit_code == 44
@@ -162,7 +161,7 @@ def test_an_incomplete_draft_is_refused(copy: str) -> None:
 
 
 def test_a_draft_with_a_directory_that_lacks_identifiers_is_refused(copy: str) -> None:
-    replace_directory(copy, {1: b""})
+    replace_bucket(copy, Bucket(1, b"", b""))
 
     with pytest.raises(OutputError, match="does not read back"):
         check_draft("out.db", copy, 10_439)

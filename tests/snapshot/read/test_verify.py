@@ -131,7 +131,7 @@ DAMAGE = {
     "INSERT INTO calendars VALUES (10000, x'', x'')": "the table calendars",
     "INSERT INTO bands VALUES (1000000, 1, x'00')": "the table bands",
     "UPDATE servers SET band_count = 2 WHERE id = 'b'": "the servers",
-    "INSERT INTO directory VALUES (2, x'')": "the directory of identifiers",
+    "INSERT INTO directory VALUES (2, x'', x'')": "the directory of identifiers",
     "DELETE FROM directory WHERE bucket = 1": "the directory of identifiers",
     "UPDATE servers SET hostname = 'x' WHERE id = 'c'": "the servers",
     "UPDATE snapshot SET root = zeroblob(32)": "the table snapshot",

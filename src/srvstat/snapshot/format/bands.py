@@ -13,10 +13,7 @@ from typing import NamedTuple
 
 from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
 from srvstat.snapshot.format.packing import pack, unpack
-from srvstat.snapshot.format.rows import ServerRow, SummaryIndex, Value
-
-BANDS_PER_SERVER = 1_000_000
-"""More than any server has: `server_band` is the server's key times this, plus the band."""
+from srvstat.snapshot.format.rows import BANDS_PER_SERVER, ServerRow, SummaryIndex, Value
 
 _MAX_VALUES = 4_096
 _MAX_VALUES_PER_OBSERVATION = 16

@@ -11,10 +11,7 @@ from typing import NamedTuple
 
 from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
 from srvstat.snapshot.format.packing import pack, unpack
-from srvstat.snapshot.format.rows import ServerRow, Value
-
-BLOCKS_PER_SERVER = 10_000
-"""More than any server has: `server_block` is the server's key times this, plus the block."""
+from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, ServerRow, Value
 
 _MAX_BLOCKS = BLOCKS_PER_SERVER - 1
 

@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.snapshot.format.packing import pack, unpack
-from srvstat.snapshot.format.rows import Day, ServerRow
+from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, ServerRow
 from srvstat.stats import Growth, Prefix, Ranking, compute_growth
 
 if TYPE_CHECKING:
     from array import array
-
-DAYS_PER_SERVER = 10_000_000
-"""More than the days until 9999: `server_day` is the server's key times this, plus the day."""
 
 
 def derive_days(

@@ -17,7 +17,6 @@ from srvstat.snapshot.format.bands import (
 )
 from srvstat.snapshot.format.calendar import split_calendar
 from srvstat.snapshot.format.days import (
-    DAYS_PER_SERVER,
     derive_days,
     find_day_starts,
     is_ascending,
@@ -26,7 +25,7 @@ from srvstat.snapshot.format.days import (
 from srvstat.snapshot.format.derive_summaries import derive_summaries
 from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.packing import pack
-from srvstat.snapshot.format.rows import ServerRow, Value
+from srvstat.snapshot.format.rows import DAYS_PER_SERVER, ServerRow, Value
 
 
 class DerivedColumns(NamedTuple):
@@ -72,8 +71,7 @@ def derive(
         take("days", day)
         number = day.server_day % DAYS_PER_SERVER
         days.append(number)
-        # Snapshots may number a server differently; equal days still have an equal digest.
-        digests.append(digest_row("days", (number, *day[1:])))
+        digests.append(digest_row("days", day))
     calendar, blocks = split_calendar(server, days, digests)
     for block in blocks:
         take("calendars", block)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.snapshot.format.bands import join_digests
-from srvstat.snapshot.format.calendar import BLOCKS_PER_SERVER
 from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.intervals import (
     build_interval_counts,
@@ -13,7 +12,7 @@ from srvstat.snapshot.format.intervals import (
     list_intervals,
 )
 from srvstat.snapshot.format.packing import pack
-from srvstat.snapshot.format.rows import SummaryIndex, Value
+from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, SummaryIndex, Value
 from srvstat.snapshot.format.summaries import (
     DAYS_PER_BLOCK,
     Series,

@@ -4,6 +4,10 @@ Each row that an answer reads is compared with its digest in another row. The di
 the calendar of the server (calendar.py), and those of bands in the row of the server (bands.py).
 The digest of that row is in the directory, once per identifier. The digests of the directory are in
 the row of the file, which the root covers.
+
+Digests leave out the numbers of servers, so that equal content has equal digests in two files that
+number their servers differently. A wrong number is detected nevertheless: it leads to a row with
+another digest.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,13 +19,13 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.snapshot.format.rows import KINDS, FileRow, ServerRow, Value
+from srvstat.snapshot.format.rows import KINDS, ROWS_PER_SERVER, Bucket, FileRow, ServerRow, Value
 
 DIGEST_BYTES = 16
 
 _HASH_BYTES = 8
-_KEY_BYTES = 4
-_ENTRY_BYTES = _HASH_BYTES + _KEY_BYTES + DIGEST_BYTES
+_ENTRY_BYTES = _HASH_BYTES + DIGEST_BYTES
+_NUMBER_BYTES = 4
 _ENTRIES_PER_BUCKET = 128
 
 _LETTERS = {int: "i", str: "t", bytes: "b", NoneType: "n"}
@@ -30,9 +34,20 @@ _LETTERS = {int: "i", str: "t", bytes: "b", NoneType: "n"}
 def digest_row(table: str, row: Sequence[Value]) -> bytes:
     """Return the digest of a row with all its columns in the table's order.
 
+    It covers all columns, but not the number of the server in the first one.
+
     Raises ValueError for values of types that no column has, and for texts with a zero byte.
     """
-    return _hash(_build_layout(table, tuple(map(type, row))), row)[:DIGEST_BYTES]
+    values = _omit_server(table, row)
+    return _hash(_build_layout(table, tuple(map(type, values))), values)[:DIGEST_BYTES]
+
+
+def _omit_server(table: str, row: Sequence[Any]) -> Sequence[Any]:
+    """Return the values that the digest of a row covers."""
+    if table == "directory":
+        return row[:2]
+    rows = ROWS_PER_SERVER.get(table)
+    return row if rows is None else (row[0] % rows, *row[1:])
 
 
 def has_digest(table: str, row: Sequence[Any], digest: bytes) -> bool:
@@ -42,7 +57,8 @@ def has_digest(table: str, row: Sequence[Any], digest: bytes) -> bool:
         # The cache of layouts stays small, as only the types of our tables pass.
         if types not in KINDS[table]:
             return False
-        return _hash(_build_layout(table, types), row)[:DIGEST_BYTES] == digest
+        values = _omit_server(table, row)
+        return _hash(_build_layout(table, types[: len(values)]), values)[:DIGEST_BYTES] == digest
     except ValueError:
         return False
 
@@ -131,32 +147,33 @@ def _build_picker(positions: Sequence[int]) -> _Pick:
     return lambda values: tuple(values[at] for at in positions)
 
 
-def build_directory(servers: Sequence[ServerRow]) -> list[tuple[int, bytes]]:
+def build_directory(servers: Sequence[ServerRow]) -> list[Bucket]:
     """Return the rows of `directory` for all servers of a file."""
     digests = [digest_row("servers", server) for server in servers]
-    buckets: list[bytes] = []
+    buckets: list[Bucket] = []
     for namespace in NAMESPACES:
         entries = [
-            hash_identifier(namespace, server.get_identifier(namespace))
-            + server.server.to_bytes(_KEY_BYTES)
-            + digest
+            (hash_identifier(namespace, server.get_identifier(namespace)), digest, server.server)
             for server, digest in zip(servers, digests, strict=True)
         ]
-        buckets += _divide_entries(sorted(entries))
-    return list(enumerate(buckets))
+        buckets += _divide_entries(sorted(entries), len(buckets))
+    return buckets
 
 
-def digest_directory(directory: Iterable[tuple[int, bytes]]) -> bytes:
+def digest_directory(directory: Iterable[Bucket]) -> bytes:
     """Return the joined digests of all rows of `directory`."""
     return b"".join(digest_row("directory", row) for row in directory)
 
 
-def _divide_entries(entries: Sequence[bytes]) -> list[bytes]:
+def _divide_entries(entries: Sequence[tuple[bytes, bytes, int]], first: int) -> list[Bucket]:
+    """Return the buckets, numbered from `first`, of ascending hashes, digests and servers."""
     count = -(-len(entries) // _ENTRIES_PER_BUCKET) or 1
-    buckets = [bytearray() for _ in range(count)]
-    for entry in entries:
-        buckets[find_bucket(entry[:_HASH_BYTES], count)] += entry
-    return [bytes(bucket) for bucket in buckets]
+    buckets = [(bytearray(), bytearray()) for _ in range(count)]
+    for hashed, digest, server in entries:
+        of_bucket, servers = buckets[find_bucket(hashed, count)]
+        of_bucket += hashed + digest
+        servers += server.to_bytes(_NUMBER_BYTES, "little")
+    return [Bucket(first + at, *map(bytes, columns)) for at, columns in enumerate(buckets)]
 
 
 def find_bucket(hash: bytes, count: int) -> int:
@@ -164,30 +181,30 @@ def find_bucket(hash: bytes, count: int) -> int:
     return int.from_bytes(hash) * count >> 8 * _HASH_BYTES
 
 
-def find_entries(entries: bytes, wanted: bytes) -> list[tuple[int, bytes]]:
-    """Return the key and the digest of each server in a bucket whose identifier has a given hash.
+def find_entries(bucket: Bucket, wanted: bytes) -> list[tuple[int, bytes]]:
+    """Return the number and the digest of each server whose identifier has a given hash.
 
     There is rarely more than one. The row of a server shows whether it has the identifier.
     """
     found = []
-    at = entries.find(wanted)
+    at = bucket.entries.find(wanted)
     while at >= 0:
-        if at % _ENTRY_BYTES == 0:
-            found.append(_read_entry(entries, at))
-        at = entries.find(wanted, at + 1)
+        position, rest = divmod(at, _ENTRY_BYTES)
+        if not rest:
+            found.append(_read_entry(bucket, position))
+        at = bucket.entries.find(wanted, at + 1)
     return found
 
 
-def read_entries(entries: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the key and the digest of each server in a bucket."""
-    for at in range(0, len(entries), _ENTRY_BYTES):
-        yield _read_entry(entries, at)
+def read_entries(bucket: Bucket) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the digest of each server in a bucket."""
+    return (_read_entry(bucket, at) for at in range(len(bucket.entries) // _ENTRY_BYTES))
 
 
-def _read_entry(entries: bytes, at: int) -> tuple[int, bytes]:
-    digest_at = at + _HASH_BYTES + _KEY_BYTES
-    digest = entries[digest_at : digest_at + DIGEST_BYTES]
-    return int.from_bytes(entries[at + _HASH_BYTES : digest_at]), digest
+def _read_entry(bucket: Bucket, position: int) -> tuple[int, bytes]:
+    start, number_at = position * _ENTRY_BYTES + _HASH_BYTES, position * _NUMBER_BYTES
+    number = int.from_bytes(bucket.servers[number_at : number_at + _NUMBER_BYTES], "little")
+    return number, bucket.entries[start : start + DIGEST_BYTES]
 
 
 def hash_identifier(namespace: Namespace, identifier: str) -> bytes:

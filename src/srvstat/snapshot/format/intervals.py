@@ -12,9 +12,8 @@ from itertools import accumulate, chain, compress, pairwise, repeat
 from operator import add, sub
 from typing import NamedTuple
 
-from srvstat.snapshot.format.bands import BANDS_PER_SERVER
 from srvstat.snapshot.format.packing import pack, unpack
-from srvstat.snapshot.format.rows import IntervalCounts, ServerRow
+from srvstat.snapshot.format.rows import BANDS_PER_SERVER, IntervalCounts, ServerRow
 from srvstat.snapshot.format.summaries import SummaryDay
 from srvstat.stats import find_middle_ranks
 

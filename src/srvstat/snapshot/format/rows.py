@@ -15,6 +15,22 @@ from srvstat.contract.responses import Game
 Value = int | str | bytes | None
 """What a column can hold."""
 
+DAYS_PER_SERVER = 10_000_000
+"""More than the days until 9999."""
+
+BLOCKS_PER_SERVER = 10_000
+BANDS_PER_SERVER = 1_000_000
+"""More than any server has."""
+
+ROWS_PER_SERVER: Mapping[str, int] = {
+    **dict.fromkeys(("servers", "summary_index"), 1),
+    **dict.fromkeys(("calendars", "summaries", "interval_counts"), BLOCKS_PER_SERVER),
+    **dict.fromkeys(("bands", "intervals"), BANDS_PER_SERVER),
+    "days": DAYS_PER_SERVER,
+}
+"""The first column of these tables is the number of a server times this, plus the number of the
+row: a day, block or band."""
+
 
 class FileRow(NamedTuple):
     """The row of `snapshot`."""
@@ -36,7 +52,7 @@ class FileRow(NamedTuple):
 
 
 class ServerRow(NamedTuple):
-    """A row of `servers`; `server` is its key."""
+    """A row of `servers`; `server` is its number in this file."""
 
     server: int
     id: str
@@ -91,6 +107,14 @@ class ServerRow(NamedTuple):
     def get_identifier(self, by: Namespace) -> str:
         """Return the server's identifier in a namespace."""
         return self.id if by == "id" else self.cfx_id
+
+
+class Bucket(NamedTuple):
+    """A row of `directory`; `bucket` is its key."""
+
+    bucket: int
+    entries: bytes
+    servers: bytes
 
 
 class Day(NamedTuple):
@@ -165,7 +189,7 @@ def _list_types(annotation: Any) -> tuple[type, ...]:
 KINDS: Mapping[str, frozenset[tuple[type, ...]]] = {
     # Without the digest, which covers the other columns.
     "snapshot": frozenset(kinds[:-1] for kinds in _list_kinds(FileRow)),
-    "directory": frozenset({(int, bytes)}),
+    "directory": _list_kinds(Bucket),
     "servers": _list_kinds(ServerRow),
     "calendars": frozenset({(int, bytes, bytes)}),
     "bands": frozenset({(int, int, bytes)}),

@@ -3,7 +3,7 @@
 import os
 
 APPLICATION_ID = 0x73727673
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 
 MAX_ROW_BYTES = 1 << 24
 """Longest row in bytes that a reader accepts. No build writes a longer one."""

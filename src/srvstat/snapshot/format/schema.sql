@@ -1,4 +1,4 @@
--- A snapshot of srvstat, format version 7.
+-- A snapshot of srvstat, format version 8.
 --
 -- One SQLite file in rollback-journal mode. Its header has the application_id 0x73727673 ("srvs")
 -- and the format version as user_version. The tables are STRICT, so each column holds its declared
@@ -6,11 +6,13 @@
 --
 -- A digest is the first 16 bytes of the SHA-256 of a row; docs/snapshot.md describes the hashed
 -- bytes. The digest of each row that an answer reads is stored in another row. Only the row of
--- `snapshot` holds its own digest.
+-- `snapshot` holds its own digest. No digest covers the numbers of servers, so equal content has an
+-- equal root, however its servers are numbered.
 --
 -- History: 1, the first format; 2, with days; 3, with digests; 4, with bands of values, blocks of
 -- days, and an observation count per server; 5, with current_is_stand_in renamed to
--- current_is_fallback; 6, with bundles; 7, with summaries of days and of intervals.
+-- current_is_fallback; 6, with bundles; 7, with summaries of days and of intervals; 8, with numbers of
+-- servers outside all digests.
 --
 -- A bundle is a snapshot with some servers of another one, its parent, and their observations from
 -- the beginning of a day on. It is the only kind with parent_root and covered_from.
@@ -46,14 +48,15 @@ CREATE TABLE snapshot (
 -- hash * N >> 64; for cfxId, the numbers begin at N.
 CREATE TABLE directory (
     bucket  INTEGER PRIMARY KEY, -- 0, 1, 2 …
-    entries BLOB NOT NULL        -- 28 bytes for each identifier, ascending: its hash, servers.server
-                                 -- (4 bytes), both big-endian, and the digest of that row
+    entries BLOB NOT NULL,       -- 24 bytes for each identifier, ascending: its hash, big-endian, and
+                                 -- the digest of the row of its server
+    servers BLOB NOT NULL        -- servers.server of each of them, 4 bytes, little-endian
 ) STRICT;
 
 -- One row for each publishable server, with the fields of the specification's Server detail. Other
 -- servers leave no trace in the file.
 CREATE TABLE servers (
-    server              INTEGER PRIMARY KEY,  -- 1, 2, 3 … in the order of id
+    server              INTEGER PRIMARY KEY,  -- the number of the server in this file, from 1
     id                  TEXT    NOT NULL UNIQUE,
     cfx_id              TEXT    NOT NULL UNIQUE,
     game                TEXT    NOT NULL,     -- game_a or game_b

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.snapshot.format.bands import Bands, read_bands
-from srvstat.snapshot.format.calendar import BLOCKS_PER_SERVER
 from srvstat.snapshot.format.digest import DIGEST_BYTES
 from srvstat.snapshot.format.packing import pack, pack_sums, unpack, unpack_sums
-from srvstat.snapshot.format.rows import Summaries, SummaryIndex
+from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, Summaries, SummaryIndex
 
 if TYPE_CHECKING:
     from array import array

@@ -11,8 +11,8 @@ from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.snapshot.format.calendar import Entry
-from srvstat.snapshot.format.days import DAYS_PER_SERVER, read_day_observations, read_day_steps
-from srvstat.snapshot.format.rows import Day, FileRow, ServerRow
+from srvstat.snapshot.format.days import read_day_observations, read_day_steps
+from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Bucket, Day, FileRow, ServerRow
 from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
 from srvstat.snapshot.read.decoding import (
     DetailWithInstants,
@@ -227,9 +227,10 @@ class SnapshotFile:
         with self.convert_decode_errors(f"the summaries of {server.title}"):
             return verify_summaries(self._rows, server)
 
-    def iter_directory(self) -> Iterator[tuple[int, bytes]]:
+    def iter_directory(self) -> Iterator[Bucket]:
         """Yield the rows of `directory`, without verification."""
-        return self._connection.stream("SELECT * FROM directory ORDER BY bucket", part=DIRECTORY)
+        rows = self._connection.stream("SELECT * FROM directory ORDER BY bucket", part=DIRECTORY)
+        return map(Bucket._make, rows)
 
     def iter_observation_rows(self, server: ServerRow, part: str) -> Iterator[tuple[int, int]]:
         """Yield the instant and the players of each row of `observations`, without verification."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from srvstat.contract.ranges import Window
-from srvstat.snapshot.format.calendar import BLOCKS_PER_SERVER
 from srvstat.snapshot.format.digest import DIGEST_BYTES, has_digest
 from srvstat.snapshot.format.intervals import read_interval_counts
 from srvstat.snapshot.format.rows import (
+    BLOCKS_PER_SERVER,
     IntervalCounts,
     ServerRow,
     Summaries,

@@ -11,16 +11,8 @@ from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace
-from srvstat.snapshot.format.bands import BANDS_PER_SERVER, Bands, Members, read_bands
-from srvstat.snapshot.format.calendar import (
-    BLOCKS_PER_SERVER,
-    Block,
-    Calendar,
-    Entry,
-    read_block,
-    read_calendar,
-)
-from srvstat.snapshot.format.days import DAYS_PER_SERVER
+from srvstat.snapshot.format.bands import Bands, Members, read_bands
+from srvstat.snapshot.format.calendar import Block, Calendar, Entry, read_block, read_calendar
 from srvstat.snapshot.format.digest import (
     DIGEST_BYTES,
     compute_root,
@@ -30,7 +22,15 @@ from srvstat.snapshot.format.digest import (
     hash_identifier,
     read_entries,
 )
-from srvstat.snapshot.format.rows import Day, FileRow, ServerRow
+from srvstat.snapshot.format.rows import (
+    BANDS_PER_SERVER,
+    BLOCKS_PER_SERVER,
+    DAYS_PER_SERVER,
+    Bucket,
+    Day,
+    FileRow,
+    ServerRow,
+)
 from srvstat.snapshot.read.connection import DECODE_ERRORS, SnapshotConnection
 
 FILE_ROW = "the table snapshot"
@@ -59,7 +59,7 @@ class VerifiedRows:
         self._connection = connection
         self.file_row = self._read_file_row()
         # The directory has a bucket per namespace and 128 servers.
-        self._buckets: dict[int, bytes] = {}
+        self._buckets: dict[int, Bucket] = {}
         self._servers: dict[Reference, ServerRow] = {}
         self._calendars: dict[int, Calendar] = {}
         self._bands: dict[int, Bands] = {}
@@ -121,15 +121,16 @@ class VerifiedRows:
             for number in range(self._buckets_per_namespace)
             for key, digest in read_entries(self._read_bucket(number))
         }
-        last = 0
-        rows = self._connection.stream("SELECT * FROM servers ORDER BY server", part=part)
+        last = ""
+        rows = self._connection.stream("SELECT * FROM servers ORDER BY id", part=part)
         with self._connection.convert_decode_errors(part):
             for row in rows:
-                # A damaged table can yield its rows in another order.
-                if row[0] <= last or not has_digest("servers", row, digests.pop(row[0], b"")):
+                # A damaged index can yield the rows in another order.
+                if not has_digest("servers", row, digests.pop(row[0], b"")) or row[1] <= last:
                     raise self.build_damage_error(part)
-                last = row[0]
-                yield ServerRow._make(row)
+                server = ServerRow._make(row)
+                last = server.id
+                yield server
         if digests:
             raise self.build_damage_error(part)
 
@@ -252,10 +253,8 @@ class VerifiedRows:
     def _check_day(self, server: ServerRow, entry: Entry, row: Any) -> Day:
         """Verify the row that the file has for a day."""
         key = server.server * DAYS_PER_SERVER + entry.day
-        if row is not None and row[0] == key:
-            without_server = (entry.day, *row[1:])
-            if has_digest("days", without_server, entry.digest):
-                return Day._make(row)
+        if row is not None and row[0] == key and has_digest("days", row, entry.digest):
+            return Day._make(row)
         raise self.build_damage_error(format_day(server, entry.day))
 
     def read_members(
@@ -308,8 +307,8 @@ class VerifiedRows:
     def _buckets_per_namespace(self) -> int:
         return len(self.file_row.bucket_digests) // (DIGEST_BYTES * len(NAMESPACES))
 
-    def _read_bucket(self, number: int) -> bytes:
-        """Return the verified entries of a bucket of the directory."""
+    def _read_bucket(self, number: int) -> Bucket:
+        """Return a verified bucket of the directory."""
         if number not in self._buckets:
             rows = self._connection.fetch_rows(
                 "SELECT * FROM directory WHERE bucket = ?", number, part=DIRECTORY
@@ -318,7 +317,7 @@ class VerifiedRows:
             digest = self.file_row.bucket_digests[at : at + DIGEST_BYTES]
             if len(rows) != 1 or not has_digest("directory", rows[0], digest):
                 raise self.build_damage_error(DIRECTORY)
-            self._buckets[number] = rows[0][1]
+            self._buckets[number] = Bucket._make(rows[0])
         return self._buckets[number]
 
     def _limit_memory(self) -> None:

@@ -7,10 +7,9 @@ from contextlib import closing
 from itertools import chain, islice
 
 from srvstat.documents.verification import Verification
-from srvstat.snapshot.format.days import DAYS_PER_SERVER
 from srvstat.snapshot.format.derive import derive, find_observed_span, has_valid_observations
 from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
-from srvstat.snapshot.format.rows import Day, ServerRow, Value
+from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, ServerRow, Value
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, format_day
 

@@ -7,8 +7,8 @@ from operator import mul, sub
 from typing import NamedTuple
 
 from srvstat.contract.ranges import DAY_MS, Window
-from srvstat.snapshot.format.days import DAYS_PER_SERVER, read_day_observations
-from srvstat.snapshot.format.rows import Day
+from srvstat.snapshot.format.days import read_day_observations
+from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day
 from srvstat.snapshot.format.summaries import Blocks, find_summary_day
 from srvstat.snapshot.read.summary_rows import ServerSummaries
 

@@ -47,7 +47,7 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
         raise UsageError(f"{output}: is the snapshot to take servers from; name another file")
     check_journal(output)
     covered_from = find_window(range, parent.as_of).start // DAY_MS * DAY_MS
-    chosen = sorted(set(servers))
+    chosen = sorted(set(servers), key=lambda server: server.id)
     with atomic_write(output, overwrite=overwrite) as draft:
         with open_draft(output, draft) as connection:
             file_row = _fill_draft(connection, parent, chosen, covered_from, redact=redact)

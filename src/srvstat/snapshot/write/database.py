@@ -64,9 +64,7 @@ def store_servers(
     directory = build_directory(rows)
     sealed = seal(file_row._replace(bucket_digests=digest_directory(directory)))
     database.table("servers").insert_all(row._asdict() for row in rows)
-    database.table("directory").insert_all(
-        {"bucket": bucket, "entries": entries} for bucket, entries in directory
-    )
+    database.table("directory").insert_all(bucket._asdict() for bucket in directory)
     database.table("snapshot").insert(sealed._asdict())
     return sealed
 

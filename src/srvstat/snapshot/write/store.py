@@ -8,9 +8,8 @@ from typing import NamedTuple
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import format_instant
 from srvstat.contract.ranges import DAY_MS
-from srvstat.snapshot.format.days import DAYS_PER_SERVER
 from srvstat.snapshot.format.derive import DerivedColumns, derive
-from srvstat.snapshot.format.rows import Day, Value
+from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, Value
 from srvstat.snapshot.write.ingest import Intake, Progress
 
 MAX_OBSERVATIONS_PER_DAY = 1_000_000

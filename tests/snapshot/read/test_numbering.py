@@ -1,0 +1,60 @@
+"""The numbers of servers in a file change no answer, and no digest."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from conftest import Cli
+from srvstat.snapshot.format.digest import build_directory, digest_row
+from srvstat.snapshot.format.rows import ROWS_PER_SERVER, ServerRow
+
+KEYS = {
+    **dict.fromkeys(("servers", "summary_index"), "server"),
+    **dict.fromkeys(("calendars", "summaries", "interval_counts"), "server_block"),
+    **dict.fromkeys(("bands", "intervals"), "server_band"),
+    "days": "server_day",
+}
+
+
+def renumber(path: str, find_number: Callable[[int], int]) -> None:
+    """Give each server another number, in all tables."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.create_function("renumber", 1, find_number)
+        for table, key in KEYS.items():
+            rows = ROWS_PER_SERVER[table]
+            # Negative first, as an old and a new number can be equal.
+            for change in (f"-renumber({key} / {rows}) * {rows} - {key} % {rows}", f"-{key}"):
+                connection.execute(f"UPDATE {table} SET {key} = {change}")  # noqa: S608 - our own names
+        connection.execute("UPDATE observations SET server = renumber(server)")
+        servers = map(ServerRow._make, connection.execute("SELECT * FROM servers").fetchall())
+        connection.executemany(
+            "REPLACE INTO directory VALUES (?, ?, ?)", build_directory(list(servers))
+        )
+
+
+def test_servers_can_have_any_numbers(cli: Cli, demo_snapshot: str, tmp_path: Path) -> None:
+    other = str(tmp_path / "renumbered.db")
+    shutil.copy(demo_snapshot, other)
+    renumber(other, lambda number: 2**32 - number * number)
+
+    for command in (
+        ["snapshot", "verify"],
+        ["snapshot", "info", "--json"],
+        ["servers", "--json", "--snapshot"],
+        ["stats", "--json", "--range", "7d", "--snapshot"],
+        ["compare", "harbor-city", "night-shift", "--range", "1y", "--snapshot"],
+        ["get", "harbor-city", "--json", "--snapshot"],
+    ):
+        own, renumbered = cli(*command, demo_snapshot), cli(*command, other)
+        assert own.exit_code == 0
+        assert renumbered.stdout.replace(other.encode(), demo_snapshot.encode()) == own.stdout
+
+
+def test_a_digest_covers_the_number_of_a_row_but_not_that_of_its_server() -> None:
+    for table, rows in ROWS_PER_SERVER.items():
+        digests = {digest_row(table, (server * rows + rows - 1, b"x")) for server in (1, 9)}
+
+        assert len(digests) == 1
+        assert (digest_row(table, (9 * rows, b"x")) in digests) == (rows == 1)
