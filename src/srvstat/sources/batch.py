@@ -1,8 +1,8 @@
 """Batches of observations, the output of every reader, and the checks that text formats share."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from srvstat.contract.instants import InstantError, parse_instant
@@ -36,11 +36,13 @@ class Reject(NamedTuple):
 class Batch:
     """Consecutive observations of a source, as columns of equal length.
 
-    `server_ids` are the identifiers as the source writes them. `instants` are Unix milliseconds. A place is the number of a line or row in its source; places
-    ascend within a batch and from batch to batch. `find_text` returns the text of the row at a
-    place; it is called only for rows that conflict with others. If it is None, the text is the
-    columns as CSV: `serverId,observedAt,players`. `latest_integer` is the latest instant written as
-    an integer, or None; it reveals seconds mistaken for milliseconds.
+    `server_ids` are the identifiers as the source writes them. `instants` are Unix milliseconds. A
+    place is the number of a line or row in its source; places ascend within a batch and from batch
+    to batch. `find_text` returns the text of the row at a place; it is called only for rows that
+    conflict with others. If it is None, the text is the columns as CSV:
+    `serverId,observedAt,players`. `latest_integer` is the latest instant written as an integer, or
+    None; it reveals seconds mistaken for milliseconds. `skipped` counts, by reason, the rows that
+    are well-formed but no observations, such as a failed ping.
     """
 
     server_ids: Sequence[str]
@@ -50,6 +52,7 @@ class Batch:
     rejects: Sequence[Reject] = ()
     find_text: FindText | None = None
     latest_integer: int | None = None
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
 
 class Row(NamedTuple):

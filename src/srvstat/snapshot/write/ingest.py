@@ -76,7 +76,8 @@ class Intake:
             self._stage(batch, self.rejects.locate_rows(number, batch))
             if batch.latest_integer is not None:
                 latest = max(latest or 0, batch.latest_integer)
-            rows = len(batch.server_ids) + len(batch.rejects)
+            self.skipped.update(batch.skipped)
+            rows = len(batch.server_ids) + len(batch.rejects) + sum(batch.skipped.values())
             self.rows += rows
             progress("reading", 0, rows)
             if strict and self.rejects.malformed > before:
