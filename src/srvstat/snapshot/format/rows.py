@@ -72,6 +72,8 @@ class ServerRow(NamedTuple):
     first_seen_at: int
     updated_at: int
     current_is_fallback: int
+    first_seen_is_fallback: int
+    updated_is_fallback: int
     observation_count: int
     first_observed_at: int | None
     last_observed_at: int | None

@@ -12,7 +12,7 @@
 -- History: 1, the first format; 2, with days; 3, with digests; 4, with bands of values, blocks of
 -- days, and an observation count per server; 5, with current_is_stand_in renamed to
 -- current_is_fallback; 6, with bundles; 7, with summaries of days and of intervals; 8, with numbers of
--- servers outside all digests.
+-- servers outside all digests, and with first_seen_is_fallback and updated_is_fallback.
 --
 -- A bundle is a snapshot with some servers of another one, its parent, and their observations from
 -- the beginning of a day on. It is the only kind with parent_root and covered_from.
@@ -74,6 +74,10 @@ CREATE TABLE servers (
     first_seen_at       INTEGER NOT NULL,
     updated_at          INTEGER NOT NULL,
     current_is_fallback INTEGER NOT NULL,     -- 1 if players_current is not from the record
+    first_seen_is_fallback INTEGER NOT NULL,  -- 1 if first_seen_at is that of the first observation,
+                                              -- or as_of without one
+    updated_is_fallback INTEGER NOT NULL,     -- 1 if updated_at is that of the last observation, or
+                                              -- as_of without one
     observation_count   INTEGER NOT NULL,     -- the server's rows of observations
     first_observed_at   INTEGER,              -- the earliest of them; NULL without any
     last_observed_at    INTEGER,              -- the latest of them; NULL without any

@@ -189,6 +189,8 @@ def _build_server_row(record: ServerRecord, key: int, stored: Stored, as_of: int
         **fields,
         server=key,
         current_is_fallback=int(record.players_current is None),
+        first_seen_is_fallback=int(record.first_seen_at is None),
+        updated_is_fallback=int(record.updated_at is None),
         **derived._asdict(),
     )
 
