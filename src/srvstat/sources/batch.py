@@ -37,12 +37,12 @@ class Batch:
     """Consecutive observations of a source, as columns of equal length.
 
     `server_ids` are the identifiers as the source writes them. `instants` are Unix milliseconds. A
-    place is the number of a line or row in its source; places ascend within a batch and from batch
-    to batch. `find_text` returns the text of the row at a place; it is called only for rows that
-    conflict with others. If it is None, the text is the columns as CSV:
-    `serverId,observedAt,players`. `latest_integer` is the latest instant written as an integer, or
-    None; it reveals seconds mistaken for milliseconds. `skipped` counts, by reason, the rows that
-    are well-formed but no observations, such as a failed ping.
+    place is the number of a line or row in its source; places never descend within a batch or from
+    batch to batch, and only observations of different servers share one. `find_text` returns the
+    text of the row at a place; it is called only for rows that conflict with others. If it is None,
+    the text is the columns as CSV: `serverId,observedAt,players`. `latest_integer` is the latest
+    instant written as an integer, or None; it reveals seconds mistaken for milliseconds. `skipped`
+    counts, by reason, the rows that are well-formed but no observations, such as a failed ping.
     """
 
     server_ids: Sequence[str]

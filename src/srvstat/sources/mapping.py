@@ -12,7 +12,8 @@ class ColumnMapping:
 
     A wide source has a column of times, and one column for each server, whose name is the server's
     identifier. `time_zone` is the zone of times without an offset, and `time_unit` the unit of
-    integer times; None means that neither was declared, and nothing is guessed (D18).
+    integer times; None means that neither was declared, and nothing is guessed (D18). A strict
+    mapping is that of our own input files: other columns and other forms of values are refused.
     """
 
     id: str = "serverId"
@@ -21,11 +22,8 @@ class ColumnMapping:
     is_wide: bool = False
     time_zone: str | None = None
     time_unit: TimeUnit | None = None
-
-    @property
-    def is_strict(self) -> bool:
-        """Whether no option changes the header and the forms of our own input files."""
-        return self == STRICT
+    is_strict: bool = False
 
 
-STRICT = ColumnMapping()
+STRICT = ColumnMapping(is_strict=True)
+"""The mapping without any option."""

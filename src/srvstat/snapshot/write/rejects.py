@@ -12,7 +12,7 @@ from srvstat.sources.source import Block, FindText, Source
 # temporary database stores the rejects and the text of rows.
 _SCHEMA = """
     CREATE TEMP TABLE rejects (
-        place       INTEGER PRIMARY KEY,
+        place       INTEGER NOT NULL, -- rows of several servers may have one place
         reason      TEXT NOT NULL,
         text        TEXT NOT NULL,
         has_source  INTEGER NOT NULL -- 1: the source of the row may have its text
@@ -93,7 +93,7 @@ class Rejects:
 
     def __iter__(self) -> Iterator[PlacedReject]:
         """Yield all rejected rows in the order they were read."""
-        found = self._connection.execute("SELECT * FROM rejects ORDER BY place")
+        found = self._connection.execute("SELECT * FROM rejects ORDER BY place, rowid")
         for place, reason, text, has_source in found:
             number, line = divmod(place, _PLACES_PER_SOURCE)
             find_text = self._get_text_finder(place) if has_source else None
