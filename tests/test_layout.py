@@ -104,7 +104,7 @@ HOMES = {
     "sqlite_utils": {"snapshot/write"},
     "rich": {"render"},
     "typer": {"cli"},
-    "ijson": {"support"},
+    "ijson": {"files"},
     "h11": {"asgi"},
     "pandas": {"documents"},
     "plotille": {"render"},

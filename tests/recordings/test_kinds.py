@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from recordings.readings import build_entry, build_har, read_all
 from srvstat.contract.errors import SourceError
-from srvstat.support.recordings import json_events
+from srvstat.files import json_events
 from srvstat.support.recordings.curl import read_curl
 from srvstat.support.recordings.exchange import Exchange, Unreadable
 from srvstat.support.recordings.har import read_har

@@ -136,6 +136,15 @@ class Source:
                 self.on_warning(self.build_error(line, _UNENDED).reason)
             yield self._decode(line, rest)
 
+    def read_chunks(self) -> Iterator[bytes]:
+        """Read the bytes, decompressed, in chunks of any length.
+
+        Raises SourceError if the input can't be read or is truncated gzip data.
+        """
+        with self._open() as stream:
+            while chunk := self._read(stream, None):
+                yield chunk
+
     def read_lines(self) -> Iterator[tuple[int, str]]:
         """Read the lines that are not empty, with their numbers and without line ends."""
         for block in self.read_blocks():
@@ -151,14 +160,17 @@ class Source:
             buffered = io.BufferedReader(counted, _BLOCK_BYTES)
             yield gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
 
-    def _read(self, stream: io.BufferedIOBase, line: int) -> bytes:
+    def _read(self, stream: io.BufferedIOBase, line: int | None) -> bytes:
         """Read as much as one call returns, so that all text before a truncation is used."""
         try:
             return stream.read1(_BLOCK_BYTES)
         except EOFError:
-            raise self.build_error(line, "the gzip data is cut off here") from None
+            reason = "the gzip data is cut off"
         except (zlib.error, gzip.BadGzipFile):
-            raise self.build_error(line, "the gzip data is damaged here") from None
+            reason = "the gzip data is damaged"
+        if line is None:
+            raise SourceError(f"{self.title}: {reason}")
+        raise self.build_error(line, f"{reason} here")
 
     def _check_length(self, line: int, text: bytes) -> None:
         if len(text) > MAX_LINE_BYTES:

@@ -6,16 +6,7 @@ from typing import Any, TypeVar
 from srvstat.contract.errors import SourceError
 from srvstat.contract.http import MAX_HEAD_BYTES, Headers, find_values
 from srvstat.contract.instants import InstantError, parse_instant
-from srvstat.support.recordings.exchange import (
-    NOT_A_STATUS,
-    STATUSES,
-    Exchange,
-    RecordedResponse,
-    Unreadable,
-)
-from srvstat.support.recordings.har_bodies import BodyError, decode_body, decompress
-from srvstat.support.recordings.heads import HeaderList, build_head, is_foreign_path
-from srvstat.support.recordings.json_events import (
+from srvstat.files.json_events import (
     MAX_TEXT_BYTES,
     TOO_LONG,
     CutOffError,
@@ -29,6 +20,15 @@ from srvstat.support.recordings.json_events import (
     read_value,
     skip_value,
 )
+from srvstat.support.recordings.exchange import (
+    NOT_A_STATUS,
+    STATUSES,
+    Exchange,
+    RecordedResponse,
+    Unreadable,
+)
+from srvstat.support.recordings.har_bodies import BodyError, decode_body, decompress
+from srvstat.support.recordings.heads import HeaderList, build_head, is_foreign_path
 
 _T = TypeVar("_T")
 

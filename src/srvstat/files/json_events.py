@@ -58,13 +58,15 @@ class Problem(NamedTuple):
     reason: str
 
 
-def parse_events(chunks: Iterable[bytes]) -> Events:
+def parse_events(chunks: Iterable[bytes], *, is_sequence: bool = False) -> Events:
     """Parse JSON text to events, in little memory however long its strings are.
+
+    With `is_sequence`, the text can be any number of JSON texts, one after the other.
 
     Raises NotJsonError, and CutOffError if the text ends too early.
     """
     events = ijson.sendable_list()
-    parser = ijson.basic_parse_coro(events)
+    parser = ijson.basic_parse_coro(events, multiple_values=is_sequence)
     for chunk in filter(None, limit_strings(chunks)):  # ijson takes an empty one as the end
         try:
             is_number = len(chunk) > _MAX_DIGITS and chunk.isdigit()
