@@ -1,9 +1,11 @@
 """Batches of observations, the output of every reader, and the checks that text formats share."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import chain, pairwise, repeat
+from typing import NamedTuple, overload
 
 from srvstat.contract.instants import InstantError, parse_instant
 from srvstat.contract.requests import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH
@@ -16,6 +18,9 @@ MAX_PLAYERS = MAX_SAFE_INTEGER
 IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
 IDENTIFIER_RULE = f"must be 1 to {MAX_IDENTIFIER_LENGTH} letters, digits and hyphens"
 COUNT_RULE = f"must be a whole number from 0 to {MAX_PLAYERS}"
+
+NO_COUNT = "without a player count"
+"""The reason to skip a row whose count is empty or null: it is no observation."""
 
 _PLAYERS = re.compile(r"0|[1-9][0-9]{0,15}")
 
@@ -33,16 +38,52 @@ class Reject(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Runs(Sequence[str]):
+    """A column of identifiers of rows that are grouped: each identifier and where its rows end.
+
+    The rows of identifier `names[i]` are those from `ends[i - 1]` (0 for the first) to `ends[i]`.
+    The columns of a batch with runs are memory views or arrays of 64-bit integers, so that no row
+    is handled by itself.
+    """
+
+    names: Sequence[str]
+    ends: Sequence[int]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the identifier of each row."""
+        lengths = (end - start for start, end in pairwise((0, *self.ends)))
+        return chain.from_iterable(map(repeat, self.names, lengths))
+
+    def __len__(self) -> int:
+        return self.ends[-1] if self.ends else 0
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[str]: ...
+    def __getitem__(self, row: int | slice) -> str | Sequence[str]:
+        """Return the identifier of a row."""
+        if isinstance(row, slice):
+            return [self[at] for at in range(*row.indices(len(self)))]
+        return self.names[bisect_right(self.ends, range(len(self))[row])]
+
+    def iter_runs(self) -> Iterator[tuple[str, slice]]:
+        """Yield each identifier with its rows."""
+        return zip(self.names, map(slice, (0, *self.ends), self.ends), strict=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """Consecutive observations of a source, as columns of equal length.
 
-    `server_ids` are the identifiers as the source writes them. `instants` are Unix milliseconds. A
-    place is the number of a line or row in its source; places never descend within a batch or from
-    batch to batch, and only observations of different servers share one. `find_text` returns the
-    text of the row at a place; it is called only for rows that conflict with others. If it is None,
-    the text is the columns as CSV: `serverId,observedAt,players`. `latest_integer` is the latest
-    instant written as an integer, or None; it reveals seconds mistaken for milliseconds. `skipped`
-    counts, by reason, the rows that are well-formed but no observations, such as a failed ping.
+    `server_ids` are the identifiers as the source writes them; they are Runs if the reader grouped
+    the rows by server. `instants` are Unix milliseconds. A place is the number of a line or row in
+    its source; places never descend from batch to batch, nor within a batch or each of its runs,
+    and only observations of different servers share one. `find_text` returns the text of the row at
+    a place; it is called only for rows that conflict with others. If it is None, the text is the
+    columns as CSV: `serverId,observedAt,players`. `latest_integer` is the latest instant written as
+    an integer, or None; it reveals seconds mistaken for milliseconds. `skipped` counts, by reason,
+    the rows that are well-formed but no observations, such as a failed ping.
     """
 
     server_ids: Sequence[str]

@@ -12,7 +12,7 @@ from srvstat.contract.instants import YEAR_2001
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import MALFORMED, MALFORMED_REASON, SKIP_REASONS, Roster
 from srvstat.snapshot.write.staging import Staging
-from srvstat.sources.batch import Batch
+from srvstat.sources.batch import Batch, Runs
 from srvstat.sources.observations import read_batches
 from srvstat.sources.servers import ServerRecord
 from srvstat.sources.source import Source
@@ -91,6 +91,9 @@ class Intake:
         """Stage the observations of publishable servers up to as of."""
         if not batch.server_ids:
             return
+        if isinstance(batch.server_ids, Runs):
+            self._stage_runs(batch, batch.server_ids, places)
+            return
         keys = list(map(self.roster.__getitem__, batch.server_ids))
         columns: list[Sequence[Any]] = [keys, batch.instants, batch.players, places]
         if min(keys) < 1 or (self.as_of is not None and max(batch.instants) > self.as_of):
@@ -100,6 +103,18 @@ class Intake:
                     self._reject_row(batch, row, places[row])
             columns = [list(compress(column, is_kept)) for column in columns]
         self.staging.add(*columns)
+
+    def _stage_runs(self, batch: Batch, runs: Runs, places: Sequence[int]) -> None:
+        """Stage the observations of a batch that is grouped by server, a run at a time."""
+        columns = (batch.instants, batch.players, places)
+        for name, rows in runs.iter_runs():
+            key = self.roster[name]
+            run = [column[rows] for column in columns]
+            if key < 1 or (self.as_of is not None and max(run[0]) > self.as_of):
+                part = Batch([name] * len(run[0]), run[0], run[1], run[2])
+                self._stage(part, run[2])
+            else:
+                self.staging.add_run(key, *run)
 
     def _keep_or_count(self, key: int, instant: int) -> bool:
         """Return whether to keep an observation; count it as skipped if not."""

@@ -1,8 +1,10 @@
 """Collect the rows that a build rejects, and return them in the order they were read."""
 
 import sqlite3
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from sys import byteorder
 from typing import NamedTuple
 
 from srvstat.sources.batch import Batch
@@ -60,6 +62,10 @@ class Rejects:
         places, start = batch.places, source * _PLACES_PER_SOURCE
         if isinstance(places, range):
             return range(start + places.start, start + places.stop)
+        if not start:
+            return places
+        if isinstance(places, array | memoryview):
+            return _add_to_each(places, start)
         return [start + place for place in places]
 
     def add_batch(self, source: int, batch: Batch) -> None:
@@ -71,7 +77,7 @@ class Rejects:
             ((start + reject.place, reject.reason, reject.text) for reject in batch.rejects),
         )
         if batch.places and (not self._text_finders or batch.find_text != self._text_finders[-1]):
-            self._starts.append(start + batch.places[0])
+            self._starts.append(start + min(batch.places))
             self._text_finders.append(batch.find_text)
 
     def add_malformed(self, place: int, reason: str, text: str) -> None:
@@ -102,6 +108,15 @@ class Rejects:
 
     def _get_text_finder(self, place: int) -> FindText | None:
         return self._text_finders[bisect_right(self._starts, place) - 1]
+
+
+def _add_to_each(values: "array[int] | memoryview[int]", added: int) -> "array[int]":
+    """Add a number to 64-bit integers that are not negative, as one sum of two long integers."""
+    shifts = array("q", [added]) * len(values)
+    both = [int.from_bytes(memoryview(each).cast("B"), byteorder) for each in (values, shifts)]
+    sums = array("q")
+    sums.frombytes(sum(both).to_bytes(sums.itemsize * len(values), byteorder))
+    return sums
 
 
 class TextStore:

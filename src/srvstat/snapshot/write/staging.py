@@ -94,7 +94,22 @@ class Staging:
                 self._columns[server], (instants, players, places), strict=True
             ):
                 column.extend(array("q", of_server(read)[:-1]))
-        self._in_memory += len(servers)
+        self._count(len(servers))
+
+    def add_run(
+        self, server: int, instants: Sequence[int], players: Sequence[int], places: Sequence[int]
+    ) -> None:
+        """Add observations of one server, given as arrays or memory views of 64-bit integers."""
+        for column, read in zip(self._columns[server], (instants, players, places), strict=True):
+            if isinstance(read, array | memoryview):
+                column.frombytes(read)
+            else:
+                column.extend(read)
+        self._count(len(instants))
+
+    def _count(self, added: int) -> None:
+        """Count added observations, and move those in memory to disk if there are many."""
+        self._in_memory += added
         if self._in_memory >= _MAX_IN_MEMORY:
             self._move_to_disk()
 
