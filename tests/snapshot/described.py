@@ -5,7 +5,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from itertools import groupby
+from hashlib import sha256
+from itertools import groupby, pairwise
 from typing import Any
 
 from conftest import DAY
@@ -38,19 +39,30 @@ def read_stored_rows(path: str) -> dict[str, _Rows]:
 def describe_rows(path: str) -> dict[str, _Rows]:
     """Derive the same rows from the observations of a snapshot."""
     with closing(sqlite3.connect(path)) as connection:
-        servers = connection.execute("SELECT server FROM servers ORDER BY server").fetchall()
+        servers = connection.execute("SELECT server, id FROM servers ORDER BY server").fetchall()
         rows = connection.execute("SELECT * FROM observations ORDER BY 1, 2").fetchall()
     tables = ("days", "calendars", "bands", "servers", *SUMMARY_KEYS)
     found: dict[str, _Rows] = {table: [] for table in tables}
-    for (key,) in servers:
-        _describe(key, [(at, players) for server, at, players in rows if server == key], found)
+    for key, server_id in servers:
+        pairs = [(at, players) for server, at, players in rows if server == key]
+        _describe(key, pairs, describe_epoch(server_id, len(pairs)), found)
     return found
 
 
-def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows]) -> None:
+def describe_epoch(server_id: str, observations: int) -> int:
+    """Return the number of first observations that determine the bands of a server."""
+    thresholds = [2**18 + int(sha256(server_id.encode()).hexdigest()[:4], 16)]
+    while thresholds[-1] < (observations + 1) * 2**18:
+        thresholds.append(thresholds[-1] * 5 // 4)
+    return max((each // 2**18 for each in thresholds[:-1]), default=0)
+
+
+def _describe(
+    key: int, pairs: Sequence[tuple[int, int]], epoch: int, found: dict[str, _Rows]
+) -> None:
     instants, players = [at for at, _ in pairs], [value for _, value in pairs]
-    groups = describe_bands(players, len({at // DAY for at in instants}))
-    days = _describe_days(key, pairs, [group[0] for group in groups])
+    starts = describe_bands(players[:epoch], len({at // DAY for at in instants[:epoch]}))
+    days = _describe_days(key, pairs, starts)
     numbers = [row[0] % 10_000_000 for row in days]
     digests = [digest_row("days", row) for row in days]
     recent = max(len(days) // 32 - 1, 0) * 32
@@ -60,13 +72,17 @@ def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows
         for number, block in enumerate(blocks)
     ]
     edges = [day for block in blocks for day in (numbers[block][0], numbers[block][-1])]
+    members = [
+        [value - start for value in players if start <= value < end]
+        for start, end in pairwise([*starts, 2**53])
+    ]
     bands = {
-        number: (key * 1_000_000 + number, *_describe_members(group, players))
-        for number, group in enumerate(groups)
-        if len(group) > 1
+        number: (key * 1_000_000 + number, len(above), pack_numbers(above))
+        for number, above in enumerate(members)
+        if any(above)
     }
     of_bands = [
-        digest_row("bands", bands[at]) if at in bands else bytes(16) for at in range(len(groups))
+        digest_row("bands", bands[at]) if at in bands else bytes(16) for at in range(len(starts))
     ]
     found["days"] += days
     found["calendars"] += calendars
@@ -76,38 +92,41 @@ def _describe(key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows
             *(key, len(pairs), min(instants, default=None), max(instants, default=None)),
             *(pack_numbers(numbers[recent:]), b"".join(digests[recent:]), pack_numbers(edges)),
             b"".join(digest_row("calendars", row) for row in calendars),
-            *(len(groups), pack_numbers([group[0] for group in groups])),
+            *(len(starts), pack_numbers(starts)),
             b"".join(of_bands) if bands else b"",
             describe_sum(players),
-            describe_cumulative(players, [group[0] for group in groups]),
+            describe_cumulative(players, starts),
             players[-1] if players else None,
-            *describe_summaries(key, pairs, found),
+            *describe_summaries(key, pairs, epoch, found),
         )
     )
 
 
-def describe_bands(players: Sequence[int], days: int) -> list[list[int]]:
-    """Return the values of each band of a server with observations on a number of days."""
+def describe_bands(players: Sequence[int], days: int) -> list[int]:
+    """Return the starts of the bands of a server whose epoch has a number of days."""
     counts = Counter(players)
     if not counts:
         return []
     per_day = len(players) // days
-    if len(counts) <= 4096 and len(counts) <= 16 * per_day:
-        return [[value] for value in sorted(counts)]
     wanted = max(sorted([16, per_day, 512])[1], len(players) // 100_000)
-    groups: list[list[int]] = []
-    for value in sorted(counts):
-        # A full band gets no more values, and a value that fills a band shares it with none.
-        last = sum(counts[other] for other in groups[-1]) if groups else len(players)
-        if last * wanted >= len(players) or counts[value] * wanted >= len(players):
-            groups.append([])
-        groups[-1].append(value)
-    return groups
-
-
-def _describe_members(group: Sequence[int], players: Sequence[int]) -> tuple[int, bytes]:
-    members = [value - group[0] for value in players if group[0] <= value <= group[-1]]
-    return len(members), pack_numbers(members)
+    is_few = len(counts) <= 4096 and len(counts) <= 16 * per_day
+    full = 1 if is_few else -(-len(players) // wanted)
+    starts = {0}
+    in_band = full
+    for value, count in sorted(counts.items()):
+        if count >= full:
+            starts |= {value, value + 1}
+            in_band = full
+            continue
+        if in_band >= full:
+            starts.add(value)
+            in_band = 0
+        in_band += count
+    least, greatest = min(counts), max(counts)
+    steps = [2**power for power in range(53)]
+    starts |= {least - step for step in steps if step < least}
+    starts |= {greatest + step for step in steps if step <= greatest or step == 1}
+    return sorted(start for start in starts if start < 2**53)
 
 
 def _describe_days(key: int, pairs: Sequence[tuple[int, int]], starts: Sequence[int]) -> _Rows:

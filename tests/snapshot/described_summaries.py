@@ -26,10 +26,20 @@ class _Interval(NamedTuple):
     players: int
 
 
+class _Bands(NamedTuple):
+    starts: Sequence[int]
+    first_stored: int
+    end_stored: int
+    longest_usual: int
+
+
 def describe_summaries(
-    key: int, pairs: Sequence[tuple[int, int]], found: dict[str, _Rows]
+    key: int, pairs: Sequence[tuple[int, int]], epoch: int, found: dict[str, _Rows]
 ) -> tuple[int | None, int | None, bytes]:
-    """Add the rows of a server, and return its last columns of `servers`."""
+    """Add the rows of a server, and return its last columns of `servers`.
+
+    Its first observations, as many as `epoch`, determine the bands of its intervals.
+    """
     intervals = [
         _Interval(later, later - earlier, players)
         for (earlier, players), (later, _) in pairwise(pairs)
@@ -43,26 +53,28 @@ def describe_summaries(
         return int(2 * usual), int(covered), b""
     days = [list(of_day) for _, of_day in groupby(pairs, key=lambda pair: _find_day(pair[0]))]
     blocks = [days[at : at + 64] for at in range(0, len(days), 64)]
+    first_days = {_find_day(at) for at, _ in pairs[:epoch]}
+    bands = describe_interval_bands(lengths[: epoch - 1], len(first_days))
     rows = [
-        _describe_block(key * 10_000 + number, block, intervals, usual)
+        _describe_block(key * 10_000 + number, block, intervals, bands.longest_usual)
         for number, block in enumerate(blocks)
     ]
-    groups = describe_interval_bands(lengths, len(days))
-    counts = _describe_counts(key, blocks, intervals, groups)
-    members = _describe_members(key, lengths, groups)
+    counts = _describe_counts(key, blocks, intervals, bands.starts)
+    members = _describe_members(key, lengths, bands)
     edges = [_find_day(day[0][0]) for block in blocks for day in (block[0], block[-1])]
-    of_bands = b"".join(
-        digest_row("intervals", members[band]) if band in members else bytes(16)
-        for band in range(len(groups))
-    )
+    of_bands = [
+        digest_row("intervals", members[band]) if band in members else _describe_no_row(band, bands)
+        for band in range(len(bands.starts))
+    ]
     index = (
         key,
         pack_numbers(edges),
         b"".join(digest_row("summaries", row) for row in rows),
         b"".join(digest_row("interval_counts", row) for row in counts),
-        len(groups),
-        pack_numbers([start for start, _ in groups]),
-        of_bands if any(is_wide for _, is_wide in groups) else b"",
+        len(bands.starts),
+        pack_numbers(bands.starts),
+        b"".join(of_bands),
+        bands.longest_usual,
     )
     found["summary_index"].append(index)
     found["summaries"] += rows
@@ -80,7 +92,7 @@ def _describe_block(
     key: int,
     days: Sequence[Sequence[tuple[int, int]]],
     intervals: Sequence[_Interval],
-    usual: Fraction,
+    longest_usual: int,
 ) -> tuple[Any, ...]:
     numbers = [_find_day(day[0][0]) for day in days]
     values = [[players for _, players in day] for day in days]
@@ -96,7 +108,7 @@ def _describe_block(
         for number in numbers
     ]
     long = [
-        each for each in intervals if 2 * each.length > 5 * usual and _find_day(each.end) in numbers
+        each for each in intervals if each.length > longest_usual and _find_day(each.end) in numbers
     ]
     columns = [
         numbers,
@@ -134,30 +146,38 @@ def _pack_wide(numbers: Sequence[int]) -> bytes:
     return b"".join(number.to_bytes(16, "little") for number in numbers)
 
 
-def describe_interval_bands(lengths: Sequence[int], days: int) -> list[tuple[int, bool]]:
-    """Return the least interval of each band, and whether the band may have several."""
+def describe_interval_bands(lengths: Sequence[int], days: int) -> _Bands:
+    """Return the bands of intervals of a server whose epoch has a number of days."""
     wanted = sorted([2, len(lengths) // days // 4, 16])[1]
-    if len(set(lengths)) <= 2 * wanted:
-        return [(length, False) for length in sorted(set(lengths))]
     sample = sorted(lengths[:: len(lengths) // 2_048 + 1])
-    middle = [
-        sample[len(sample) * (3 * wanted + 2 * at) // (8 * wanted)] for at in range(wanted + 1)
-    ]
-    frequent = {value for value in middle if middle.count(value) > 1}
-    starts = {0, *middle, 2 * middle[-1], *(value + 1 for value in frequent)}
-    return [(start, True) for start in sorted(starts)]
+    size = len(sample)
+    middle = [sample[size * (3 * wanted + 2 * at) // (8 * wanted)] for at in range(wanted + 1)]
+    frequent = {
+        value
+        for value in set(sample)
+        if sample.count(value) * 2 * wanted >= size or middle.count(value) > 1
+    }
+    starts = {0, *middle, 2 * middle[-1], *frequent, *(value + 1 for value in frequent)}
+    return _Bands(sorted(starts), middle[0], middle[-1], 5 * sample[size // 2] // 2)
+
+
+def _describe_no_row(band: int, bands: _Bands) -> bytes:
+    """Return what takes the place of the digest of a band without a row."""
+    start, end = [*bands.starts, 2**64][band : band + 2]
+    is_stored = bands.first_stored <= start < bands.end_stored
+    return bytes(16) if is_stored or end == start + 1 else b"\xff" * 16
 
 
 def _describe_counts(
     key: int,
     blocks: Sequence[Sequence[Sequence[tuple[int, int]]]],
     intervals: Sequence[_Interval],
-    groups: Sequence[tuple[int, bool]],
+    starts: Sequence[int],
 ) -> _Rows:
     """Count the intervals below the end of each band that end up to each day."""
-    limits = [start for start, _ in groups[1:]] + [max(each.length for each in intervals) + 1]
+    limits = [*starts[1:], 2**64]
     rows: _Rows = []
-    before = [0] * len(groups)
+    before = [0] * len(starts)
     for number, block in enumerate(blocks):
         ends = [_find_day(day[0][0]) * DAY for day in block]
         up_to = [
@@ -173,13 +193,12 @@ def _describe_counts(
 
 
 def _describe_members(
-    key: int, lengths: Sequence[int], groups: Sequence[tuple[int, bool]]
+    key: int, lengths: Sequence[int], bands: _Bands
 ) -> dict[int, tuple[Any, ...]]:
     rows = {}
-    for band in range(1, len(groups) - 2):
-        (start, is_wide), (end, _) = groups[band : band + 2]
-        members = [length - start for length in lengths if start <= length < end]
-        if is_wide and any(members):
-            row = (key * 1_000_000 + band, len(members), pack_numbers(members))
-            rows[band] = row
+    for band, (start, end) in enumerate(pairwise(bands.starts)):
+        if bands.first_stored <= start < bands.end_stored:
+            members = [length - start for length in lengths if start <= length < end]
+            if any(members):
+                rows[band] = (key * 1_000_000 + band, len(members), pack_numbers(members))
     return rows

@@ -19,6 +19,7 @@ from srvstat.snapshot.format.days import (
     read_state,
 )
 from srvstat.snapshot.format.derive import derive
+from srvstat.snapshot.format.epochs import find_epoch
 from srvstat.snapshot.format.rows import BANDS_PER_SERVER, DAYS_PER_SERVER, Day
 from srvstat.stats import Growth, Statistics, compute_ranking_statistics, compute_statistics
 
@@ -28,8 +29,9 @@ NOTHING = Statistics(0, None, None, None, None, Growth(None, None))
 
 def derive_all(observed: Observed) -> tuple[list[Day], list[int], dict[int, Members]]:
     """Return the days of a server, the starts of its bands, and the members of wide bands."""
-    players = observed.players
-    starts = divide_into_bands(players, len({at // DAY for at in observed.instants}))
+    epoch = find_epoch("a", len(observed.players))
+    days_of_epoch = len({at // DAY for at in observed.instants[:epoch]})
+    starts = divide_into_bands(observed.players[:epoch], days_of_epoch)
     days: list[Day] = []
     members: dict[int, Members] = {}
 
@@ -40,7 +42,7 @@ def derive_all(observed: Observed) -> tuple[list[Day], list[int], dict[int, Memb
             band = row[0] - KEY * BANDS_PER_SERVER
             members[band] = Members(*row[1:])
 
-    derive(KEY, *observed, take)
+    derive("a", KEY, *observed, take)
     return days, starts, members
 
 
@@ -154,9 +156,9 @@ def test_the_players_of_a_day_take_the_fewest_bytes(greatest: int, width: int) -
     ("observations", "width"), [(511, 1), (512, 2), (131_071, 2), (131_072, 4)]
 )
 def test_a_histogram_takes_the_fewest_bytes(observations: int, width: int) -> None:
-    (day,) = derive_all(Observed([*range(observations)], [*[8] * (observations - 1), 9]))[0]
+    (day,), starts, _ = derive_all(Observed([*range(observations)], [*[0] * (observations - 1), 1]))
 
-    assert day.cumulative == (observations // 2).to_bytes(width, "little") * 2
+    assert day.cumulative == (observations // 2).to_bytes(width, "little") * len(starts)
 
 
 @pytest.mark.parametrize("observations", [2, 1024, 1026, 2500, 2**18])

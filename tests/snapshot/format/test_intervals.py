@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import median
 
 import pytest
-from hypothesis import event, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from snapshot.server_rows import build_server
@@ -14,7 +14,9 @@ from srvstat.snapshot.format.intervals import (
     compute_server_coverage,
     divide_intervals,
     list_intervals,
+    number_intervals,
 )
+from srvstat.snapshot.format.summaries import MAX_INTERVAL_BANDS
 
 HOUR = 3_600_000
 
@@ -33,33 +35,41 @@ def draw_intervals(draw: st.DrawFn) -> list[int]:
     return [heavy if drawn.random() < share else value for value in values]
 
 
-@given(values=draw_intervals(), days=st.integers(1, 300))
-def test_bands_contain_their_intervals_and_their_median(values: list[int], days: int) -> None:
-    divided = divide_intervals(array("q", values), min(days, len(values)))
+@given(values=draw_intervals(), days=st.integers(1, 300), data=st.data())
+def test_bands_contain_their_intervals_and_their_median(
+    values: list[int], days: int, data: st.DataObject
+) -> None:
+    epoch = data.draw(st.integers(1, len(values)))
+    bands = divide_intervals(values[:epoch], min(days, epoch))
+    divided = number_intervals(array("q", values), bands)
 
-    starts = list(divided.starts)
+    starts = list(bands.starts)
     assert starts == sorted({*starts})
-    assert len(starts) <= 64
-    assert [*divided.bands] == [sum(start <= value for start in starts) - 1 for value in values]
+    assert len(starts) <= MAX_INTERVAL_BANDS
+    assert [*divided.numbers] == [sum(start <= value for start in starts) - 1 for value in values]
     members = divided.list_members()
     of_band = [
-        [value - start for value, band in zip(values, divided.bands, strict=True) if band == number]
-        for number, start in enumerate(starts)
+        [value - start for value, band in zip(values, divided.numbers, strict=True) if band == at]
+        for at, start in enumerate(starts)
     ]
-    if divided.is_single:
-        event("a band for each value")
-        assert starts == sorted({*values})
-        assert members == {}
-    else:
-        event("bands around the median")
-        middle = range(1, len(starts) - 2)
-        assert members == {band: of_band[band] for band in middle if any(of_band[band])}
+    assert members == {band: of_band[band] for band in bands.stored if any(of_band[band])}
+    for band, of_one in enumerate(of_band):
+        assert band in members or not bands.is_known(band) or not any(of_one)
     sizes = [len(each) for each in of_band]
     cumulative = [sum(sizes[: at + 1]) for at in range(len(sizes))]
     assert divided.compute_usual_interval(members, cumulative) == 2 * median(values)
     for least in (0, *random.Random(1).sample(values, min(3, len(values))), 10 * HOUR):  # noqa: S311 - not for secrets
         longer = [at for at, value in enumerate(values) if value > least]
         assert divided.find_longer(least) == longer
+
+
+def test_each_frequent_interval_has_its_own_band() -> None:
+    often = [HOUR] * 65 + [2 * HOUR] * 30
+    bands = divide_intervals(often + [HOUR + 7 * at for at in range(1, 6)], 4)
+
+    known = [start for at, start in enumerate(bands.starts) if bands.is_known(at)]
+    assert known == [HOUR, 2 * HOUR]
+    assert bands.longest_usual == 5 * HOUR // 2
 
 
 def test_intervals_are_listed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

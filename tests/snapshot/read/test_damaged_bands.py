@@ -108,7 +108,8 @@ FORGED = {
     "UPDATE bands SET observation_count = -observation_count": "the days",
     "UPDATE bands SET observation_count = 4611686018427387904": "the days",
     "UPDATE bands SET observation_count = 'secret'": BANDS,
-    "UPDATE bands SET observation_count = 1, players = zeroblob(1)": "the days",
+    "UPDATE bands SET observation_count = 1, players = zeroblob(1)"
+    " WHERE observation_count > 9": "the days",
     "UPDATE servers SET band_count = band_count + 1": BANDS,
     "UPDATE servers SET band_count = -1": BANDS,
     "UPDATE servers SET band_count = 4611686018427387904": BANDS,

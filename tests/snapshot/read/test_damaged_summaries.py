@@ -104,7 +104,9 @@ FORGED = {
     ),
     "UPDATE interval_counts SET counts = zeroblob(length(counts))": "the summaries of server wide",
     "UPDATE intervals SET lengths = zeroblob(length(lengths))": "the summaries of server wide",
-    "INSERT INTO summary_index VALUES (9, x'', x'', x'', 0, x'', x'')": "the table summary_index",
+    "INSERT INTO summary_index VALUES (9, x'', x'', x'', 0, x'', x'', 0)": (
+        "the table summary_index"
+    ),
     "INSERT INTO interval_counts VALUES (9, x'', x'')": "the table interval_counts",
     "INSERT INTO intervals VALUES (9, 1, x'')": "the table intervals",
 }

@@ -1,9 +1,13 @@
 """Divide the values of a server into bands, which keep its histograms short.
 
 Bands are adjacent ranges of values. If a server has few different values, each of them is a band.
-Otherwise bands have several values and about equally many observations, and the row of such a band
-in `bands` stores the players of its observations in order of time. The histogram of the bands and
-the observations of one band are enough to find the value at a rank.
+Otherwise bands have several values and about equally many observations. The row of a band in
+`bands` stores the players of its observations in order of time. The histogram of the bands and the
+observations of one band are enough to find the value at a rank.
+
+The first observations of a server determine its bands (epochs.py). Values that appear later are in
+a gap between the earlier ones, or below or above all of them. The bands there are narrow near
+earlier values, so that few values share a band.
 """
 
 from array import array
@@ -11,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
 from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import BANDS_PER_SERVER, ServerRow, SummaryIndex, Value
@@ -24,46 +29,76 @@ _MIN_BANDS, _MAX_BANDS = 16, 512
 _MAX_OBSERVATIONS_PER_BAND = 100_000
 """Limits the time to read a band of a server with many observations to milliseconds."""
 
-_NO_DIGEST = bytes(DIGEST_BYTES)
-"""The digest of a band of one value, which has no row."""
+NO_DIGEST = bytes(DIGEST_BYTES)
+"""The digest of a band without a row, because all its values are its start."""
+
+NOT_STORED = b"\xff" * DIGEST_BYTES
+"""Takes the place of the digest of a band without a row that can have several values."""
 
 
 class Bands(NamedTuple):
     """The least value of each band, ascending, and the digests of the bands' rows.
 
-    Without digests, each band has one value.
+    Without digests, no band has a row.
     """
 
     starts: Sequence[int]
     digests: bytes
 
     def get_digest(self, band: int) -> bytes | None:
-        """Return the digest of a band's row; None for a band of one value."""
-        found = self.digests[band * DIGEST_BYTES : (band + 1) * DIGEST_BYTES]
-        return None if found in (b"", _NO_DIGEST) else found
+        """Return the digest of a band's row; None for a band without one."""
+        found = self._get_digest(band)
+        return None if found in (b"", NO_DIGEST, NOT_STORED) else found
+
+    def is_stored(self, band: int) -> bool:
+        """Check that the values in a band are known: from its row, or as they are its start."""
+        return self._get_digest(band) != NOT_STORED
+
+    def _get_digest(self, band: int) -> bytes:
+        return self.digests[band * DIGEST_BYTES : (band + 1) * DIGEST_BYTES]
 
 
 def divide_into_bands(players: Sequence[int], days: int) -> list[int]:
-    """Return the least value of each band for all observations of a server on a number of days."""
+    """Return the least value of each band.
+
+    `players` are those of the first observations of a server, on a number of days. The first band
+    begins at 0, so that each value has a band.
+    """
+    if not players:
+        return []
     counts = Counter(players)
     values = sorted(counts)
-    per_day = len(players) // max(days, 1)
-    if len(values) <= min(_MAX_VALUES, _MAX_VALUES_PER_OBSERVATION * per_day):
-        return values
-    wanted = max(
-        min(max(per_day, _MIN_BANDS), _MAX_BANDS), len(players) // _MAX_OBSERVATIONS_PER_BAND
-    )
-    return list(_find_starts(values, counts, -(-len(players) // wanted)))
+    per_day = len(players) // days
+    full = 1
+    if len(values) > min(_MAX_VALUES, _MAX_VALUES_PER_OBSERVATION * per_day):
+        wanted = min(max(per_day, _MIN_BANDS), _MAX_BANDS)
+        wanted = max(wanted, len(players) // _MAX_OBSERVATIONS_PER_BAND)
+        full = -(-len(players) // wanted)
+    starts = {*_find_starts(values, counts, full), *_list_outer_starts(values[0], values[-1])}
+    return sorted(start for start in starts if start <= MAX_SAFE_INTEGER)
 
 
 def _find_starts(values: Sequence[int], counts: Mapping[int, int], full: int) -> Iterator[int]:
-    """Yield the least value of each band; `full` observations fill a band."""
+    """Yield the starts of bands; `full` observations fill a band.
+
+    A value that fills a band alone shares it with no other value, not even one that appears later.
+    """
     in_band = full
     for value in values:
         if in_band >= full or counts[value] >= full:
             yield value
             in_band = 0
+        if counts[value] >= full:
+            yield value + 1
         in_band += counts[value]
+
+
+def _list_outer_starts(least: int, greatest: int) -> Iterator[int]:
+    """Yield the starts of bands below the least value and above the greatest."""
+    yield 0
+    steps = [1 << power for power in range(MAX_SAFE_INTEGER.bit_length())]
+    yield from (least - step for step in steps if step < least)
+    yield from (greatest + step for step in steps if step <= max(greatest, 1))
 
 
 def number_values(values: Sequence[int], starts: Sequence[int]) -> dict[int, int]:
@@ -71,7 +106,7 @@ def number_values(values: Sequence[int], starts: Sequence[int]) -> dict[int, int
     numbers: dict[int, int] = {}
     band = -1
     for value in values:
-        if band + 1 < len(starts) and value >= starts[band + 1]:
+        while band + 1 < len(starts) and value >= starts[band + 1]:
             band += 1
         numbers[value] = band
     return numbers
@@ -82,24 +117,23 @@ def build_band_rows(
 ) -> Iterator[tuple[Value, ...]]:
     """Yield the rows of `bands` of a server in ascending order: one per band of several values.
 
-    `bands` maps each value to the number of its band.
+    A band has no row if all its values are its start. `bands` maps each value to the number of its
+    band.
     """
-    if len(bands) == len(starts):
+    members = {band: array("Q") for value, band in bands.items() if value != starts[band]}
+    if not members:
         return
-    members = [array("Q") for _ in starts]
-    append = [of_band.append for of_band in members]
     for value in players:
-        append[bands[value]](value)
-    for band, start in enumerate(starts):
-        above = [value - start for value in members[band]]
-        if any(above):
-            yield server * BANDS_PER_SERVER + band, len(above), pack(above, max(above))
+        if (band := bands[value]) in members:
+            members[band].append(value - starts[band])
+    for band, above in sorted(members.items()):
+        yield server * BANDS_PER_SERVER + band, len(above), pack(above, max(above))
 
 
 def join_digests(table: str, rows: Sequence[tuple[Value, ...]], bands: int) -> bytes:
     """Return the joined digests of all bands of a server, zeros for a band without a row."""
     digests = {int(row[0] or 0) % BANDS_PER_SERVER: digest_row(table, row) for row in rows}
-    return b"".join(digests.get(band, _NO_DIGEST) for band in range(bands))
+    return b"".join(digests.get(band, NO_DIGEST) for band in range(bands))
 
 
 def read_bands(row: ServerRow | SummaryIndex) -> Bands:

@@ -24,6 +24,7 @@ from srvstat.snapshot.format.days import (
 )
 from srvstat.snapshot.format.derive_summaries import derive_summaries
 from srvstat.snapshot.format.digest import digest_row
+from srvstat.snapshot.format.epochs import find_epoch
 from srvstat.snapshot.format.packing import pack
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, ServerRow, Value
 
@@ -50,6 +51,7 @@ class DerivedColumns(NamedTuple):
 
 
 def derive(
+    server_id: str,
     server: int,
     instants: Sequence[int],
     players: Sequence[int],
@@ -57,12 +59,14 @@ def derive(
 ) -> DerivedColumns:
     """Derive all rows of a server from its observations in ascending order.
 
-    Calls `take` with the table and the values of each row: the days, the calendars, the bands and
-    the summaries, each in the order of the table's key. Returns the derived columns of `servers`.
+    `server` is its number. Calls `take` with the table and the values of each row: the days, the
+    calendars, the bands and the summaries, each in the order of the table's key. Returns the
+    derived columns of `servers`.
     """
     # Slices of arrays become lists fast.
     instants, players = array("q", instants), array("q", players)
-    starts = divide_into_bands(players, sum(1 for _ in find_day_starts(instants)))
+    epoch = find_epoch(server_id, len(instants))
+    starts = divide_into_bands(players[:epoch], sum(1 for _ in find_day_starts(instants[:epoch])))
     bands = number_values(sorted(set(players)), starts)
     histogram = [0] * len(starts)
     days: list[int] = []
@@ -89,7 +93,7 @@ def derive(
         pack_sum(sum(players)),
         pack(list(accumulate(histogram)), len(players)),
         players[-1] if players else None,
-        *derive_summaries(server, instants, players, take),
+        *derive_summaries(server, instants, players, epoch, take),
     )
 
 

@@ -1,15 +1,16 @@
 """Derive the rows that summarize the days and the intervals of a server."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from srvstat.snapshot.format.bands import join_digests
 from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.intervals import (
+    DividedIntervals,
     build_interval_counts,
     build_interval_rows,
     divide_intervals,
     list_intervals,
+    number_intervals,
 )
 from srvstat.snapshot.format.packing import pack
 from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, SummaryIndex, Value
@@ -18,8 +19,8 @@ from srvstat.snapshot.format.summaries import (
     Series,
     SummaryDay,
     build_summaries,
-    find_longest_usual,
     find_summary_days,
+    has_all_long_intervals,
 )
 from srvstat.stats import compute_durations, compute_usual_interval
 
@@ -41,12 +42,13 @@ class SummaryColumns(NamedTuple):
 
 
 def derive_summaries(
-    server: int, instants: "array[int]", players: "array[int]", take: Take
+    server: int, instants: "array[int]", players: "array[int]", epoch: int, take: Take
 ) -> SummaryColumns:
     """Derive the rows of a server from its observations in ascending order.
 
-    Calls `take` as `derive` does: the intervals and their counts, the summaries, then the index.
-    There are none for few observations.
+    `epoch` is the number of observations that determine the bands of intervals. Calls `take` as
+    `derive` does: the intervals and their counts, the summaries, then the index. There are none for
+    few observations.
     """
     if len(instants) < _MIN_OBSERVATIONS:
         return _compute_columns(instants)
@@ -57,16 +59,18 @@ def derive_summaries(
         for at in range(0, len(days), DAYS_PER_BLOCK)
     }
     intervals = list_intervals(instants)
-    usual, long, columns = _derive_intervals(server, intervals, blocks, take)
-    series = Series(instants, players, intervals, long)
+    bands = divide_intervals(intervals[: epoch - 1], sum(1 for day in days if day.first < epoch))
+    divided = number_intervals(intervals, bands)
+    usual, columns = _derive_intervals(server, divided, blocks, take)
+    series = Series(instants, players, intervals, divided.find_longer(bands.longest_usual))
     summaries = [build_summaries(key, block, series) for key, block in blocks.items()]
     for row in summaries:
         take("summaries", row)
     edges = [day.number for block in blocks.values() for day in (block[0], block[-1])]
     digests = b"".join(digest_row("summaries", row) for row in summaries)
-    index = SummaryIndex(server, pack(edges, edges[-1]), digests, *columns)
+    index = SummaryIndex(server, pack(edges, edges[-1]), digests, *columns, bands.longest_usual)
     take("summary_index", index)
-    covered = _compute_covered(series, usual)
+    covered = _compute_covered(series, usual, bands.longest_usual)
     return SummaryColumns(usual, covered, digest_row("summary_index", index))
 
 
@@ -81,30 +85,31 @@ def _compute_columns(instants: Sequence[int]) -> SummaryColumns:
 
 
 def _derive_intervals(
-    server: int, intervals: "array[int]", blocks: Mapping[int, Sequence[SummaryDay]], take: Take
-) -> tuple[int, list[int], tuple[bytes, int, bytes, bytes]]:
+    server: int, divided: DividedIntervals, blocks: Mapping[int, Sequence[SummaryDay]], take: Take
+) -> tuple[int, tuple[bytes, int, bytes, bytes]]:
     """Derive the rows of intervals.
 
-    Returns the usual interval, the positions of long ones, and the columns of the index.
+    Returns the usual interval and the columns of the index.
     """
-    divided = divide_intervals(intervals, sum(map(len, blocks.values())))
-    members, starts = divided.list_members(), divided.starts
+    members, starts = divided.list_members(), divided.bands.starts
     before = [0] * len(starts)
     count_digests = []
     for key, block in blocks.items():
-        counts, before = build_interval_counts(key, block, divided.bands, before)
+        counts, before = build_interval_counts(key, block, divided.numbers, before)
         take("interval_counts", counts)
         count_digests.append(digest_row("interval_counts", counts))
     rows = list(build_interval_rows(server, members))
     for row in rows:
         take("intervals", row)
-    digests = b"" if divided.is_single else join_digests("intervals", rows, len(starts))
+    digests = divided.bands.join_digests(rows)
     columns = b"".join(count_digests), len(starts), pack(starts, starts[-1]), digests
-    usual = divided.compute_usual_interval(members, before)
-    return usual, divided.find_longer(find_longest_usual(usual)), columns
+    return divided.compute_usual_interval(members, before), columns
 
 
-def _compute_covered(series: Series, usual_interval: int) -> int:
+def _compute_covered(series: Series, usual_interval: int, longest_usual: int) -> int:
     """Return the sum of all intervals, each at most three usual ones, in half milliseconds."""
-    excess = sum(max(2 * series.intervals[at] - 3 * usual_interval, 0) for at in series.long)
+    intervals: Iterable[int] = series.intervals
+    if has_all_long_intervals(usual_interval, longest_usual):
+        intervals = (series.intervals[at] for at in series.long)
+    excess = sum(max(2 * interval - 3 * usual_interval, 0) for interval in intervals)
     return 2 * (series.instants[-1] - series.instants[0]) - excess

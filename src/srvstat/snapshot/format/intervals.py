@@ -1,19 +1,22 @@
 """Divide the intervals of a server into bands, and count the intervals in them day by day.
 
-An interval is the time between two successive observations. Medians of windows are mostly near the
-median of all intervals, so only intervals around it are in bands that have rows, unless there are
-few different intervals.
+An interval is the time between two successive observations. The first observations of a server
+determine the bands (epochs.py). Medians of windows are mostly near the median of these intervals,
+so only bands around it have rows. Each frequent interval is a band by itself.
 """
 
 from array import array
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, chain, compress, pairwise, repeat
 from operator import add, sub
 from typing import NamedTuple
 
+from srvstat.snapshot.format.bands import NO_DIGEST, NOT_STORED
+from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.packing import pack, unpack
-from srvstat.snapshot.format.rows import BANDS_PER_SERVER, IntervalCounts, ServerRow
+from srvstat.snapshot.format.rows import BANDS_PER_SERVER, IntervalCounts, ServerRow, Value
 from srvstat.snapshot.format.summaries import SummaryDay
 from srvstat.stats import find_middle_ranks
 
@@ -22,8 +25,6 @@ _MIN_MIDDLE, _MAX_MIDDLE = 2, 16
 
 _INTERVALS_PER_BAND_AND_DAY = 4
 """The counts of a day then take little space beside its observations."""
-
-_OUTER_BANDS_ABOVE = 2
 
 _MAX_SAMPLE = 2_048
 _INTERVALS_AT_ONCE = 10_000
@@ -39,36 +40,76 @@ def list_intervals(instants: "array[int]") -> "array[int]":
     return intervals
 
 
-class DividedIntervals(NamedTuple):
-    """The intervals of a server, and the band of each of them.
+class IntervalBands(NamedTuple):
+    """The bands of the intervals of a server.
 
-    `starts` has the least interval of each band, ascending. If `is_single`, each band has one
-    value. Otherwise, the first and the last two bands are the outer ones, which have no rows.
+    `starts` has the least interval of each band, ascending, and `stored` the numbers of the bands
+    that can have rows. `longest_usual` is 2.5 times the usual interval of an epoch.
     """
 
-    intervals: "array[int]"
     starts: Sequence[int]
-    bands: bytes
-    is_single: bool
+    stored: range
+    longest_usual: int
+
+    def join_digests(self, rows: Sequence[tuple[Value, ...]]) -> bytes:
+        """Return the joined digests of all bands; `rows` are those of `intervals`."""
+        digests = {
+            int(row[0] or 0) % BANDS_PER_SERVER: digest_row("intervals", row) for row in rows
+        }
+        return b"".join(
+            digests.get(band, NO_DIGEST if self.is_known(band) else NOT_STORED)
+            for band in range(len(self.starts))
+        )
+
+    def is_known(self, band: int) -> bool:
+        """Check that a band without a row has only intervals that equal its start."""
+        return band in self.stored or self.starts[band + 1 : band + 2] == [self.starts[band] + 1]
+
+
+def divide_intervals(intervals: Sequence[int], days: int) -> IntervalBands:
+    """Return the bands of intervals.
+
+    `intervals` are those of the epoch of a server, at least one, on a number of days.
+    """
+    wanted = len(intervals) // days // _INTERVALS_PER_BAND_AND_DAY
+    wanted = min(max(wanted, _MIN_MIDDLE), _MAX_MIDDLE)
+    sample = sorted(intervals[:: len(intervals) // _MAX_SAMPLE + 1])
+    # From three to five eighths of all.
+    ranks = (len(sample) * (3 * wanted + 2 * at) // (8 * wanted) for at in range(wanted + 1))
+    middle = [sample[rank] for rank in ranks]
+    # A frequent interval has its own band.
+    counts = Counter(sample)
+    frequent = {value for value, count in counts.items() if 2 * wanted * count >= len(sample)}
+    frequent |= {value for value, following in pairwise(middle) if value == following}
+    # The last band has long intervals.
+    starts = sorted({0, *middle, *frequent, *(value + 1 for value in frequent), 2 * middle[-1]})
+    stored = range(starts.index(middle[0]), starts.index(middle[-1]))
+    return IntervalBands(starts, stored, 5 * sample[len(sample) // 2] // 2)
+
+
+class DividedIntervals(NamedTuple):
+    """The intervals of a server, their bands, and the band of each of them."""
+
+    intervals: "array[int]"
+    bands: IntervalBands
+    numbers: bytes
 
     def list_members(self) -> dict[int, list[int]]:
         """Return the intervals in each band with a row, in order of time, minus its least."""
-        if self.is_single:
-            return {}
-        middle = range(1, len(self.starts) - _OUTER_BANDS_ABOVE)
-        is_middle = self._mark_bands(middle)
-        found: list[list[int]] = [[] for _ in self.starts]
-        append = [of_band.append for of_band in found]
-        chosen = compress(self.bands, is_middle), compress(self.intervals, is_middle)
+        starts, stored = self.bands.starts, self.bands.stored
+        is_stored = self._mark_bands(stored)
+        found: dict[int, list[int]] = {band: [] for band in stored}
+        append = {band: of_band.append for band, of_band in found.items()}
+        chosen = compress(self.numbers, is_stored), compress(self.intervals, is_stored)
         for band, interval in zip(*chosen, strict=True):
-            append[band](interval)
-        above = {band: [each - self.starts[band] for each in found[band]] for band in middle}
-        return {band: of_band for band, of_band in above.items() if any(of_band)}
+            append[band](interval - starts[band])
+        return {band: of_band for band, of_band in found.items() if any(of_band)}
 
     def find_longer(self, least: int) -> list[int]:
         """Return the positions of intervals longer than `least`."""
-        first = max(bisect_right(self.starts, least) - 1, 0)
-        is_candidate = self._mark_bands(range(first, len(self.starts)))
+        starts = self.bands.starts
+        first = max(bisect_right(starts, least) - 1, 0)
+        is_candidate = self._mark_bands(range(first, len(starts)))
         found = []
         at = is_candidate.find(1)
         while at >= 0:
@@ -79,7 +120,7 @@ class DividedIntervals(NamedTuple):
 
     def _mark_bands(self, wanted: range) -> bytes:
         """Return a 1 for each interval in one of the bands, and a 0 for each other one."""
-        return self.bands.translate(bytes(band in wanted for band in range(256)))
+        return self.numbers.translate(bytes(band in wanted for band in range(256)))
 
     def compute_usual_interval(
         self, members: Mapping[int, Sequence[int]], cumulative: Sequence[int]
@@ -97,43 +138,20 @@ class DividedIntervals(NamedTuple):
         band = bisect_right(cumulative, rank)
         if band in members:
             below = cumulative[band] - len(members[band])
-            return self.starts[band] + sorted(members[band])[rank - below]
-        if is_outer(band, self.starts, is_single=self.is_single):
-            return sorted(self.intervals)[rank]
-        return self.starts[band]
+            return self.bands.starts[band] + sorted(members[band])[rank - below]
+        if self.bands.is_known(band):
+            return self.bands.starts[band]
+        return sorted(self.intervals)[rank]
 
 
-def is_outer(band: int, starts: Sequence[int], *, is_single: bool) -> bool:
-    """Check whether a band has several values but no row."""
-    return not is_single and not 0 < band < len(starts) - _OUTER_BANDS_ABOVE
-
-
-def divide_intervals(intervals: "array[int]", days: int) -> DividedIntervals:
-    """Divide the intervals of a server, at least one, on a number of days into bands."""
-    wanted = len(intervals) // days // _INTERVALS_PER_BAND_AND_DAY
-    wanted = min(max(wanted, _MIN_MIDDLE), _MAX_MIDDLE)
-    starts, is_single = _choose_starts(intervals, wanted)
+def number_intervals(intervals: "array[int]", bands: IntervalBands) -> DividedIntervals:
+    """Find the band of each interval of a server."""
     parts = (
         intervals[at : at + _INTERVALS_AT_ONCE].tolist()
         for at in range(0, len(intervals), _INTERVALS_AT_ONCE)
     )
-    bands = b"".join(bytes(map(bisect_right, repeat(starts[1:]), part)) for part in parts)
-    return DividedIntervals(intervals, starts, bands, is_single)
-
-
-def _choose_starts(intervals: "array[int]", wanted: int) -> tuple[list[int], bool]:
-    """Return the starts of the bands, and whether each has one value."""
-    sample = sorted(intervals[:: len(intervals) // _MAX_SAMPLE + 1])
-    if len(set(sample)) <= 2 * wanted and len(values := set(intervals)) <= 2 * wanted:
-        return sorted(values), True
-    # From three to five eighths of all.
-    ranks = (len(sample) * (3 * wanted + 2 * at) // (8 * wanted) for at in range(wanted + 1))
-    middle = [sample[rank] for rank in ranks]
-    # A frequent value has its own band.
-    ends = {value + 1 for value, following in pairwise(middle) if value == following}
-    # The last band has all long intervals and hardly any others.
-    last = 2 * middle[-1]
-    return [0, *sorted({*middle, last} | ends)], False
+    numbers = b"".join(bytes(map(bisect_right, repeat(bands.starts[1:]), part)) for part in parts)
+    return DividedIntervals(intervals, bands, numbers)
 
 
 def build_interval_rows(

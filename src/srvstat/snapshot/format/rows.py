@@ -143,6 +143,7 @@ class SummaryIndex(NamedTuple):
     band_count: int
     bands: bytes
     band_digests: bytes
+    longest_usual: int
 
 
 class Summaries(NamedTuple):

@@ -12,7 +12,8 @@
 -- History: 1, the first format; 2, with days; 3, with digests; 4, with bands of values, blocks of
 -- days, and an observation count per server; 5, with current_is_stand_in renamed to
 -- current_is_fallback; 6, with bundles; 7, with summaries of days and of intervals; 8, with numbers of
--- servers outside all digests, and with first_seen_is_fallback and updated_is_fallback.
+-- servers outside all digests, with first_seen_is_fallback and updated_is_fallback, and with bands
+-- from the first observations.
 --
 -- A bundle is a snapshot with some servers of another one, its parent, and their observations from
 -- the beginning of a day on. It is the only kind with parent_root and covered_from.
@@ -91,7 +92,7 @@ CREATE TABLE servers (
     band_count          INTEGER NOT NULL,     -- the number of bands of values
     bands               BLOB    NOT NULL,     -- the least value of each band, ascending
     band_digests        BLOB    NOT NULL,     -- the digest of each band's row of bands, zeros for a band
-                                              -- of one value; empty if all bands have one value
+                                              -- without one; empty if no band has a row
     player_sum          BLOB    NOT NULL,     -- the sum of the players of all observations, packed
                                               -- as days.prefix_sum
     cumulative          BLOB    NOT NULL,     -- for each band, the number of all observations in it
@@ -113,7 +114,7 @@ CREATE TABLE calendars (
     digests      BLOB NOT NULL        -- the digest of the row of days of each of them
 ) STRICT;
 
--- The observations of a server in one band of values, for bands of several values.
+-- The observations of a server in one band of values, unless all of them are its least value.
 CREATE TABLE bands (
     server_band       INTEGER PRIMARY KEY, -- servers.server * 1000000 + the band's number, from 0
     observation_count INTEGER NOT NULL,    -- the number of observations in it
@@ -136,8 +137,10 @@ CREATE TABLE summary_index (
     count_digests   BLOB    NOT NULL,    -- the digest of each row of interval_counts
     band_count      INTEGER NOT NULL,    -- the number of bands of intervals
     bands           BLOB    NOT NULL,    -- the least interval of each band, ascending
-    band_digests    BLOB    NOT NULL     -- the digest of each band's row of intervals, zeros for a band
-                                         -- without one; empty if all bands have one value
+    band_digests    BLOB    NOT NULL,    -- the digest of each band's row of intervals; zeros for a
+                                         -- band without a row whose intervals are all its least, 255
+                                         -- in each byte for another one without a row
+    longest_usual   INTEGER NOT NULL     -- summaries list the intervals that are longer
 ) STRICT;
 
 -- One row for every 64 summary days with observations of a server. Each blob has a number for each
@@ -161,8 +164,8 @@ CREATE TABLE summaries (
     last_lowest_times  BLOB    NOT NULL,    -- the fewest players
     weighted_sums      BLOB    NOT NULL,    -- the sum of each interval times the players at its start
     long_count         INTEGER,             -- the number of the block's intervals that are longer than
-                                            -- 2.5 usual ones; NULL if they are more than 4096, which
-                                            -- are not listed
+                                            -- summary_index.longest_usual; NULL if they are more than
+                                            -- 4096, which are not listed
     long_ends          BLOB    NOT NULL,    -- of each of them: its end, in milliseconds since the start
                                             -- of the first day
     long_intervals     BLOB    NOT NULL,    -- its length
@@ -179,7 +182,8 @@ CREATE TABLE interval_counts (
                                       -- days of the block up to this day
 ) STRICT;
 
--- The intervals of a server in one band, for bands of several values around the median.
+-- The intervals of a server in one band, for bands around the median, unless all of them are its
+-- least interval.
 CREATE TABLE intervals (
     server_band    INTEGER PRIMARY KEY, -- servers.server * 1000000 + the band's number, from 0
     interval_count INTEGER NOT NULL,    -- the number of intervals in it

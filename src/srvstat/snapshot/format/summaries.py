@@ -24,7 +24,7 @@ MAX_LONG = 4_096
 """Keeps the rows of summaries small; windows of blocks with more are computed otherwise."""
 
 
-MAX_INTERVAL_BANDS = 64
+MAX_INTERVAL_BANDS = 100
 """No server has more bands of intervals."""
 
 
@@ -72,14 +72,9 @@ class Series(NamedTuple):
     long: Sequence[int]
 
 
-def find_longest_usual(usual_interval: int) -> int:
-    """Return 2.5 usual intervals; longer ones are listed. The usual one is in half milliseconds."""
-    return 5 * usual_interval // 4
-
-
-def has_all_long_intervals(usual_interval: int, of_server: int) -> bool:
-    """Check that three usual intervals of a window are at least 2.5 usual ones of the server."""
-    return 6 * usual_interval >= 5 * of_server
+def has_all_long_intervals(usual_interval: int, longest_usual: int) -> bool:
+    """Check that all intervals longer than three usual ones, in half milliseconds, are listed."""
+    return 3 * usual_interval >= 2 * longest_usual
 
 
 def build_summaries(key: int, days: Sequence[SummaryDay], series: Series) -> Summaries:
@@ -143,13 +138,15 @@ def _pack_long_intervals(
 class Index(NamedTuple):
     """The rows of a server: the edges and digests of blocks, and the bands of its intervals.
 
-    `edges` has the first and the last day of each block.
+    `edges` has the first and the last day of each block. Intervals longer than `longest_usual` are
+    listed.
     """
 
     edges: Sequence[int]
     digests: bytes
     count_digests: bytes
     bands: Bands
+    longest_usual: int
 
     @property
     def last_block(self) -> int:
@@ -177,7 +174,8 @@ def read_index(row: SummaryIndex) -> Index:
     blocks = len(row.digests) // DIGEST_BYTES
     if blocks >= BLOCKS_PER_SERVER or row.band_count > MAX_INTERVAL_BANDS:
         raise ValueError("more blocks or bands than a server has")
-    return Index(unpack(row.blocks, 2 * blocks), row.digests, row.count_digests, read_bands(row))
+    edges = unpack(row.blocks, 2 * blocks)
+    return Index(edges, row.digests, row.count_digests, read_bands(row), row.longest_usual)
 
 
 class Blocks:

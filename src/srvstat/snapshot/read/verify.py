@@ -116,7 +116,7 @@ def _check_derived(
         if isinstance(row, Day) and next(stored, None) != row:
             raise snapshot.build_damage_error(format_day(server, row.server_day % DAYS_PER_SERVER))
 
-    derived = derive(server.server, instants, players, compare)
+    derived = derive(server.id, server.server, instants, players, compare)
     for name, value in derived._asdict().items():
         if getattr(server, name) != value:
             raise snapshot.build_damage_error(f"{_PARTS.get(name, '')}{server.title}")

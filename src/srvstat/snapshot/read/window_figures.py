@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from srvstat.contract.ranges import Window
-from srvstat.snapshot.format.intervals import is_outer
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.format.summaries import has_all_long_intervals
 from srvstat.snapshot.read.figures import (
@@ -184,13 +183,12 @@ def _check_values(least: int, most: int, *values: float | None) -> None:
 def _find_usual_interval(ranked: RankedWindow, intervals: RankedValues) -> int | None:
     """Return the median of the intervals of a window, in half milliseconds.
 
-    None if it is in a band without a row.
+    None if the intervals in its band are not stored.
     """
     if intervals.ranking.count != ranked.count - 1:
         raise ValueError("not the intervals of the observations")
-    starts, is_single = intervals.bands.starts, not intervals.bands.digests
     ranks = find_middle_ranks(ranked.count - 1)
-    if any(is_outer(intervals.ranking.find_band(at), starts, is_single=is_single) for at in ranks):
+    if not all(intervals.bands.is_stored(intervals.ranking.find_band(rank)) for rank in ranks):
         return None
     return sum(map(intervals.find_value, ranks))
 
@@ -202,13 +200,12 @@ def _weigh(parts: WindowParts, window: Window, usual: int) -> tuple[int, int] | 
     three usual intervals. Durations and `usual` are in half milliseconds. None if the summaries
     lack some intervals that are longer.
     """
-    of_server = parts.summaries.server.usual_interval
-    if of_server is None or usual < 1:
+    if usual < 1:
         raise ValueError("observations without intervals")
     (first,), _ = parts.get_first()
     (last,), (last_players,) = parts.get_last()
     long = parts.blocks.list_long_intervals(Window(first, window.end))
-    if long is None or not has_all_long_intervals(usual, of_server):
+    if long is None or not has_all_long_intervals(usual, parts.summaries.index.longest_usual):
         return None
     longest = 3 * usual
     excesses = [(2 * length - longest, players) for length, players in long]

@@ -88,7 +88,7 @@ def store_server(
         marks = ", ".join("?" * len(row))
         connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - our own names
 
-    return derive(key, instants, players, insert)
+    return derive(server_id, key, instants, players, insert)
 
 
 def _insert_observations(
