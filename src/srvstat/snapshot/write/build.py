@@ -3,9 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict
 
-from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.documents.build_summary import BuildSummary
 from srvstat.files.atomic_write import atomic_write, check_name
@@ -20,9 +18,9 @@ from srvstat.snapshot.write.database import (
     store_servers,
 )
 from srvstat.snapshot.write.ingest import Intake, Progress
-from srvstat.snapshot.write.rejects import Rejects
-from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects
+from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects, write_rejects
 from srvstat.snapshot.write.rules import RejectLimit, Rules, check_rows, check_servers
+from srvstat.snapshot.write.server_rows import build_server_row, encode_texts
 from srvstat.snapshot.write.store import Stored, store
 from srvstat.sources import servers
 from srvstat.sources.servers import ServerRecord
@@ -89,41 +87,21 @@ def _fill(  # noqa: PLR0913 - each is a part of the build
             if rules.strict:
                 # Storing finds conflicts; one in an earlier row is the first error.
                 store(connection, intake, progress)
-                _write_rejects(intake.rejects, rejects_file, strict=True)
+                write_rejects(intake.rejects, rejects_file, strict=True)
             raise
         stored = store(connection, intake, progress)
-        first_reject = _write_rejects(intake.rejects, rejects_file, strict=rules.strict)
+        first_reject = write_rejects(intake.rejects, rejects_file, strict=rules.strict)
         as_of = check_rows(intake, stored, rules, first_reject)
         rows = sorted(
-            _build_server_row(record, intake.roster.server_keys[record.id], stored, as_of)
+            build_server_row(
+                record, key := intake.roster.server_keys[record.id], stored.derived[key], as_of
+            )
             for record in records
             if record.publishable
         )
         summary = _summarize(intake, stored, rows, as_of, first_reject)
         store_servers(database, rows, _build_file_row(intake.sources, summary))
     return summary
-
-
-def _write_rejects(rejects: Rejects, file: RejectsFile, *, strict: bool) -> str | None:
-    """Write the rejects, and return the place and reason of the first one.
-
-    `strict` raises SourceError for the first one instead.
-    """
-    first = None
-    for reject in rejects:
-        if strict:
-            raise reject.source.build_error(reject.line, reject.reason)
-        if first is None:
-            first = f"{reject.source.title}, line {reject.line}: {reject.reason}"
-        fields = {
-            "file": reject.source.title,
-            "line": reject.line,
-            "reason": reject.reason,
-            "text": reject.text,
-        }
-        file.write(wire.encode(fields) + b"\n")
-    file.flush()
-    return first
 
 
 def _summarize(
@@ -157,7 +135,7 @@ def _build_file_row(sources: Sequence[Source], summary: BuildSummary) -> FileRow
         observation_count=summary.kept,
         first_observed_at=summary.first_observed_at,
         last_observed_at=summary.last_observed_at,
-        sources=_encode_texts([source.stored_name for source in sources]),
+        sources=encode_texts([source.stored_name for source in sources]),
         repeated=summary.repeated,
         conflicting=summary.conflicting,
         rejected=summary.rejected,
@@ -167,36 +145,6 @@ def _build_file_row(sources: Sequence[Source], summary: BuildSummary) -> FileRow
         root=b"",
         digest=b"",
     )
-
-
-def _build_server_row(record: ServerRecord, key: int, stored: Stored, as_of: int) -> ServerRow:
-    """Return a row of `servers`; missing fields of the record come from its observations."""
-    derived = stored.derived[key]
-    fields = asdict(record)
-    del fields["publishable"]
-    defaults = {
-        "players_current": stored.last_players.get(key, 0),
-        "first_seen_at": as_of if derived.first_observed_at is None else derived.first_observed_at,
-        "updated_at": as_of if derived.last_observed_at is None else derived.last_observed_at,
-    }
-    fields |= {name: value for name, value in defaults.items() if fields[name] is None}
-    fields |= {
-        "tags": _encode_texts(record.tags),
-        "flags": _encode_texts(record.flags),
-        "offline": int(record.offline),
-    }
-    return ServerRow(
-        **fields,
-        server=key,
-        current_is_fallback=int(record.players_current is None),
-        first_seen_is_fallback=int(record.first_seen_at is None),
-        updated_is_fallback=int(record.updated_at is None),
-        **derived._asdict(),
-    )
-
-
-def _encode_texts(values: Sequence[str]) -> str:
-    return wire.encode(values).decode("utf-8")
 
 
 def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) -> None:

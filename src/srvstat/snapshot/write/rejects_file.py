@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
+from srvstat.contract import wire
 from srvstat.files.atomic_write import atomic_write
 from srvstat.files.errors import convert_write_errors
 from srvstat.files.streams import Stream, is_stream, open_stream
+from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.rules import RowsRejectedError
 
 
@@ -31,6 +33,28 @@ class RejectsFile:
         if self._output:
             with convert_write_errors(self._path):
                 self._output.flush()
+
+
+def write_rejects(rejects: Rejects, file: RejectsFile, *, strict: bool) -> str | None:
+    """Write the rejects, and return the place and reason of the first one.
+
+    `strict` raises SourceError for the first one instead.
+    """
+    first = None
+    for reject in rejects:
+        if strict:
+            raise reject.source.build_error(reject.line, reject.reason)
+        if first is None:
+            first = f"{reject.source.title}, line {reject.line}: {reject.reason}"
+        fields = {
+            "file": reject.source.title,
+            "line": reject.line,
+            "reason": reject.reason,
+            "text": reject.text,
+        }
+        file.write(wire.encode(fields) + b"\n")
+    file.flush()
+    return first
 
 
 @contextmanager

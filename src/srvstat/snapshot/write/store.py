@@ -26,13 +26,9 @@ _ROWS_PER_REPORT = 10_000
 
 
 class Stored(NamedTuple):
-    """Derived columns and last players by the key of the server, and the counts of rows.
-
-    `last_players` lacks servers without observations.
-    """
+    """Derived columns by the key of the server, and the counts of rows."""
 
     derived: Mapping[int, DerivedColumns]
-    last_players: Mapping[int, int]
     kept: int
     repeated: int
 
@@ -43,7 +39,6 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
     Raises SourceError for a server with too many observations on a day, or on too many days.
     """
     derived: dict[int, DerivedColumns] = {}
-    last_players: dict[int, int] = {}
     kept = repeated = reported = 0
     for server_id, key in intake.roster.server_keys.items():
         series = intake.staging.take_series(key)
@@ -53,14 +48,12 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
             else:
                 text = f"{server_id},{instant},{players}"
                 intake.rejects.add_conflict(place, kept_players, text)
-        if series.instants:
-            last_players[key] = series.players[-1]
-            kept += len(series.instants)
+        kept += len(series.instants)
         derived[key] = store_server(connection, server_id, key, series.instants, series.players)
         if kept - reported >= _ROWS_PER_REPORT:
             progress("storing", 0, kept - reported)
             reported = kept
-    return Stored(derived, last_players, kept, repeated)
+    return Stored(derived, kept, repeated)
 
 
 def store_server(
