@@ -100,7 +100,7 @@ and their result. All other documents come from `analysis`.
 
 HOMES = {
     "pydantic": {"contract", "documents"},
-    "sqlite3": {"snapshot/format", "snapshot/read", "snapshot/write"},
+    "sqlite3": {"sources", "snapshot/format", "snapshot/read", "snapshot/write"},
     "sqlite_utils": {"snapshot/write"},
     "rich": {"render"},
     "typer": {"cli"},

@@ -1,8 +1,10 @@
 """Read a file of observations, and index the results by line number."""
 
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.observations import read_batches
 from srvstat.sources.source import Source
 
@@ -18,6 +20,25 @@ class Reading(NamedTuple):
     def rejected_texts(self) -> dict[int, str]:
         """The rejected rows without their reasons."""
         return {line: text for line, (_, text) in self.rejects.items()}
+
+
+class Rows(NamedTuple):
+    """The observations and rejects of a source by place, and the number of skipped rows."""
+
+    kept: dict[int, tuple[str, int, int]]
+    rejects: dict[int, str]
+    skipped: Counter[str]
+
+
+def read_rows(path: Path, kind: str, mapping: ColumnMapping = STRICT) -> Rows:
+    """Read a source of a kind whose rows have a place each."""
+    rows = Rows({}, {}, Counter())
+    for batch in read_batches(Source(str(path), kind, mapping)):
+        columns = zip(batch.server_ids, batch.instants, batch.players, strict=True)
+        rows.kept.update(zip(batch.places, columns, strict=True))
+        rows.rejects.update({reject.place: reject.reason for reject in batch.rejects})
+        rows.skipped.update(batch.skipped)
+    return rows
 
 
 def read_file(path: Path, data: bytes) -> Reading:

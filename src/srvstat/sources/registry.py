@@ -27,6 +27,9 @@ KINDS: Mapping[str, Kind] = {
     "ndjson": Kind(
         (".ndjson", ".jsonl"), "srvstat.sources.ndjson_observations", "srvstat.sources.servers"
     ),
+    "minetrack": Kind((), "srvstat.sources.minetrack"),
+    "battlemetrics": Kind((), "srvstat.sources.battlemetrics"),
+    "prometheus": Kind((), "srvstat.sources.prometheus"),
 }
 """The kinds by the names that `--from` takes. Each module is imported on first use."""
 

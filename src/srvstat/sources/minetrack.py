@@ -1,0 +1,162 @@
+"""Read the database of Minetrack.
+
+Its table `pings` has a row for each ping: Unix milliseconds, the address of the server, and its
+player count, which is NULL if the ping failed.
+"""
+
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import compress
+from typing import Any
+from urllib.parse import quote
+
+from srvstat.contract.errors import SourceError
+from srvstat.contract.instants import LATEST
+from srvstat.files.errors import convert_errors
+from srvstat.files.reading import STDIN
+from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, Batch, Reject
+from srvstat.sources.source import Source
+
+FAILED_PING = "failed ping"
+"""The reason to skip a ping without a player count."""
+
+_TIME, _ADDRESS, _COUNT, _OLD_COUNT = "timestamp", "ip", "playerCount", "player"
+"""The columns; the last one is the name of the player count in 2015."""
+
+_ROWS_PER_BATCH = 10_000
+_MAX_VALUE_BYTES = 1 << 20
+_MAGIC = b"SQLite format 3\x00"
+_WAL_MODE = b"\x02\x02"
+
+_Row = tuple[Any, Any, Any]
+
+
+def read(source: Source) -> Iterator[Batch]:
+    """Read the pings of a database, in the order of its rows.
+
+    All rows are read in one transaction, so they are of one state even while Minetrack writes.
+
+    Raises SourceError if the source can't be read or is no database of Minetrack.
+    """
+    with _open_database(source) as connection:
+        count = _find_count_column(source, connection)
+        query = f"SELECT {_TIME}, {_ADDRESS}, {count} FROM pings NOT INDEXED"  # noqa: S608 - our own names
+        cursor = connection.execute(query)
+        first_place = 1
+        while rows := cursor.fetchmany(_ROWS_PER_BATCH):
+            places = range(first_place, first_place + len(rows))
+            yield _build_plain_batch(rows, places) or _build_batch(rows, places)
+            first_place += len(rows)
+
+
+@contextmanager
+def _open_database(source: Source) -> Iterator[sqlite3.Connection]:
+    """Open a database for reading.
+
+    Raises SourceError, also for SQLite's errors in the block.
+    """
+    uri = f"file:{quote(os.fsencode(source.name), safe='/')}?mode=ro"
+    if _is_idle_log(source):
+        # Opening such a database would create the files of the log.
+        uri += "&immutable=1"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            connection.execute("PRAGMA trusted_schema = 0")
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+            yield connection
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise SourceError(
+            f"{source.title}: can't be read as a SQLite database: {error}; if Minetrack writes to"
+            " it, read a copy"
+        ) from None
+
+
+def _is_idle_log(source: Source) -> bool:
+    """Check the beginning of a file; return whether it is in WAL mode and no log exists.
+
+    Raises SourceError if the file can't be read or is not of SQLite.
+    """
+    if source.name == STDIN:
+        raise SourceError(f"{source.title}: a database can't be read from a pipe; name a file")
+    with convert_errors(source.title, SourceError):
+        if not os.path.isfile(source.name) and os.path.exists(source.name):
+            raise SourceError(f"{source.title}: not a file; name the database of Minetrack")
+        with open(source.name, "rb") as file:
+            header = file.read(100)
+    if not header.startswith(_MAGIC):
+        raise SourceError(f"{source.title}: not a SQLite database")
+    return header[18:20] == _WAL_MODE and not os.path.exists(f"{source.name}-wal")
+
+
+def _find_count_column(source: Source, connection: sqlite3.Connection) -> str:
+    """Return the name of the column of player counts.
+
+    Raises SourceError if the table or a column is missing.
+    """
+    # A view could compute endlessly.
+    query = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
+    tables = [name for (name,) in connection.execute(query)]
+    if "pings" not in tables:
+        raise SourceError(
+            f"{source.title}: no table pings; the tables are: {', '.join(tables) or 'none'}"
+        )
+    columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(pings)")]
+    count = _COUNT if _COUNT in columns else _OLD_COUNT
+    if missing := {_TIME, _ADDRESS, count} - {*columns}:
+        names = ", ".join(sorted(missing)).replace(_OLD_COUNT, _COUNT)
+        raise SourceError(
+            f"{source.title}: the table pings has no {names}; its columns are {', '.join(columns)}"
+        )
+    return count
+
+
+def _build_plain_batch(rows: Sequence[_Row], places: Sequence[int]) -> Batch | None:
+    """Return the batch of rows that are all well-formed; None if one is not."""
+    instants, addresses, counts = zip(*rows, strict=True)
+    is_kept = [count is not None for count in counts]
+    failed = is_kept.count(False)
+    if {*map(type, instants)} != {int} or {*map(type, addresses)} != {str}:
+        return None
+    if {*map(type, counts)} - {int, type(None)}:
+        return None
+    players: Sequence[int] = counts
+    if failed:
+        addresses, instants, players, places = (
+            tuple(compress(column, is_kept)) for column in (addresses, instants, counts, places)
+        )
+    for values, most in ((instants, LATEST), (players, MAX_PLAYERS)):
+        if min(values, default=0) < 0 or max(values, default=0) > most:
+            return None
+    skipped = {FAILED_PING: failed} if failed else {}
+    return Batch(addresses, instants, players, places, skipped=skipped)
+
+
+def _build_batch(rows: Sequence[_Row], places: Sequence[int]) -> Batch:
+    """Return the batch of rows of which some are malformed."""
+    kept: list[tuple[int, str, int, int]] = []
+    rejects: list[Reject] = []
+    skipped: Counter[str] = Counter()
+    for place, (instant, address, count) in zip(places, rows, strict=True):
+        if reason := _find_fault(instant, address, count):
+            rejects.append(Reject(place, reason, f"{instant},{address},{count}"))
+        elif count is None:
+            skipped[FAILED_PING] += 1
+        else:
+            kept.append((place, address, instant, count))
+    columns = zip(*kept, strict=True) if kept else ((),) * 4
+    kept_places, addresses, instants, players = columns
+    return Batch(addresses, instants, players, kept_places, rejects, skipped=skipped)
+
+
+def _find_fault(instant: Any, address: Any, count: Any) -> str | None:
+    """Return why a row is malformed; None if it is not."""
+    if type(address) is not str:
+        return f"{_ADDRESS}: must be text"
+    if type(instant) is not int or not 0 <= instant <= LATEST:
+        return f"{_TIME}: must be Unix milliseconds up to the year 9999"
+    if count is not None and (type(count) is not int or not 0 <= count <= MAX_PLAYERS):
+        return f"{_COUNT}: {COUNT_RULE}"
+    return None

@@ -1,0 +1,181 @@
+"""Read answers of Prometheus to `query_range` or `query`, as JSON.
+
+Each series is a server, which a label names. Several answers can follow each other in one file.
+"""
+
+import re
+from collections.abc import Generator, Iterator, Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from srvstat.contract import wire
+from srvstat.contract.errors import SourceError
+from srvstat.contract.instants import LATEST
+from srvstat.files.json_events import Events, read_items, read_keys, read_value, skip_value
+from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, Batch
+from srvstat.sources.json_points import BadPoint, NoPoint, Point, collect_batches, read_events
+from srvstat.sources.mapping import STRICT
+from srvstat.sources.source import Source
+
+NOT_A_NUMBER = "not a number (NaN)"
+"""The reason to skip a sample."""
+
+_Sample = Point | BadPoint | NoPoint
+
+_NAME = "__name__"
+_COUNT = re.compile(r"0|[1-9][0-9]{0,15}")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?")
+
+
+def read(source: Source) -> Iterator[Batch]:
+    """Read the samples of a source.
+
+    Raises SourceError if the source can't be read, is no answer with series, or is an error that
+    Prometheus reports, or if no label names the server of each series.
+    """
+    return collect_batches(_read_answers(source))
+
+
+def _read_answers(source: Source) -> Iterator[_Sample]:
+    events = read_events(source)
+    for event, _ in events:
+        if event != "start_map":
+            raise _build_error(source)
+        has_result, message = False, None
+        for key in read_keys(events):
+            if key == "data":
+                has_result = yield from _read_data(source, events)
+            elif key == "error":
+                message = read_value(events, None)
+            elif key == "warnings":
+                _report_warnings(source, events)
+            else:
+                skip_value(events)
+        if message is not None:
+            raise SourceError(f"{source.title}: an error of Prometheus: {message}")
+        if not has_result:
+            raise _build_error(source)
+
+
+def _read_data(source: Source, events: Events) -> Generator[_Sample, None, bool]:
+    """Yield the samples of an answer's `data`; return whether it has a `result`."""
+    if next(events)[0] != "start_map":
+        raise _build_error(source)
+    has_result = False
+    for key in read_keys(events):
+        if key != "result":
+            skip_value(events)
+            continue
+        has_result = True
+        if next(events)[0] != "start_array":
+            raise _build_error(source)
+        numbers: dict[str, int] = {}
+        for number, item in enumerate(read_items(events), 1):
+            if next(item)[0] != "start_map":
+                raise _build_error(source)
+            yield from _read_series(_Series(source, number, numbers), item)
+    return has_result
+
+
+class _Series(NamedTuple):
+    """A series: its number, from 1, and the numbers of earlier ones by their servers."""
+
+    source: Source
+    number: int
+    numbers: dict[str, int]
+
+    def find_server_id(self, labels: Mapping[str, Any]) -> str:
+        """Return the label that names the server, by default the only one."""
+        wanted = self.source.mapping.id
+        names = sorted(labels.keys() - {_NAME})
+        if wanted not in names and wanted == STRICT.id and len(names) == 1:
+            wanted = names[0]
+        if wanted not in names:
+            listed = f"its labels are {', '.join(names)}" if names else "it has no labels"
+            raise self.build_error(
+                f"no label {wanted}; {listed}; --columns id=LABEL names that of the server"
+            )
+        server_id = str(labels[wanted])
+        first = self.numbers.setdefault(server_id, self.number)
+        if first != self.number:
+            raise self.build_error(
+                f"{wanted} is {wire.quote_value(server_id)}, as in series {first}; name another"
+                " label with --columns id=LABEL, or add the series up in the query"
+            )
+        return server_id
+
+    def build_error(self, reason: str) -> SourceError:
+        """Return the error for a series that makes the source unusable."""
+        return SourceError(f"{self.source.title}, series {self.number}: {reason}")
+
+
+def _read_series(series: _Series, events: Events) -> Iterator[_Sample]:
+    server_id = None
+    for key in read_keys(events):
+        if key == "metric":
+            server_id = series.find_server_id(_read_labels(series, events))
+        elif key not in ("value", "values"):
+            skip_value(events)
+        elif server_id is None:
+            raise series.build_error("must begin with `metric`")
+        elif key == "value":
+            yield _build_point(server_id, read_value(events, _read_list))
+        elif next(events)[0] == "start_array":
+            for item in read_items(events):
+                yield _build_point(server_id, read_value(item, _read_list))
+        else:
+            raise series.build_error("`values` must be an array")
+
+
+def _read_labels(series: _Series, events: Events) -> dict[str, Any]:
+    if next(events)[0] != "start_map":
+        raise series.build_error("`metric` must be an object")
+    return {name: read_value(events, None) for name in read_keys(events)}
+
+
+def _read_list(events: Events) -> list[Any]:
+    return [read_value(item, None) for item in read_items(events)]
+
+
+def _build_point(server_id: str, sample: Any) -> _Sample:
+    """Return the point of a sample: Unix seconds as a number, and the value as text."""
+    if not isinstance(sample, list) or len(sample) != len(("time", "value")):
+        return BadPoint("must be an array of a time and a value", "")
+    seconds, value = sample
+    text = f"{server_id},{seconds},{value}"
+    if type(seconds) not in (int, Decimal) or not 0 <= seconds * 1000 <= LATEST:
+        return BadPoint("observedAt: must be a number of Unix seconds up to the year 9999", text)
+    if value == "NaN":
+        return NoPoint(NOT_A_NUMBER)
+    players = _parse_count(value)
+    if players is None:
+        return BadPoint(f"players: {COUNT_RULE}", text)
+    return Point(server_id, int(seconds * 1000), players)
+
+
+def _parse_count(value: Any) -> int | None:
+    """Return the whole number that a text is, such as `12`, `12.0` or `1.2e1`; else None."""
+    if not isinstance(value, str):
+        return None
+    if _COUNT.fullmatch(value):
+        count = int(value)
+    elif not _NUMBER.fullmatch(value) or (number := Decimal(value)) != number.to_integral_value():
+        return None
+    else:
+        count = int(number)
+    return count if 0 <= count <= MAX_PLAYERS else None
+
+
+def _report_warnings(source: Source, events: Events) -> None:
+    """Report the warnings of Prometheus, such as one about an answer that lacks data."""
+    warnings = read_value(events, _read_list)
+    for warning in warnings if isinstance(warnings, list) else ():
+        if source.on_warning and isinstance(warning, str):
+            source.on_warning(f"{source.title}: a warning of Prometheus: {warning}")
+
+
+def _build_error(source: Source) -> SourceError:
+    return SourceError(
+        f"{source.title}: must be an answer of Prometheus to query_range or query, an object with"
+        " an array of series as `data.result`"
+    )
