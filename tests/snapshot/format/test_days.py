@@ -14,6 +14,7 @@ from srvstat.contract.ranges import Window
 from srvstat.snapshot.format.bands import Members, divide_into_bands, number_values
 from srvstat.snapshot.format.days import (
     build_ranking,
+    create_totals,
     derive_days,
     read_day_observations,
     read_state,
@@ -123,7 +124,7 @@ def find_days(window: Window, days: Iterable[Day]) -> list[Day]:
 
 def test_a_server_without_observations_has_no_days() -> None:
     nothing = array("q")
-    assert list(derive_days(KEY, nothing, nothing, {}, [])) == []
+    assert list(derive_days(KEY, nothing, nothing, {}, create_totals(0))) == []
     assert read_day_observations([], Window(0, DAY)) == ([], [])
 
 
@@ -182,6 +183,6 @@ def test_a_sum_of_zero_takes_no_bytes() -> None:
 def test_days_need_only_the_numbers_of_bands() -> None:
     bands = number_values([3, 4, 9], [3, 9])
     instants = array("q", range(AS_OF, AS_OF + 4))
-    (day,) = derive_days(KEY, instants, array("q", [9, 4, 3, 3]), bands, [0, 0])
+    (day,) = derive_days(KEY, instants, array("q", [9, 4, 3, 3]), bands, create_totals(2))
 
     assert (day.prefix_count, day.cumulative) == (2, b"\1\2")

@@ -11,8 +11,9 @@ earlier values, so that few values share a band.
 """
 
 from array import array
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from srvstat.contract.wire import MAX_SAFE_INTEGER
@@ -101,15 +102,9 @@ def _list_outer_starts(least: int, greatest: int) -> Iterator[int]:
     yield from (greatest + step for step in steps if step <= max(greatest, 1))
 
 
-def number_values(values: Sequence[int], starts: Sequence[int]) -> dict[int, int]:
-    """Map each value to the number of its band; values and starts are ascending."""
-    numbers: dict[int, int] = {}
-    band = -1
-    for value in values:
-        while band + 1 < len(starts) and value >= starts[band + 1]:
-            band += 1
-        numbers[value] = band
-    return numbers
+def number_values(values: Iterable[int], starts: Sequence[int]) -> dict[int, int]:
+    """Map each value to the number of its band."""
+    return {value: bisect_right(starts, value) - 1 for value in values}
 
 
 def build_band_rows(

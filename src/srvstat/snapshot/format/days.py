@@ -5,6 +5,7 @@ the day. So two rows, at the ends of a window, are enough for a window of any le
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, pairwise, repeat
 from operator import lt, sub
@@ -19,41 +20,59 @@ if TYPE_CHECKING:
     from array import array
 
 
+class Totals(NamedTuple):
+    """The totals of the observations before a day.
+
+    `histogram` has the number of observations in each band, in the order of the bands.
+    """
+
+    observations: int
+    player_sum: int
+    last_players: int | None
+    histogram: "Counter[int]"
+
+
+def create_totals(bands: int) -> Totals:
+    """Return the totals before the first day of a server with a number of bands."""
+    return Totals(0, 0, None, Counter(dict.fromkeys(range(bands), 0)))
+
+
 def derive_days(
     server: int,
     instants: "array[int]",
     players: "array[int]",
     bands: Mapping[int, int],
-    histogram: list[int],
+    before: Totals,
 ) -> Iterator[Day]:
-    """Yield the days of a server from all its observations in ascending order.
+    """Yield successive days of a server from their observations in ascending order.
 
-    `bands` maps each value to the number of its band. `histogram` has a 0 for each band; in the
-    end, it has the number of observations in each.
+    `bands` maps each value to the number of its band. Adds the observations to the histogram of
+    `before`.
     """
-    total = 0
+    count, total, last_players, histogram = before
     for start, end in pairwise([*find_day_starts(instants), len(instants)]):
         day = instants[start] // DAY_MS
-        middle = start + (end - start) // 2
+        half = (end - start) // 2
         # Lists take less time than arrays.
         times = list(map(sub, instants[start:end].tolist(), repeat(day * DAY_MS)))
         of_day = players[start:end].tolist()
-        for value in of_day[: middle - start]:
-            histogram[bands[value]] += 1
+        numbers = list(map(bands.__getitem__, of_day))
+        histogram.update(numbers[:half])
         yield Day(
             server_day=server * DAYS_PER_SERVER + day,
             observation_count=end - start,
             times=pack(times, DAY_MS),
             players=pack(of_day, max(of_day)),
-            players_before=players[start - 1] if start else None,
+            players_before=last_players,
             players_after=players[end] if end < len(players) else None,
-            prefix_count=middle,
-            prefix_sum=pack_sum(total + sum(of_day[: middle - start])),
-            cumulative=pack(list(accumulate(histogram)), middle),
+            prefix_count=count + half,
+            prefix_sum=pack_sum(total + sum(of_day[:half])),
+            cumulative=pack(list(accumulate(histogram.values())), count + half),
         )
+        count += end - start
         total += sum(of_day)
-        for value in of_day[middle - start :]:
-            histogram[bands[value]] += 1
+        last_players = of_day[-1]
+        histogram.update(numbers[half:])
 
 
 def find_day_starts(instants: Sequence[int]) -> Iterator[int]:

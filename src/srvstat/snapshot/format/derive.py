@@ -17,6 +17,7 @@ from srvstat.snapshot.format.bands import (
 )
 from srvstat.snapshot.format.calendar import split_calendar
 from srvstat.snapshot.format.days import (
+    create_totals,
     derive_days,
     find_day_starts,
     is_ascending,
@@ -67,11 +68,11 @@ def derive(
     instants, players = array("q", instants), array("q", players)
     epoch = find_epoch(server_id, len(instants))
     starts = divide_into_bands(players[:epoch], sum(1 for _ in find_day_starts(instants[:epoch])))
-    bands = number_values(sorted(set(players)), starts)
-    histogram = [0] * len(starts)
+    bands = number_values(set(players), starts)
+    totals = create_totals(len(starts))
     days: list[int] = []
     digests: list[bytes] = []
-    for day in derive_days(server, instants, players, bands, histogram):
+    for day in derive_days(server, instants, players, bands, totals):
         take("days", day)
         number = day.server_day % DAYS_PER_SERVER
         days.append(number)
@@ -91,7 +92,7 @@ def derive(
         pack(starts, starts[-1]) if starts else b"",
         join_digests("bands", rows, len(starts)) if rows else b"",
         pack_sum(sum(players)),
-        pack(list(accumulate(histogram)), len(players)),
+        pack(list(accumulate(totals.histogram.values())), len(players)),
         players[-1] if players else None,
         *derive_summaries(server, instants, players, epoch, take),
     )

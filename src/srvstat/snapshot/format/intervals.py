@@ -17,7 +17,6 @@ from srvstat.snapshot.format.bands import NO_DIGEST, NOT_STORED
 from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import BANDS_PER_SERVER, IntervalCounts, ServerRow, Value
-from srvstat.snapshot.format.summaries import SummaryDay
 from srvstat.stats import find_middle_ranks
 
 _MIN_MIDDLE, _MAX_MIDDLE = 2, 16
@@ -150,8 +149,13 @@ def number_intervals(intervals: "array[int]", bands: IntervalBands) -> DividedIn
         intervals[at : at + _INTERVALS_AT_ONCE].tolist()
         for at in range(0, len(intervals), _INTERVALS_AT_ONCE)
     )
-    numbers = b"".join(bytes(map(bisect_right, repeat(bands.starts[1:]), part)) for part in parts)
+    numbers = b"".join(find_bands(part, bands.starts) for part in parts)
     return DividedIntervals(intervals, bands, numbers)
+
+
+def find_bands(intervals: Sequence[int], starts: Sequence[int]) -> bytes:
+    """Return the number of the band of each interval."""
+    return bytes(map(bisect_right, repeat(starts[1:]), intervals))
 
 
 def build_interval_rows(
@@ -162,23 +166,47 @@ def build_interval_rows(
         yield server * BANDS_PER_SERVER + band, len(above), pack(above, max(above))
 
 
-def build_interval_counts(
-    key: int, days: Sequence[SummaryDay], bands: bytes, before: Sequence[int]
-) -> tuple[IntervalCounts, list[int]]:
-    """Return the row of `interval_counts` for the days of a block, and the counts after it.
+class CountBlock(NamedTuple):
+    """A row of `interval_counts`: cumulative counts of intervals, a number for each band.
 
-    `bands` has the band of each interval, and `before` the cumulative counts of earlier blocks.
+    `days` has those of the block up to each of its days.
     """
-    of_days = [bands[day.intervals] for day in days]
-    lower = [0] * len(days)
-    columns: list[list[int]] = []
-    for band in range(len(before)):
-        up_to = accumulate([of_day.count(band) for of_day in of_days])
-        lower = list(map(add, lower, up_to))
-        columns.append(lower)
-    counts = pack(list(chain.from_iterable(columns)), lower[-1])
-    after = [count + column[-1] for count, column in zip(before, columns, strict=True)]
-    return IntervalCounts(key, pack(before, before[-1]), counts), after
+
+    before: Sequence[int]
+    days: list[Sequence[int]]
+
+    @property
+    def after(self) -> list[int]:
+        """The counts up to the last day of the block."""
+        return list(map(add, self.before, self.days[-1]))
+
+    def build_row(self, key: int) -> IntervalCounts:
+        """Return the row of `interval_counts`."""
+        counts = list(chain.from_iterable(zip(*self.days, strict=True)))
+        before = pack(self.before, self.before[-1])
+        return IntervalCounts(key, before, pack(counts, self.days[-1][-1]))
+
+
+def count_intervals(numbers: Sequence[bytes], before: Sequence[int]) -> CountBlock:
+    """Count the intervals of a block of days.
+
+    `numbers` has the bands of the intervals of each day, and `before` the counts before the block.
+    """
+    days: list[Sequence[int]] = []
+    up_to = [0] * len(before)
+    for of_day in numbers:
+        up_to = list(map(add, up_to, accumulate(map(of_day.count, range(len(before))))))
+        days.append(up_to)
+    return CountBlock(before, days)
+
+
+def read_count_block(row: IntervalCounts, days: int, bands: int) -> CountBlock:
+    """Return the counts in a row.
+
+    Raises ValueError for bytes that no build writes.
+    """
+    counts = unpack(row.counts, days * bands)
+    return CountBlock(unpack(row.before, bands), [counts[day::days] for day in range(days)])
 
 
 def read_interval_counts(row: IntervalCounts, days: int, place: int, bands: int) -> list[int]:

@@ -4,19 +4,15 @@ A summary day is `(00:00, 24:00]` UTC. It excludes its start, as windows do, so 
 midnight to midnight consists of whole summary days. A row has the figures of a block of days.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from operator import mul
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.snapshot.format.bands import Bands, read_bands
 from srvstat.snapshot.format.digest import DIGEST_BYTES
-from srvstat.snapshot.format.packing import pack, pack_sums, unpack, unpack_sums
+from srvstat.snapshot.format.packing import unpack, unpack_sums
 from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, Summaries, SummaryIndex
-
-if TYPE_CHECKING:
-    from array import array
 
 DAYS_PER_BLOCK = 64
 
@@ -59,80 +55,9 @@ def find_summary_day(instant: int) -> int:
     return -(-instant // DAY_MS)
 
 
-class Series(NamedTuple):
-    """All observations of a server, and the intervals between them.
-
-    `long` has the positions of the long intervals. The interval at a position begins with the
-    observation at the same position.
-    """
-
-    instants: "array[int]"
-    players: "array[int]"
-    intervals: "array[int]"
-    long: Sequence[int]
-
-
 def has_all_long_intervals(usual_interval: int, longest_usual: int) -> bool:
     """Check that all intervals longer than three usual ones, in half milliseconds, are listed."""
     return 3 * usual_interval >= 2 * longest_usual
-
-
-def build_summaries(key: int, days: Sequence[SummaryDay], series: Series) -> Summaries:
-    """Return the row of `summaries` for the days of a block."""
-    columns = list(zip(*(_summarize(day, series) for day in days), strict=True))
-    packed = map(pack_sums, columns)
-    return Summaries._make((key, len(days), *packed, *_pack_long_intervals(days, series)))
-
-
-def _summarize(day: SummaryDay, series: Series) -> tuple[int, ...]:
-    """Return the figures of a day in the order of the columns."""
-    instants, players, intervals, _ = series
-    values = players[day.first : day.end].tolist()
-    peak, lowest = max(values), min(values)
-    backwards = values[::-1]
-    start = (day.number - 1) * DAY_MS
-    last = day.end - 1
-    ending = day.intervals
-    return (
-        day.number,
-        len(values),
-        sum(values),
-        values[0],
-        values[-1],
-        peak,
-        lowest,
-        instants[day.first] - start,
-        instants[last] - start,
-        instants[day.first + values.index(peak)] - start,
-        instants[last - backwards.index(peak)] - start,
-        instants[day.first + values.index(lowest)] - start,
-        instants[last - backwards.index(lowest)] - start,
-        sum(map(mul, intervals[ending].tolist(), players[ending].tolist())),
-    )
-
-
-def _pack_long_intervals(
-    days: Sequence[SummaryDay], series: Series
-) -> tuple[int | None, bytes, bytes, bytes]:
-    """Return the columns of the long intervals that end in the days of a block."""
-    instants, players, intervals, long = series
-    first = bisect_left(long, days[0].intervals.start)
-    end = bisect_left(long, days[-1].intervals.stop)
-    positions = long[first:end]
-    if not positions:
-        return 0, b"", b"", b""
-    if len(positions) > MAX_LONG:
-        return None, b"", b"", b""
-    start = (days[0].number - 1) * DAY_MS
-    lengths = [intervals[at] for at in positions]
-    starts = [players[at] for at in positions]
-    ends = [instants[at + 1] - start for at in positions]
-    return (
-        len(positions),
-        pack(ends, ends[-1]),
-        pack(lengths, max(lengths)),
-        pack(starts, max(starts)),
-    )
 
 
 class Index(NamedTuple):
