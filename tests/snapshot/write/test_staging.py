@@ -1,7 +1,7 @@
 """Keep the first observation of an instant, for any order of rows and any size of steps."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -49,6 +49,16 @@ def stage_with_dict(read: Sequence[tuple[int, Observation]], server: int) -> Ser
     return Series(ordered, [kept_players[instant] for instant in ordered], repeats)
 
 
+def group(places: Sequence[int], batch: Sequence[Observation]) -> Iterator[tuple[Any, ...]]:
+    """Yield each server of a batch with the columns of its rows, the latest servers first."""
+    for server in (3, 2, 1):
+        rows = [
+            (*row[1:], place) for place, row in zip(places, batch, strict=True) if row[0] == server
+        ]
+        if rows:
+            yield server, *zip(*rows, strict=True)
+
+
 def convert_to_lists(series: Series) -> Series:
     """Return a comparable series with its repeats in reading order."""
     return Series(list(series.instants), list(series.players), sorted(series.repeats))
@@ -75,8 +85,8 @@ def test_the_first_observation_of_an_instant_is_kept_and_the_others_are_repeats(
         for batch in batches:
             places = range(start + step * len(read), start + step * (len(read) + len(batch)), step)
             read += zip(places, batch, strict=True)
-            servers, instants, players = zip(*batch, strict=True) if batch else ((), (), ())
-            staged.add(servers, instants, players, places)
+            for server, *row in group(places, batch):
+                staged.add(server, *row)
         found = {server: staged.take_series(server) for server in (3, 1, 2, 4)}
 
     for server, series in found.items():
@@ -86,8 +96,10 @@ def test_the_first_observation_of_an_instant_is_kept_and_the_others_are_repeats(
 def test_repeats_of_an_instant_are_in_reading_order() -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         staged = Staging(connection)
-        staged.add([1, 1, 1], [9, 5, 9], [1, 2, 3], [10, 11, 12])
-        staged.add([2, 1, 1], [9, 9, 9], [4, 5, 1], [20, 21, 22])
+        staged.add(1, [9, 5, 9], [1, 2, 3], [10, 11, 12])
+        staged.add(2, [9], [4], [20])
+        staged.add(1, [9], [1], [22])  # under another identifier of the same server
+        staged.add(1, [9], [5], [21])
 
         series = staged.take_series(1)
 

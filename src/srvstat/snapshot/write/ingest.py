@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import Any
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import YEAR_2001
@@ -13,6 +12,7 @@ from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import MALFORMED, MALFORMED_REASON, SKIP_REASONS, Roster
 from srvstat.snapshot.write.staging import Staging
 from srvstat.sources.batch import Batch, Runs
+from srvstat.sources.grouping import group_rows
 from srvstat.sources.observations import read_batches
 from srvstat.sources.servers import ServerRecord
 from srvstat.sources.source import Source
@@ -70,14 +70,15 @@ class Intake:
             keep_text=self.rejects.create_text_store(number).keep,
         )
         latest = None
-        for batch in read_batches(watched):
+        for batch in map(group_rows, read_batches(watched)):
             before = self.rejects.malformed
             self.rejects.add_batch(number, batch)
-            self._stage(batch, self.rejects.locate_rows(number, batch))
+            if isinstance(batch.server_ids, Runs):
+                self._stage(batch, batch.server_ids, self.rejects.locate_rows(number, batch))
             if batch.latest_integer is not None:
                 latest = max(latest or 0, batch.latest_integer)
             self.skipped.update(batch.skipped)
-            rows = len(batch.server_ids) + len(batch.rejects) + sum(batch.skipped.values())
+            rows = len(batch.instants) + len(batch.rejects) + sum(batch.skipped.values())
             self.rows += rows
             progress("reading", 0, rows)
             if strict and self.rejects.malformed > before:
@@ -87,47 +88,28 @@ class Intake:
         self.warnings += warnings
         return latest
 
-    def _stage(self, batch: Batch, places: Sequence[int]) -> None:
+    def _stage(self, batch: Batch, runs: Runs, places: Sequence[int]) -> None:
         """Stage the observations of publishable servers up to as of."""
-        if not batch.server_ids:
-            return
-        if isinstance(batch.server_ids, Runs):
-            self._stage_runs(batch, batch.server_ids, places)
-            return
-        keys = list(map(self.roster.__getitem__, batch.server_ids))
-        columns: list[Sequence[Any]] = [keys, batch.instants, batch.players, places]
-        if min(keys) < 1 or (self.as_of is not None and max(batch.instants) > self.as_of):
-            is_kept = [*map(self._keep_or_count, keys, batch.instants)]
-            for row, key in enumerate(keys):
-                if key == MALFORMED:
-                    self._reject_row(batch, row, places[row])
-            columns = [list(compress(column, is_kept)) for column in columns]
-        self.staging.add(*columns)
-
-    def _stage_runs(self, batch: Batch, runs: Runs, places: Sequence[int]) -> None:
-        """Stage the observations of a batch that is grouped by server, a run at a time."""
-        columns = (batch.instants, batch.players, places)
         for name, rows in runs.iter_runs():
+            columns = batch.instants[rows], batch.players[rows], places[rows]
             key = self.roster[name]
-            run = [column[rows] for column in columns]
-            if key < 1 or (self.as_of is not None and max(run[0]) > self.as_of):
-                part = Batch([name] * len(run[0]), run[0], run[1], run[2])
-                self._stage(part, run[2])
+            if key == MALFORMED:
+                self._reject_rows(name, *columns)
+            elif key < 1:
+                self.skipped[SKIP_REASONS[key]] += len(columns[0])
+            elif self.as_of is not None and max(columns[0]) > self.as_of:
+                self._stage_until(self.as_of, key, columns)
             else:
-                self.staging.add_run(key, *run)
+                self.staging.add(key, *columns)
 
-    def _keep_or_count(self, key: int, instant: int) -> bool:
-        """Return whether to keep an observation; count it as skipped if not."""
-        if key == MALFORMED:
-            return False
-        if key < 1:
-            self.skipped[SKIP_REASONS[key]] += 1
-            return False
-        if self.as_of is not None and instant > self.as_of:
-            self.skipped[AFTER_AS_OF] += 1
-            return False
-        return True
+    def _stage_until(self, as_of: int, key: int, columns: Sequence[Sequence[int]]) -> None:
+        """Stage the observations of a server up to as of, and count the others."""
+        is_kept = [instant <= as_of for instant in columns[0]]
+        self.staging.add(key, *(list(compress(column, is_kept)) for column in columns))
+        self.skipped[AFTER_AS_OF] += is_kept.count(False)
 
-    def _reject_row(self, batch: Batch, row: int, place: int) -> None:
-        text = f"{batch.server_ids[row]},{batch.instants[row]},{batch.players[row]}"
-        self.rejects.add_malformed(place, MALFORMED_REASON, text)
+    def _reject_rows(
+        self, name: str, instants: Sequence[int], players: Sequence[int], places: Sequence[int]
+    ) -> None:
+        for instant, count, place in zip(instants, players, places, strict=True):
+            self.rejects.add_malformed(place, MALFORMED_REASON, f"{name},{instant},{count}")

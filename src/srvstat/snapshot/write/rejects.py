@@ -4,10 +4,10 @@ import sqlite3
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from sys import byteorder
 from typing import NamedTuple
 
 from srvstat.sources.batch import Batch
+from srvstat.sources.grouping import add_to_each
 from srvstat.sources.source import Block, FindText, Source
 
 # Conflicts are found last, once the observations are sorted. Until then, the
@@ -65,7 +65,7 @@ class Rejects:
         if not start:
             return places
         if isinstance(places, array | memoryview):
-            return _add_to_each(places, start)
+            return add_to_each(places, start)
         return [start + place for place in places]
 
     def add_batch(self, source: int, batch: Batch) -> None:
@@ -108,15 +108,6 @@ class Rejects:
 
     def _get_text_finder(self, place: int) -> FindText | None:
         return self._text_finders[bisect_right(self._starts, place) - 1]
-
-
-def _add_to_each(values: "array[int] | memoryview[int]", added: int) -> "array[int]":
-    """Add a number to 64-bit integers that are not negative, as one sum of two long integers."""
-    shifts = array("q", [added]) * len(values)
-    both = [int.from_bytes(memoryview(each).cast("B"), byteorder) for each in (values, shifts)]
-    sums = array("q")
-    sums.frombytes(sum(both).to_bytes(sums.itemsize * len(values), byteorder))
-    return sums
 
 
 class TextStore:

@@ -7,8 +7,8 @@ database, one row of blobs for each server.
 import sqlite3
 from array import array
 from collections import defaultdict
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -77,39 +77,15 @@ class Staging:
         self._moves = 0
 
     def add(
-        self,
-        servers: Sequence[int],
-        instants: Sequence[int],
-        players: Sequence[int],
-        places: Sequence[int],
-    ) -> None:
-        """Add observations, given as columns of equal length."""
-        positions: defaultdict[int, list[int]] = defaultdict(list)
-        for position, server in enumerate(servers):
-            positions[server].append(position)
-        for server, chosen in positions.items():
-            # With a single position itemgetter would not return a tuple.
-            of_server = itemgetter(*chosen, chosen[-1])
-            for column, read in zip(
-                self._columns[server], (instants, players, places), strict=True
-            ):
-                column.extend(array("q", of_server(read)[:-1]))
-        self._count(len(servers))
-
-    def add_run(
         self, server: int, instants: Sequence[int], players: Sequence[int], places: Sequence[int]
     ) -> None:
-        """Add observations of one server, given as arrays or memory views of 64-bit integers."""
+        """Add observations of a server, in columns of equal length."""
         for column, read in zip(self._columns[server], (instants, players, places), strict=True):
-            if isinstance(read, array | memoryview):
-                column.frombytes(read)
+            if isinstance(read, memoryview):
+                column.frombytes(read.cast("B"))
             else:
                 column.extend(read)
-        self._count(len(instants))
-
-    def _count(self, added: int) -> None:
-        """Count added observations, and move those in memory to disk if there are many."""
-        self._in_memory += added
+        self._in_memory += len(instants)
         if self._in_memory >= _MAX_IN_MEMORY:
             self._move_to_disk()
 
@@ -146,24 +122,25 @@ class Staging:
 def _sort(columns: _Columns) -> Series:
     if is_ascending(columns.instants):
         return Series(columns.instants, columns.players, ())
-    # Sorting is stable: observations of one instant stay in reading order.
     order = sorted(range(len(columns.instants)), key=columns.instants.__getitem__)
     in_order = itemgetter(*order)
-    instants, players, places = (array("q", in_order(column)) for column in columns)
+    instants, players = (
+        array("q", in_order(columns.instants)),
+        array("q", in_order(columns.players)),
+    )
     if is_ascending(instants):
         return Series(instants, players, ())
-    return _separate_repeats(instants, players, places)
+    places = array("q", in_order(columns.places))
+    return _separate_repeats(zip(instants, places, players, strict=True))
 
 
-def _separate_repeats(
-    instants: Sequence[int], players: Sequence[int], places: Sequence[int]
-) -> Series:
-    kept_instants, kept_players = [instants[0]], [players[0]]
+def _separate_repeats(rows: Iterable[tuple[int, int, int]]) -> Series:
+    """Separate the repeats from rows of instant, place and players, in the order of instants."""
+    kept_instants, kept_players = array("q"), array("q")
     repeats = []
-    for instant, count, place in islice(zip(instants, players, places, strict=True), 1, None):
-        if instant == kept_instants[-1]:
-            repeats.append(Repeat(place, instant, count, kept_players[-1]))
-        else:
-            kept_instants.append(instant)
-            kept_players.append(count)
+    for instant, of_instant in groupby(rows, key=itemgetter(0)):
+        (_, _, kept), *others = sorted(of_instant)
+        kept_instants.append(instant)
+        kept_players.append(kept)
+        repeats += [Repeat(place, instant, players, kept) for _, place, players in others]
     return Series(kept_instants, kept_players, repeats)
