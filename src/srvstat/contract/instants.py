@@ -19,8 +19,11 @@ UTC_INSTANT = (
 )
 """A pattern of the instants that `parse_utc_instants` accepts."""
 
+OUTSIDE_YEARS = "outside the years 1970 to 9999"
+NO_TIME_ZONE = "no time zone: end it with Z or an offset such as +02:00"
+"""Reasons why a text is not an instant."""
+
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_OUTSIDE = "outside the years 1970 to 9999"
 _INTEGER = re.compile(r"[0-9]+")
 _TEXT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?"
@@ -54,7 +57,7 @@ def parse_instant(text: str) -> int:
     match = _TEXT.fullmatch(text)
     at = _parse_calendar(match) if match else _parse_integer(text)
     if not 0 <= at <= LATEST:
-        raise InstantError(_OUTSIDE)
+        raise InstantError(OUTSIDE_YEARS)
     return at
 
 
@@ -71,7 +74,7 @@ def parse_utc_instants(texts: Iterable[str]) -> list[int]:
         for text in texts
     ]
     if min(instants, default=0) < 0:
-        raise InstantError(_OUTSIDE)
+        raise InstantError(OUTSIDE_YEARS)
     return instants
 
 
@@ -91,7 +94,7 @@ def _parse_integer(text: str) -> int:
 def _parse_calendar(match: re.Match[str]) -> int:
     day, hours, minutes, seconds, fraction, zone = match.groups()
     if zone is None:
-        raise InstantError("no time zone: end it with Z or an offset such as +02:00")
+        raise InstantError(NO_TIME_ZONE)
     clock = _count_seconds(int(hours), int(minutes), int(seconds or 0))
     milliseconds = int(((fraction or "") + "000")[:3])
     return _find_midnight(day) + (clock - _parse_offset(zone)) * 1000 + milliseconds

@@ -1,16 +1,15 @@
-"""Batches of observations, the output of every reader, and the checks that text formats share."""
+"""Batches of observations, the output of every reader, and the rules that all formats share."""
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise, repeat
 from typing import NamedTuple, overload
 
-from srvstat.contract.instants import InstantError, parse_instant
 from srvstat.contract.requests import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH
 from srvstat.contract.wire import MAX_SAFE_INTEGER
-from srvstat.sources.source import Block, FindText, Source
+from srvstat.sources.source import FindText
 
 MAX_PLAYERS = MAX_SAFE_INTEGER
 """The largest player count accepted."""
@@ -21,8 +20,6 @@ COUNT_RULE = f"must be a whole number from 0 to {MAX_PLAYERS}"
 
 NO_COUNT = "without a player count"
 """The reason to skip a row whose count is empty or null: it is no observation."""
-
-_PLAYERS = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
 class RowError(ValueError):
@@ -94,63 +91,3 @@ class Batch:
     find_text: FindText | None = None
     latest_integer: int | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
-
-
-class Row(NamedTuple):
-    """The three fields of a row, as text."""
-
-    server_id: str
-    observed_at: str
-    players: str
-
-    def parse(self, *, any_id: bool = False) -> tuple[str, int, int]:
-        """Return the server id, the instant and the player count.
-
-        Raises RowError for a malformed field. With `any_id`, the id may have any form.
-        """
-        if not any_id and not IDENTIFIER.fullmatch(self.server_id):
-            raise RowError(f"serverId: {IDENTIFIER_RULE}")
-        try:
-            observed_at = parse_instant(self.observed_at)
-        except InstantError as error:
-            raise RowError(f"observedAt: {error}") from None
-        if not _PLAYERS.fullmatch(self.players) or int(self.players) > MAX_PLAYERS:
-            raise RowError(f"players: {COUNT_RULE}, in digits only")
-        return self.server_id, observed_at, int(self.players)
-
-
-def parse_records(
-    source: Source,
-    block: Block,
-    records: Iterable[tuple[int, str]],
-    split_record: Callable[[str], Row],
-) -> Batch:
-    """Parse the records of a block one by one, and keep the block's text if it has observations.
-
-    Each record comes with the number of its first line; empty records are skipped. `split_record`
-    returns the fields of a record or raises RowError.
-    """
-    server_ids: list[str] = []
-    instants: list[int] = []
-    players: list[int] = []
-    lines: list[int] = []
-    rejects: list[Reject] = []
-    latest: int | None = None
-    for line, text in records:
-        record = text.removesuffix("\r")
-        if not record:
-            continue
-        try:
-            row = split_record(record)
-            server_id, instant, count = row.parse(any_id=source.accepts_any_id)
-        except RowError as error:
-            rejects.append(Reject(line, str(error), record))
-            continue
-        server_ids.append(server_id)
-        instants.append(instant)
-        players.append(count)
-        lines.append(line)
-        if row.observed_at.isdecimal():
-            latest = max(latest or 0, instant)
-    find_text = source.keep_text(block) if server_ids else None
-    return Batch(server_ids, instants, players, lines, rejects, find_text, latest)

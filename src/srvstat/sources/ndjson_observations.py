@@ -1,17 +1,17 @@
-"""Read observations as NDJSON: one object a line, with `serverId`, `observedAt` and `players`."""
+"""Read observations as NDJSON, one object a line.
+
+Our own form has the keys `serverId`, `observedAt` and `players`, and no other. A mapping names the
+keys, and other keys are ignored.
+"""
 
 from collections.abc import Iterator
+from typing import Any
 
 from srvstat.contract import wire
-from srvstat.sources.batch import (
-    COUNT_RULE,
-    IDENTIFIER_RULE,
-    Batch,
-    Row,
-    RowError,
-    parse_records,
-)
+from srvstat.sources.batch import COUNT_RULE, IDENTIFIER_RULE, Batch, RowError
+from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.source import Source
+from srvstat.sources.text_rows import Row, WideRow, parse_records, parse_wide_records
 
 _KEYS = ("serverId", "observedAt", "players")
 
@@ -21,15 +21,19 @@ def read(source: Source) -> Iterator[Batch]:
 
     Raises SourceError as `Source.read_blocks` does.
     """
+    mapping = source.mapping
     for block in source.read_blocks():
-        yield parse_records(source, block, block.split_lines(), _split_object)
+        lines = block.split_lines()
+        if mapping.is_strict:
+            yield parse_records(source, block, lines, _split_object)
+        elif mapping.is_wide:
+            yield parse_wide_records(source, lines, lambda text: _split_wide(text, mapping))
+        else:
+            yield parse_records(source, block, lines, lambda text: _split_mapped(text, mapping))
 
 
 def _split_object(text: str) -> Row:
-    try:
-        value = wire.decode_text(text)
-    except wire.JsonError as error:
-        raise RowError(str(error)) from None
+    value = _decode(text)
     if not isinstance(value, dict) or value.keys() != set(_KEYS):
         raise RowError("must be an object with the keys serverId, observedAt and players")
     server_id, observed_at, players = (value[key] for key in _KEYS)
@@ -40,3 +44,55 @@ def _split_object(text: str) -> Row:
     if type(players) is not int:
         raise RowError(f"players: {COUNT_RULE}, written as an integer")
     return Row(server_id, str(observed_at), str(players))
+
+
+def _split_mapped(text: str, mapping: ColumnMapping) -> Row:
+    value = _decode_object(text, (mapping.id, mapping.at, mapping.players))
+    if type(value[mapping.id]) not in (int, str):
+        raise RowError("serverId: must be a string or an integer")
+    return Row(
+        str(value[mapping.id]),
+        _format_scalar("observedAt", value[mapping.at]),
+        _format_scalar("players", value[mapping.players]),
+    )
+
+
+def _split_wide(text: str, mapping: ColumnMapping) -> WideRow:
+    value = _decode_object(text, (mapping.at,))
+    observed_at = _format_scalar("observedAt", value.pop(mapping.at))
+    return WideRow(
+        observed_at, [(key, _format_scalar("players", count)) for key, count in value.items()]
+    )
+
+
+def _decode(text: str) -> Any:
+    try:
+        return wire.decode_text(text)
+    except wire.JsonError as error:
+        raise RowError(str(error)) from None
+
+
+def _decode_object(text: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    """Return an object with some keys and any others.
+
+    Raises RowError.
+    """
+    value = _decode(text)
+    if not isinstance(value, dict):
+        raise RowError("must be an object")
+    for key in keys:
+        if key not in value:
+            raise RowError(f"has no key {wire.quote_value(key)}")
+    return value
+
+
+def _format_scalar(field: str, value: Any) -> str:
+    """Return the text of a value; that of null is empty.
+
+    Raises RowError for a value that is neither a number nor a string.
+    """
+    if value is None:
+        return ""
+    if type(value) not in (int, float, str):
+        raise RowError(f"{field}: must be a number or a string")
+    return str(value)

@@ -1,0 +1,174 @@
+"""Parse the text of times and player counts under a mapping.
+
+The strict forms of our own input files are those of `srvstat.sources.batch`.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from srvstat.contract.instants import (
+    LATEST,
+    NO_TIME_ZONE,
+    OUTSIDE_YEARS,
+    UTC_INSTANT,
+    InstantError,
+    parse_instant,
+    parse_utc_instants,
+)
+from srvstat.contract.ranges import DAY_MS
+from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, RowError
+from srvstat.sources.mapping import ColumnMapping
+
+LOOKS_LIKE_SECONDS = "in the years 1970 to 1978 as milliseconds, so it looks like seconds"
+_NOT_AN_INSTANT = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
+
+# As seconds, these are the instants from 2001 to 9999.
+_SECONDS = range(978_307_200, LATEST // 1000 + 1)
+
+# How spreadsheets, databases and data frames write a missing number, in lower case.
+_EMPTY = frozenset({"", "na", "nan", "null", "none", r"\n"})
+
+_COUNT = re.compile(r"([0-9]{1,16})(?:\.0*)?")
+_NUMBER = re.compile(r"([0-9]+)(?:\.([0-9]*))?")
+_CALENDAR = re.compile(
+    r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[T ](?P<clock>[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?))?"
+    r"(?: ?(?:(?P<utc>Z|UTC)|(?P<hours>[+-][0-9]{2})(?::?(?P<minutes>[0-9]{2}))?))?"
+)
+
+# Columns in these forms are parsed at once.
+_INTEGERS = re.compile(r"(?:[1-9][0-9]{0,13}\n)*+")
+_UTC_TIMES, _LOCAL_TIMES = (
+    re.compile(rf"(?:{form}\n)*+") for form in (UTC_INSTANT, UTC_INSTANT.removesuffix("Z"))
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ValueParser:
+    """Parses times and player counts in the forms that a mapping declares."""
+
+    def __init__(self, mapping: ColumnMapping) -> None:
+        self._is_seconds = mapping.time_unit == "s"
+        self._zone = mapping.time_zone
+
+    def parse_instant(self, text: str) -> int:
+        """Return an instant in Unix milliseconds; digits beyond milliseconds are cut.
+
+        Accepts a number in the unit of the mapping, or `YYYY-MM-DD`, optionally with a clock time
+        and a zone. Without a zone it is a local time of the mapping's zone, and without a clock
+        time it is midnight.
+
+        Raises InstantError.
+        """
+        text = text.strip()
+        if number := _NUMBER.fullmatch(text):
+            return self._convert_number(number[1], number[2] or "")
+        match = _CALENDAR.fullmatch(text)
+        if match is None:
+            raise InstantError(_NOT_AN_INSTANT)
+        written = f"{match['day']}T{match['clock'] or '00:00'}"
+        if match["utc"]:
+            return parse_instant(f"{written}Z")
+        if match["hours"]:
+            return parse_instant(f"{written}{match['hours']}:{match['minutes'] or '00'}")
+        if self._zone is None:
+            raise InstantError(NO_TIME_ZONE)
+        return convert_local_time(parse_instant(f"{written}Z"), self._zone)
+
+    def parse_instants(self, texts: Sequence[str]) -> list[int]:
+        """Return the instants of a column.
+
+        Raises InstantError if one of them is invalid.
+        """
+        distinct = set(texts)
+        if 4 * len(distinct) > len(texts):
+            joined = "\n".join([*texts, ""])
+            if _INTEGERS.fullmatch(joined):
+                return self._convert_integers(list(map(int, texts)))
+            if _UTC_TIMES.fullmatch(joined):
+                return parse_utc_instants(texts)
+            if self._zone is not None and _LOCAL_TIMES.fullmatch(joined):
+                zone = self._zone
+                return [convert_local_time(at, zone) for at in parse_utc_instants(texts)]
+        found = {text: self.parse_instant(text) for text in distinct}
+        return list(map(found.__getitem__, texts))
+
+    def parse_count(self, text: str) -> int | None:
+        """Return a player count, or None for an empty value.
+
+        Raises RowError.
+        """
+        text = text.strip()
+        if match := _COUNT.fullmatch(text):
+            count = int(match[1])
+            if count <= MAX_PLAYERS:
+                return count
+        elif text.lower() in _EMPTY:
+            return None
+        raise RowError(f"players: {COUNT_RULE}")
+
+    def parse_counts(self, texts: Sequence[str]) -> list[int | None]:
+        """Return the player counts of a column; None is an empty value.
+
+        Raises RowError if one of them is invalid.
+        """
+        found = {text: self.parse_count(text) for text in set(texts)}
+        return list(map(found.__getitem__, texts))
+
+    def _convert_number(self, digits: str, fraction: str) -> int:
+        if self._is_seconds:
+            return parse_instant(digits + f"{fraction}000"[:3])
+        at = parse_instant(digits)
+        if at in _SECONDS:
+            raise InstantError(LOOKS_LIKE_SECONDS)
+        return at
+
+    def _convert_integers(self, integers: list[int]) -> list[int]:
+        if self._is_seconds:
+            instants = [1000 * seconds for seconds in integers]
+        elif any(map(_SECONDS.__contains__, integers)):
+            raise InstantError(LOOKS_LIKE_SECONDS)
+        else:
+            instants = integers
+        if max(instants) > LATEST:
+            raise InstantError(OUTSIDE_YEARS)
+        return instants
+
+
+def convert_local_time(at: int, zone: str) -> int:
+    """Return the instant of a local time of a zone.
+
+    A local time counts milliseconds from midnight of 1970-01-01 on the local clock.
+
+    Raises InstantError for a time that occurs twice or never, because the clock was changed.
+    """
+    offset = _find_offset_of_day(at // DAY_MS, zone)
+    if offset is None:
+        offset, second = _find_offsets(at, zone)
+        if offset < second:
+            raise InstantError(f"does not exist in {zone}, where the clock was set forward")
+        if offset > second:
+            raise InstantError(f"occurs twice in {zone}, where the clock was set back")
+    if not 0 <= at - offset <= LATEST:
+        raise InstantError(OUTSIDE_YEARS)
+    return at - offset
+
+
+def _find_offsets(at: int, zone: str) -> tuple[int, int]:
+    """Return the offsets of a local time, in milliseconds, if it is the first or second of two."""
+    local = (_EPOCH + timedelta(milliseconds=at)).replace(tzinfo=ZoneInfo(zone))
+    first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
+    return first // timedelta(milliseconds=1), second // timedelta(milliseconds=1)
+
+
+@lru_cache(maxsize=4096)
+def _find_offset_of_day(day: int, zone: str) -> int | None:
+    """Return the offset of a local day, or None if it changes on that day."""
+    # The last hour is that of the next day: a change at midnight is a change of both days.
+    hours = range(day * DAY_MS, (day + 1) * DAY_MS + 1, DAY_MS // 24)
+    found = {offset for at in hours for offset in _find_offsets(min(at, LATEST), zone)}
+    return found.pop() if len(found) == 1 else None
