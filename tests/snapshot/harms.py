@@ -16,7 +16,7 @@ PAGE = 16_384
 _INTERIOR = b"\x05"
 
 _TABLES = (
-    *("snapshot", "directory", "servers", "calendars", "bands", "observations", "days"),
+    *("snapshot", "directory", "servers", "calendars", "bands", "days"),
     *("summary_index", "summaries", "interval_counts", "intervals"),
 )
 
@@ -137,7 +137,7 @@ def interrupt_writer(path: Path) -> None:
     with closing(sqlite3.connect(work, isolation_level=None)) as connection:
         connection.execute("PRAGMA cache_size = 1")
         connection.execute("BEGIN")
-        connection.execute("UPDATE observations SET players = players + 1")
+        connection.execute("UPDATE summaries SET day_count = day_count + 1")
         connection.execute("UPDATE days SET prefix_count = prefix_count + 1")
         shutil.copy(work, path)
         shutil.copy(f"{work}-journal", f"{path}-journal")

@@ -60,15 +60,23 @@ STRUCTURES: Mapping[str, Harm] = {
         "INSERT INTO sqlite_schema VALUES"
         " ('table', 'secret', 'secret', 0, 'CREATE VIRTUAL TABLE secret USING fts5(secret)')"
     ),
-    "a virtual table instead of the observations": replace_table(
-        "observations",
-        "CREATE VIRTUAL TABLE observations USING fts5(server, observed_at, players)",
+    "a virtual table instead of the bands": replace_table(
+        "bands",
+        "CREATE VIRTUAL TABLE bands USING fts5(server_band, observation_count, players)",
     ),
     "a view with the name and definition of a table": run_sql(
-        "UPDATE sqlite_schema SET type = 'view', rootpage = 0 WHERE name = 'observations'"
+        "UPDATE sqlite_schema SET type = 'view', rootpage = 0 WHERE name = 'days'"
+    ),
+    "a table with the name and definition of the view": run_sql(
+        "UPDATE sqlite_schema SET type = 'table', rootpage = 2 WHERE name = 'observations'"
+    ),
+    "a table instead of the view": run_sql(
+        "DROP VIEW observations", "CREATE TABLE observations (server, observed_at, players)"
     ),
     "a table name in another case": run_sql(
-        "ALTER TABLE observations RENAME TO secret", "ALTER TABLE secret RENAME TO Observations"
+        "DROP VIEW observations",
+        "ALTER TABLE bands RENAME TO secret",
+        "ALTER TABLE secret RENAME TO Bands",
     ),
     "a schema entry of an unknown type": run_sql(
         "INSERT INTO sqlite_schema VALUES ('secret', 'secret', 'secret', 0, NULL)"
@@ -132,9 +140,11 @@ CONTENTS: Mapping[str, Harm] = {
         " player_sum, cumulative, last_players, usual_interval, covered, summary_digest"
         " FROM servers WHERE id = 'once'"
     ),
-    "players that are a text": change_rows("UPDATE observations SET players = 'secret'"),
-    "a negative observation": change_rows("UPDATE observations SET players = -1"),
-    "an additional observation": change_rows("INSERT INTO observations VALUES (9, 5, 5)"),
+    "players that are a text": change_rows("UPDATE days SET players = 'secret'"),
+    "players that are a negative number": change_rows("UPDATE days SET players = -1"),
+    "an additional day": change_rows(
+        "INSERT INTO days VALUES (90000000, 1, x'05000000', x'05', NULL, NULL, 0, x'', x'00')"
+    ),
     "a day of 100 MB": change_rows(
         "UPDATE days SET players = zeroblob(100000000), observation_count = 100000000"
         " WHERE server_day = (SELECT max(server_day) FROM days)"
@@ -159,7 +169,6 @@ CONTENTS: Mapping[str, Harm] = {
     ),
     "servers whose page is its own child": link_to_itself("servers"),
     "days whose page is its own child": link_to_itself("days"),
-    "observations whose page is its own child": link_to_itself("observations"),
     "bands whose page is its own child": link_to_itself("bands"),
     "calendars whose page is its own child": link_to_itself("calendars"),
     "summaries whose page is its own child": link_to_itself("summaries"),
@@ -176,7 +185,7 @@ CONTENTS: Mapping[str, Harm] = {
     "no bands": change_rows("DELETE FROM bands"),
     "no calendars": change_rows("DELETE FROM calendars"),
     "days whose last child is a page of days": link_last_child("days", "days"),
-    "days whose last child is a page of observations": link_last_child("days", "observations"),
+    "days whose last child is a page of bands": link_last_child("days", "bands"),
     "days whose last child is a page of servers": link_last_child("days", "servers"),
     "texts in UTF-16": convert_to_utf_16,
     "a header that reserves bytes of each page": overwrite_header(20, b"\x20"),
@@ -195,7 +204,7 @@ FORGERIES: Mapping[str, Harm] = {
     "an identifier of 1 MB": _forge_uneven("cfx_id = printf('%.*c', 1000000, 'x')"),
     "an identifier with terminal control characters": forge_rows(
         "UPDATE servers SET id = char(27) || '[2J' || 'secret' WHERE id = 'wide';"
-        " UPDATE observations SET players = players + 1 WHERE server = 7"
+        " UPDATE days SET players = zeroblob(length(players)) WHERE server_day / 10000000 = 7"
     ),
     "tags of 400,000 lists": _forge_uneven("tags = printf('%.*c', 400000, '[')"),
     "tags of 400,000 objects": _forge_uneven(

@@ -19,10 +19,11 @@ BUILD_ONE = "build one with `srvstat snapshot build`"
 COMPARE = ("compare", "harbor-city", "old-guard")
 
 TABLES = {
-    "a missing table": "DROP TABLE observations",
-    "another index": "CREATE INDEX more ON observations (players)",
-    "a view instead of a table": (
-        "DROP TABLE observations; CREATE VIEW observations AS WITH RECURSIVE n(i) AS"
+    "a missing table": "DROP TABLE intervals",
+    "a missing view": "DROP VIEW observations",
+    "another index": "CREATE INDEX more ON days (players)",
+    "another view": (
+        "DROP VIEW observations; CREATE VIEW observations AS WITH RECURSIVE n(i) AS"
         " (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
         " SELECT i AS server, i AS observed_at, i AS players FROM n"
     ),

@@ -151,8 +151,8 @@ CONSISTENT = {
     "INSERT INTO bands VALUES (9000000, 1, x'00')": "the table bands",
     "INSERT INTO calendars VALUES (25000, x'00', zeroblob(16))": "the table calendars",
     "INSERT INTO calendars VALUES (90000, x'00', zeroblob(16))": "the table calendars",
-    "UPDATE observations SET players = 901 WHERE server = 2 AND players ="
-    " (SELECT max(players) FROM observations)": "day ",
+    "UPDATE days SET players = zeroblob(length(players)) WHERE server_day ="
+    " (SELECT max(server_day) FROM days WHERE server_day < 30000000)": "day ",
     "UPDATE calendars SET days = CAST(x'00' || substr(days, 2) AS BLOB)": "",
     "UPDATE servers SET blocks = zeroblob(length(blocks))": "",
 }

@@ -61,12 +61,13 @@ def test_another_text_encoding_is_damage(two_servers: bytes, check_refusal: Chec
     [
         "DROP TABLE snapshot",
         "DROP TABLE servers",
-        "DROP TABLE observations",
+        "DROP TABLE intervals",
+        "DROP VIEW observations",
         "ALTER TABLE snapshot RENAME COLUMN as_of TO secret",
         "ALTER TABLE servers RENAME COLUMN hostname TO secret",
-        "ALTER TABLE observations RENAME COLUMN players TO secret",
+        "ALTER TABLE bands RENAME COLUMN players TO secret",
         # A view under a trusted name could compute endlessly.
-        "DROP TABLE observations; CREATE VIEW observations AS SELECT 1 AS server, 5 AS players",
+        "DROP TABLE bands; CREATE VIEW bands AS SELECT 1 AS server_band, 5 AS players",
     ],
 )
 def test_changed_tables_are_damage(

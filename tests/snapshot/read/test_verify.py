@@ -111,21 +111,15 @@ def test_equal_content_of_different_files_has_an_equal_root(
 
 
 DAMAGE = {
-    "UPDATE observations SET players = 9 WHERE server = 2": "day 2026-02-28 of server b",
-    "UPDATE observations SET observed_at = observed_at + 1 WHERE server = 2": (
+    "UPDATE days SET players = x'09' WHERE server_day > 20000000": "day 2026-02-28 of server b",
+    "UPDATE days SET times = x'01000000' WHERE server_day > 20000000": "day 2026-02-28 of server b",
+    "DELETE FROM days WHERE server_day > 20000000": "day 2026-02-28 of server b",
+    "INSERT INTO days SELECT 20000001, 1, x'00000000', x'05', NULL, 5, 0, x'', x'00'": (
         "day 2026-02-28 of server b"
     ),
-    "DELETE FROM observations WHERE server = 2": "server b",
-    "DELETE FROM observations WHERE server = 1 AND observed_at = 1772366400000": (
-        "day 2026-03-01 of server a"
+    "INSERT INTO days SELECT 40000001, 1, x'00000000', x'05', NULL, 5, 0, x'', x'00'": (
+        "the table days"
     ),
-    "INSERT INTO observations VALUES (2, 5, 5)": "day 1970-01-01 of server b",
-    "INSERT INTO observations VALUES (4, 5, 5)": "the table observations",
-    "INSERT INTO observations VALUES (3, -1, 5)": "the observations of server c",
-    "INSERT INTO observations VALUES (3, 1772366400001, 5)": "the observations of server c",
-    "INSERT INTO observations VALUES (3, 5, -1)": "the observations of server c",
-    "INSERT INTO observations VALUES (3, 5, 9007199254740992)": "the observations of server c",
-    "UPDATE observations SET players = 'five' WHERE server = 2": "the observations of server b",
     "UPDATE days SET prefix_sum = x'01'": "day 2026-02-27 of server a",
     "INSERT INTO days SELECT 30000000, 1, x'', x'', 0, 0, 0, x'', x''": "the table days",
     "INSERT INTO calendars VALUES (10000, x'', x'')": "the table calendars",
@@ -148,13 +142,30 @@ def test_verify_finds_and_names_any_damage(sql: str, good: str, cli: Cli) -> Non
     assert ran.stderr.startswith(f"error: {good}: damaged ({DAMAGE[sql]}); ")
 
 
+ONE_OBSERVATION = "observation_count = 1, times = zeroblob(4)"
+
 FORGED = {
-    "UPDATE observations SET players = 9 WHERE server = 2": "day 2026-02-28 of server b",
+    "UPDATE days SET players = 5": "day 2026-02-27 of server a",
+    **dict.fromkeys(
+        (
+            "UPDATE days SET times = zeroblob(length(times))",
+            "UPDATE days SET times = substr(times, 2)",
+            f"UPDATE days SET {ONE_OBSERVATION}, players = x'0000000000002000'",
+            f"UPDATE days SET {ONE_OBSERVATION}, players = x'ffffffffffffffff'",
+            "UPDATE snapshot SET as_of = as_of - 1",
+        ),
+        "the days of server a",
+    ),
+    "UPDATE days SET players = x'09' WHERE server_day > 20000000": "the bands of server b",
+    "UPDATE days SET players = x'0500' WHERE server_day > 20000000": "day 2026-02-28 of server b",
+    "UPDATE days SET times = x'ffff0000' WHERE server_day > 20000000": "server b",
+    "UPDATE days SET players = zeroblob(length(players)) WHERE server_day < 20000000": (
+        "day 2026-02-27 of server a"
+    ),
     "UPDATE days SET prefix_sum = x'01'": "day 2026-02-27 of server a",
     "UPDATE days SET cumulative = zeroblob(length(cumulative))": "day 2026-02-27 of server a",
     "UPDATE days SET players_after = 9 WHERE server_day > 20000000": "day 2026-02-28 of server b",
-    "DELETE FROM days WHERE server_day > 20000000": "day 2026-02-28 of server b",
-    "DELETE FROM observations WHERE server = 2": "server b",
+    "DELETE FROM days WHERE server_day > 20000000": "server b",
     "UPDATE servers SET observation_count = 51 WHERE id = 'b'": "server b",
     "UPDATE servers SET first_observed_at = 5 WHERE id = 'c'": "server c",
     "UPDATE servers SET last_observed_at = NULL WHERE id = 'a'": "server a",
@@ -166,7 +177,6 @@ FORGED = {
     "UPDATE snapshot SET first_observed_at = NULL": "the table snapshot",
     "UPDATE snapshot SET last_observed_at = last_observed_at - 1": "the table snapshot",
     "UPDATE snapshot SET server_count = 2": "the table snapshot",
-    "UPDATE snapshot SET as_of = as_of - 1": "the observations of server a",
 }
 
 

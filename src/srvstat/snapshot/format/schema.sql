@@ -12,13 +12,13 @@
 -- History: 1, the first format; 2, with days; 3, with digests; 4, with bands of values, blocks of
 -- days, and an observation count per server; 5, with current_is_stand_in renamed to
 -- current_is_fallback; 6, with bundles; 7, with summaries of days and of intervals; 8, with numbers of
--- servers outside all digests, with first_seen_is_fallback and updated_is_fallback, and with bands
--- from the first observations.
+-- servers outside all digests, observations as a view, first_seen_is_fallback and
+-- updated_is_fallback, and bands from the first observations.
 --
 -- A bundle is a snapshot with some servers of another one, its parent, and their observations from
 -- the beginning of a day on. It is the only kind with parent_root and covered_from.
 --
--- A file stores the comments inside a CREATE TABLE, and readers compare them: changing one requires
+-- A file stores the comments inside a CREATE statement, and readers compare them: changing one requires
 -- a new format version.
 
 -- One row about the file. It holds no clock time and no path, so that equal sources build equal
@@ -106,6 +106,57 @@ CREATE TABLE servers (
                                               -- fewer than 64 observations
 ) STRICT;
 
+-- Every observation as a plain row for other programs, decoded from days. SQL has no function that
+-- converts a byte to a number, so the number is the position of the byte in a blob of all bytes.
+-- SQLite needs json_each, which is built in since version 3.38.
+--
+-- It must not be the last entry: SQLite's integrity_check would then skip unused pages.
+CREATE VIEW observations (
+    server,      -- servers.server
+    observed_at,
+    players      -- 0 to 2^53 - 1
+) AS
+WITH
+    bytes (b) AS ( -- 0 to 255
+        SELECT x'000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f606162636465666768696a6b6c6d6e6f707172737475767778797a7b7c7d7e7f808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9fa0a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3b4b5b6b7b8b9babbbcbdbebfc0c1c2c3c4c5c6c7c8c9cacbcccdcecfd0d1d2d3d4d5d6d7d8d9dadbdcdddedfe0e1e2e3e4e5e6e7e8e9eaebecedeeeff0f1f2f3f4f5f6f7f8f9fafbfcfdfeff'
+    ),
+    packed AS (
+        SELECT
+            servers.server,
+            server_day % 10000000 * 86400000 AS midnight,
+            times,
+            players,
+            length(players) / days.observation_count AS width,
+            key AS i -- the number of the observation of the day, from 0
+        FROM servers
+        JOIN days ON server_day BETWEEN servers.server * 10000000 AND servers.server * 10000000 + 9999999
+        JOIN json_each('[0' || replace(hex(zeroblob(days.observation_count - 1)), '00', ',0') || ']')
+    )
+SELECT
+    server,
+    midnight
+        + (instr(b, substr(times, 4 * i + 1, 1)) - 1)
+        + (instr(b, substr(times, 4 * i + 2, 1)) - 1) * 256
+        + (instr(b, substr(times, 4 * i + 3, 1)) - 1) * 65536
+        + (instr(b, substr(times, 4 * i + 4, 1)) - 1) * 16777216,
+    CASE width
+        WHEN 1 THEN (instr(b, substr(players, i + 1, 1)) - 1)
+        WHEN 2 THEN (instr(b, substr(players, 2 * i + 1, 1)) - 1)
+            + (instr(b, substr(players, 2 * i + 2, 1)) - 1) * 256
+        WHEN 4 THEN (instr(b, substr(players, 4 * i + 1, 1)) - 1)
+            + (instr(b, substr(players, 4 * i + 2, 1)) - 1) * 256
+            + (instr(b, substr(players, 4 * i + 3, 1)) - 1) * 65536
+            + (instr(b, substr(players, 4 * i + 4, 1)) - 1) * 16777216
+        ELSE (instr(b, substr(players, 8 * i + 1, 1)) - 1)
+            + (instr(b, substr(players, 8 * i + 2, 1)) - 1) * 256
+            + (instr(b, substr(players, 8 * i + 3, 1)) - 1) * 65536
+            + (instr(b, substr(players, 8 * i + 4, 1)) - 1) * 16777216
+            + (instr(b, substr(players, 8 * i + 5, 1)) - 1) * 4294967296
+            + (instr(b, substr(players, 8 * i + 6, 1)) - 1) * 1099511627776
+            + (instr(b, substr(players, 8 * i + 7, 1)) - 1) * 281474976710656
+    END
+FROM bytes, packed;
+
 -- The earlier days with observations of each server: one row for every 32 days. Their
 -- digests reveal a missing day.
 CREATE TABLE calendars (
@@ -191,19 +242,10 @@ CREATE TABLE intervals (
                                         -- band
 ) STRICT;
 
--- The observations: every player count kept, in plain rows that any SQLite tool can read. All derived
--- data follows from them.
-CREATE TABLE observations (
-    server      INTEGER NOT NULL,             -- servers.server
-    observed_at INTEGER NOT NULL,
-    players     INTEGER NOT NULL,             -- 0 to 2^53 - 1
-    PRIMARY KEY (server, observed_at)
-) STRICT, WITHOUT ROWID;
-
--- The index that answers read, derived from observations: one row for each server and UTC day with
+-- The observations, and the index that answers read: one row for each server and UTC day with
 -- observations. It has the observations of the day, packed, and a prefix: the count, sum and
 -- histogram of the server's observations of all earlier days and of the first half of this day
--- (observation_count / 2, rounded down).
+-- (observation_count / 2, rounded down). All derived data follows from the observations.
 -- Blobs hold unsigned little-endian integers of one width: 1, 2, 4 or 8 bytes. The width is the
 -- length of the blob divided by the number of integers.
 CREATE TABLE days (

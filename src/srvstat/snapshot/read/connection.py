@@ -57,7 +57,6 @@ _TABLES = frozenset(
         "calendars",
         "bands",
         "days",
-        "observations",
         "summary_index",
         "summaries",
         "interval_counts",
@@ -100,7 +99,7 @@ class SnapshotConnection:
         for setting in _SETTINGS:
             self.fetch_rows(f"PRAGMA {setting}", part="the whole file")
         # A view under the name of a table could compute endlessly, and a trigger or a generated
-        # column could run any expression.
+        # column could run any expression. Our own view serves other programs only.
         found = set(self.fetch_rows(_SCHEMA_ENTRIES, part="its tables"))
         if found != _read_expected_schema():
             raise self.build_damage_error("its tables")

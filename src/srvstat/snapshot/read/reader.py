@@ -232,11 +232,6 @@ class SnapshotFile:
         rows = self._connection.stream("SELECT * FROM directory ORDER BY bucket", part=DIRECTORY)
         return map(Bucket._make, rows)
 
-    def iter_observation_rows(self, server: ServerRow, part: str) -> Iterator[tuple[int, int]]:
-        """Yield the instant and the players of each row of `observations`, without verification."""
-        query = "SELECT observed_at, players FROM observations WHERE server = ?"
-        return self._connection.stream(query, server.server, part=part)
-
     def count_rows(self, table: str, most: int) -> int:
         """Return the number of rows of a table, at most `most`."""
         return self._connection.count_rows(table, most)

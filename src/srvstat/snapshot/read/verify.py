@@ -4,9 +4,12 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from itertools import chain, islice
+from itertools import islice
 
+from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import Window
 from srvstat.documents.verification import Verification
+from srvstat.snapshot.format.days import read_day_observations
 from srvstat.snapshot.format.derive import derive, find_observed_span, has_valid_observations
 from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, ServerRow, Value
@@ -25,6 +28,8 @@ _DERIVED = (
     *("summary_index", "summaries", "interval_counts", "intervals"),
 )
 
+_ALL_TIME = Window(-1, LATEST)
+
 _STRUCTURE = "the structure of the SQLite file"
 
 
@@ -32,6 +37,8 @@ def verify(
     path: str, progress: Callable[[int, int], None] = lambda _done, _of: None
 ) -> Verification:
     """Verify all rows, recompute derived data from the observations and servers, and compare it.
+
+    The observations are those in the rows of days.
 
     Calls `progress` with the number of observations just checked and the total number.
 
@@ -42,8 +49,9 @@ def verify(
         observations = 0
         counts: Counter[str] = Counter()
         for server in servers:
-            instants, players = _read_observations(snapshot, server)
-            counts += _check_derived(snapshot, server, instants, players)
+            days = list(snapshot.iter_days(server))
+            instants, players = _read_observations(snapshot, server, days)
+            counts += _check_derived(snapshot, server, days, instants, players)
             snapshot.verify_bands(server)
             snapshot.verify_summaries(server)
             snapshot.get_detail(server)
@@ -85,30 +93,34 @@ def _check_structure(snapshot: SnapshotFile) -> None:
 
 
 def _read_observations(
-    snapshot: SnapshotFile, server: ServerRow
+    snapshot: SnapshotFile, server: ServerRow, days: Sequence[Day]
 ) -> "tuple[array[int], array[int]]":
     """Return the instants of all observations of a server, ascending, and the players."""
-    part = f"the observations of {server.title}"
-    rows = snapshot.iter_observation_rows(server, part)
+    part = f"the days of {server.title}"
+    instants, players = array("q"), array("q")
     with snapshot.convert_decode_errors(part):
-        # Pages that point to each other could yield endless rows.
-        most = snapshot.file_row.observation_count + 1
-        interleaved = array("q", chain.from_iterable(islice(rows, most)))
-    instants, players = interleaved[::2], interleaved[1::2]
+        for day in days:
+            instants_of_day, players_of_day = read_day_observations([day], _ALL_TIME)
+            instants.extend(instants_of_day)
+            players.extend(players_of_day)
     if not has_valid_observations(instants, players, snapshot.as_of):
         raise snapshot.build_damage_error(part)
     return instants, players
 
 
 def _check_derived(
-    snapshot: SnapshotFile, server: ServerRow, instants: "array[int]", players: "array[int]"
+    snapshot: SnapshotFile,
+    server: ServerRow,
+    days: Sequence[Day],
+    instants: "array[int]",
+    players: "array[int]",
 ) -> Counter[str]:
     """Compare the derived rows of a server with its observations, and count them by table.
 
     Rows of days are compared one by one, so that a message can name the day. The others are equal
     if their digests in the server's row are: the stored rows were verified by the same digests.
     """
-    stored = snapshot.iter_days(server)
+    stored = iter(days)
     counts: Counter[str] = Counter()
 
     def compare(table: str, row: tuple[Value, ...]) -> None:
@@ -151,7 +163,6 @@ def _check_counts(snapshot: SnapshotFile, derived: Mapping[str, int]) -> None:
         "snapshot": 1,
         "servers": snapshot.file_row.server_count,
         **{table: derived[table] for table in _DERIVED},
-        "observations": snapshot.file_row.observation_count,
     }
     for table, count in expected.items():
         if snapshot.count_rows(table, count + 1) != count:

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from itertools import chain, repeat
 from typing import NamedTuple
 
 from srvstat.contract.errors import SourceError
@@ -17,9 +16,6 @@ MAX_OBSERVATIONS_PER_DAY = 1_000_000
 
 MAX_DAYS = 100_000
 """Days per server; keeps each calendar below that size too."""
-
-_ROWS_PER_STATEMENT = 100
-"""Inserting many rows per statement takes half the time of single inserts."""
 
 _ROWS_PER_REPORT = 10_000
 """Reporting the progress of each small server would take longer than storing it."""
@@ -63,14 +59,12 @@ def store_server(
     instants: Sequence[int],
     players: Sequence[int],
 ) -> DerivedColumns:
-    """Store all observations of a server, in ascending order, and the rows derived from them.
+    """Store the rows of a server, which hold all its observations, given in ascending order.
 
     Returns the server's derived columns.
 
     Raises SourceError for too many observations on a day, or on too many days.
     """
-    if instants:
-        _insert_observations(connection, key, instants, players)
     days = 0
 
     def insert(table: str, row: tuple[Value, ...]) -> None:
@@ -82,22 +76,6 @@ def store_server(
         connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - our own names
 
     return derive(server_id, key, instants, players, insert)
-
-
-def _insert_observations(
-    connection: sqlite3.Connection, key: int, instants: Sequence[int], players: Sequence[int]
-) -> None:
-    many = len(instants) - len(instants) % _ROWS_PER_STATEMENT
-    for rows, start, end in ((_ROWS_PER_STATEMENT, 0, many), (1, many, len(instants))):
-        values = ", ".join(["(?, ?, ?)"] * rows)
-        parts = (
-            zip(repeat(key, rows), instants[at : at + rows], players[at : at + rows], strict=True)
-            for at in range(start, end, rows)
-        )
-        connection.executemany(
-            f"INSERT INTO observations VALUES {values}",  # noqa: S608 - question marks
-            (list(chain.from_iterable(part)) for part in parts),
-        )
 
 
 def _check_day(server_id: str, day: Day, days_before: int) -> None:
