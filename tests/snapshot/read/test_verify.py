@@ -142,21 +142,19 @@ def test_verify_finds_and_names_any_damage(sql: str, good: str, cli: Cli) -> Non
     assert ran.stderr.startswith(f"error: {good}: damaged ({DAMAGE[sql]}); ")
 
 
-ONE_OBSERVATION = "observation_count = 1, times = zeroblob(4)"
-
 FORGED = {
     "UPDATE days SET players = 5": "day 2026-02-27 of server a",
     **dict.fromkeys(
         (
             "UPDATE days SET times = zeroblob(length(times))",
             "UPDATE days SET times = substr(times, 2)",
-            f"UPDATE days SET {ONE_OBSERVATION}, players = x'0000000000002000'",
-            f"UPDATE days SET {ONE_OBSERVATION}, players = x'ffffffffffffffff'",
+            "UPDATE days SET times = x'05', players = x'0000000000002000', observation_count = 1",
+            "UPDATE days SET times = x'05', players = x'ffffffffffffffff', observation_count = 1",
             "UPDATE snapshot SET as_of = as_of - 1",
         ),
         "the days of server a",
     ),
-    "UPDATE days SET players = x'09' WHERE server_day > 20000000": "the bands of server b",
+    "UPDATE days SET players = x'09' WHERE server_day > 20000000": "day 2026-02-28 of server b",
     "UPDATE days SET players = x'0500' WHERE server_day > 20000000": "day 2026-02-28 of server b",
     "UPDATE days SET times = x'ffff0000' WHERE server_day > 20000000": "server b",
     "UPDATE days SET players = zeroblob(length(players)) WHERE server_day < 20000000": (
