@@ -10,23 +10,7 @@ import typer
 from srvstat.cli.options import parse_instant_option
 from srvstat.cli.output import Outcome, is_progress_shown, report
 from srvstat.cli.signals import allow_cleanup
-from srvstat.cli.source_options import (
-    ColumnsOption,
-    FormatOption,
-    FromOption,
-    GameOption,
-    IdsOption,
-    MappingOption,
-    ObservationsOption,
-    QueryOption,
-    SaveMappingOption,
-    ServersOption,
-    SourceOptions,
-    TimeUnitOption,
-    TimeZoneOption,
-    WideOption,
-    parse_sources,
-)
+from srvstat.cli.source_options import SourceOptions, parse_sources, take_source_options
 from srvstat.contract.errors import UsageError
 from srvstat.documents.build_summary import BuildSummary
 from srvstat.render.summary import format_build_summary, format_dropped_rows
@@ -70,21 +54,10 @@ QuietOption = Annotated[
 ]
 
 
+@take_source_options()
 def build(
+    options: SourceOptions,
     output: OutputArgument,
-    servers: ServersOption = None,
-    observations: ObservationsOption = None,
-    format: FormatOption = None,
-    from_: FromOption = None,
-    query: QueryOption = None,
-    columns: ColumnsOption = None,
-    wide: WideOption = None,
-    time_zone: TimeZoneOption = None,
-    time_unit: TimeUnitOption = None,
-    mapping: MappingOption = None,
-    save_mapping: SaveMappingOption = None,
-    ids: IdsOption = None,
-    game: GameOption = None,
     as_of: AsOfOption = None,
     rejects: RejectsOption = None,
     max_rejected: MaxRejectedOption = None,
@@ -97,23 +70,7 @@ def build(
 
     Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
     """
-    sources = parse_sources(
-        SourceOptions(
-            servers,
-            observations,
-            format,
-            from_,
-            query,
-            columns,
-            wide,
-            time_zone,
-            time_unit,
-            mapping,
-            save_mapping,
-            ids,
-            game,
-        )
-    )
+    sources = parse_sources(options)
     instant = parse_instant_option("--as-of", as_of)
     limit = _parse_limit(max_rejected)
     started = time.monotonic()

@@ -1,9 +1,13 @@
 """Define the options that say what to read and how, and make sources of their values."""
 
-from typing import Annotated, NamedTuple
+from collections.abc import Callable
+from functools import wraps
+from inspect import Signature, signature
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from srvstat.cli.output import Outcome
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.sources.mapping import STRICT, ColumnMapping
@@ -87,19 +91,49 @@ GameOption = Annotated[
 class SourceOptions(NamedTuple):
     """The values of the options that say what to read and how."""
 
-    servers: str | None = None
-    observations: list[str] | None = None
-    format: str | None = None
-    from_: str | None = None
-    query: str | None = None
-    columns: str | None = None
-    wide: str | None = None
-    time_zone: str | None = None
-    time_unit: str | None = None
-    mapping: str | None = None
-    save_mapping: str | None = None
-    ids: str | None = None
-    game: str | None = None
+    servers: ServersOption = None
+    observations: ObservationsOption = None
+    format: FormatOption = None
+    from_: FromOption = None
+    query: QueryOption = None
+    columns: ColumnsOption = None
+    wide: WideOption = None
+    time_zone: TimeZoneOption = None
+    time_unit: TimeUnitOption = None
+    mapping: MappingOption = None
+    save_mapping: SaveMappingOption = None
+    ids: IdsOption = None
+    game: GameOption = None
+
+
+def take_source_options(
+    *left_out: str,
+) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
+    """Return a decorator that gives a command the options of SourceOptions.
+
+    The command takes their values as its first parameter. Its other parameters are options and
+    arguments of its own. Options that are left out have no value.
+    """
+    taken = [
+        parameter
+        for name, parameter in signature(SourceOptions).parameters.items()
+        if name not in left_out
+    ]
+
+    def decorate(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
+        @wraps(command)
+        def run(**values: Any) -> Outcome:
+            options = SourceOptions(**{each.name: values.pop(each.name) for each in taken})
+            return command(options, **values)
+
+        _, *own = signature(command).parameters.values()
+        arguments = [each for each in own if each.default is each.empty]
+        rest = [each for each in own if each.default is not each.empty]
+        parameters = [each.replace(kind=each.KEYWORD_ONLY) for each in (*arguments, *taken, *rest)]
+        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined] # Typer reads it
+        return run
+
+    return decorate
 
 
 class Sources(NamedTuple):

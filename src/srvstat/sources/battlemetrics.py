@@ -11,9 +11,10 @@ from typing import Any
 from srvstat.contract.errors import SourceError
 from srvstat.files.json_events import Events, Problem, read_items, read_keys, read_value, skip_value
 from srvstat.files.reading import STDIN
-from srvstat.sources.batch import NO_COUNT, Batch, Row, RowError
+from srvstat.sources.batch import NO_COUNT, Batch, RowError
 from srvstat.sources.json_points import BadPoint, NoPoint, Point, collect_batches, read_events
 from srvstat.sources.source import Source
+from srvstat.sources.text_rows import Row, parse_values
 
 _POINT = {"attributes": {"timestamp": None, "value": None}}
 _ERROR = {"title": None, "detail": None}
@@ -80,10 +81,10 @@ def _build_point(server_id: str, item: Any) -> Point | BadPoint | NoPoint:
     if value is None:
         return NoPoint(NO_COUNT)
     try:
-        row = Row(server_id, observed_at, str(value))
-        return Point(*row.parse(any_id=True))
+        values = parse_values(Row(server_id, observed_at, str(value)))
     except RowError as error:
         return BadPoint(str(error), text)
+    return Point(server_id, *values)
 
 
 def _build_error(source: Source) -> SourceError:

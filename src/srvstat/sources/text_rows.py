@@ -36,6 +36,20 @@ class WideRow(NamedTuple):
     players: Sequence[tuple[str, str]]
 
 
+def parse_values(row: Row) -> tuple[int, int]:
+    """Return the instant and the player count of a row in the strict forms.
+
+    Raises RowError for a malformed field.
+    """
+    try:
+        observed_at = parse_instant(row.observed_at)
+    except InstantError as error:
+        raise RowError(f"observedAt: {error}") from None
+    if not _PLAYERS.fullmatch(row.players) or int(row.players) > MAX_PLAYERS:
+        raise RowError(f"players: {COUNT_RULE}, in digits only")
+    return observed_at, int(row.players)
+
+
 def parse_records(
     source: Source,
     block: Block,
@@ -121,7 +135,7 @@ def _choose_row_parser(source: Source) -> Callable[[Row], tuple[int, int | None]
     The count is None if it is empty. The function raises RowError for a malformed field.
     """
     if source.mapping.is_strict:
-        return _parse_any_id if source.accepts_any_id else _parse_strictly
+        return parse_values if source.accepts_any_id else _parse_strictly
     values = ValueParser(source.mapping)
     return lambda row: (_parse_instant(values, row.observed_at), values.parse_count(row.players))
 
@@ -129,17 +143,7 @@ def _choose_row_parser(source: Source) -> Callable[[Row], tuple[int, int | None]
 def _parse_strictly(row: Row) -> tuple[int, int]:
     if not IDENTIFIER.fullmatch(row.server_id):
         raise RowError(f"serverId: {IDENTIFIER_RULE}")
-    return _parse_any_id(row)
-
-
-def _parse_any_id(row: Row) -> tuple[int, int]:
-    try:
-        observed_at = parse_instant(row.observed_at)
-    except InstantError as error:
-        raise RowError(f"observedAt: {error}") from None
-    if not _PLAYERS.fullmatch(row.players) or int(row.players) > MAX_PLAYERS:
-        raise RowError(f"players: {COUNT_RULE}, in digits only")
-    return observed_at, int(row.players)
+    return parse_values(row)
 
 
 def _parse_instant(values: ValueParser, text: str) -> int:
