@@ -69,7 +69,7 @@ def test_a_build_takes_little_memory_for_any_input(
 
 
 def test_a_draft_is_written_in_pieces(tmp_path: Path) -> None:
-    command = ["snapshot", "draft-servers", "--observations", "week.csv"]
+    command = ["snapshot", "draft-servers", "--game", "game_a", "--observations", "week.csv"]
     peaks = []
     for count in (1, 100_000):
         rows = csv((f"server-{number:06}", AS_OF, 5) for number in range(count))

@@ -69,7 +69,7 @@ class Inputs:
         snapshot = ("--snapshot", str(self._output.with_name("asked.db")))
         self.commands = {
             "build": (*build, *both, "--quiet"),
-            "draft-servers": ("snapshot", "draft-servers", *both),
+            "draft-servers": ("snapshot", "draft-servers", "--game=game_a", *both),
             "batch": ("compare", "--batch", self._path("batch.ndjson"), *snapshot),
             "request": ("compare", "--request", self._path("request.json"), *snapshot),
         }

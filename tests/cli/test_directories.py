@@ -30,7 +30,7 @@ FAILURES = [
     ([*BUILD, "{}/x.db", "--servers", "x.ndjson", *ROWS], 6, "x.ndjson"),
     ([*BUILD, "{}/x.db", *SERVERS, "--observations", "x.csv"], 6, "x.csv"),
     ([*BUILD, "{}/x.db", *SERVERS, *ROWS, "--rejects", "x"], 4, "x"),
-    (["snapshot", "draft-servers", "--observations", "x.csv"], 6, "x.csv"),
+    (["snapshot", "draft-servers", "--game", "game_a", "--observations", "x.csv"], 6, "x.csv"),
     (["access", "check"], 6, "access.toml"),
     (["serve", "--port", "0", "--access", "x"], 6, "x"),
     (["demo"], 4, "srvstat-demo"),

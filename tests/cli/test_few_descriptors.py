@@ -18,7 +18,7 @@ COMMANDS = [
     ["get", "harbor-city", "--json"],
     ["compare", "harbor-city", "old-guard", "--table"],
     [*WEEK, "--rejects", "rejects.ndjson"],
-    ["snapshot", "draft-servers", "--observations", "week.csv"],
+    ["snapshot", "draft-servers", "--game", "game_a", "--observations", "week.csv"],
     ["snapshot", "verify", "--table"],
     ["demo", "demo"],
     ["openapi"],

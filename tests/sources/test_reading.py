@@ -114,7 +114,7 @@ def test_a_file_without_a_size_is_read_to_its_end() -> None:
 # Inputs that can't be read, and slow ones
 
 BUILD = ["snapshot", "build", "out.db"]
-DRAFT = ["snapshot", "draft-servers", "--observations"]
+DRAFT = ["snapshot", "draft-servers", "--game", "game_a", "--observations"]
 ROWS = [("ab"[at % 2], AS_OF - at * 60_000, at % 50) for at in range(300)]
 SERVERS = ndjson([server("a"), server("b")])
 
@@ -125,7 +125,7 @@ INPUTS = {
         SERVERS,
     ),
     "draft-servers": (
-        ["snapshot", "draft-servers", "--format", "csv", "--observations"],
+        ["snapshot", "draft-servers", "--game", "game_a", "--format", "csv", "--observations"],
         csv(ROWS),
     ),
     "batch": (["compare", "--batch"], REQUEST * 5),

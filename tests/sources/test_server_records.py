@@ -1,4 +1,4 @@
-"""Server records: required fields, defaults, and the reasons for refusing a record."""
+"""Server records: fields, defaults, and the reasons for refusing a record."""
 
 import json
 from collections.abc import Callable
@@ -10,10 +10,10 @@ import pytest
 from conftest import AS_OF, ndjson, server
 from srvstat.contract.errors import SourceError
 from srvstat.sources import servers
-from srvstat.sources.servers import ServerRecord
+from srvstat.sources.server_records import PartialRecord
 from srvstat.sources.source import Source
 
-Read = Callable[[bytes], list[ServerRecord]]
+Read = Callable[[bytes], list[PartialRecord]]
 Refusal = Callable[[bytes], str]
 
 GOOD = json.dumps(server("good")).encode()
@@ -23,7 +23,7 @@ GOOD = json.dumps(server("good")).encode()
 def read(tmp_path: Path) -> Read:
     """Return a function that reads bytes as a servers file."""
 
-    def run(data: bytes) -> list[ServerRecord]:
+    def run(data: bytes) -> list[PartialRecord]:
         (tmp_path / "servers.ndjson").write_bytes(data)
         return servers.read_records(Source(str(tmp_path / "servers.ndjson"), "ndjson"))
 
@@ -58,7 +58,7 @@ def append_to_good(data: bytes) -> bytes:
     return GOOD + b"\n\r\n" + data + b"\n"
 
 
-MINIMAL = ServerRecord(
+MINIMAL = PartialRecord(
     id="a",
     cfx_id="x-a",
     game="game_a",
@@ -93,14 +93,17 @@ FULL = {
     "offline": True,
     "firstSeenAt": "2026-03-01T12:00:00.000Z",
     "updatedAt": AS_OF,
+    "sourceId": "MAIN_LOBBY:30120",
+    "completed": ["hostname", "cfxId"],
     "publishable": False,
 }
-OPTIONAL = [name for name in FULL if name not in ("id", "cfxId", "game", "hostname")]
+COMPLETED = ("cfxId", "game", "hostname")
+OPTIONAL = [name for name in FULL if name not in ("id", *COMPLETED)]
 
 
 def test_a_record_may_have_all_fields(read: Read) -> None:
     assert read(json.dumps(FULL).encode()) == [
-        ServerRecord(
+        PartialRecord(
             id="srv-1",
             cfx_id="abc123",
             game="game_b",
@@ -117,13 +120,18 @@ def test_a_record_may_have_all_fields(read: Read) -> None:
             offline=True,
             first_seen_at=AS_OF,
             updated_at=AS_OF,
+            source_id="MAIN_LOBBY:30120",
+            completed=("cfxId", "hostname"),
             publishable=False,
         )
     ]
 
 
-def test_four_fields_are_required(read: Read) -> None:
+def test_only_the_id_is_required(read: Read) -> None:
     assert read(record()) == [MINIMAL]
+    assert (
+        read(b'{"id": "a"}') == read(record(**dict.fromkeys(COMPLETED))) == [PartialRecord(id="a")]
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,12 +153,11 @@ def test_either_count_may_be_missing(read: Read) -> None:
     assert (most.players_current, most.players_max) == (None, 9)
 
 
-@pytest.mark.parametrize("name", ["id", "cfxId", "game", "hostname"])
-def test_a_required_field_is_neither_missing_nor_null(name: str, refusal: Refusal) -> None:
-    without = {key: value for key, value in server("a").items() if key != name}
+def test_the_id_is_neither_missing_nor_null(refusal: Refusal) -> None:
+    without = {key: value for key, value in server("a").items() if key != "id"}
 
-    for data, what in ((ndjson([without]), "missing"), (record(**{name: None}), "null")):
-        assert refusal(append_to_good(data)) == f"line 3: {name}: required, but {what}"
+    for data, what in ((ndjson([without]), "missing"), (record(id=None), "null")):
+        assert refusal(append_to_good(data)) == f"line 3: id: required, but {what}"
 
 
 def test_publishable_is_never_null(refusal: Refusal) -> None:

@@ -42,6 +42,13 @@ def read_observations(path: str) -> list[tuple[str, int, int]]:
         return connection.execute(query).fetchall()
 
 
+def read_root(path: str) -> bytes:
+    """Return the root of a snapshot."""
+    with closing(sqlite3.connect(path)) as connection:
+        (root,) = connection.execute("SELECT root FROM snapshot").fetchone()
+    return bytes(root)
+
+
 def parse_summary(ran: Ran) -> dict[str, str]:
     """Return the lines of a build's summary by their names."""
     return dict(re.findall(r"^  (\S+(?: \S+)*)  +(.*)$", ran.stderr, re.MULTILINE))

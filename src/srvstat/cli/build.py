@@ -79,6 +79,8 @@ def build(
             output,
             servers_source=sources.servers,
             observation_sources=sources.observations,
+            uses_slugs=sources.ids == "slug",
+            game=sources.game,
             as_of=instant,
             rejects=rejects,
             strict=strict,

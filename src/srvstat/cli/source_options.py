@@ -12,6 +12,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.registry import EXTENSIONS, KINDS, TEXT_KINDS, load_reader, load_record_reader
+from srvstat.sources.server_records import GAMES
 from srvstat.sources.source import Source
 
 ServersOption = Annotated[
@@ -84,7 +85,9 @@ IdsOption = Annotated[
 ]
 GameOption = Annotated[
     str | None,
-    typer.Option(metavar="GAME", help="The game of servers whose record does not name one."),
+    typer.Option(
+        metavar="|".join(GAMES), help="The game of servers whose record does not name one."
+    ),
 ]
 
 
@@ -151,6 +154,7 @@ def parse_sources(options: SourceOptions) -> Sources:
     Raises UsageError.
     """
     _check_kind(options)
+    _check_servers_options(options)
     if not options.observations and options.query is None:
         raise UsageError("--observations: missing; name a file, a URL, or - for standard input")
     mapping = parse_mapping(options)
@@ -160,6 +164,15 @@ def parse_sources(options: SourceOptions) -> Sources:
         options.ids,
         options.game,
     )
+
+
+def _check_servers_options(options: SourceOptions) -> None:
+    if options.ids is not None and options.ids != "slug":
+        raise UsageError(f"--ids: {wire.quote_value(options.ids)} is not slug")
+    if options.game is not None and options.game not in GAMES:
+        raise UsageError(
+            f"--game: {wire.quote_value(options.game)} is not one of {', '.join(GAMES)}"
+        )
 
 
 def parse_mapping(options: SourceOptions) -> ColumnMapping:
@@ -203,7 +216,8 @@ def _parse_servers(options: SourceOptions) -> Source | None:
     if options.from_ is not None and KINDS[options.from_].records is not None:
         kind = options.from_
     load_record_reader(kind)
-    return Source(options.servers, kind)
+    # With --ids, an id in the servers file may have any form, as in the observations.
+    return Source(options.servers, kind, accepts_any_id=options.ids is not None)
 
 
 def _check_name(name: str) -> None:

@@ -11,6 +11,7 @@ class BuildSummary:
     `read` counts all rows except empty ones; each was kept, repeated, conflicting, rejected or
     skipped. `skipped` has a count for each reason. `first_reject` is the place of the first row in
     the rejects, with the reason. `withheld` counts the servers that are not publishable.
+    `completed` has the number of servers for each field that records lacked.
     """
 
     read: int
@@ -22,6 +23,7 @@ class BuildSummary:
     first_reject: str | None
     servers: int
     withheld: int
+    completed: Mapping[str, int]
     fallbacks: int
     as_of: int
     first_observed_at: int | None

@@ -5,7 +5,13 @@ from shlex import quote
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
 from srvstat.documents.build_summary import BuildSummary
 from srvstat.documents.bundle_summary import BundleSummary
-from srvstat.render.text import format_count, format_fallbacks, format_span, format_time
+from srvstat.render.text import (
+    format_completed,
+    format_count,
+    format_fallbacks,
+    format_span,
+    format_time,
+)
 
 
 def format_build_summary(output: str, summary: BuildSummary, seconds: float) -> list[str]:
@@ -26,6 +32,8 @@ def format_build_summary(output: str, summary: BuildSummary, seconds: float) -> 
         f"  span         {format_span(summary.first_observed_at, summary.last_observed_at)}",
         f"  as of        {format_time(summary.as_of)}",
     ]
+    if summary.completed:
+        lines.append(f"  completed    {format_completed(summary.completed)}")
     if summary.fallbacks:
         lines.append(f"  fallbacks    {format_fallbacks(summary.fallbacks)}")
     if summary.first_reject:

@@ -5,6 +5,7 @@ clipboard, reverse a line or be invisible; Rich does not prevent this.
 """
 
 import unicodedata
+from collections.abc import Mapping
 
 from srvstat.contract.instants import format_instant
 from srvstat.contract.wire import UNSAFE_CATEGORIES
@@ -83,6 +84,11 @@ def format_fallbacks(number: int) -> str:
     return (
         f"{format_count(number, 'current count')}, taken from the last observation (0 without one)"
     )
+
+
+def format_completed(counts: Mapping[str, int]) -> str:
+    """Format the numbers of servers with completed fields: `cfxId of 3 servers`."""
+    return ", ".join(f"{name} of {format_count(count, 'server')}" for name, count in counts.items())
 
 
 def format_duration(milliseconds: int) -> str:

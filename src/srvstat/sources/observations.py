@@ -1,7 +1,6 @@
 """Read observations of any registered kind."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 
 from srvstat.sources.batch import Batch
 from srvstat.sources.registry import load_reader
@@ -15,19 +14,3 @@ def read_batches(source: Source) -> Iterator[Batch]:
     """
     read: Callable[[Source], Iterator[Batch]] = load_reader(source.kind).read
     return read(source)
-
-
-def collect_server_ids(
-    sources: Iterable[Source], warn: Callable[[str], None]
-) -> tuple[set[str], int]:
-    """Return the server ids in some sources, and the number of malformed rows.
-
-    `warn` is called with one line about each source that may be cut off.
-    """
-    found: set[str] = set()
-    rejected = 0
-    for source in sources:
-        for batch in read_batches(replace(source, on_warning=warn)):
-            found.update(batch.server_ids)
-            rejected += len(batch.rejects)
-    return found, rejected

@@ -24,7 +24,7 @@ IN_THE_WAY = {
     "odd.csv": csv([("a", AS_OF, 5), ("a", AS_OF, 6), ("a", AS_OF, "x")]),
     "unknown.csv": csv([("unknown", AS_OF, 5)]),
     "week.txt": csv([("a", AS_OF, 5)]),
-    "bad.ndjson": ndjson([server("a"), {"id": "b"}]),
+    "bad.ndjson": ndjson([server("a"), {"cfxId": "b"}]),
     "twice.ndjson": ndjson([server("a"), server("b", cfxId="x-a")]),
 }
 REFUSALS = [
@@ -49,7 +49,7 @@ REFUSALS = [
     (
         ["--observations", "week.csv", "--servers", "bad.ndjson"],
         6,
-        "bad.ndjson, line 2: cfxId: required, but missing",
+        "bad.ndjson, line 2: id: required, but missing",
     ),
     (
         ["--observations", "week.csv", "--servers", "twice.ndjson"],

@@ -33,30 +33,41 @@ def test_a_servers_file_without_publishable_servers_is_refused(
     assert cli("get", "a", "-s", "out.db").exit_code == 44
 
 
-def test_the_error_without_observations_gives_the_reason(cli: Cli) -> None:
-    empty = "; --allow-empty with --as-of TIME builds an empty snapshot"
-    empty_at = "; --allow-empty builds an empty snapshot"
-    later = "; give a later --as-of, or build an empty snapshot with --allow-empty"
-    skipped: list[Row] = [("unknown", AS_OF, 5), ("hidden", AS_OF, 5)]
-    malformed = (
-        "1 rejected, 1 not in the servers file; first rejected or conflicting row: week.csv,"
-        " line 3: observedAt: no time zone: end it with Z or an offset such as +02:00"
-    )
+def test_the_error_without_observations_gives_the_commonest_reasons(cli: Cli) -> None:
     at = ["--as-of", str(AS_OF)]
+    skipped: list[Row] = [("unknown", AS_OF, 5), ("hidden", AS_OF, 5), ("other", AS_OF, 5)]
+    no_zone: list[Row] = [("a", "2026-03-01 12:00", 5), ("b", AS_OF, "x"), *skipped]
+    many = [*no_zone, *no_zone[:1] * 9, ("a", "soon", 1)]
+    nothing = "there are no rows; check the names of the observation files"
+    of_skipped = (
+        "2 not in the servers file (first: week.csv, line 2); 1 not publishable (first: week.csv,"
+        " line 3); add the servers to the servers file, or leave it out to make records of the"
+        " identifiers"
+    )
+    later = (
+        "1 after the as-of time (first: week.csv, line 2); give a later time, or leave it out to"
+        " use all observations"
+    )
+    of_many = (
+        "10 rejected, observedAt: no time zone: end it with Z or an offset such as +02:00 (first:"
+        " week.csv, line 2); 2 not in the servers file (first: week.csv, line 4); 1 not publishable"
+        " (first: week.csv, line 5); 2 for 2 other reasons; add --time-zone UTC if the times are in"
+        " UTC"
+    )
     cases: list[tuple[list[Row], list[str], str]] = [
-        ([], [], f"there are no rows{empty}"),
-        ([], at, f"there are no rows{empty_at}"),
-        ([], ["--allow-empty"], "there are no rows; --as-of TIME builds an empty snapshot"),
-        (skipped, [], f"1 not in the servers file, 1 not publishable{empty}"),
-        (skipped, at, f"1 not in the servers file, 1 not publishable{empty_at}"),
-        ([("a", AS_OF + 1, 5)], at, f"1 after the as-of time{later}"),
-        ([("unknown", AS_OF, 5), ("a", "2026-03-01 12:00", 5)], [], malformed),
-        ([("unknown", AS_OF, 5), ("a", "2026-03-01 12:00", 5)], at, malformed),
+        ([], [], nothing),
+        ([], at, nothing),
+        ([], ["--allow-empty"], f"{nothing}; an empty snapshot needs --as-of TIME"),
+        (skipped, [], of_skipped),
+        ([("a", AS_OF + 1, 5)], at, later),
+        (many, [], of_many),
     ]
     for rows, options, reason in cases:
         Path("week.csv").write_bytes(csv(rows))
-        ran = cli(*WEEK, *options)
+        ran = cli(*WEEK, *options, "--rejects", "rejects.ndjson")
         assert (ran.exit_code, ran.stderr) == (6, f"error: no observation was kept: {reason}\n")
+        malformed = sum(row in (*no_zone[:2], ("a", "soon", 1)) for row in rows)
+        assert len(read_rejects()) == malformed
 
 
 LIMITS = [

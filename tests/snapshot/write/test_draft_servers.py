@@ -6,28 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Cli, csv, ndjson, server
-from support.snapshots import WEEK, parse_summary
+from conftest import Cli, csv, ndjson
+from support.snapshots import read_root
 
 pytestmark = pytest.mark.usefixtures("here")
 
-
-DETAIL = [
-    "id",
-    "game",
-    "cfxId",
-    "hostname",
-    "projectName",
-    "projectDescription",
-    "region",
-    "players",
-    "tags",
-    "flags",
-    "chatUrl",
-    "iconUrl",
-    "offline",
-    "firstSeenAt",
-    "updatedAt",
+DRAFT = ["snapshot", "draft-servers", "--game", "game_a"]
+BUILD = ["snapshot", "build", "--overwrite", "--observations", "week.csv"]
+BLANK = [
+    *("projectName", "projectDescription", "region", "players", "tags", "flags"),
+    *("chatUrl", "iconUrl", "offline", "firstSeenAt", "updatedAt"),
 ]
 
 
@@ -37,35 +25,44 @@ def test_a_draft_of_servers_has_a_record_per_identifier(cli: Cli) -> None:
     Path("more.ndjson.gz").write_bytes(gzip.compress(ndjson([row])))
     sources = ["--observations", "week.csv", "--observations", "more.ndjson.gz"]
 
-    ran = cli("snapshot", "draft-servers", *sources)
+    ran = cli(*DRAFT, *sources)
 
     records = [json.loads(line) for line in ran.stdout.splitlines()]
     assert ran.exit_code == 0
-    assert [list(record.items()) for record in records] == [
-        [(name, identifier if name == "id" else None) for name in DETAIL] for identifier in "abz"
+    assert list(records[0]) == ["id", "game", "cfxId", "hostname", *BLANK, "completed"]
+    blank = dict.fromkeys(BLANK) | {"completed": ["cfxId", "game", "hostname"]}
+    assert records == [
+        blank | {"id": name, "game": "game_a", "cfxId": name, "hostname": name} for name in "abz"
     ]
     assert "warning: 1 malformed row ignored\n" in ran.stderr
 
 
-def test_a_completed_draft_of_servers_can_be_built(cli: Cli) -> None:
-    draft = cli("snapshot", "draft-servers", "--observations", "week.csv").stdout
-    records = [json.loads(line) for line in draft.splitlines()]
-    filled = [server(record["id"]) for record in records]
-    Path("servers.ndjson").write_bytes(draft)
-    assert cli(*WEEK).stderr == "error: servers.ndjson, line 1: cfxId: required, but null\n"
+def test_a_build_with_a_draft_equals_one_without_records(cli: Cli) -> None:
+    rows = [("MAIN_LOBBY", 5, 5), ("play.example.net:30120", 6, 5), ("lobby", 7, 5)]
+    Path("week.csv").write_bytes(csv(rows))
+    drafted = cli(*DRAFT, "--ids", "slug", "--observations", "week.csv")
+    Path("drafted.ndjson").write_bytes(drafted.stdout)
 
-    Path("servers.ndjson").write_bytes(
-        ndjson(record | full for record, full in zip(records, filled, strict=True))
+    assert cli(*BUILD, "one.db", "--servers", "drafted.ndjson").exit_code == 0
+    assert cli(*BUILD, "two.db", "--ids", "slug", "--game", "game_a").exit_code == 0
+
+    assert read_root("one.db") == read_root("two.db")
+
+
+def test_a_draft_without_usable_rows_is_refused_with_the_reasons(cli: Cli) -> None:
+    rows: list[tuple[str, int | str, int]]
+    rows = [("a_b", 5, 5), ("a", "2026-03-01 12:00", 5), ("c_d", 6, 5)]
+    Path("week.csv").write_bytes(csv(rows))
+
+    ran = cli(*DRAFT, "--observations", "week.csv")
+
+    assert (ran.exit_code, ran.stdout) == (6, b"")
+    assert ran.stderr == (
+        "error: no server was found: 2 rejected, serverId: must be 1 to 128 letters, digits and"
+        " hyphens (first: week.csv, line 2); 1 rejected, observedAt: no time zone: end it with Z or"
+        " an offset such as +02:00 (first: week.csv, line 3); add --ids slug to make identifiers of"
+        " this form\n"
     )
-    assert parse_summary(cli(*WEEK))["kept"] == "3"
-
-
-def test_a_draft_of_no_rows_is_empty(cli: Cli) -> None:
-    Path("week.csv").write_bytes(csv([]))
-
-    ran = cli("snapshot", "draft-servers", "--observations", "week.csv")
-
-    assert (ran.exit_code, ran.stdout) == (0, b"")
 
 
 @pytest.mark.parametrize(
@@ -74,6 +71,8 @@ def test_a_draft_of_no_rows_is_empty(cli: Cli) -> None:
         ([], 2),
         (["--observations", "week.txt"], 2),
         (["--observations", "-", "--observations", "-", "--format", "csv"], 2),
+        (["--observations", "week.csv", "--game", "chess"], 2),
+        (["--observations", "week.csv", "--ids", "hash"], 2),
         (["--observations", "gone.csv"], 6),
         (["--observations", "servers.ndjson", "--observations", "gone.csv"], 6),
         (["--observations", "header.csv"], 6),
@@ -84,7 +83,16 @@ def test_draft_servers_refuses_unreadable_sources(
 ) -> None:
     Path("header.csv").write_bytes(b"a,5,7\n")
 
-    ran = cli("snapshot", "draft-servers", *options)
+    ran = cli(*DRAFT, *options)
 
     assert (ran.exit_code, ran.stdout) == (exit_code, b"")
     assert ran.stderr.startswith("error: ")
+
+
+def test_a_missing_game_is_asked_for_before_anything_is_read(cli: Cli) -> None:
+    for command in (["snapshot", "draft-servers"], ["snapshot", "build", "out.db"]):
+        ran = cli(*command, "--observations", "gone.csv")
+
+        assert (ran.exit_code, ran.stdout) == (2, b"")
+        assert ran.stderr.startswith("error: --game: missing; ")
+        assert "--game game_a or --game game_b" in ran.stderr

@@ -10,7 +10,8 @@ import pytest
 
 from conftest import AS_OF, Cli, csv
 from srvstat.snapshot.write.ingest import Intake
-from srvstat.sources import servers, source
+from srvstat.snapshot.write.roster import read_roster
+from srvstat.sources import source
 from srvstat.sources.source import Source
 from support.snapshots import COMMAND, expect_conflict, read_rejects
 
@@ -29,8 +30,9 @@ def test_progress_counts_stored_bytes_and_rows() -> None:
         rows_of[step] += rows_done
 
     with closing(sqlite3.connect(":memory:")) as connection:
-        records = servers.read_records(Source("servers.ndjson", "ndjson"))
-        intake = Intake(connection, records, sources, None)
+        servers_source = Source("servers.ndjson", "ndjson")
+        roster = read_roster(servers_source, uses_slugs=False, game=None, warn=print)
+        intake = Intake(connection, roster, sources, None)
         intake.read(progress, strict=False)
 
     assert bytes_of == {"reading": Path("week.csv").stat().st_size + len(packed)}

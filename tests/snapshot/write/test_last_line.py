@@ -11,7 +11,7 @@ from support.snapshots import WEEK, parse_summary, read_observations
 pytestmark = pytest.mark.usefixtures("here")
 
 UNENDED = "the last line has no newline, so it may be cut off; add one if the line is complete"
-DRAFT = ["snapshot", "draft-servers", "--observations", "week.csv"]
+DRAFT = ["snapshot", "draft-servers", "--game", "game_a", "--observations", "week.csv"]
 ROWS = csv([("a", AS_OF - 5, 5), ("b", AS_OF, 147)])
 
 

@@ -38,7 +38,9 @@ def test_a_format_of_rows_is_one_module_and_one_line(
     module = ModuleType("row_format")
     module.__dict__["read"] = read
     monkeypatch.setitem(sys.modules, "row_format", module)
-    monkeypatch.setattr(registry, "KINDS", {"rows": Kind((".rows",), "row_format")})
+    monkeypatch.setattr(
+        registry, "KINDS", {**registry.KINDS, "rows": Kind((".rows",), "row_format")}
+    )
     Path("servers.ndjson").write_bytes(ndjson([server("a")]))
 
     summary = build(

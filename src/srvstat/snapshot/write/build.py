@@ -19,11 +19,11 @@ from srvstat.snapshot.write.database import (
 )
 from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects, write_rejects
+from srvstat.snapshot.write.roster import Roster, read_roster
 from srvstat.snapshot.write.rules import RejectLimit, Rules, check_rows, check_servers
 from srvstat.snapshot.write.server_rows import build_server_row, encode_texts
 from srvstat.snapshot.write.store import Stored, store
-from srvstat.sources import servers
-from srvstat.sources.servers import ServerRecord
+from srvstat.sources.server_records import count_completed
 from srvstat.sources.source import Source, check_stdin_once
 
 
@@ -32,6 +32,8 @@ def build(  # noqa: PLR0913 - each is an option of the command
     *,
     servers_source: Source | None,
     observation_sources: Sequence[Source],
+    uses_slugs: bool = False,
+    game: str | None = None,
     as_of: int | None = None,
     rejects: str | None = None,
     strict: bool = False,
@@ -42,38 +44,38 @@ def build(  # noqa: PLR0913 - each is an option of the command
 ) -> BuildSummary:
     """Build a snapshot at a path, and return a summary of its sources.
 
-    `as_of`, in Unix milliseconds, defaults to the latest observation kept. `rejects` is the path of
-    a file for malformed and conflicting rows. With `strict`, the first such row refuses its source
-    instead; `max_rejected` limits the malformed ones. Without `allow_empty`, a snapshot needs at
-    least one server and one observation. An existing file is replaced only after the new one is
-    complete and was read back.
+    Without a source of servers, each identifier in the observations becomes a server. `game` is
+    that of servers whose record has none. With `uses_slugs`, an identifier can be that of a server
+    by its slug. `as_of`, in Unix milliseconds, defaults to the latest observation kept. `rejects`
+    is the path of a file for malformed and conflicting rows. With `strict`, the first such row
+    refuses its source instead; `max_rejected` limits the malformed ones. Without `allow_empty`, a
+    snapshot needs at least one server and one observation. An existing file is replaced only after
+    the new one is complete and was read back.
 
     Raises SourceError, UsageError, OutputError.
     """
-    if servers_source is None or not observation_sources:
-        raise UsageError("--servers and --observations are required")
-    _check_names(output, rejects, [servers_source, *observation_sources])
+    if not observation_sources:
+        raise UsageError("--observations is required")
+    records_sources = [] if servers_source is None else [servers_source]
+    _check_names(output, rejects, [*records_sources, *observation_sources])
     rules = Rules(strict, max_rejected, allow_empty)
     # The snapshot is renamed into place first, then the rejects.
     with open_rejects(rejects) as rejects_file, atomic_write(output, overwrite=overwrite) as draft:
         warnings: list[str] = []
-        records = servers.read_records(servers_source, warnings.append)
-        check_servers(servers_source, records, rules)
+        roster = read_roster(servers_source, uses_slugs=uses_slugs, game=game, warn=warnings.append)
+        check_servers(servers_source, roster, rules)
         with open_draft(output, draft) as connection:
-            intake = Intake(connection, records, observation_sources, as_of)
+            intake = Intake(connection, roster, observation_sources, as_of)
             intake.warnings.extend(warnings)
-            summary = _fill(
-                connection, intake, records, rules, rejects_file=rejects_file, progress=progress
-            )
+            summary = _fill(connection, intake, rules, rejects_file=rejects_file, progress=progress)
         check_draft(output, draft, summary.kept)
         check_journal(output)
     return summary
 
 
-def _fill(  # noqa: PLR0913 - each is a part of the build
+def _fill(
     connection: sqlite3.Connection,
     intake: Intake,
-    records: Sequence[ServerRecord],
     rules: Rules,
     *,
     rejects_file: RejectsFile,
@@ -92,13 +94,7 @@ def _fill(  # noqa: PLR0913 - each is a part of the build
         stored = store(connection, intake, progress)
         first_reject = write_rejects(intake.rejects, rejects_file, strict=rules.strict)
         as_of = check_rows(intake, stored, rules, first_reject)
-        rows = sorted(
-            build_server_row(
-                record, key := intake.roster.server_keys[record.id], stored.derived[key], as_of
-            )
-            for record in records
-            if record.publishable
-        )
+        rows = _build_server_rows(intake.roster, stored, as_of)
         summary = _summarize(intake, stored, rows, as_of, first_reject)
         store_servers(database, rows, _build_file_row(intake.sources, summary))
     return summary
@@ -119,6 +115,7 @@ def _summarize(
         first_reject=first_reject,
         servers=len(rows),
         withheld=len(intake.roster.withheld),
+        completed=count_completed(intake.roster.get_record(row.id) for row in rows),
         fallbacks=sum(row.current_is_fallback for row in rows),
         as_of=as_of,
         first_observed_at=first,
@@ -145,6 +142,15 @@ def _build_file_row(sources: Sequence[Source], summary: BuildSummary) -> FileRow
         root=b"",
         digest=b"",
     )
+
+
+def _build_server_rows(roster: Roster, stored: Stored, as_of: int) -> list[ServerRow]:
+    """Return the rows of `servers`; a server that no record names needs an observation."""
+    return [
+        build_server_row(roster.get_record(server_id), key, stored.derived[key], as_of)
+        for server_id, key in roster.server_keys.items()
+        if not roster.is_open or stored.derived[key].observation_count
+    ]
 
 
 def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) -> None:

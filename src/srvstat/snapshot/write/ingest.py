@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import compress
+from operator import not_
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import YEAR_2001
@@ -14,7 +15,6 @@ from srvstat.snapshot.write.staging import Staging
 from srvstat.sources.batch import Batch, Runs
 from srvstat.sources.grouping import group_rows
 from srvstat.sources.observations import read_batches
-from srvstat.sources.servers import ServerRecord
 from srvstat.sources.source import Source
 
 AFTER_AS_OF = "after the as-of time"
@@ -30,17 +30,18 @@ class Intake:
     def __init__(
         self,
         connection: sqlite3.Connection,
-        records: Sequence[ServerRecord],
+        roster: Roster,
         sources: Sequence[Source],
         as_of: int | None,
     ) -> None:
-        self.roster = Roster(records)
+        self.roster = roster
         self.sources = sources
         self.as_of = as_of
         self.staging = Staging(connection)
         self.rejects = Rejects(connection, sources)
         self.rows = 0
         self.skipped: Counter[str] = Counter()
+        self.first_skipped: dict[str, int] = {}  # the place of the first row by reason
         self.warnings: list[str] = []
 
     def read(self, progress: Progress, *, strict: bool) -> None:
@@ -68,6 +69,7 @@ class Intake:
             on_bytes=lambda count: progress("reading", count, 0),
             on_warning=warnings.append,
             keep_text=self.rejects.create_text_store(number).keep,
+            accepts_any_id=self.roster.accepts_any_id,
         )
         latest = None
         for batch in map(group_rows, read_batches(watched)):
@@ -96,7 +98,7 @@ class Intake:
             if key == MALFORMED:
                 self._reject_rows(name, *columns)
             elif key < 1:
-                self.skipped[SKIP_REASONS[key]] += len(columns[0])
+                self._skip(SKIP_REASONS[key], columns[2])
             elif self.as_of is not None and max(columns[0]) > self.as_of:
                 self._stage_until(self.as_of, key, columns)
             else:
@@ -106,7 +108,12 @@ class Intake:
         """Stage the observations of a server up to as of, and count the others."""
         is_kept = [instant <= as_of for instant in columns[0]]
         self.staging.add(key, *(list(compress(column, is_kept)) for column in columns))
-        self.skipped[AFTER_AS_OF] += is_kept.count(False)
+        self._skip(AFTER_AS_OF, [*compress(columns[2], map(not_, is_kept))])
+
+    def _skip(self, reason: str, places: Sequence[int]) -> None:
+        """Count rows as skipped; their places ascend."""
+        self.skipped[reason] += len(places)
+        self.first_skipped[reason] = min(self.first_skipped.get(reason, places[0]), places[0])
 
     def _reject_rows(
         self, name: str, instants: Sequence[int], players: Sequence[int], places: Sequence[int]

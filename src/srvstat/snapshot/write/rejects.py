@@ -106,6 +106,16 @@ class Rejects:
             written = find_text(line) if find_text else text
             yield PlacedReject(self._sources[number], line, reason, written)
 
+    def count_reasons(self) -> list[tuple[str, int, int]]:
+        """Return each reason with the number of its rows, and the place of the first of them."""
+        query = "SELECT reason, count(*), min(place) FROM rejects GROUP BY reason"
+        return self._connection.execute(query).fetchall()
+
+    def format_place(self, place: int) -> str:
+        """Return a place in the build as text: the title of its source, and the line."""
+        number, line = divmod(place, _PLACES_PER_SOURCE)
+        return f"{self._sources[number].title}, line {line}"
+
     def _get_text_finder(self, place: int) -> FindText | None:
         return self._text_finders[bisect_right(self._starts, place) - 1]
 

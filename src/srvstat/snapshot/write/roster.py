@@ -1,9 +1,21 @@
 """Map the identifiers of sources to servers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from srvstat.contract import wire
+from srvstat.contract.errors import SourceError, UsageError
 from srvstat.sources.batch import IDENTIFIER, IDENTIFIER_RULE
-from srvstat.sources.servers import ServerRecord
+from srvstat.sources.registry import load_record_reader
+from srvstat.sources.server_records import (
+    GAMES,
+    PartialRecord,
+    ServerRecord,
+    complete_record,
+    complete_records,
+)
+from srvstat.sources.slugs import SlugError, make_slug
+from srvstat.sources.source import Source
 
 NOT_LISTED = 0
 NOT_PUBLISHABLE = -1
@@ -18,14 +30,54 @@ MALFORMED_REASON = f"serverId: {IDENTIFIER_RULE}"
 class Roster(dict[str, int]):
     """Maps each identifier to the key of its server, or to a code below 1 if it has none.
 
-    Keys are 1, 2, 3 … An identifier is judged when it is first looked up.
+    Keys are 1, 2, 3 … An identifier is judged when it is first looked up. It is the sourceId of a
+    record, the id of one or, with `uses_slugs`, a text whose slug is the id. With `new_game`, any
+    other identifier becomes a server with that game.
+
+    A look-up raises SourceError if two identifiers have one slug, or if one that becomes a server
+    has no slug or the cfxId of another server.
     """
 
-    def __init__(self, records: Sequence[ServerRecord]) -> None:
+    def __init__(
+        self,
+        records: Sequence[ServerRecord],
+        *,
+        uses_slugs: bool = False,
+        new_game: str | None = None,
+    ) -> None:
         super().__init__()
-        publishable = sorted(record.id for record in records if record.publishable)
-        self.server_keys = {server_id: key for key, server_id in enumerate(publishable, 1)}
+        self._given = {record.id: record for record in records if record.publishable}
+        self.server_keys = {server_id: key for key, server_id in enumerate(sorted(self._given), 1)}
         self.withheld = {record.id for record in records if not record.publishable}
+        self._uses_slugs = uses_slugs
+        self._new_game = new_game
+        self._ids = {record.source_id: record.id for record in records if record.source_id}
+        self._cfx_owners = {record.cfx_id: record.id for record in records}
+        # The identifier of each server that is found by its id or slug; a sourceId is certain.
+        self._written = {record.id: record.source_id for record in records if record.source_id}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an identifier without a record becomes a server."""
+        return self._new_game is not None
+
+    @property
+    def accepts_any_id(self) -> bool:
+        """Whether an identifier of any form can be that of a server."""
+        return self._uses_slugs or bool(self._ids)
+
+    def get_record(self, server_id: str) -> ServerRecord:
+        """Return the record of a server that has a key, with the identifier that its source uses.
+
+        Records of new servers are made here: many of them would take much memory.
+        """
+        source_id = self._written.get(server_id)
+        given = self._given.get(server_id)
+        if given is None:
+            return complete_record(PartialRecord(id=server_id, source_id=source_id), self._new_game)
+        if source_id is None or source_id == server_id:
+            return given
+        return replace(given, source_id=source_id)
 
     def __missing__(self, identifier: str) -> int:
         """Judge an identifier and remember the result."""
@@ -33,8 +85,85 @@ class Roster(dict[str, int]):
         return key
 
     def _judge(self, identifier: str) -> int:
-        if identifier in self.withheld:
+        server_id = self._ids.get(identifier) or self._find_id(identifier)
+        if server_id in self.withheld:
             return NOT_PUBLISHABLE
-        if not IDENTIFIER.fullmatch(identifier):
+        if server_id in self.server_keys:
+            return self.server_keys[server_id]
+        if not self._uses_slugs and not IDENTIFIER.fullmatch(identifier):
             return MALFORMED
-        return self.server_keys.get(identifier, NOT_LISTED)
+        return self._add_server(identifier) if self.is_open else NOT_LISTED
+
+    def _find_id(self, identifier: str) -> str:
+        """Return the id that an identifier is, or whose slug it is.
+
+        Raises SourceError if another identifier has the same slug.
+        """
+        if not self._uses_slugs:
+            return identifier
+        server_id = identifier
+        if not self._is_known(identifier):
+            try:
+                server_id = make_slug(identifier)
+            except SlugError:
+                return identifier
+        if self._is_known(server_id):
+            self._claim(server_id, identifier)
+        return server_id
+
+    def _is_known(self, server_id: str) -> bool:
+        return server_id in self.server_keys or server_id in self.withheld
+
+    def _claim(self, server_id: str, identifier: str) -> None:
+        """Note which identifier of its source a server has."""
+        if identifier == server_id and self._written.get(server_id) in self._ids:
+            return  # a row may also have the id of a record with a sourceId
+        first = self._written.setdefault(server_id, identifier)
+        if first != identifier:
+            raise SourceError(
+                f"--ids slug: {wire.quote_value(first)} and {wire.quote_value(identifier)} both"
+                f" become {server_id}; give each an id in a servers file, with its sourceId"
+            )
+
+    def _add_server(self, identifier: str) -> int:
+        """Add a server for an identifier, and return its key."""
+        server_id = identifier
+        if self._uses_slugs:
+            try:
+                server_id = make_slug(identifier)
+            except SlugError as error:
+                raise SourceError(str(error)) from None
+            self._written[server_id] = identifier
+        if server_id in self._cfx_owners:
+            raise SourceError(
+                f"server {server_id}: its cfxId, made of the id, is that of server"
+                f" {self._cfx_owners[server_id]}; give it another cfxId in a servers file"
+            )
+        key = self.server_keys[server_id] = len(self.server_keys) + 1
+        return key
+
+
+def read_roster(
+    source: Source | None, *, uses_slugs: bool, game: str | None, warn: Callable[[str], None]
+) -> Roster:
+    """Read server records and complete them; without a source, make servers of all identifiers.
+
+    Raises UsageError if a game is missing, SourceError for a bad record, MissingLibraryError.
+    """
+    if source is None:
+        return create_open_roster(uses_slugs=uses_slugs, game=game)
+    records: list[PartialRecord] = load_record_reader(source.kind).read_records(source, warn)
+    return Roster(complete_records(source.title, records, game), uses_slugs=uses_slugs)
+
+
+def create_open_roster(*, uses_slugs: bool, game: str | None) -> Roster:
+    """Return a roster without records: each identifier becomes a server.
+
+    Raises UsageError without a game.
+    """
+    if game is None:
+        raise UsageError(
+            "--game: missing; without a servers file, the servers have no game: add --game"
+            f" {' or --game '.join(GAMES)}"
+        )
+    return Roster((), uses_slugs=uses_slugs, new_game=game)

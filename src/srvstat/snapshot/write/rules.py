@@ -1,16 +1,16 @@
 """Refuse builds whose sources are valid but whose snapshot would be of no use."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, Self
 
 from srvstat.contract.errors import SourceError
 from srvstat.snapshot.format.derive import find_observed_span
-from srvstat.snapshot.write.ingest import AFTER_AS_OF, Intake
+from srvstat.snapshot.write.ingest import Intake
+from srvstat.snapshot.write.reasons import describe_reasons, list_reasons
+from srvstat.snapshot.write.roster import Roster
 from srvstat.snapshot.write.store import Stored
-from srvstat.sources.servers import ServerRecord
 from srvstat.sources.source import Source
 
 _LIMIT = re.compile(
@@ -59,11 +59,11 @@ class RowsRejectedError(SourceError):
     """All rows were read, but too few of them are usable."""
 
 
-def check_servers(source: Source, records: Sequence[ServerRecord], rules: Rules) -> None:
+def check_servers(source: Source | None, roster: Roster, rules: Rules) -> None:
     """Raise SourceError if no server is publishable, unless empty snapshots are allowed."""
-    if rules.allow_empty or any(record.publishable for record in records):
+    if source is None or roster.server_keys or rules.allow_empty:
         return
-    what = "no publishable server" if records else "no server records"
+    what = "no publishable server" if roster.withheld else "no server records"
     raise SourceError(
         f"{source.title}: {what}, so every answer would be SERVER_NOT_FOUND;"
         " --allow-empty builds it anyway"
@@ -86,17 +86,6 @@ def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
     as_of = last if intake.as_of is None else intake.as_of
     if as_of is not None and (last is not None or rules.allow_empty):
         return as_of
-    counts = {"rejected": rejected, **dict(sorted(intake.skipped.items()))}
-    why = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    remedy = first or f"; {_choose_remedy(intake, rules)}"
-    raise RowsRejectedError(f"no observation was kept: {why or 'there are no rows'}{remedy}")
-
-
-def _choose_remedy(intake: Intake, rules: Rules) -> str:
-    """Return the remedy for a build that rejected no row and kept none."""
-    if intake.as_of is None:
-        missing = "--as-of TIME" if rules.allow_empty else "--allow-empty with --as-of TIME"
-        return f"{missing} builds an empty snapshot"
-    if intake.skipped[AFTER_AS_OF]:
-        return "give a later --as-of, or build an empty snapshot with --allow-empty"
-    return "--allow-empty builds an empty snapshot"
+    reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
+    remedy = "; an empty snapshot needs --as-of TIME" if rules.allow_empty else ""
+    raise RowsRejectedError(f"no observation was kept: {describe_reasons(reasons)}{remedy}")

@@ -7,7 +7,7 @@ from srvstat.contract import wire
 from srvstat.snapshot.format.derive import DerivedColumns
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.decoding import read_texts
-from srvstat.sources.servers import ServerRecord
+from srvstat.sources.server_records import ServerRecord
 
 
 def build_server_row(
@@ -15,7 +15,8 @@ def build_server_row(
 ) -> ServerRow:
     """Return a row of `servers`; missing fields of the record come from its observations."""
     fields = asdict(record)
-    del fields["publishable"]
+    for name in ("publishable", "source_id", "completed"):
+        del fields[name]
     defaults = {
         "players_current": derived.last_players or 0,
         "first_seen_at": as_of if derived.first_observed_at is None else derived.first_observed_at,

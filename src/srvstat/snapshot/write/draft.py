@@ -1,0 +1,62 @@
+"""Draft server records for the identifiers in observations."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import NamedTuple
+
+from srvstat.contract.errors import SourceError
+from srvstat.snapshot.write.reasons import describe_reasons, list_reasons
+from srvstat.snapshot.write.rejects import Rejects
+from srvstat.snapshot.write.roster import MALFORMED, MALFORMED_REASON, Roster, create_open_roster
+from srvstat.sources.observations import read_batches
+from srvstat.sources.server_records import ServerRecord
+from srvstat.sources.source import Source
+
+
+class Draft(NamedTuple):
+    """The number of servers in some observations, their records by id, and the rejected rows."""
+
+    servers: int
+    records: Iterator[ServerRecord]
+    rejected: int
+
+
+def draft_records(
+    sources: Sequence[Source], *, uses_slugs: bool, game: str | None, warn: Callable[[str], None]
+) -> Draft:
+    """Return a record for each identifier in some observations, as a build without records makes.
+
+    `warn` is called with one line about each source that may be cut off.
+
+    Raises UsageError without a game, and SourceError if a source can't be read or no row is usable.
+    """
+    roster = create_open_roster(uses_slugs=uses_slugs, game=game)
+    with closing(sqlite3.connect("")) as connection:
+        rejects = Rejects(connection, sources)
+        skipped: Counter[str] = Counter()
+        for number, source in enumerate(sources):
+            watched = replace(source, on_warning=warn, accepts_any_id=roster.accepts_any_id)
+            for batch in read_batches(watched):
+                rejects.add_batch(number, replace(batch, find_text=None))  # frees its text
+                skipped.update(batch.skipped)
+                places = rejects.locate_rows(number, batch)
+                _look_up(roster, rejects, batch.server_ids, places)
+        if not roster.server_keys:
+            reasons = list_reasons(rejects, skipped, {})
+            raise SourceError(f"no server was found: {describe_reasons(reasons)}")
+    records = map(roster.get_record, sorted(roster.server_keys))
+    return Draft(len(roster.server_keys), records, rejects.malformed)
+
+
+def _look_up(
+    roster: Roster, rejects: Rejects, server_ids: Sequence[str], places: Sequence[int]
+) -> None:
+    """Add the servers of a batch to a roster, and rows with malformed identifiers to rejects."""
+    malformed = {name for name in dict.fromkeys(server_ids) if roster[name] == MALFORMED}
+    if malformed:
+        for server_id, place in zip(server_ids, places, strict=True):
+            if server_id in malformed:
+                rejects.add_malformed(place, MALFORMED_REASON, server_id)

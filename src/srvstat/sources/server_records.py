@@ -1,0 +1,160 @@
+"""Server records, as sources give them and as a snapshot stores them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import get_args
+
+from srvstat.contract import wire
+from srvstat.contract.errors import SourceError, UsageError
+from srvstat.contract.responses import Game
+from srvstat.sources.slugs import SlugError, make_slug
+
+GAMES: tuple[str, ...] = get_args(Game)
+
+COMPLETED_FIELDS = ("cfxId", "game", "hostname")
+"""The fields that a build completes if a record lacks them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialRecord:
+    """A server as in its source. None marks a value that the source does not have.
+
+    `source_id` is the identifier that the source uses, if it is not the id. A record without an id
+    has one. `completed` are the names of the fields that an earlier build completed. Instants are
+    Unix milliseconds.
+    """
+
+    id: str | None = None
+    cfx_id: str | None = None
+    game: str | None = None
+    hostname: str | None = None
+    project_name: str = ""
+    project_description: str = ""
+    region: str = ""
+    players_current: int | None = None
+    players_max: int = 0
+    tags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    chat_url: str = ""
+    icon_url: str | None = None
+    offline: bool = False
+    first_seen_at: int | None = None
+    updated_at: int | None = None
+    source_id: str | None = None
+    completed: tuple[str, ...] = ()
+    publishable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRecord(PartialRecord):
+    """A server with all fields that have no default."""
+
+    id: str
+    cfx_id: str
+    game: str
+    hostname: str
+
+
+_NAMES = tuple(field.name for field in fields(PartialRecord))
+
+
+def complete_record(record: PartialRecord, game: str | None) -> ServerRecord:
+    """Return a record with the values that it lacks, and their names in `completed`.
+
+    The id is the slug of the source's identifier, the cfxId is the id, and the hostname is the
+    identifier as the source writes it.
+
+    Raises SlugError, and UsageError without a game.
+    """
+    server_id = make_slug(record.source_id or "") if record.id is None else record.id
+    if record.game is None and game is None:
+        raise UsageError(f"--game: missing; add --game {' or --game '.join(GAMES)}")
+    values = {name: getattr(record, name) for name in _NAMES}
+    made = {
+        "cfxId": ("cfx_id", server_id),
+        "game": ("game", game),
+        "hostname": ("hostname", record.source_id or server_id),
+    }
+    added = {name for name, (field, _) in made.items() if values[field] is None}
+    values |= {field: value for field, value in made.values() if values[field] is None}
+    values["id"] = server_id
+    values["completed"] = tuple(sorted({*record.completed, *added}))
+    if values["source_id"] == server_id:
+        values["source_id"] = None
+    return ServerRecord(**values)
+
+
+def complete_records(
+    title: str, records: Iterable[PartialRecord], game: str | None
+) -> list[ServerRecord]:
+    """Return the records of a source with the values that they lack. Equal ones count once.
+
+    Raises UsageError if a game is missing, and SourceError for an identifier that two servers have,
+    which a completed value may cause.
+    """
+    given = list(records)
+    unnamed = sum(record.game is None for record in given)
+    if unnamed and game is None:
+        servers = "1 server has" if unnamed == 1 else f"{unnamed:,} servers have"
+        raise UsageError(
+            f"--game: missing, but {servers} no game in {title}; add --game"
+            f" {' or --game '.join(GAMES)}"
+        )
+    try:
+        completed = dict.fromkeys(complete_record(record, game) for record in given)
+    except SlugError as error:
+        raise SourceError(f"{title}: {error}") from None
+    check_identifiers(title, completed)
+    return list(completed)
+
+
+def check_identifiers(title: str, records: Iterable[ServerRecord]) -> None:
+    """Check that no two records have the same id, cfxId or sourceId.
+
+    Nor may a sourceId be the id of another server: observations could mean either of them.
+
+    Raises SourceError, which names both servers.
+    """
+    owners: dict[tuple[str, str], ServerRecord] = {}
+    for record in records:
+        for name, identifier in _list_identifiers(record):
+            other = owners.setdefault((name, identifier), record)
+            if other is not record:
+                raise SourceError(f"{title}: {_describe_conflict(name, identifier, other, record)}")
+    for record in owners.values():
+        other = owners.get(("id", record.source_id or ""), record)
+        if other.id != record.id:
+            raise SourceError(
+                f"{title}: the sourceId of server {record.id} is the id of another server:"
+                f" {wire.quote_value(record.source_id)}"
+            )
+
+
+def _list_identifiers(record: ServerRecord) -> Iterator[tuple[str, str]]:
+    yield "id", record.id
+    yield "cfxId", record.cfx_id
+    if record.source_id is not None:
+        yield "sourceId", record.source_id
+
+
+def _describe_conflict(
+    name: str, identifier: str, first: ServerRecord, second: ServerRecord
+) -> str:
+    quoted = wire.quote_value(identifier)
+    if name == "id":
+        sources = [record.source_id for record in (first, second) if record.source_id is not None]
+        made_of = f", made of {' and '.join(map(wire.quote_value, sources))}" if sources else ""
+        return f"two servers have the id {quoted}{made_of}"
+    made = "; a cfxId that is missing is made of the id" if _has_made_cfx_id(first, second) else ""
+    return f"the servers {first.id} and {second.id} have the same {name}: {quoted}{made}"
+
+
+def _has_made_cfx_id(*records: ServerRecord) -> bool:
+    return any("cfxId" in record.completed for record in records)
+
+
+def count_completed(records: Iterable[ServerRecord]) -> dict[str, int]:
+    """Return in how many records each field was completed, for the fields with any."""
+    counts = Counter(name for record in records for name in record.completed)
+    return dict(sorted(counts.items()))
