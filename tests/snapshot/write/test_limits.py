@@ -12,7 +12,7 @@ from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.read import verified_rows
 from srvstat.snapshot.read.reader import open_file
-from srvstat.snapshot.write import store
+from srvstat.snapshot.write import limits
 
 pytestmark = pytest.mark.slow
 
@@ -35,8 +35,8 @@ def test_a_day_holds_up_to_a_million_observations_of_a_server(cli: Cli) -> None:
 def test_a_day_with_more_observations_is_refused(
     here: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert store.MAX_OBSERVATIONS_PER_DAY == 1_000_000
-    monkeypatch.setattr(store, "MAX_OBSERVATIONS_PER_DAY", 1_000)
+    assert limits.MAX_OBSERVATIONS_PER_DAY == 1_000_000
+    monkeypatch.setattr(limits, "MAX_OBSERVATIONS_PER_DAY", 1_000)
     midnight = AS_OF // DAY * DAY
     Path("many.csv").write_bytes(csv(("a", midnight + at, at % 9) for at in range(1_001)))
 
@@ -97,8 +97,8 @@ def test_servers_removed_from_memory_are_read_again(
 def test_a_server_with_more_than_a_hundred_thousand_days_is_refused(
     here: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert store.MAX_DAYS == 100_000
-    monkeypatch.setattr(store, "MAX_DAYS", 1_000)
+    assert limits.MAX_DAYS == 100_000
+    monkeypatch.setattr(limits, "MAX_DAYS", 1_000)
     Path("many.csv").write_bytes(csv(("a", day * DAY, 5) for day in range(1_001)))
 
     ran = cli(*BUILD)

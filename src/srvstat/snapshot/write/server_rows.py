@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from operator import attrgetter
 
 from srvstat.contract import wire
 from srvstat.snapshot.format.derive import DerivedColumns
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.decoding import read_texts
 from srvstat.sources.server_records import ServerRecord
+
+_GET_DERIVED = attrgetter(*DerivedColumns._fields)
 
 
 def build_server_row(
@@ -62,6 +65,11 @@ def build_record(row: ServerRow) -> ServerRecord:
         updated_at=None if row.updated_is_fallback else row.updated_at,
         publishable=True,
     )
+
+
+def get_derived(row: ServerRow) -> DerivedColumns:
+    """Return the derived columns of a row."""
+    return DerivedColumns._make(_GET_DERIVED(row))
 
 
 def encode_texts(values: Sequence[str]) -> str:

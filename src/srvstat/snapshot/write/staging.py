@@ -7,9 +7,9 @@ database, one row of blobs for each server.
 import sqlite3
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby, repeat
+from operator import add, itemgetter
 from typing import NamedTuple
 
 from srvstat.snapshot.format.days import is_ascending
@@ -28,6 +28,11 @@ _SCHEMA = """
     );
 """
 _RUNS_PER_SERVER = 10_000_000
+
+_EARLIER = -1
+"""The place of observations that no source has."""
+
+ReadEarlier = Callable[[int], tuple[Sequence[int], Sequence[int]]]
 
 
 class _Columns(NamedTuple):
@@ -89,8 +94,12 @@ class Staging:
         if self._in_memory >= _MAX_IN_MEMORY:
             self._move_to_disk()
 
-    def take_series(self, server: int) -> Series:
-        """Return all observations of a server. Can be called once for each server."""
+    def take_series(self, server: int, read_earlier: ReadEarlier | None = None) -> Series:
+        """Return all observations of a server. Can be called once for each server.
+
+        `read_earlier` is called with the first instant of these observations, if there are any. It
+        returns instants and players that count as read before them.
+        """
         columns = _Columns.empty()
         if self._moves:
             first = server * _RUNS_PER_SERVER
@@ -103,6 +112,11 @@ class Staging:
                     column.frombytes(moved)
         for column, in_memory in zip(columns, self._columns.pop(server, ()), strict=False):
             column.extend(in_memory)
+        if read_earlier and columns.instants:
+            instants, players = read_earlier(min(columns.instants))
+            places = repeat(_EARLIER, len(instants))
+            earlier = _Columns(array("q", instants), array("q", players), array("q", places))
+            columns = _Columns._make(map(add, earlier, columns))
         return _sort(columns)
 
     def _move_to_disk(self) -> None:

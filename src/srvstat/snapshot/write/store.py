@@ -4,18 +4,11 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import format_instant
-from srvstat.contract.ranges import DAY_MS
-from srvstat.snapshot.format.derive import DerivedColumns, derive
-from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, Value
+from srvstat.snapshot.format.derive import DerivedColumns
+from srvstat.snapshot.format.rows import Value
 from srvstat.snapshot.write.ingest import Intake, Progress
-
-MAX_OBSERVATIONS_PER_DAY = 1_000_000
-"""Keeps each row of `days` below the size that readers accept."""
-
-MAX_DAYS = 100_000
-"""Days per server; keeps each calendar below that size too."""
+from srvstat.snapshot.write.limits import derive_within_limits
+from srvstat.snapshot.write.staging import Series
 
 _ROWS_PER_REPORT = 10_000
 """Reporting the progress of each small server would take longer than storing it."""
@@ -38,18 +31,25 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
     kept = repeated = reported = 0
     for server_id, key in intake.roster.server_keys.items():
         series = intake.staging.take_series(key)
-        for place, instant, players, kept_players in series.repeats:
-            if players == kept_players:
-                repeated += 1
-            else:
-                text = f"{server_id},{instant},{players}"
-                intake.rejects.add_conflict(place, kept_players, text)
+        repeated += count_repeats(intake, server_id, series)
         kept += len(series.instants)
         derived[key] = store_server(connection, server_id, key, series.instants, series.players)
         if kept - reported >= _ROWS_PER_REPORT:
             progress("storing", 0, kept - reported)
             reported = kept
     return Stored(derived, kept, repeated)
+
+
+def count_repeats(intake: Intake, server_id: str, series: Series) -> int:
+    """Return the number of repeats that are equal to the one kept; the others become rejects."""
+    equal = 0
+    for place, instant, players, kept_players in series.repeats:
+        if players == kept_players:
+            equal += 1
+        else:
+            text = f"{server_id},{instant},{players}"
+            intake.rejects.add_conflict(place, kept_players, text)
+    return equal
 
 
 def store_server(
@@ -65,29 +65,9 @@ def store_server(
 
     Raises SourceError for too many observations on a day, or on too many days.
     """
-    days = 0
 
     def insert(table: str, row: tuple[Value, ...]) -> None:
-        nonlocal days
-        if isinstance(row, Day):
-            _check_day(server_id, row, days)
-            days += 1
         marks = ", ".join("?" * len(row))
         connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - our own names
 
-    return derive(server_id, key, instants, players, insert)
-
-
-def _check_day(server_id: str, day: Day, days_before: int) -> None:
-    if day.observation_count > MAX_OBSERVATIONS_PER_DAY:
-        number = day.server_day % DAYS_PER_SERVER
-        raise SourceError(
-            f"server {server_id} has {day.observation_count:,} observations on"
-            f" {format_instant(number * DAY_MS)[:10]}; a snapshot holds up to"
-            f" {MAX_OBSERVATIONS_PER_DAY:,} per day"
-        )
-    if days_before == MAX_DAYS:
-        raise SourceError(
-            f"server {server_id} was observed on more than {MAX_DAYS:,} days, the most that a"
-            " snapshot holds per server"
-        )
+    return derive_within_limits(server_id, key, instants, players, insert)
