@@ -154,7 +154,8 @@ def _update_calendar(
     after: Mapping[int, _Row],
 ) -> dict[str, Any]:
     """Store the calendar of a server, except for changed rows, and return its columns."""
-    columns, new_rows = split_calendar(server, [day for day, _ in days], [each for _, each in days])
+    digests = b"".join(digest for _, digest in days)
+    columns, new_rows = split_calendar(server, [day for day, _ in days], digests)
     rows: list[_Row] = list(new_rows)
     stored = [
         row if after.get(row[0]) == before.get(row[0]) else after.get(row[0], row) for row in rows

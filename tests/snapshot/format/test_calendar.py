@@ -50,7 +50,7 @@ def build_digest(day: int) -> bytes:
 
 
 def split(days: Sequence[int]) -> tuple[CalendarColumns, list[tuple[Any, ...]]]:
-    return split_calendar(KEY, days, [build_digest(day) for day in days])
+    return split_calendar(KEY, days, b"".join(map(build_digest, days)))
 
 
 def read_back(columns: CalendarColumns, rows: Sequence[tuple[Any, ...]]) -> list[Block]:

@@ -102,6 +102,11 @@ def _list_outer_starts(least: int, greatest: int) -> Iterator[int]:
     yield from (greatest + step for step in steps if step <= max(greatest, 1))
 
 
+def find_numbers(values: Iterable[int], starts: Sequence[int]) -> list[int]:
+    """Return the number of the band of each value."""
+    return [bisect_right(starts, value) - 1 for value in values]
+
+
 def number_values(values: Iterable[int], starts: Sequence[int]) -> dict[int, int]:
     """Map each value to the number of its band."""
     return {value: bisect_right(starts, value) - 1 for value in values}

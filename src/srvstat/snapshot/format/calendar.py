@@ -88,6 +88,16 @@ class Calendar(NamedTuple):
         return block if block >= 0 else None
 
 
+class Blocks(NamedTuple):
+    """Rows of `calendars` of a server: the first and the last day of each, and their digests."""
+
+    edges: Sequence[int]
+    digests: bytes
+
+
+_NO_BLOCKS = Blocks((), b"")
+
+
 class CalendarColumns(NamedTuple):
     """The columns of `servers` that hold a calendar."""
 
@@ -98,22 +108,26 @@ class CalendarColumns(NamedTuple):
 
 
 def split_calendar(
-    server: int, days: Sequence[int], digests: Sequence[bytes]
+    server: int, days: Sequence[int], digests: bytes, earlier: Blocks = _NO_BLOCKS
 ) -> tuple[CalendarColumns, list[tuple[Value, ...]]]:
-    """Return the columns of `servers` and the rows of `calendars` for the days of a server."""
+    """Return the columns of `servers` and new rows of `calendars` for the days of a server.
+
+    `digests` are the joined digests of their rows. The days follow those of earlier blocks, which
+    already have rows.
+    """
     recent = max(len(days) // _DAYS_PER_BLOCK - 1, 0) * _DAYS_PER_BLOCK
     rows: list[tuple[Value, ...]] = []
-    edges: list[int] = []
+    edges = [*earlier.edges]
     for start in range(0, recent, _DAYS_PER_BLOCK):
         block = days[start : start + _DAYS_PER_BLOCK]
-        joined = b"".join(digests[start : start + _DAYS_PER_BLOCK])
-        rows.append((server * BLOCKS_PER_SERVER + len(rows), _pack(block), joined))
+        of_block = digests[start * DIGEST_BYTES : (start + _DAYS_PER_BLOCK) * DIGEST_BYTES]
+        rows.append((server * BLOCKS_PER_SERVER + len(edges) // 2, _pack(block), of_block))
         edges += (block[0], block[-1])
     columns = CalendarColumns(
         days=_pack(days[recent:]),
-        day_digests=b"".join(digests[recent:]),
+        day_digests=digests[recent * DIGEST_BYTES :],
         blocks=_pack(edges),
-        block_digests=b"".join(digest_row("calendars", row) for row in rows),
+        block_digests=earlier.digests + b"".join(digest_row("calendars", row) for row in rows),
     )
     return columns, rows
 

@@ -77,7 +77,7 @@ def derive(
         number = day.server_day % DAYS_PER_SERVER
         days.append(number)
         digests.append(digest_row("days", day))
-    calendar, blocks = split_calendar(server, days, digests)
+    calendar, blocks = split_calendar(server, days, b"".join(digests))
     for block in blocks:
         take("calendars", block)
     rows = list(build_band_rows(server, players, starts, bands))

@@ -8,7 +8,7 @@ so only bands around it have rows. Each frequent interval is a band by itself.
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, compress, pairwise, repeat
 from operator import add, sub
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from srvstat.snapshot.format.bands import NO_DIGEST, NOT_STORED
 from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import BANDS_PER_SERVER, IntervalCounts, ServerRow, Value
+from srvstat.snapshot.format.summaries import DAYS_PER_BLOCK
 from srvstat.stats import find_middle_ranks
 
 _MIN_MIDDLE, _MAX_MIDDLE = 2, 16
@@ -193,11 +194,38 @@ def count_intervals(numbers: Sequence[bytes], before: Sequence[int]) -> CountBlo
     `numbers` has the bands of the intervals of each day, and `before` the counts before the block.
     """
     days: list[Sequence[int]] = []
-    up_to = [0] * len(before)
+    up_to: Sequence[int] = [0] * len(before)
     for of_day in numbers:
-        up_to = list(map(add, up_to, accumulate(map(of_day.count, range(len(before))))))
+        up_to = _add_counts(up_to, of_day)
         days.append(up_to)
     return CountBlock(before, days)
+
+
+def _add_counts(cumulative: Sequence[int], numbers: bytes) -> Sequence[int]:
+    """Add intervals, given by their bands, to cumulative counts."""
+    counts = map(numbers.count, range(len(cumulative)))
+    return list(map(add, cumulative, accumulate(counts)))
+
+
+def extend_counts(
+    last: CountBlock, numbers: Iterable[bytes], *, joins_last_day: bool
+) -> list[CountBlock]:
+    """Return the last block of a server with the intervals of later days, and the next blocks.
+
+    `numbers` has the bands of the intervals of each day. The first day may be the last one of the
+    block.
+    """
+    blocks = [last]
+    for of_day in numbers:
+        before, days = blocks[-1]
+        if joins_last_day:
+            blocks[-1] = CountBlock(before, [*days[:-1], _add_counts(days[-1], of_day)])
+            joins_last_day = False
+        elif len(days) < DAYS_PER_BLOCK:
+            blocks[-1] = CountBlock(before, [*days, _add_counts(days[-1], of_day)])
+        else:
+            blocks.append(count_intervals([of_day], blocks[-1].after))
+    return blocks
 
 
 def read_count_block(row: IntervalCounts, days: int, bands: int) -> CountBlock:

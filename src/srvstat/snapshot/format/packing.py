@@ -22,10 +22,26 @@ def unpack(packed: bytes, count: int) -> "array[int]":
 
     Raises ValueError for bytes that are not `count` numbers of one width.
     """
-    width = len(packed) // count if count > 0 else 0
-    if width * count != len(packed) or width not in _CODES:
+    return _swap_big_endian(array(_CODES[_find_width(len(packed), count)], packed))
+
+
+def _find_width(length: int, count: int) -> int:
+    """Return the width of each of `count` numbers in a number of bytes."""
+    width = length // count if count > 0 else 0
+    if width * count != length or width not in _CODES:
         raise ValueError("not numbers of one width")
-    return _swap_big_endian(array(_CODES[width], packed))
+    return width
+
+
+def extend_packed(packed: bytes, count: int, numbers: Sequence[int]) -> bytes:
+    """Return what `pack` returns for `count` packed numbers, at least one, and further ones.
+
+    Raises ValueError for bytes that are not `count` numbers of one width.
+    """
+    width, greatest = _find_width(len(packed), count), max(numbers)
+    if greatest >> 8 * width == 0:
+        return packed + pack(numbers, (1 << 8 * width) - 1)
+    return pack([*unpack(packed, count), *numbers], greatest)
 
 
 _WIDE = 16

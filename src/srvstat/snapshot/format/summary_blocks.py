@@ -153,17 +153,23 @@ def read_block(row: Summaries) -> SummaryBlock:
         raise ValueError("not the days of a block")
     columns = (unpack_sums(getattr(row, name), count) for name in _COLUMNS)
     days = list(map(DayFigures._make, zip(*columns, strict=True)))
-    long = row.long_count
-    if long is None:
-        return SummaryBlock(days, None)
-    if not 0 <= long <= MAX_LONG:
+    return SummaryBlock(days, read_long_intervals(row))
+
+
+def read_long_intervals(row: Summaries) -> list[LongInterval] | None:
+    """Return the long intervals in a row; None if they are too many.
+
+    Raises ValueError for values that no build writes.
+    """
+    count = row.long_count
+    if not count:
+        return [] if count == 0 else None
+    if not 0 < count <= MAX_LONG:
         raise ValueError("not a number of long intervals")
-    if not long:
-        return SummaryBlock(days, [])
-    start = (days[0].day - 1) * DAY_MS
-    ends = [start + end for end in unpack(row.long_ends, long)]
-    rest = (unpack(column, long) for column in (row.long_intervals, row.long_players))
-    return SummaryBlock(days, list(map(LongInterval._make, zip(ends, *rest, strict=True))))
+    start = (unpack(row.days, row.day_count)[0] - 1) * DAY_MS
+    ends = [start + end for end in unpack(row.long_ends, count)]
+    rest = (unpack(column, count) for column in (row.long_intervals, row.long_players))
+    return list(map(LongInterval._make, zip(ends, *rest, strict=True)))
 
 
 def extend_blocks(last: SummaryBlock, later: Sequence[SummaryBlock]) -> list[SummaryBlock]:

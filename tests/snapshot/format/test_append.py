@@ -1,0 +1,121 @@
+"""Append newer observations to the rows of a server, as if all had been derived at once."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, few_examples
+from snapshot.observed import LARGEST
+from snapshot.server_rows import build_server
+from srvstat.snapshot.format.append import append
+from srvstat.snapshot.format.bands import Members
+from srvstat.snapshot.format.derive import derive
+from srvstat.snapshot.format.epochs import find_epoch
+from srvstat.snapshot.format.rows import (
+    BANDS_PER_SERVER,
+    BLOCKS_PER_SERVER,
+    Day,
+    IntervalCounts,
+    ServerRow,
+    Summaries,
+    SummaryIndex,
+)
+
+KEY = 7
+HOUR = DAY // 24
+
+
+class DerivedServer:
+    """The rows of a server, derived from its observations and kept in memory."""
+
+    def __init__(self, instants: Sequence[int], players: Sequence[int]) -> None:
+        self.rows: dict[tuple[str, int], tuple[Any, ...]] = {}
+        columns = derive("a", KEY, instants, players, self.take)
+        self.server: ServerRow = build_server(KEY, id="a", **columns._asdict())
+
+    def take(self, table: str, row: tuple[Any, ...]) -> None:
+        """Keep a row."""
+        self.rows[table, row[0]] = row
+
+    def read_last_day(self) -> Day:
+        """Return the last row of `days`."""
+        last = max(key for table, key in self.rows if table == "days")
+        return Day._make(self.rows["days", last])
+
+    def read_index(self) -> SummaryIndex:
+        """Return the row of `summary_index`."""
+        return SummaryIndex._make(self.rows["summary_index", KEY])
+
+    def read_summaries(self, blocks: range) -> list[Summaries]:
+        """Return rows of `summaries`."""
+        first = KEY * BLOCKS_PER_SERVER
+        return [Summaries._make(self.rows["summaries", first + block]) for block in blocks]
+
+    def read_interval_counts(self, block: int) -> IntervalCounts:
+        """Return a row of `interval_counts`."""
+        key = KEY * BLOCKS_PER_SERVER + block
+        return IntervalCounts._make(self.rows["interval_counts", key])
+
+    def read_members(self, table: str, bands: Sequence[int]) -> dict[int, Members]:
+        """Return rows of `bands` or `intervals`."""
+        first = KEY * BANDS_PER_SERVER
+        return {band: Members(*self.rows[table, first + band][1:]) for band in bands}
+
+
+def draw_instants(drawn: random.Random, count: int) -> Iterator[int]:
+    """Yield instants of regular, late or irregular polls, with gaps, mostly after midnights."""
+    at = drawn.choice([0, 1, AS_OF // DAY * DAY, AS_OF // DAY * DAY + drawn.randrange(DAY)])
+    usual = drawn.choice([60_000, HOUR, 6 * HOUR, DAY, 3 * DAY])
+    late = drawn.choice([1, 2, 1000, usual])
+    gap = drawn.choice([0, 0, 0.01, 0.3])
+    for _ in range(count):
+        yield at
+        at += usual + drawn.randrange(late)
+        if drawn.random() < gap:
+            at += drawn.randrange(9 * usual)
+        if drawn.random() < 0.05:
+            usual = drawn.choice([usual, max(usual // 2, 1), min(2 * usual, 9 * DAY)])
+        if drawn.random() < 0.05:
+            at = -(-at // DAY) * DAY
+
+
+def draw_values(drawn: random.Random, count: int) -> list[int]:
+    """Draw few or many values, and others near the end."""
+    kinds: list[Callable[[], int]] = [
+        lambda: 0,
+        lambda: drawn.randrange(9),
+        lambda: drawn.choice([7, 300, 70_000]),
+        lambda: drawn.randrange(2_000),
+        lambda: 1000 + drawn.randrange(10 ** drawn.randrange(1, 9)),
+        lambda: drawn.randrange(LARGEST + 1),
+    ]
+    early, late = drawn.choices(kinds, k=2)
+    change = drawn.choice([count, count * 9 // 10, count // 2])
+    return [early() if at < change else late() for at in range(count)]
+
+
+@settings(max_examples=10 * few_examples())
+@given(seed=st.integers(0, 2**32))
+def test_appending_gives_the_rows_of_all_observations(seed: int) -> None:
+    drawn = random.Random(seed)  # noqa: S311 - not for secrets
+    count = drawn.choice([66, 90, 150, 400, 1_500])
+    instants, players = [*draw_instants(drawn, count)], draw_values(drawn, count)
+    # Mostly in the epoch of all observations.
+    earliest = min(find_epoch("a", count) - drawn.choice([0, 0, 0, 9]), count - 1)
+    split = drawn.choice([earliest, count - 1, drawn.randrange(earliest, count)])
+    stored = DerivedServer(instants[:split], players[:split])
+
+    appended = append(stored, instants[split:], players[split:])
+
+    if appended is None:
+        event("derived from all")
+        return
+    event("appended")
+    expected = DerivedServer(instants, players)
+    for table, row in appended.rows:
+        stored.take(table, row)
+    assert stored.rows == expected.rows
+    assert stored.server._replace(**appended.columns._asdict()) == expected.server
