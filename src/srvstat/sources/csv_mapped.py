@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import compress
 
 from srvstat.contract.instants import InstantError
@@ -23,26 +24,28 @@ def read(source: Source) -> Iterator[Batch]:
     values = ValueParser(source.mapping)
     if source.mapping.is_wide:
         return parse_blocks(
+            source,
             header.blocks,
             columns.form,
-            lambda block: _parse_wide_block(block, columns, values),
+            partial(_parse_wide_block, columns, values),
             lambda _, records: parse_wide_records(
                 source, records, lambda text: _split_wide_record(text, columns)
             ),
+            has_text=lambda _: False,
         )
     return parse_blocks(
+        source,
         header.blocks,
         columns.form,
-        lambda block: _parse_long_block(source, block, columns, values),
+        partial(_parse_long_block, columns, values),
         lambda block, records: parse_records(
             source, block, records, lambda text: _split_long_record(text, columns)
         ),
+        has_text=lambda _: True,
     )
 
 
-def _parse_long_block(
-    source: Source, block: Block, columns: Columns, values: ValueParser
-) -> Batch | None:
+def _parse_long_block(columns: Columns, values: ValueParser, block: Block) -> Batch | None:
     """Parse a block of valid rows, one for each observation; return None for any other block."""
     cells = _split_cells(block, columns)
     if cells is None:
@@ -53,23 +56,21 @@ def _parse_long_block(
         players = values.parse_counts(counts)
     except (InstantError, RowError):
         return None
-    find_text = source.keep_text(block)
     lines = range(block.first_line, block.first_line + len(instants))
     kept = [count for count in players if count is not None]
     if len(kept) == len(players):
-        return Batch(server_ids, instants, kept, lines, find_text=find_text)
+        return Batch(server_ids, instants, kept, lines)
     is_kept = [count is not None for count in players]
     return Batch(
         list(compress(server_ids, is_kept)),
         list(compress(instants, is_kept)),
         kept,
         list(compress(lines, is_kept)),
-        find_text=find_text,
         skipped={NO_COUNT: is_kept.count(False)},
     )
 
 
-def _parse_wide_block(block: Block, columns: Columns, values: ValueParser) -> Batch | None:
+def _parse_wide_block(columns: Columns, values: ValueParser, block: Block) -> Batch | None:
     """Parse a block of valid rows of many servers; return None for any other block."""
     cells = _split_cells(block, columns)
     if cells is None:

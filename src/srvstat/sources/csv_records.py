@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ from srvstat.sources.source import Block, Source
 _LONGEST_RECORD = 65_536
 
 _Lines = list[tuple[int, str]]
+
+ParseBlock = Callable[[Block], Batch | None]
+"""Parses a block without quotes; returns None for a block whose rows must be parsed one by one."""
 
 ParseRecords = Callable[[Block, Iterable[tuple[int, str]]], Batch]
 """Parses records, each with the number of its first line. They are the whole text of the block."""
@@ -91,21 +95,25 @@ def read_header(source: Source, expected: str) -> Header:
     raise SourceError(f"{source.title}: empty; must begin with {expected}")
 
 
-def parse_blocks(
+def parse_blocks(  # noqa: PLR0913 - how to parse, and what
+    source: Source,
     blocks: Iterable[Block],
     form: CsvForm,
-    parse_plain_block: Callable[[Block], Batch | None],
+    parse_plain_block: ParseBlock,
     parse_records: ParseRecords,
+    *,
+    has_text: Callable[[Batch], bool],
 ) -> Iterator[Batch]:
     """Parse blocks to batches.
 
-    `parse_plain_block` parses a block without quotes at once, or returns None. Other blocks are
-    divided into records.
+    `parse_plain_block` may be called in another process. `has_text` tells whether the text of its
+    batch is kept. Blocks with quotes, and those that it returns None for, are divided into records.
     """
     pending: _Lines = []
-    for block in blocks:
-        batch = None if pending or '"' in block.text else parse_plain_block(block)
-        if batch is None:
+    for block, plain in source.compute(partial(_parse_unquoted, parse_plain_block), blocks):
+        if plain is not None and not pending:
+            batch = replace(plain, find_text=source.keep_text(block)) if has_text(plain) else plain
+        else:
             lines = [*pending, *block.split_lines()]
             records, pending = _group_lines(lines, form, is_end=False)
             batch = parse_records(_join_lines(lines), map(_join_record, records))
@@ -113,6 +121,10 @@ def parse_blocks(
     if pending:
         records, _ = _group_lines(pending, form, is_end=True)
         yield parse_records(_join_lines(pending), map(_join_record, records))
+
+
+def _parse_unquoted(parse_block: ParseBlock, block: Block) -> Batch | None:
+    return None if '"' in block.text else parse_block(block)
 
 
 def _join_lines(lines: _Lines) -> Block:

@@ -21,6 +21,7 @@ from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects, write_rejects
 from srvstat.snapshot.write.roster import Roster, read_roster
 from srvstat.snapshot.write.rules import RejectLimit, Rules, check_rows, check_servers
+from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.server_rows import build_server_row, encode_texts
 from srvstat.snapshot.write.store import Stored, store
 from srvstat.sources.server_records import count_completed
@@ -60,12 +61,16 @@ def build(  # noqa: PLR0913 - each is an option of the command
     _check_names(output, rejects, [*records_sources, *observation_sources])
     rules = Rules(strict, max_rejected, allow_empty)
     # The snapshot is renamed into place first, then the rejects.
-    with open_rejects(rejects) as rejects_file, atomic_write(output, overwrite=overwrite) as draft:
+    with (
+        open_rejects(rejects) as rejects_file,
+        atomic_write(output, overwrite=overwrite) as draft,
+        SecondProcess() as second,
+    ):
         warnings: list[str] = []
         roster = read_roster(servers_source, uses_slugs=uses_slugs, game=game, warn=warnings.append)
         check_servers(servers_source, roster, rules)
         with open_draft(output, draft) as connection:
-            intake = Intake(connection, roster, observation_sources, as_of)
+            intake = Intake(connection, roster, observation_sources, as_of, second)
             intake.warnings.extend(warnings)
             summary = _fill(connection, intake, rules, rejects_file=rejects_file, progress=progress)
         check_draft(output, draft, summary.kept)

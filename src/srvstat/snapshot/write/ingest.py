@@ -2,8 +2,9 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import compress
 from operator import not_
 
@@ -11,14 +12,20 @@ from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import YEAR_2001
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import MALFORMED, MALFORMED_REASON, SKIP_REASONS, Roster
+from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.staging import Staging
 from srvstat.sources.batch import Batch, Runs
 from srvstat.sources.grouping import group_rows
 from srvstat.sources.observations import read_batches
-from srvstat.sources.source import Source
+from srvstat.sources.source import Block, Source
 
 AFTER_AS_OF = "after the as-of time"
 """The reason to skip an observation later than the given instant."""
+
+_ROWS_OF_ONE_PROCESS = 200_000
+"""A build of more rows starts a second process: it takes so long that this pays."""
+
+ParseBlock = Callable[[Block], Batch | None]
 
 Progress = Callable[[str, int, int], None]
 """Called with the current step, `reading` or `storing`, and the bytes and rows just processed."""
@@ -33,10 +40,12 @@ class Intake:
         roster: Roster,
         sources: Sequence[Source],
         as_of: int | None,
+        second: SecondProcess | None = None,
     ) -> None:
         self.roster = roster
         self.sources = sources
         self.as_of = as_of
+        self.second = second or SecondProcess()
         self.staging = Staging(connection)
         self.rejects = Rejects(connection, sources)
         self.rows = 0
@@ -70,6 +79,7 @@ class Intake:
             on_warning=warnings.append,
             keep_text=self.rejects.create_text_store(number).keep,
             accepts_any_id=self.roster.accepts_any_id,
+            compute=self._compute,
         )
         latest = None
         for batch in map(group_rows, read_batches(watched)):
@@ -83,12 +93,19 @@ class Intake:
             rows = len(batch.instants) + len(batch.rejects) + sum(batch.skipped.values())
             self.rows += rows
             progress("reading", 0, rows)
+            if self.rows > _ROWS_OF_ONE_PROCESS:
+                self.second.start()
             if strict and self.rejects.malformed > before:
                 break
         if strict and warnings:
             raise SourceError(warnings[0])
         self.warnings += warnings
         return latest
+
+    def _compute(
+        self, parse: ParseBlock, blocks: Iterable[Block]
+    ) -> Iterator[tuple[Block, Batch | None]]:
+        return self.second.compute(partial(_parse_groups, parse), blocks)
 
     def _stage(self, batch: Batch, runs: Runs, places: Sequence[int]) -> None:
         """Stage the observations of publishable servers up to as of."""
@@ -120,3 +137,9 @@ class Intake:
     ) -> None:
         for instant, count, place in zip(instants, players, places, strict=True):
             self.rejects.add_malformed(place, MALFORMED_REASON, f"{name},{instant},{count}")
+
+
+def _parse_groups(parse: ParseBlock, block: Block) -> Batch | None:
+    """Parse a block, and group its rows in the process that has them."""
+    batch = parse(block)
+    return batch and group_rows(batch)
