@@ -27,6 +27,7 @@ KINDS: Mapping[str, Kind] = {
     "ndjson": Kind(
         (".ndjson", ".jsonl"), "srvstat.sources.ndjson_observations", "srvstat.sources.servers"
     ),
+    "cfx": Kind((), None, "srvstat.sources.cfx"),
     "minetrack": Kind((), "srvstat.sources.minetrack"),
     "battlemetrics": Kind((), "srvstat.sources.battlemetrics"),
     "prometheus": Kind((), "srvstat.sources.prometheus"),

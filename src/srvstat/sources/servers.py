@@ -6,37 +6,34 @@ answered with SERVER_NOT_FOUND.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from srvstat.contract import wire
-from srvstat.contract.instants import parse_instant
 from srvstat.contract.responses import Players, ServerDetail
-from srvstat.sources.batch import (
-    COUNT_RULE,
-    IDENTIFIER,
-    IDENTIFIER_RULE,
-    MAX_PLAYERS,
+from srvstat.sources.batch import IDENTIFIER
+from srvstat.sources.record_fields import (
+    FieldError,
+    check_completed,
+    check_count,
+    check_flag,
+    check_game,
+    check_identifier,
+    check_object,
+    check_source_id,
+    check_text,
+    check_texts,
+    get_field,
+    parse_record_instant,
+    require_field,
 )
-from srvstat.sources.server_records import (
-    COMPLETED_FIELDS,
-    GAMES,
-    PartialRecord,
-    ServerRecord,
-)
-from srvstat.sources.slugs import MAX_SOURCE_ID_LENGTH
+from srvstat.sources.server_records import PartialRecord, ServerRecord
 from srvstat.sources.source import Source
-
-_T = TypeVar("_T")
 
 _LINES_PER_CHUNK = 1_000
 
 _OWN_KEYS = ("sourceId", "completed", "publishable")
 """The keys of a record besides those of the specification."""
-
-
-class _FieldError(ValueError):
-    """A field of a record is invalid."""
 
 
 def read_records(
@@ -56,7 +53,7 @@ def read_records(
     for line, text in source.read_lines():
         try:
             record = _parse_record(wire.decode_text(text), any_id=source.accepts_any_id)
-        except (wire.JsonError, _FieldError) as error:
+        except (wire.JsonError, FieldError) as error:
             raise source.build_error(line, str(error)) from None
         if record in found:
             continue
@@ -97,36 +94,38 @@ def _list_made_fields(record: ServerRecord) -> dict[str, Any]:
 
 def _parse_record(value: Any, *, any_id: bool) -> PartialRecord:
     """Return a record; with `any_id`, an id may have any form, and is then the source's."""
-    given = _check_object(value, "the record", (*ServerDetail.model_fields, *_OWN_KEYS))
+    given = check_object(value, "the record", (*ServerDetail.model_fields, *_OWN_KEYS))
     players = given.get("players")
     counts = (
-        {} if players is None else _check_object(players, "players", tuple(Players.model_fields))
+        {} if players is None else check_object(players, "players", tuple(Players.model_fields))
     )
-    source_id = _get(given, "sourceId", _check_source_id)
+    source_id = get_field(given, "sourceId", check_source_id)
     is_any = any_id and source_id is None
-    server_id = _require(given, "id", _check_source_id if is_any else _check_identifier)
+    server_id = require_field(given, "id", check_source_id if is_any else check_identifier)
     is_allowed = IDENTIFIER.fullmatch(server_id) is not None
     return PartialRecord(
         id=server_id if is_allowed else None,
-        cfx_id=_get(given, "cfxId", _check_identifier),
-        game=_get(given, "game", _check_game),
-        hostname=_get(given, "hostname", _check_text),
-        project_name=_get(given, "projectName", _check_text) or "",
-        project_description=_get(given, "projectDescription", _check_text) or "",
-        region=_get(given, "region", _check_text) or "",
-        players_current=_get(counts, "current", _check_count, within="players."),
-        players_max=_get(counts, "max", _check_count, within="players.") or 0,
-        tags=_get(given, "tags", _check_texts) or (),
-        flags=_get(given, "flags", _check_texts) or (),
-        chat_url=_get(given, "chatUrl", _check_text) or "",
-        icon_url=_get(given, "iconUrl", _check_text),
-        offline=_get(given, "offline", _check_flag) or False,
-        first_seen_at=_get(given, "firstSeenAt", _parse_instant),
-        updated_at=_get(given, "updatedAt", _parse_instant),
+        cfx_id=get_field(given, "cfxId", check_identifier),
+        game=get_field(given, "game", check_game),
+        hostname=get_field(given, "hostname", check_text),
+        project_name=get_field(given, "projectName", check_text) or "",
+        project_description=get_field(given, "projectDescription", check_text) or "",
+        region=get_field(given, "region", check_text) or "",
+        players_current=get_field(counts, "current", check_count, within="players."),
+        players_max=get_field(counts, "max", check_count, within="players.") or 0,
+        tags=get_field(given, "tags", check_texts) or (),
+        flags=get_field(given, "flags", check_texts) or (),
+        chat_url=get_field(given, "chatUrl", check_text) or "",
+        icon_url=get_field(given, "iconUrl", check_text),
+        offline=get_field(given, "offline", check_flag) or False,
+        first_seen_at=get_field(given, "firstSeenAt", parse_record_instant),
+        updated_at=get_field(given, "updatedAt", parse_record_instant),
         source_id=source_id if is_allowed else server_id,
-        completed=_get(given, "completed", _check_completed) or (),
+        completed=get_field(given, "completed", check_completed) or (),
         # Null is invalid: read as true, it could publish a server that must stay hidden.
-        publishable=_require(given, "publishable", _check_flag) if "publishable" in given else True,
+        publishable=require_field(given, "publishable", check_flag)
+        if "publishable" in given
+        else True,
     )
 
 
@@ -167,91 +166,3 @@ _ODDITIES: tuple[tuple[str, Callable[[PartialRecord], bool], str], ...] = (
         "they are served unchanged",
     ),
 )
-
-
-def _check_object(value: Any, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise _FieldError(f"{what}: must be an object")
-    for key in value:
-        if key not in known:
-            raise _FieldError(f"{wire.quote_value(key)} is not a field of {what}")
-    return value
-
-
-def _require(given: Mapping[str, Any], name: str, check: Callable[[Any], _T]) -> _T:
-    value = _get(given, name, check)
-    if value is None:
-        raise _FieldError(f"{name}: required, but {'null' if name in given else 'missing'}")
-    return value
-
-
-def _get(
-    given: Mapping[str, Any], name: str, check: Callable[[Any], _T], *, within: str = ""
-) -> _T | None:
-    value = given.get(name)
-    if value is None:
-        return None
-    try:
-        return check(value)
-    except ValueError as error:
-        raise _FieldError(f"{within}{name}: {error}") from None
-
-
-def _check_identifier(value: Any) -> str:
-    if not isinstance(value, str) or not IDENTIFIER.fullmatch(value):
-        raise ValueError(IDENTIFIER_RULE)
-    return value
-
-
-def _check_game(value: Any) -> str:
-    if value not in GAMES:
-        raise ValueError(f"must be {' or '.join(GAMES)}")
-    return str(value)
-
-
-def _check_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("must be a string")
-    if "\x00" in value:
-        raise ValueError("contains U+0000")
-    if any("\ud800" <= character <= "\udfff" for character in value):
-        raise ValueError("not Unicode text (a lone surrogate)")
-    return value
-
-
-def _check_texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ValueError("must be an array of strings")
-    return tuple(map(_check_text, value))
-
-
-def _check_source_id(value: Any) -> str:
-    text = _check_text(value)
-    if not 1 <= len(text) <= MAX_SOURCE_ID_LENGTH:
-        raise ValueError(f"must have 1 to {MAX_SOURCE_ID_LENGTH} characters")
-    return text
-
-
-def _check_completed(value: Any) -> tuple[str, ...]:
-    names = set(_check_texts(value))
-    if not names <= set(COMPLETED_FIELDS):
-        raise ValueError(f"must be names of {', '.join(COMPLETED_FIELDS)}")
-    return tuple(sorted(names))
-
-
-def _check_count(value: Any) -> int:
-    if type(value) is not int or not 0 <= value <= MAX_PLAYERS:
-        raise ValueError(COUNT_RULE)
-    return value
-
-
-def _check_flag(value: Any) -> bool:
-    if type(value) is not bool:
-        raise ValueError("must be true or false")
-    return value
-
-
-def _parse_instant(value: Any) -> int:
-    if type(value) not in (int, str):
-        raise ValueError("must be an integer or a string")
-    return parse_instant(str(value))
