@@ -55,6 +55,10 @@ def _draw_record(name: str, drawn: random.Random) -> dict[str, Any]:
     if drawn.random() < 0.5:
         players = {"current": drawn.randint(0, 2), "max": drawn.randint(2, 3)}
         fields |= {"players": players, "updatedAt": AS_OF}
+        fields |= {
+            "sourceId": f"{drawn.choice('XY')}_{name}",
+            "completed": drawn.choice([[], ["game"]]),
+        }
     return server(name, **fields)
 
 

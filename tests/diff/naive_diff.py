@@ -29,8 +29,10 @@ _FIELDS = {
     "offline": "offline",
     "first_seen_at": "firstSeenAt",
     "updated_at": "updatedAt",
+    "source_id": "sourceId",
+    "completed": "completed",
 }
-"""The name of the API's field for each column of `servers`."""
+"""The name of the record's field for each column of `servers`."""
 
 
 class _Content(NamedTuple):

@@ -135,7 +135,7 @@ CONTENTS: Mapping[str, Harm] = {
         "INSERT INTO servers SELECT 8, 'secret', 'secret', game, hostname, project_name,"
         " project_description, region, players_current, players_max, tags, flags, chat_url,"
         " icon_url, offline, first_seen_at, updated_at, current_is_fallback,"
-        " first_seen_is_fallback, updated_is_fallback, 0, NULL, NULL,"
+        " first_seen_is_fallback, updated_is_fallback, source_id, completed, 0, NULL, NULL,"
         " days, day_digests, blocks, block_digests, band_count, bands, band_digests,"
         " player_sum, cumulative, last_players, usual_interval, covered, summary_digest"
         " FROM servers WHERE id = 'once'"

@@ -27,8 +27,8 @@ from srvstat.support.comparing import find_differences
 
 _RANGES: tuple[Range, ...] = get_args(Range)
 
-_RECORD = slice(ServerRow._fields.index("id"), ServerRow._fields.index("updated_at") + 1)
-"""The columns of a server with its public record."""
+_RECORD = slice(ServerRow._fields.index("id"), ServerRow._fields.index("completed") + 1)
+"""The columns of a server that are not derived from its observations."""
 
 _DAYS_PER_READ = 250
 _SERVERS_PER_READ = 100
@@ -218,7 +218,7 @@ def _find_changes(files: _Files, pairs: Iterable[_Pair], at: int) -> Iterator[_C
 
 
 def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> Iterator[str]:
-    """Yield the names of the API's fields that differ, such as `players.max`."""
+    """Yield the names of the fields of server records that differ, such as `players.max`."""
     # Most records are equal, and decoding both takes longer than comparing their columns.
     if old[_RECORD] == new[_RECORD]:
         return
@@ -229,6 +229,10 @@ def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> Itera
             yield from (f"{name}.{part}" for part in value if value[part] != after[name][part])
         elif value != after[name]:
             yield name
+    if old.source_id != new.source_id:
+        yield "sourceId"
+    if old.completed != new.completed:
+        yield "completed"
 
 
 def _find_changed_days(old: _Days, new: _Days) -> list[int]:

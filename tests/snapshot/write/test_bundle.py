@@ -218,17 +218,21 @@ TEXTS = {
     "chatUrl": "https://chat.example/alice",
     "iconUrl": "https://icons.example/alice.png",
 }
+SOURCE_ID = "alice.example:30120"
 KEPT = {"region": "EU", "tags": ["tag-kept"], "flags": ["FLAG"], "players": {"max": 64}}
 
 
 def test_redaction_leaves_none_of_the_original_texts(tmp_path: Path) -> None:
-    records = [server("a", **TEXTS, **KEPT), server("b", hostname="", iconUrl=None)]
+    records = [
+        server("a", **TEXTS, **KEPT, sourceId=SOURCE_ID),
+        server("b", hostname="", iconUrl=None),
+    ]
     path = str(build_in(tmp_path, records, [("a", AS_OF, 5)]))
 
     case = bundle(path, f"{path}.case", ["a", "b"], "7d", redact=True)
 
     found = Path(case).read_bytes()
-    texts = [*TEXTS.values(), "Alice", "alice", "555-", "observations.csv"]
+    texts = [*TEXTS.values(), SOURCE_ID, "Alice", "alice", "555-", "observations.csv"]
     assert [text for text in texts if text.encode() in found] == []
     verify(case)
     with open_both(path, case) as (parent, bundled):

@@ -74,6 +74,8 @@ class ServerRow(NamedTuple):
     current_is_fallback: int
     first_seen_is_fallback: int
     updated_is_fallback: int
+    source_id: str | None
+    completed: str
     observation_count: int
     first_observed_at: int | None
     last_observed_at: int | None
@@ -95,7 +97,8 @@ class ServerRow(NamedTuple):
     def length(self) -> int:
         """The approximate length of its texts and blobs, in characters and bytes."""
         texts = len(self.hostname) + len(self.project_name) + len(self.project_description)
-        lists = len(self.tags) + len(self.flags) + len(self.chat_url) + len(self.icon_url or "")
+        lists = len(self.tags) + len(self.flags) + len(self.completed)
+        lists += len(self.chat_url) + len(self.icon_url or "") + len(self.source_id or "")
         days = len(self.days) + len(self.day_digests) + len(self.blocks) + len(self.block_digests)
         return (
             texts + lists + days + len(self.bands) + len(self.band_digests) + len(self.cumulative)

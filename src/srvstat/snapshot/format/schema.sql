@@ -12,8 +12,8 @@
 -- History: 1, the first format; 2, with days; 3, with digests; 4, with bands of values, blocks of
 -- days, and an observation count per server; 5, with current_is_stand_in renamed to
 -- current_is_fallback; 6, with bundles; 7, with summaries of days and of intervals; 8, with numbers of
--- servers outside all digests, observations as a view, first_seen_is_fallback and
--- updated_is_fallback, and bands from the first observations.
+-- servers outside all digests, observations as a view, first_seen_is_fallback,
+-- updated_is_fallback, source_id and completed, and bands from the first observations.
 --
 -- A bundle is a snapshot with some servers of another one, its parent, and their observations from
 -- the beginning of a day on. It is the only kind with parent_root and covered_from.
@@ -79,6 +79,9 @@ CREATE TABLE servers (
                                               -- or as_of without one
     updated_is_fallback INTEGER NOT NULL,     -- 1 if updated_at is that of the last observation, or
                                               -- as_of without one
+    source_id           TEXT,                 -- the identifier that its source uses; NULL if the id
+    completed           TEXT    NOT NULL,     -- the fields that the build completed, as a JSON array:
+                                              -- names among cfxId, game and hostname, ascending
     observation_count   INTEGER NOT NULL,     -- the server's rows of observations
     first_observed_at   INTEGER,              -- the earliest of them; NULL without any
     last_observed_at    INTEGER,              -- the latest of them; NULL without any

@@ -105,13 +105,14 @@ def _store_server(
 
 
 def _redact(row: ServerRow) -> ServerRow:
-    """Replace the texts of a server, except empty ones; URLs stay URLs."""
+    """Replace the texts of a server, except empty ones, and drop source_id; URLs stay URLs."""
     return row._replace(
         hostname=row.hostname and REDACTED_TEXT,
         project_name=row.project_name and REDACTED_TEXT,
         project_description=row.project_description and REDACTED_TEXT,
         chat_url=row.chat_url and REDACTED_URL,
         icon_url=row.icon_url and REDACTED_URL,
+        source_id=None,
     )
 
 

@@ -18,8 +18,7 @@ def build_server_row(
 ) -> ServerRow:
     """Return a row of `servers`; missing fields of the record come from its observations."""
     fields = asdict(record)
-    for name in ("publishable", "source_id", "completed"):
-        del fields[name]
+    del fields["publishable"]
     defaults = {
         "players_current": derived.last_players or 0,
         "first_seen_at": as_of if derived.first_observed_at is None else derived.first_observed_at,
@@ -29,6 +28,7 @@ def build_server_row(
     fields |= {
         "tags": encode_texts(record.tags),
         "flags": encode_texts(record.flags),
+        "completed": encode_texts(record.completed),
         "offline": int(record.offline),
     }
     return ServerRow(
@@ -63,6 +63,8 @@ def build_record(row: ServerRow) -> ServerRecord:
         offline=bool(row.offline),
         first_seen_at=None if row.first_seen_is_fallback else row.first_seen_at,
         updated_at=None if row.updated_is_fallback else row.updated_at,
+        source_id=row.source_id,
+        completed=read_texts(row.completed),
         publishable=True,
     )
 
