@@ -9,13 +9,11 @@ from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import InstantError, format_instant, parse_instant
 from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
+from srvstat.contract.time_zones import load_zone
 from srvstat.operations import check_coverage, find_whole_window
 from srvstat.snapshot.read.reader import SnapshotFile
 
 HOUR_MS = DAY_MS // 24
-_OF_MACHINES = ("localtime", "posixrules")
-"""Names that mean another time zone on each machine."""
-
 _LONGEST = 36_500 * DAY_MS
 """A century: a longer range is a mistake, and the start of a window before may have no text."""
 
@@ -133,14 +131,9 @@ def find_zone(name: str) -> ZoneInfo:
     Raises UsageError.
     """
     try:
-        zone = None if name in _OF_MACHINES else ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # the last two for names such as /etc and Europe
-        zone = None
-    if zone is None:
-        raise UsageError(
-            f"--tz: no time zone {wire.quote_value(name)}; use UTC or a name such as Europe/Berlin"
-        )
-    return zone
+        return load_zone(name)
+    except ValueError as error:
+        raise UsageError(f"--tz: {error}") from None
 
 
 def _parse_edge(option: str, text: str, zone: ZoneInfo) -> int:

@@ -10,7 +10,12 @@ import typer
 from srvstat.cli.options import parse_instant_option
 from srvstat.cli.output import Outcome, is_progress_shown, report
 from srvstat.cli.signals import allow_cleanup
-from srvstat.cli.source_options import SourceOptions, parse_sources, take_source_options
+from srvstat.cli.source_options import (
+    SourceOptions,
+    parse_sources,
+    save_mapping,
+    take_source_options,
+)
 from srvstat.contract.errors import UsageError
 from srvstat.documents.build_summary import BuildSummary
 from srvstat.render.summary import format_build_summary, format_dropped_rows
@@ -90,6 +95,7 @@ def build(
             progress=progress,
         )
     _report_summary(output, summary, time.monotonic() - started, quiet=quiet)
+    save_mapping(sources)
     return Outcome()
 
 

@@ -1,40 +1,15 @@
 """`snapshot draft-servers`: write server records for the identifiers in observations."""
 
 from srvstat.cli.output import Outcome, report
-from srvstat.cli.source_options import (
-    ColumnsOption,
-    FormatOption,
-    FromOption,
-    GameOption,
-    IdsOption,
-    MappingOption,
-    ObservationsOption,
-    QueryOption,
-    SourceOptions,
-    TimeUnitOption,
-    TimeZoneOption,
-    WideOption,
-    parse_sources,
-)
+from srvstat.cli.source_options import SourceOptions, parse_sources, take_source_options
 from srvstat.render.text import format_count
 from srvstat.snapshot.write.draft import draft_records
 from srvstat.sources.servers import format_records
 from srvstat.sources.source import check_stdin_once
 
 
-def draft_servers(
-    observations: ObservationsOption = None,
-    format: FormatOption = None,
-    from_: FromOption = None,
-    query: QueryOption = None,
-    columns: ColumnsOption = None,
-    wide: WideOption = None,
-    time_zone: TimeZoneOption = None,
-    time_unit: TimeUnitOption = None,
-    mapping: MappingOption = None,
-    ids: IdsOption = None,
-    game: GameOption = None,
-) -> Outcome:
+@take_source_options("servers", "save_mapping")
+def draft_servers(options: SourceOptions) -> Outcome:
     """Draft a servers file.
 
     Prints a server record for each identifier in the observations. It can be built as it is, or be
@@ -42,22 +17,8 @@ def draft_servers(
 
     Example: srvstat snapshot draft-servers --observations week.csv --game game_a > servers.ndjson
     """
-    check_stdin_once(observations or ())
-    sources = parse_sources(
-        SourceOptions(
-            observations=observations,
-            format=format,
-            from_=from_,
-            query=query,
-            columns=columns,
-            wide=wide,
-            time_zone=time_zone,
-            time_unit=time_unit,
-            mapping=mapping,
-            ids=ids,
-            game=game,
-        )
-    )
+    check_stdin_once(options.observations or ())
+    sources = parse_sources(options)
     draft = draft_records(
         sources.observations,
         uses_slugs=sources.ids == "slug",

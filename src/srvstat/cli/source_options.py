@@ -8,9 +8,13 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from srvstat.cli.output import Outcome
+from srvstat.cli.output_file import write_output
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
-from srvstat.sources.mapping import STRICT, ColumnMapping
+from srvstat.files.atomic_write import check_name, check_target
+from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.mapping_file import format_mapping_file, read_mapping_file
+from srvstat.sources.mapping_options import MappingOptions, build_options, parse_columns
 from srvstat.sources.registry import EXTENSIONS, KINDS, TEXT_KINDS, load_reader, load_record_reader
 from srvstat.sources.server_records import GAMES
 from srvstat.sources.source import Source
@@ -140,59 +144,81 @@ def take_source_options(
 
 
 class Sources(NamedTuple):
-    """The sources of a build, and how to complete its servers."""
+    """The sources of a build, and how to complete its servers.
+
+    `options` are those of --save-mapping, whose file is `save_mapping`.
+    """
 
     servers: Source | None
     observations: list[Source]
     ids: str | None
     game: str | None
+    options: MappingOptions
+    save_mapping: str | None
 
 
 def parse_sources(options: SourceOptions) -> Sources:
     """Return the sources that the options name.
 
-    Raises UsageError.
+    Raises UsageError, and SourceError for the file of --mapping.
     """
-    _check_kind(options)
-    _check_servers_options(options)
-    if not options.observations and options.query is None:
-        raise UsageError("--observations: missing; name a file, a URL, or - for standard input")
-    mapping = parse_mapping(options)
-    return Sources(
-        _parse_servers(options),
-        [_parse_observations(name, options, mapping) for name in options.observations or ()],
-        options.ids,
-        options.game,
-    )
-
-
-def _check_servers_options(options: SourceOptions) -> None:
-    if options.ids is not None and options.ids != "slug":
-        raise UsageError(f"--ids: {wire.quote_value(options.ids)} is not slug")
-    if options.game is not None and options.game not in GAMES:
-        raise UsageError(
-            f"--game: {wire.quote_value(options.game)} is not one of {', '.join(GAMES)}"
-        )
-
-
-def parse_mapping(options: SourceOptions) -> ColumnMapping:
-    """Return the mapping of the columns.
-
-    Raises UsageError.
-    """
-    del options
-    return STRICT
-
-
-def _check_kind(options: SourceOptions) -> None:
     if options.format is not None and options.format not in TEXT_KINDS:
         raise UsageError(
             f"--format: {wire.quote_value(options.format)} is not one of {', '.join(TEXT_KINDS)}"
         )
-    if options.from_ is not None and options.from_ not in KINDS:
-        raise UsageError(
-            f"--from: {wire.quote_value(options.from_)} is not one of {', '.join(KINDS)}"
-        )
+    if not options.observations and options.query is None:
+        raise UsageError("--observations: missing; name a file, a URL, or - for standard input")
+    found = _parse_mapping_options(options)
+    if options.mapping is not None:
+        found = found.merge(read_mapping_file(options.mapping))
+    if options.save_mapping is not None:
+        check_name("--save-mapping", options.save_mapping)
+        check_target(options.save_mapping, overwrite=False)
+    options = options._replace(from_=found.from_, ids=found.ids, game=found.game)
+    mapping = found.build_mapping()
+    return Sources(
+        _parse_servers(options),
+        [_parse_observations(name, options, mapping) for name in options.observations or ()],
+        found.ids,
+        found.game,
+        found,
+        options.save_mapping,
+    )
+
+
+def save_mapping(sources: Sources) -> None:
+    """Write the file of --save-mapping, if it is given. Call this when the sources were read.
+
+    Raises UsageError if the file exists, OutputError.
+    """
+    if sources.save_mapping is not None:
+        data = format_mapping_file(sources.options)
+        write_output(sources.save_mapping, data, contents="a mapping", overwrite=False)
+
+
+def _parse_mapping_options(options: SourceOptions) -> MappingOptions:
+    """Return the options of a mapping on the command line.
+
+    Raises UsageError.
+    """
+    values = {
+        "from": options.from_,
+        "columns": _parse_columns("--columns", options.columns),
+        "wide": _parse_columns("--wide", options.wide),
+        "time-zone": options.time_zone,
+        "time-unit": options.time_unit,
+        "ids": options.ids,
+        "game": options.game,
+    }
+    given = {name: value for name, value in values.items() if value is not None}
+    return build_options(given, lambda name, reason: UsageError(f"--{name}: {reason}"))
+
+
+def _parse_columns(option: str, text: str | None) -> dict[str, str] | None:
+    try:
+        return None if text is None else parse_columns(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
 
 
 def _parse_observations(name: str, options: SourceOptions, mapping: ColumnMapping) -> Source:
@@ -202,9 +228,16 @@ def _parse_observations(name: str, options: SourceOptions, mapping: ColumnMappin
     """
     _check_name(name)
     if options.from_ is None or KINDS[options.from_].observations is None:
-        return Source.from_name(name, options.format, mapping)
-    load_reader(options.from_)
-    return Source(name, options.from_, mapping, options.query)
+        source = Source.from_name(name, options.format, mapping)
+    else:
+        load_reader(options.from_)
+        source = Source(name, options.from_, mapping, options.query)
+    if not mapping.is_strict and KINDS[source.kind].is_fixed:
+        raise UsageError(
+            f"--from {source.kind}: has a form of its own; leave out --columns, --wide, --time-zone"
+            " and --time-unit"
+        )
+    return source
 
 
 def _parse_servers(options: SourceOptions) -> Source | None:

@@ -14,12 +14,14 @@ class Kind(NamedTuple):
     The module `observations` has `read(source)`, which yields batches. The module `records` has
     `read_records(source, warn)`, which returns server records. None means that sources of this kind
     have no such data. `needs_library` says that the extra `bulk` has the library of the modules.
+    `is_fixed` says that the observations are read without the options of a mapping.
     """
 
     extensions: tuple[str, ...]
     observations: str | None
     records: str | None = None
     needs_library: bool = False
+    is_fixed: bool = False
 
 
 KINDS: Mapping[str, Kind] = {
@@ -28,9 +30,9 @@ KINDS: Mapping[str, Kind] = {
         (".ndjson", ".jsonl"), "srvstat.sources.ndjson_observations", "srvstat.sources.servers"
     ),
     "cfx": Kind((), None, "srvstat.sources.cfx"),
-    "minetrack": Kind((), "srvstat.sources.minetrack"),
-    "battlemetrics": Kind((), "srvstat.sources.battlemetrics"),
-    "prometheus": Kind((), "srvstat.sources.prometheus"),
+    "minetrack": Kind((), "srvstat.sources.minetrack", is_fixed=True),
+    "battlemetrics": Kind((), "srvstat.sources.battlemetrics", is_fixed=True),
+    "prometheus": Kind((), "srvstat.sources.prometheus", is_fixed=True),
 }
 """The kinds by the names that `--from` takes. Each module is imported on first use."""
 
