@@ -54,6 +54,11 @@ class SnapshotFile:
         self._connection.close()
 
     @property
+    def rows(self) -> VerifiedRows:
+        """The rows of the file."""
+        return self._rows
+
+    @property
     def file_row(self) -> FileRow:
         """The verified row of `snapshot`."""
         return self._rows.file_row

@@ -1,7 +1,7 @@
 """Read rows of summaries and intervals, and verify each of them against its digest."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,15 +41,26 @@ def read_indexes(rows: VerifiedRows, servers: Sequence[ServerRow]) -> list[Index
 
     Raises SnapshotError; ValueError for rows that no build writes.
     """
+    return [read_index(row) for row in read_index_rows(rows, servers)]
+
+
+def read_index_rows(rows: VerifiedRows, servers: Sequence[ServerRow]) -> list[SummaryIndex]:
+    """Return the row of `summary_index` of each server, which must have one.
+
+    Runs one statement.
+
+    Raises SnapshotError.
+    """
     keys = [server.server for server in servers]
     found = rows.read_by_key("summary_index", "server", keys, part=SUMMARIES)
-    indexes = []
-    for server in servers:
-        row = _check_row(
-            rows, server, "summary_index", found.get(server.server), server.summary_digest
+    return [
+        SummaryIndex._make(
+            _check_row(
+                rows, server, "summary_index", found.get(server.server), server.summary_digest
+            )
         )
-        indexes.append(read_index(SummaryIndex._make(row)))
-    return indexes
+        for server in servers
+    ]
 
 
 def read_summaries(
@@ -115,14 +126,11 @@ def read_counts(
     """
     wanted = list(wanted)
     keys = {
-        _find_count_key(summaries, position): summaries
+        _find_count_key(summaries, position): (summaries.server, summaries.index)
         for summaries, position in wanted
         if position >= 0
     }
-    found = rows.read_by_key("interval_counts", "server_block", list(keys), part=SUMMARIES)
-    for key, summaries in keys.items():
-        digest = summaries.index.get_count_digest(key % BLOCKS_PER_SERVER)
-        _check_row(rows, summaries.server, "interval_counts", found.get(key), digest)
+    found = read_count_rows(rows, keys)
     return [
         _read_count(summaries, position, found[_find_count_key(summaries, position)])
         if position >= 0
@@ -131,18 +139,37 @@ def read_counts(
     ]
 
 
+def read_count_rows(
+    rows: VerifiedRows, wanted: Mapping[int, tuple[ServerRow, Index]]
+) -> dict[int, IntervalCounts]:
+    """Return rows of `interval_counts` by key, read with one statement.
+
+    Raises SnapshotError.
+    """
+    found = rows.read_by_key("interval_counts", "server_block", list(wanted), part=SUMMARIES)
+    return {
+        key: IntervalCounts._make(
+            _check_row(
+                rows,
+                server,
+                "interval_counts",
+                found.get(key),
+                index.get_count_digest(key % BLOCKS_PER_SERVER),
+            )
+        )
+        for key, (server, index) in wanted.items()
+    }
+
+
 def _find_count_key(summaries: ServerSummaries, position: int) -> int:
     block = summaries.blocks.first + position // DAYS_PER_BLOCK
     return summaries.server.server * BLOCKS_PER_SERVER + block
 
 
-def _read_count(
-    summaries: ServerSummaries, position: int, row: tuple[int, bytes, bytes]
-) -> Sequence[int]:
+def _read_count(summaries: ServerSummaries, position: int, row: IntervalCounts) -> Sequence[int]:
     block, place = divmod(position, DAYS_PER_BLOCK)
     days = summaries.blocks.rows[block].day_count
-    bands = len(summaries.index.bands.starts)
-    return read_interval_counts(IntervalCounts._make(row), days, place, bands)
+    return read_interval_counts(row, days, place, len(summaries.index.bands.starts))
 
 
 def verify_summaries(rows: VerifiedRows, server: ServerRow) -> Counter[str]:
