@@ -17,7 +17,7 @@ from srvstat.snapshot.read.stored_server import append_observations
 from support.snapshots import change
 
 COUNT = find_epoch("a", 400) + 20
-LATER = slice(COUNT - 8, COUNT)
+LATER = slice(COUNT - 16, COUNT)
 
 TABLES = ("days", "bands", "summary_index", "summaries", "interval_counts", "intervals")
 
