@@ -1,17 +1,24 @@
 """Store the staged observations and the rows derived from them."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
 from typing import NamedTuple
 
 from srvstat.snapshot.format.derive import DerivedColumns
 from srvstat.snapshot.format.rows import Value
 from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.limits import derive_within_limits
+from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.staging import Series
 
 _ROWS_PER_REPORT = 10_000
 """Reporting the progress of each small server would take longer than storing it."""
+
+
+_MAX_SHARED = 250_000
+"""Observations of a server up to which its rows may be derived in another process."""
 
 
 class Stored(NamedTuple):
@@ -22,6 +29,22 @@ class Stored(NamedTuple):
     repeated: int
 
 
+class Staged(NamedTuple):
+    """A server and its observations."""
+
+    server_id: str
+    key: int
+    series: Series
+
+    def is_large(self) -> bool:
+        """Return whether the rows of the server take much memory."""
+        return len(self.series.instants) > _MAX_SHARED
+
+    def get_columns(self) -> tuple[str, int, Sequence[int], Sequence[int]]:
+        """Return what its rows are derived from."""
+        return self.server_id, self.key, self.series.instants, self.series.players
+
+
 def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) -> Stored:
     """Store all staged observations, in the order of the tables' keys.
 
@@ -29,15 +52,48 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
     """
     derived: dict[int, DerivedColumns] = {}
     kept = repeated = reported = 0
-    for server_id, key in intake.roster.server_keys.items():
-        series = intake.staging.take_series(key)
-        repeated += count_repeats(intake, server_id, series)
-        kept += len(series.instants)
-        derived[key] = store_server(connection, server_id, key, series.instants, series.players)
+    servers = (
+        Staged(server_id, key, intake.staging.take_series(key))
+        for server_id, key in intake.roster.server_keys.items()
+    )
+    for staged, columns in _store_staged(connection, servers, intake.second):
+        derived[staged.key] = columns
+        repeated += count_repeats(intake, staged.server_id, staged.series)
+        kept += len(staged.series.instants)
         if kept - reported >= _ROWS_PER_REPORT:
             progress("storing", 0, kept - reported)
             reported = kept
     return Stored(derived, kept, repeated)
+
+
+def _store_staged(
+    connection: sqlite3.Connection, servers: Iterable[Staged], second: SecondProcess
+) -> Iterator[tuple[Staged, DerivedColumns]]:
+    """Store the rows of servers, and yield the derived columns of each.
+
+    Raises SourceError as `store` does.
+    """
+    # The rows of a large server are stored while they are derived, to take less memory.
+    for is_large, group in groupby(servers, key=Staged.is_large):
+        if is_large:
+            for staged in group:
+                yield staged, store_server(connection, *staged.get_columns())
+        else:
+            for staged, (rows, columns) in second.compute(_derive_rows, group):
+                for table, row in rows:
+                    _insert(connection, table, row)
+                yield staged, columns
+
+
+def _derive_rows(
+    staged: Staged,
+) -> tuple[Sequence[tuple[str, tuple[Value, ...]]], DerivedColumns]:
+    """Return the rows of a server with their tables, and its derived columns."""
+    rows: list[tuple[str, tuple[Value, ...]]] = []
+    columns = derive_within_limits(
+        *staged.get_columns(), lambda table, row: rows.append((table, row))
+    )
+    return rows, columns
 
 
 def count_repeats(intake: Intake, server_id: str, series: Series) -> int:
@@ -65,9 +121,9 @@ def store_server(
 
     Raises SourceError for too many observations on a day, or on too many days.
     """
+    return derive_within_limits(server_id, key, instants, players, partial(_insert, connection))
 
-    def insert(table: str, row: tuple[Value, ...]) -> None:
-        marks = ", ".join("?" * len(row))
-        connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - our own names
 
-    return derive_within_limits(server_id, key, instants, players, insert)
+def _insert(connection: sqlite3.Connection, table: str, row: tuple[Value, ...]) -> None:
+    marks = ", ".join("?" * len(row))
+    connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - our own names
