@@ -46,21 +46,22 @@ def test_a_point_without_a_count_is_skipped_and_a_malformed_one_rejected(tmp_pat
         {"timestamp": TIME, "value": None},
         {"timestamp": TIME, "value": 2.5},
         {"timestamp": TIME},
-        {"timestamp": 5, "value": 5},
+        {"timestamp": "soon", "value": 5},
         {"timestamp": "2026-03-01T12:00:00", "value": 5},
         {"timestamp": TIME, "value": [5]},
+        {"timestamp": TIME, "value": ""},
     ]
     path.write_bytes(build_answer(*points))
 
     found = read_rows(path, "battlemetrics")
 
-    assert (found.kept, found.skipped) == ({}, {"without a player count": 1})
+    assert (found.kept, found.skipped) == ({}, {"without a player count": 2})
     assert [(at, reason.partition(":")[0]) for at, reason in found.rejects.items()] == [
         (2, "players"),
         (3, "must have the attributes timestamp and value"),
         (4, "observedAt"),
         (5, "observedAt"),
-        (6, "players"),
+        (6, "timestamp and value must be plain values"),
     ]
 
 

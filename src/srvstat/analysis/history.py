@@ -55,7 +55,7 @@ def parse_steps(
     return None if step is None else parse_step(step), chosen
 
 
-def read_history(snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window) -> History:
+def read_history(snapshot: SnapshotFile, servers: Iterable[ServerRow], window: Window) -> History:
     """Return the observations in a window, one server after the other.
 
     Iterating over the rows raises SnapshotError.

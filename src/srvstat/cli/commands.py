@@ -44,6 +44,7 @@ COMMANDS: Mapping[str, Command | Group] = {
             "build": Command("build", "build"),
             "draft-servers": Command("draft_servers", "draft_servers"),
             "bundle": Command("bundle", "bundle"),
+            "export": Command("export", "export"),
             "info": Command("info", "info"),
             "verify": Command("verify", "verify"),
             "diff": Command("diff", "diff"),

@@ -1,12 +1,13 @@
-"""Create drafts: files next to their target, locked while the build that fills them runs."""
+"""Create drafts: files and folders next to their target, locked while a command fills them."""
 
 import errno
 import fcntl
 import os
 import re
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import NamedTuple
 
 _NAME_CHARACTERS = 50
@@ -17,37 +18,56 @@ _MAX_TRIES = 100
 
 
 class Draft(NamedTuple):
-    """A file to fill, and the descriptor that holds its lock."""
+    """A file or folder to fill, and the descriptor that holds its lock."""
 
     path: str
     descriptor: int
 
 
-@contextmanager
-def create_draft(target: str, mode: int = 0o666) -> Iterator[Draft]:
+def create_draft(target: str, mode: int = 0o666) -> AbstractContextManager[Draft]:
     """Create an empty file next to a target; its name is removed when the block ends.
 
     The umask applies to `mode`.
 
     Raises OSError.
     """
+    # O_EXCL never follows an existing link.
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    return _create(target, lambda path: os.open(path, flags, mode), os.unlink)
+
+
+def create_draft_folder(target: str) -> AbstractContextManager[Draft]:
+    """Create an empty folder next to a target; it is removed with its files when the block ends.
+
+    Raises OSError.
+    """
+    return _create(target, _create_folder, shutil.rmtree)
+
+
+@contextmanager
+def _create(
+    target: str, create: Callable[[str], int], remove: Callable[[str], None]
+) -> Iterator[Draft]:
     for _ in range(_MAX_TRIES):
         path = f"{_build_prefix(target)}{secrets.token_hex(8)}.tmp"
         descriptor = None
         try:
-            # O_EXCL never follows an existing link.
-            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-            descriptor = os.open(path, flags, mode)
+            descriptor = create(path)
             if _lock_draft(path, descriptor):
                 yield Draft(path, descriptor)
                 return
         finally:
             # The name has 64 random bits, so it can only be this draft.
             with suppress(OSError):
-                os.unlink(path)
+                remove(path)
             if descriptor is not None:  # pragma: no branch - it is None after a signal
                 close_descriptor(descriptor)
     raise OSError(errno.ENOLCK, "no draft can be locked")  # pragma: no cover - needs rare timing
+
+
+def _create_folder(path: str) -> int:
+    os.mkdir(path)
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def close_descriptor(descriptor: int) -> None:
@@ -57,17 +77,30 @@ def close_descriptor(descriptor: int) -> None:
 
 
 def sweep_drafts(target: str) -> None:
-    """Remove the unlocked drafts of a target, which killed builds left behind.
+    """Remove the unlocked drafts of a file, which killed builds left behind.
 
     Errors are ignored: a draft that can't be removed stays.
     """
+    for entry in _list_drafts(target):
+        with suppress(OSError):
+            if entry.is_file(follow_symlinks=False):
+                # NFS locks only files that are open for writing.
+                _remove_unlocked(entry.path, os.O_RDWR | os.O_NONBLOCK, os.unlink)
+
+
+def sweep_draft_folders(target: str) -> None:
+    """Remove the unlocked drafts of a folder, as `sweep_drafts` does those of a file."""
+    for entry in _list_drafts(target):
+        with suppress(OSError):
+            _remove_unlocked(entry.path, os.O_RDONLY | os.O_DIRECTORY, shutil.rmtree)
+
+
+def _list_drafts(target: str) -> list[os.DirEntry[str]]:
     directory, prefix = os.path.split(_build_prefix(target))
     draft = re.compile(f"{re.escape(prefix)}[0-9a-f]{{16}}\\.tmp")
     with suppress(OSError), os.scandir(directory) as entries:
-        for entry in entries:
-            if draft.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                with suppress(OSError):
-                    _remove_unlocked(entry.path)
+        return [entry for entry in entries if draft.fullmatch(entry.name)]
+    return []
 
 
 def _build_prefix(target: str) -> str:
@@ -90,12 +123,11 @@ def _lock_draft(path: str, descriptor: int) -> bool:
     return False
 
 
-def _remove_unlocked(path: str) -> None:
-    # NFS locks only files that are open for writing.
-    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+def _remove_unlocked(path: str, flags: int, remove: Callable[[str], None]) -> None:
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         _lock(descriptor)
-        os.unlink(path)
+        remove(path)
     finally:
         os.close(descriptor)
 

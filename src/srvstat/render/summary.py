@@ -1,10 +1,12 @@
-"""The summaries of a build and a bundle as plain lines."""
+"""The summaries of a build, a bundle and an export as plain lines."""
 
 from shlex import quote
 
+from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
 from srvstat.documents.build_summary import BuildSummary
 from srvstat.documents.bundle_summary import BundleSummary
+from srvstat.documents.export_summary import ExportSummary
 from srvstat.render.text import (
     format_completed,
     format_count,
@@ -61,6 +63,24 @@ def format_bundle_summary(output: str, summary: BundleSummary) -> list[str]:
         f"check it with   srvstat snapshot verify {path}",
         f"use it with     srvstat {question} --snapshot {path}",
     ]
+
+
+def format_export_summary(folder: str, summary: ExportSummary) -> list[str]:
+    """Return the summary of an export as lines, and the command that builds a snapshot of it."""
+    as_of = format_instant(summary.as_of)
+    sources = f"--servers {quote(summary.servers_path)} --observations"
+    empty = "" if summary.observations else " --allow-empty"
+    lines = [
+        f"wrote {folder}",
+        f"  servers       {summary.servers:,}",
+        f"  observations  {summary.observations:,}",
+        f"  as of         {format_time(summary.as_of)}",
+        f"  size          {summary.size:,} bytes",
+    ]
+    if summary.root is not None:
+        lines.append(f"  root          {summary.root}")
+    command = f"{sources} {quote(summary.observations_path)} --as-of {as_of}{empty}"
+    return [*lines, f"build it with   srvstat snapshot build snapshot.db {command}"]
 
 
 def format_dropped_rows(summary: BuildSummary) -> list[str]:

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from srvstat.contract.errors import SourceError
+from srvstat.contract.instants import InstantError
 from srvstat.files.json_events import Events, Problem, read_items, read_keys, read_value, skip_value
 from srvstat.files.reading import STDIN
 from srvstat.sources.batch import NO_COUNT, Batch, RowError
 from srvstat.sources.json_points import BadPoint, NoPoint, Point, collect_batches, read_events
 from srvstat.sources.source import Source
-from srvstat.sources.text_rows import Row, parse_values
+from srvstat.sources.values import ValueParser
 
 _POINT = {"attributes": {"timestamp": None, "value": None}}
 _ERROR = {"title": None, "detail": None}
@@ -43,7 +44,7 @@ def _find_server_id(source: Source) -> str:
 
 
 def _read_points(source: Source, server_id: str) -> Iterator[Point | BadPoint | NoPoint]:
-    events = read_events(source)
+    events, parser = read_events(source), ValueParser(source.mapping)
     for event, _ in events:
         if event != "start_map":
             raise _build_error(source)
@@ -54,7 +55,7 @@ def _read_points(source: Source, server_id: str) -> Iterator[Point | BadPoint | 
                 if next(events)[0] != "start_array":
                     raise _build_error(source)
                 for item in read_items(events):
-                    yield _build_point(server_id, read_value(item, _POINT))
+                    yield _build_point(parser, server_id, read_value(item, _POINT))
             elif key == "errors":
                 raise SourceError(f"{source.title}: an error of BattleMetrics: {_describe(events)}")
             else:
@@ -70,21 +71,20 @@ def _describe(events: Events) -> str:
     return ": ".join(text for text in texts if isinstance(text, str)) or "unknown"
 
 
-def _build_point(server_id: str, item: Any) -> Point | BadPoint | NoPoint:
+def _build_point(parser: ValueParser, server_id: str, item: Any) -> Point | BadPoint | NoPoint:
     attributes = {} if isinstance(item, Problem) else item.get("attributes", {})
     if isinstance(attributes, Problem) or attributes.keys() != {"timestamp", "value"}:
         return BadPoint("must have the attributes timestamp and value", "")
-    observed_at, value = attributes["timestamp"], attributes["value"]
-    text = f"{observed_at},{'' if isinstance(value, Problem) else value}"
-    if not isinstance(observed_at, str):
-        return BadPoint("observedAt: must be a string", text)
-    if value is None:
-        return NoPoint(NO_COUNT)
+    if any(isinstance(value, Problem) for value in attributes.values()):
+        return BadPoint("timestamp and value must be plain values", "")
+    observed_at, value = map(str, (attributes["timestamp"], attributes["value"]))
     try:
-        values = parse_values(Row(server_id, observed_at, str(value)))
+        instant, players = parser.parse_instant(observed_at), parser.parse_count(value)
+    except InstantError as error:
+        return BadPoint(f"observedAt: {error}", f"{observed_at},{value}")
     except RowError as error:
-        return BadPoint(str(error), text)
-    return Point(server_id, *values)
+        return BadPoint(str(error), f"{observed_at},{value}")
+    return NoPoint(NO_COUNT) if players is None else Point(server_id, instant, players)
 
 
 def _build_error(source: Source) -> SourceError:

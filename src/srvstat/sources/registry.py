@@ -24,6 +24,8 @@ class Kind(NamedTuple):
     is_fixed: bool = False
 
 
+_FROM_SNAPSHOT = "srvstat.snapshot.write.from_snapshot"
+
 KINDS: Mapping[str, Kind] = {
     "csv": Kind((".csv",), "srvstat.sources.csv_observations"),
     "ndjson": Kind(
@@ -32,7 +34,8 @@ KINDS: Mapping[str, Kind] = {
     "cfx": Kind((), None, "srvstat.sources.cfx"),
     "minetrack": Kind((), "srvstat.sources.minetrack", is_fixed=True),
     "battlemetrics": Kind((), "srvstat.sources.battlemetrics", is_fixed=True),
-    "prometheus": Kind((), "srvstat.sources.prometheus", is_fixed=True),
+    "prometheus": Kind((), "srvstat.sources.prometheus"),
+    "snapshot": Kind((), _FROM_SNAPSHOT, _FROM_SNAPSHOT, is_fixed=True),
 }
 """The kinds by the names that `--from` takes. Each module is imported on first use."""
 

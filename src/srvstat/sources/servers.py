@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from srvstat.contract import wire
+from srvstat.contract.instants import format_instant
 from srvstat.contract.responses import Players, ServerDetail
 from srvstat.sources.batch import IDENTIFIER
 from srvstat.sources.record_fields import (
@@ -72,24 +73,48 @@ def read_records(
 
 
 def format_records(records: Iterable[ServerRecord]) -> Iterator[bytes]:
-    """Yield records as lines of a servers file, in chunks; null marks values to add."""
+    """Yield records as lines of a servers file, in chunks.
+
+    Null marks values to add or to derive, and empty ones.
+    """
     blank: dict[str, Any] = dict.fromkeys(ServerDetail.model_fields)
     rest = iter(records)
     while chunk := list(islice(rest, _LINES_PER_CHUNK)):
-        yield b"".join(wire.encode(blank | _list_made_fields(record)) + b"\n" for record in chunk)
+        yield b"".join(wire.encode(blank | _list_fields(record)) + b"\n" for record in chunk)
 
 
-def _list_made_fields(record: ServerRecord) -> dict[str, Any]:
-    """Return the fields of a record that was made from an identifier."""
-    made = {
+def _list_fields(record: ServerRecord) -> dict[str, Any]:
+    """Return the fields of a record without those that are empty or false by default."""
+    counts: dict[str, int] = {}
+    if record.players_current is not None:
+        counts["current"] = record.players_current
+    if record.players_max:
+        counts["max"] = record.players_max
+    fields: dict[str, Any] = {
         "id": record.id,
         "game": record.game,
         "cfxId": record.cfx_id,
-        "hostname": record.hostname,
+        "projectName": record.project_name,
+        "projectDescription": record.project_description,
+        "region": record.region,
+        "players": counts,
+        "tags": record.tags,
+        "flags": record.flags,
+        "chatUrl": record.chat_url,
+        "offline": record.offline,
+        "firstSeenAt": _format_optional(record.first_seen_at),
+        "updatedAt": _format_optional(record.updated_at),
         "sourceId": record.source_id,
         "completed": record.completed,
     }
-    return {name: value for name, value in made.items() if value}
+    named = {name: value for name, value in fields.items() if value}
+    hidden = {} if record.publishable else {"publishable": False}
+    # An empty hostname or iconUrl differs from one that is missing.
+    return {"hostname": record.hostname, "iconUrl": record.icon_url, **named, **hidden}
+
+
+def _format_optional(at: int | None) -> str | None:
+    return None if at is None else format_instant(at)
 
 
 def _parse_record(value: Any, *, any_id: bool) -> PartialRecord:

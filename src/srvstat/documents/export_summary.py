@@ -1,0 +1,20 @@
+"""The summary of a new export. It has no JSON."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSummary:
+    """What an export contains; `as_of` is in Unix milliseconds, and `size` in bytes.
+
+    `servers_path` and `observations_path` are the sources of a build. `root` is that of the
+    snapshot which a build of them has; None if the export is only a part of a snapshot.
+    """
+
+    servers: int
+    observations: int
+    servers_path: str
+    observations_path: str
+    size: int
+    as_of: int
+    root: str | None

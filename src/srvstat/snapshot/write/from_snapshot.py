@@ -1,0 +1,90 @@
+"""Read another snapshot as a source: its observations and the records of its servers.
+
+Every row is verified by its digest before it is used.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+from srvstat.contract.errors import SnapshotError, SourceError
+from srvstat.contract.instants import format_instant
+from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.files.reading import STDIN
+from srvstat.snapshot.format.derive import has_valid_observations
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.write.server_rows import build_record
+from srvstat.sources.batch import Batch, Runs
+from srvstat.sources.server_records import ServerRecord
+from srvstat.sources.source import Source
+
+_ROWS_PER_BATCH = 50_000
+
+
+def read(source: Source) -> Iterator[Batch]:
+    """Read the observations of a snapshot, one server after the other.
+
+    Raises SourceError if the snapshot is missing or damaged.
+    """
+    first_place = 1
+    with _open(source) as snapshot:
+        for server in snapshot.iter_servers():
+            for instants, players in _read_columns(snapshot, server):
+                places = range(first_place, first_place + len(instants))
+                first_place = places.stop
+                # The digests of a forged file match, whatever its values are.
+                if not has_valid_observations(instants, players, snapshot.as_of):
+                    raise snapshot.build_damage_error(f"the days of {server.title}")
+                names = Runs([server.id], [len(instants)])
+                yield Batch(names, instants, players, array("q", places))
+
+
+def read_records(
+    source: Source, warn: Callable[[str], None] = lambda _warning: None
+) -> list[ServerRecord]:
+    """Read the records from which a snapshot was built. Values that were fallbacks are None again.
+
+    `warn` is called with one line if the snapshot is a bundle, which has only some observations.
+
+    Raises SourceError if the snapshot is missing or damaged.
+    """
+    with _open(source) as snapshot:
+        if snapshot.covered_from is not None:
+            first = format_instant(max(snapshot.covered_from, 0))
+            warn(f"{source.title}: a bundle, which has no observations before {first}")
+        records = []
+        for server in snapshot.iter_servers():
+            with snapshot.convert_decode_errors(server.title):
+                snapshot.get_detail(server)
+                records.append(build_record(server))
+    return records
+
+
+@contextmanager
+def _open(source: Source) -> Iterator[SnapshotFile]:
+    """Open a snapshot; errors that concern it in the block become those of a source."""
+    if source.name == STDIN:
+        raise SourceError(f"{source.title}: a snapshot can't be read from a pipe; name a file")
+    try:
+        with closing(open_file(source.name)) as snapshot:
+            yield snapshot
+    except SnapshotError as error:
+        raise SourceError(error.reason) from None
+
+
+def _read_columns(
+    snapshot: SnapshotFile, server: ServerRow
+) -> Iterator[tuple["array[int]", "array[int]"]]:
+    """Yield the observations of a server in columns of limited length."""
+    window = Window(BEFORE_ALL, snapshot.as_of)
+    instants, players = array("q"), array("q")
+    with snapshot.convert_decode_errors(f"the days of {server.title}"):
+        for more_instants, more_players in snapshot.iter_observations(server, window):
+            instants.extend(more_instants)
+            players.extend(more_players)
+            if len(instants) >= _ROWS_PER_BATCH:
+                yield instants, players
+                instants, players = array("q"), array("q")
+    if instants:
+        yield instants, players

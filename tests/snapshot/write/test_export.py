@@ -1,0 +1,219 @@
+"""Export snapshots, and build them again."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import AS_OF, DAY, Cli, build_in, csv, few_examples, ndjson, server
+from snapshot.observed import Observed, draw_fleets
+from srvstat import open_snapshot
+from srvstat.cli.main import main
+from srvstat.contract.instants import format_instant
+from support.snapshots import change
+
+CSV = b"""serverId,observedAt,players
+a,2026-02-28T23:59:59.999Z,5
+a,2026-03-01T00:00:00.000Z,7
+b,2026-02-01T00:00:00.000Z,0
+"""
+MARCH = 1_772_323_200_000
+"""2026-03-01T00:00Z."""
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
+RECORDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "hostname": TEXTS,
+        "projectName": TEXTS | st.none(),
+        "tags": st.lists(TEXTS, max_size=2),
+        "iconUrl": TEXTS | st.none(),
+        "offline": st.booleans(),
+        "players": st.fixed_dictionaries(
+            {}, optional={name: st.integers(0, 2**53 - 1) for name in ("current", "max")}
+        ),
+        "firstSeenAt": st.integers(0, AS_OF).map(format_instant),
+        "updatedAt": st.integers(0, AS_OF),
+        "publishable": st.booleans(),
+    },
+)
+FORMS = ("csv", "ndjson")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a snapshot of observations around the end of a month, and of a server without any."""
+    records = [server("b"), server("a"), server("none")]
+    rows = [("a", MARCH - 1, 5), ("a", MARCH, 7), ("b", MARCH - 28 * DAY, 0)]
+    return str(build_in(tmp_path_factory.mktemp("small"), records, rows))
+
+
+@pytest.fixture
+def here(tmp_path: Path, small: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty directory with a default snapshot."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SRVSTAT_SNAPSHOT", small)
+    return tmp_path
+
+
+def build_again(output: Path, snapshot: Path, *sources: str) -> str:
+    """Build a snapshot as of the time of another one, and return its root."""
+    with open_snapshot(str(snapshot)) as file:
+        options = [f"--as-of={file.as_of}", "--allow-empty", "--quiet"]
+    assert main(["snapshot", "build", str(output), *sources, *options]) == 0
+    with open_snapshot(str(output)) as file:
+        return file.root
+
+
+def export(snapshot: Path, folder: Path, *options: str) -> list[str]:
+    """Export a snapshot, and return the options of a build that read the export."""
+    command = ["snapshot", "export", "-s", str(snapshot), "-o", str(folder), *options]
+    assert main(command) == 0
+    (observations,) = folder.glob("observations*")
+    return [f"--servers={folder}/servers.ndjson", f"--observations={observations}"]
+
+
+@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.too_slow])
+@given(draw_fleets(), st.lists(RECORDS, min_size=6, max_size=6))
+def test_a_build_of_an_export_has_the_same_root(
+    fleet: dict[str, Observed], fields: list[dict[str, Any]]
+) -> None:
+    records = [server(name, **own) for name, own in zip([*fleet, "none"], fields, strict=False)]
+    rows = [row for name, observed in fleet.items() for row in observed.rows(name)]
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        snapshot = build_in(folder, records, rows)
+        with open_snapshot(str(snapshot)) as file:
+            root = file.root
+        for form in FORMS:
+            sources = export(snapshot, folder / form, "--format", form)
+            assert build_again(folder / f"{form}.db", snapshot, *sources) == root
+
+
+@pytest.mark.usefixtures("here")
+def test_an_export_has_servers_and_sorted_observations(cli: Cli) -> None:
+    ran = cli("snapshot", "export", "-o", "all")
+
+    assert (ran.exit_code, ran.stdout) == (0, b"")
+    assert Path("all/observations.csv").read_bytes() == CSV
+    records = [json.loads(line) for line in Path("all/servers.ndjson").read_bytes().splitlines()]
+    assert [record["id"] for record in records] == ["a", "b", "none"]
+    assert [records[0][name] for name in ("players", "firstSeenAt", "updatedAt")] == [None] * 3
+    lines = ran.stderr.splitlines()
+    size = sum(path.stat().st_size for path in Path("all").iterdir())
+    assert lines[:5] == [
+        "wrote all",
+        "  servers       3",
+        "  observations  3",
+        "  as of         2026-03-01 00:00:00 UTC",
+        f"  size          {size:,} bytes",
+    ]
+    root = cli("snapshot", "info").json["root"]
+    assert lines[5] == f"  root          {root}"
+    command = lines[6].partition("srvstat ")[2].split()
+    assert cli(*command).exit_code == 0
+    assert cli("snapshot", "verify", "snapshot.db", "--expect", root).exit_code == 0
+
+
+@pytest.mark.usefixtures("here")
+def test_an_export_of_some_servers_has_no_root(cli: Cli) -> None:
+    ran = cli("snapshot", "export", "b", "cfxId:x-b", "--format", "ndjson", "-o", "of b/")
+
+    assert ran.exit_code == 0
+    assert Path("of b/observations.ndjson").read_bytes() == (
+        b'{"serverId":"b","observedAt":"2026-02-01T00:00:00.000Z","players":0}\n'
+    )
+    assert Path("of b/servers.ndjson").read_bytes().count(b"\n") == 1
+    assert "root" not in ran.stderr
+    assert "--servers 'of b/servers.ndjson'" in ran.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_parquet_is_read_by_pyarrow_and_its_months_by_duckdb(cli: Cli) -> None:
+    expected = [("a", MARCH - 1, 5), ("a", MARCH, 7), ("b", MARCH - 28 * DAY, 0)]
+
+    assert cli("snapshot", "export", "--format", "parquet", "-o", "p").exit_code == 0
+    table = pq.read_table("p/observations.parquet")
+    columns = [table["serverId"], table["observedAt"].cast("int64"), table["players"]]
+    assert list(zip(*(column.to_pylist() for column in columns), strict=True)) == expected
+    assert str(table.schema.field("observedAt").type) == "timestamp[ms, tz=UTC]"
+
+    options = ["--format", "parquet", "--partition", "month"]
+    assert cli("snapshot", "export", *options, "-o", "m").exit_code == 0
+    months = sorted(path.name for path in Path("m/observations.parquet").iterdir())
+    assert months == ["month=2026-02", "month=2026-03"]
+    found = duckdb.sql(
+        "SELECT serverId, epoch_ms(observedAt), players, month"
+        " FROM read_parquet('m/observations.parquet/*/*.parquet') ORDER BY 1, 2"
+    ).fetchall()
+    names = ["2026-02", "2026-03", "2026-02"]
+    assert [tuple(map(str, row)) for row in found] == [
+        (*map(str, row), name) for row, name in zip(expected, names, strict=True)
+    ]
+
+
+def test_a_month_of_no_observation_has_one_empty_file(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ["--allow-empty", "--as-of", "9999-12-31T23:59:59.999Z", "--servers", "none.ndjson"]
+    Path("none.ndjson").write_bytes(ndjson([server("a")]))
+    Path("none.csv").write_bytes(csv([]))
+    assert cli("snapshot", "build", "e.db", "--observations", "none.csv", *options).exit_code == 0
+
+    ran = cli(
+        *("snapshot", "export", "-s", "e.db", "-o", "m"),
+        *("--format", "parquet", "--partition", "month"),
+    )
+
+    assert ran.exit_code == 0
+    (path,) = Path("m/observations.parquet").rglob("*.parquet")
+    assert path.parent.name == "month=9999-12"
+    assert pq.read_metadata(path).num_rows == 0
+    assert ran.stderr.endswith(" --allow-empty\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["-o", "folder"], 2, "error: folder: exists; name a new folder\n"),
+        (["-o", "folder/"], 2, "error: folder/: exists; name a new folder\n"),
+        (["-o", ""], 2, "error: -o: the name is empty; name a file\n"),
+        (["-o", "no/folder"], 4, "error: no/folder: No such file or directory\n"),
+        (["-o", "x", "--format", "xml"], 2, 'error: --format: "xml" is not one of csv, ndjson,'),
+        (["-o", "x", "--partition", "month"], 2, "error: --partition: needs --format parquet\n"),
+        (
+            ["-o", "x", "--format", "parquet", "--partition", "day"],
+            2,
+            'error: --partition: "day" is not month\n',
+        ),
+        (["-o", "x", "unknown"], 44, "error: SERVER_NOT_FOUND: "),
+        (["-o", "x", "-s", "none.db"], 3, "error: none.db: no such file; "),
+    ],
+)
+def test_an_export_is_refused_before_it_writes(
+    options: list[str], code: int, message: str, here: Path, cli: Cli
+) -> None:
+    (here / "folder").mkdir()
+
+    ran = cli("snapshot", "export", *options)
+
+    assert (ran.exit_code, ran.stderr.startswith(message)) == (code, True), ran.stderr
+    assert [path.name for path in here.iterdir()] == ["folder"]
+
+
+def test_damage_in_the_middle_leaves_no_folder(here: Path, small: str, cli: Cli) -> None:
+    (here / "damaged.db").write_bytes(Path(small).read_bytes())
+    change("damaged.db", "UPDATE days SET prefix_sum = x'09' WHERE prefix_count > 0")
+
+    ran = cli("snapshot", "export", "-s", "damaged.db", "-o", "x")
+
+    assert ran.exit_code == 3
+    assert "damaged.db: damaged (day 2026-03-01 of server a)" in ran.stderr
+    assert [path.name for path in here.iterdir()] == ["damaged.db"]
