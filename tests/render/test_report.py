@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF, build_in, few_examples, server
 from srvstat.analysis.report import ReportOrigin, build_report
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
+from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.report import Report
 from srvstat.render.report import render_report
 from srvstat.render.text import escape_text
@@ -230,7 +231,9 @@ def test_a_hostname_is_text_and_changes_no_element(
     assert re.fullmatch("[ -~]+", data)
     assert [one["hostname"] for one in json.loads(data)["servers"]] == (hostnames)
     for cell, hostname, identifier in zip(cells, hostnames, HOSTNAMES, strict=True):
-        assert cell.text == (escape_text(hostname) if hostname.strip() else identifier)
+        assert cell.text == (
+            escape_text(remove_color_codes(hostname)) if hostname.strip() else identifier
+        )
 
 
 def rename(report: Report, hostnames: list[str]) -> Report:

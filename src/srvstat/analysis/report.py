@@ -17,6 +17,7 @@ from srvstat.analysis.timeline import compute_timeline
 from srvstat.analysis.windows import WindowQuery
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.growth import GrowthStepName
 from srvstat.documents.report import Report
 from srvstat.snapshot.format.rows import ServerRow
@@ -65,7 +66,7 @@ def describe_origin(
 
     The default title names the servers, or states their number if there are more than two.
     """
-    names = [server.hostname or server.id for server in servers]
+    names = [remove_color_codes(server.hostname) or server.id for server in servers]
     shown = " and ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} servers"
     return ReportOrigin(
         title=f"Players of {shown}" if title is None else title,

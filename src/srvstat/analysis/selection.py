@@ -10,6 +10,7 @@ from srvstat.analysis.windows import parse_range
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.contract.requests import ServerReference
+from srvstat.documents.color_codes import remove_color_codes
 from srvstat.operations import resolve_servers
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
@@ -161,13 +162,16 @@ def _has_tags(server: ServerRow, wanted: Iterable[str]) -> bool:
 
 
 def _has_words(server: ServerRow, text: str) -> bool:
-    # A word has no white space, so it is never found across two of the joined texts.
+    # A word has no white space, so it is never found across two of the joined texts. It is found
+    # with color codes, and as it is shown, without them.
     searched = "\n".join(
         (
             server.id,
             server.cfx_id,
             server.hostname,
+            remove_color_codes(server.hostname),
             server.project_name,
+            remove_color_codes(server.project_name),
             server.project_description,
             *_read_tags(server),
         )

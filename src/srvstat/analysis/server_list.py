@@ -7,6 +7,7 @@ from typing import Any, get_args
 from srvstat.analysis.selection import ServerFilter, find_matches
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
+from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.server_list import ListedServer, ServerList
 from srvstat.documents.servers import Servers, SortKey
 from srvstat.snapshot.format.intervals import compute_server_coverage
@@ -18,7 +19,7 @@ _HALF_MS_PER_SECOND = 2_000
 SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
 
 _SORT_VALUES: dict[SortKey, Callable[[ListedServer], Any]] = {
-    "hostname": lambda server: server.hostname.casefold() or None,
+    "hostname": lambda server: remove_color_codes(server.hostname).casefold() or None,
     "game": lambda server: server.game.casefold() or None,
     "region": lambda server: server.region.casefold() or None,
     "observations": lambda server: -server.sample_count,

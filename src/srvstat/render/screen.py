@@ -9,6 +9,7 @@ from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.text import Text
 
+from srvstat.documents.color_codes import remove_color_codes
 from srvstat.render.text import escape_non_ascii, escape_text
 
 _MAX_CELL_LENGTH = 200
@@ -52,6 +53,10 @@ class Screen:
     def escape_cell(self, text: str, style: str = "") -> Text:
         """Return foreign text for a cell: escaped, and cut to 200 characters."""
         return self._build_text(escape_text(text, max_length=_MAX_CELL_LENGTH), style)
+
+    def escape_name(self, text: str, style: str = "") -> Text:
+        """Return a hostname for a cell: without color codes, else as `escape_cell`."""
+        return self.escape_cell(remove_color_codes(text), style)
 
     def truncate(self, text: Text, width: int) -> Text:
         """Cut text to `width` cells. If anything is cut, the text ends with an ellipsis."""

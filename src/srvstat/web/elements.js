@@ -29,7 +29,8 @@ export function create(name, properties = {}, ...children) {
 }
 
 /* Strangers choose hostnames: the direction of one must not change that of the text around it. */
-export const createName = (text) => create('bdi', { textContent: srvstatTimeline.escapeText(text) });
+export const createName = (text) => create(
+  'bdi', { textContent: srvstatTimeline.escapeText(srvstatTimeline.removeColorCodes(text)) });
 
 export const createMessage = (text, note = '') => create(
   'p', { className: 'message' }, create('strong', { textContent: text }), note && ` ${note}`);

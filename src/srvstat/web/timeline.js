@@ -165,9 +165,15 @@ globalThis.srvstatTimeline = (() => {
     .replace(/\p{Zs}/gu, ' ')
     .replace(/[\u115f\u1160\u2800\u3164\uffa0]/g, '\ufffd');
 
+  /* Return a text without the color codes of Cfx.re, as documents/color_codes.py. */
+  function removeColorCodes(text) {
+    const shown = text.replace(/\^[0-9]/g, '');
+    return shown.trim() ? shown : text;
+  }
+
   /* Return hostnames; an ambiguous one gets its identifier. */
   function nameServers(servers) {
-    const names = servers.map(({ hostname }) => escapeText(hostname));
+    const names = servers.map(({ hostname }) => escapeText(removeColorCodes(hostname)));
     return names.map((name, n) => {
       const isUnique = names.filter((other) => other === name).length === 1;
       const id = escapeText(servers[n].serverId);
@@ -289,6 +295,6 @@ globalThis.srvstatTimeline = (() => {
 
   return {
     createClock, createSteps, nameServers, chooseTicks, formatTicks, chooseTimeTicks, formatInterval,
-    formatFigures, formatLength, escapeText,
+    formatFigures, formatLength, escapeText, removeColorCodes,
   };
 })();

@@ -26,7 +26,7 @@ def get_chart_width(screen: Screen) -> int:
 def build_title(hostname: str, identifier: str, note: str, screen: Screen) -> Text:
     """Return the line above a chart: the hostname, cut if necessary, and what else fits."""
     width = get_chart_width(screen)
-    name, extra = screen.escape_cell(hostname, "bold"), screen.escape(identifier, "dim")
+    name, extra = screen.escape_name(hostname, "bold"), screen.escape(identifier, "dim")
     room = width - len(note) - 2
     if room < min(_MIN_NAME_WIDTH, name.cell_len):
         return screen.truncate(name, width)

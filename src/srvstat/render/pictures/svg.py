@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 from xml.etree.ElementTree import Element, SubElement
 
+from srvstat.documents.color_codes import remove_color_codes
 from srvstat.render.text import escape_text
 
 FONT_SIZE = 12
@@ -163,7 +164,7 @@ def fit_text(text: str, width: float, scale: float = 1) -> str:
 
 def name_servers(servers: Sequence[NamedServer]) -> list[str]:
     """Return the hostname of each server, with the identifier if several share the hostname."""
-    hostnames = [server.hostname.strip() for server in servers]
+    hostnames = [remove_color_codes(server.hostname).strip() for server in servers]
     return [
         hostname
         if hostname and hostnames.count(hostname) == 1

@@ -5,6 +5,7 @@ from decimal import Decimal
 from xml.etree.ElementTree import Element
 
 from srvstat.contract import wire
+from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.document import GrowthPart
 from srvstat.documents.statistics import ServerStatistics, Stats
 from srvstat.render.report.elements import (
@@ -38,7 +39,8 @@ def build_comparison(stats: Stats, labels: Labels) -> Element:
 
 
 def _build_server(server: ServerStatistics, number: int) -> Element:
-    hostname = build("bdi", server.hostname if server.hostname.strip() else server.server_id)
+    shown = remove_color_codes(server.hostname)
+    hostname = build("bdi", shown if shown.strip() else server.server_id)
     identifiers = build("span", f"{server.server_id} {server.cfx_id}", class_="note")
     return build("span", _build_key(number), hostname, " ", identifiers, class_="server")
 

@@ -73,7 +73,7 @@ def _summarize(explanation: Explanation, screen: Screen) -> str:
 
 def _name_server(server: ServerExplanation, screen: Screen) -> str:
     identifiers = [screen.escape(name).plain for name in (server.server_id, server.cfx_id)]
-    hostname = screen.escape_cell(server.hostname).plain
+    hostname = screen.escape_name(server.hostname).plain
     # A line that begins with a space would look like the rest of another one.
     return f"{hostname} (id {identifiers[0]}, cfxId {identifiers[1]})".lstrip()
 

@@ -197,13 +197,13 @@ def _format_players(cell: StepCell, query: HistoryQuery) -> str:
 def _build_title(server: ServerName, screen: Screen) -> list[RenderableType]:
     """Return lines with the hostname and the identifiers of a server."""
     names = f"{screen.escape(server.server_id).plain}  {screen.escape(server.cfx_id).plain}"
-    return [screen.escape_cell(server.hostname, "bold"), Text(names, "dim", overflow="fold")]
+    return [screen.escape_name(server.hostname, "bold"), Text(names, "dim", overflow="fold")]
 
 
 def _build_heading(server: ServerName, width: int, screen: Screen) -> Text:
     """Return the hostname, cut to a width or that of the identifier, and the identifier below."""
     name = screen.escape(server.server_id)
-    hostname = screen.escape_cell(server.hostname)
+    hostname = screen.escape_name(server.hostname)
     return Text("\n").join([screen.truncate(hostname, max(name.cell_len, width)), name])
 
 

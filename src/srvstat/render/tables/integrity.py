@@ -74,7 +74,7 @@ def _build_rest(count: int, condition: str = "") -> list[RenderableType]:
 
 def _build_details(server: ServerIntegrity, zone: str, screen: Screen) -> Iterator[RenderableType]:
     """Yield the evidence of a server's suspect results."""
-    title = screen.escape_cell(server.hostname, "bold")
+    title = screen.escape_name(server.hostname, "bold")
     yield title.append_text(screen.escape(f"  {server.server_id}", "dim"))
     fields = [
         (_HEADERS[rule.rule], describe_evidence(rule, zone)) for rule in _list_suspect(server)

@@ -1,5 +1,6 @@
 """The table of one server: all of its fields, in groups."""
 
+from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.server_detail import ServerTable
 from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
@@ -16,8 +17,8 @@ def render_server(detail: ServerTable, screen: Screen) -> str:
         ("cfxId", screen.escape(server.cfxId)),
         ("game", server.game),
         None,
-        ("projectName", screen.escape(server.projectName)),
-        ("projectDescription", screen.escape_lines(server.projectDescription)),
+        ("projectName", screen.escape(remove_color_codes(server.projectName))),
+        ("projectDescription", screen.escape_lines(remove_color_codes(server.projectDescription))),
         ("region", screen.escape(server.region)),
         ("tags", screen.escape(", ".join(server.tags))),
         ("flags", screen.escape(" ".join(server.flags))),
@@ -32,7 +33,10 @@ def render_server(detail: ServerTable, screen: Screen) -> str:
         *([] if is_snapshot_time else [("as of", format_time(detail.as_of))]),
         ("last seen", _format_last_seen(detail)),
     ]
-    return screen.render(screen.escape(server.hostname, "bold"), build_fields_grid(fields, screen))
+    return screen.render(
+        screen.escape(remove_color_codes(server.hostname), "bold"),
+        build_fields_grid(fields, screen),
+    )
 
 
 def _format_players(detail: ServerTable) -> str:

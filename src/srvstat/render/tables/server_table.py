@@ -102,7 +102,7 @@ def escape_server(server: ServerLines, screen: Screen) -> ServerCells:
     """Return the parts of a server as text for a screen. Equal identifiers are listed once."""
     names = (screen.escape(name).plain for name in server.names)
     return ServerCells(
-        screen.escape_cell(server.hostname, "bold"),
+        screen.escape_name(server.hostname, "bold"),
         tuple(dict.fromkeys(names)),
         server.figures,
         server.rank,
