@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conftest import AS_OF, SHARED_DATA
+from conftest import AS_OF, SHARED_DATA, Cli, Ran
 from sources.readings import read_rows
 from srvstat.contract.errors import SourceError
 
@@ -126,8 +126,7 @@ def test_another_file_is_refused(content: bytes | None, reason: str, tmp_path: P
 
 
 @pytest.mark.skipif(not REAL.exists(), reason="the real data is not here")
-def test_a_real_database_is_read(tmp_path: Path) -> None:
-    del tmp_path
+def test_a_real_database_is_read() -> None:
     with closing(sqlite3.connect(f"file:{REAL}?mode=ro&immutable=1", uri=True)) as connection:
         rows = connection.execute("SELECT ip, timestamp, playerCount FROM pings").fetchall()
 
@@ -136,3 +135,48 @@ def test_a_real_database_is_read(tmp_path: Path) -> None:
     expected = dict(enumerate(rows, 1))
     assert found.kept == {at: row for at, row in expected.items() if row[2] is not None}
     assert found.skipped == {"failed ping": sum(row[2] is None for row in rows)}
+
+
+def build(directory: Path, cli: Cli, servers: str, rows: Sequence[Sequence[Any]]) -> Ran:
+    """Build a snapshot from a database and a servers.json."""
+    (directory / "servers.json").write_text(servers)
+    path = write_database(directory / "database.sql", rows)
+    return cli(
+        *("snapshot", "build", str(directory / "s.db"), "--from", "minetrack", "--game", "game_a"),
+        *("--observations", str(path), "--servers", str(directory / "servers.json")),
+    )
+
+
+def test_servers_json_names_the_servers_of_the_addresses(tmp_path: Path, cli: Cli) -> None:
+    servers = '[{"name": "Main", "ip": "Play.example.net:25565", "type": "PC", "favicon": "a.png"}]'
+    rows = [(AS_OF, "Play.example.net:25565", 5), (AS_OF, "other.example.net", 7)]
+
+    ran = build(tmp_path, cli, servers, rows)
+
+    assert ran.exit_code == 0, ran.stderr
+    assert "skipped      1 (1 not in the servers file)" in ran.stderr
+    (found,) = cli("servers", "-s", str(tmp_path / "s.db")).json["servers"]
+    assert (found["id"], found["hostname"]) == ("play-example-net-25565", "Main")
+    assert cli("servers", "Play.example.net:25565", "-s", str(tmp_path / "s.db")).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("servers", "message"),
+    [
+        ("{}", ": must be an array of servers, as Minetrack's"),
+        ("[] []", ": must be an array of servers, as Minetrack's"),
+        ('[{"name": "a"}]', ", server 1: ip: required, but missing"),
+        ('[{"name": "a", "ip": "a"}, 5]', ", server 2: must be an object"),
+        ('[{"name": "a", "ip": "a"}', ": the JSON is empty or cut off"),
+        (
+            '[{"name": "a", "ip": "a.b"}, {"name": "b", "ip": "a:b"}]',
+            ': two servers have the id "a-b", made of "a.b" and "a:b"',
+        ),
+    ],
+)
+def test_another_servers_json_is_refused(
+    servers: str, message: str, tmp_path: Path, cli: Cli
+) -> None:
+    ran = build(tmp_path, cli, servers, [(AS_OF, "a", 5)])
+
+    assert (ran.exit_code, ran.stderr) == (6, f"error: {tmp_path}/servers.json{message}\n")

@@ -12,10 +12,18 @@ from srvstat.cli.output_file import write_output
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.files.atomic_write import check_name, check_target
+from srvstat.files.reading import STDIN
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.mapping_file import format_mapping_file, read_mapping_file
 from srvstat.sources.mapping_options import MappingOptions, build_options, parse_columns
-from srvstat.sources.registry import EXTENSIONS, KINDS, TEXT_KINDS, load_reader, load_record_reader
+from srvstat.sources.registry import (
+    EXTENSIONS,
+    KINDS,
+    TEXT_KINDS,
+    Kind,
+    load_reader,
+    load_record_reader,
+)
 from srvstat.sources.server_records import GAMES
 from srvstat.sources.source import Source
 
@@ -174,12 +182,15 @@ def parse_sources(options: SourceOptions) -> Sources:
     if options.save_mapping is not None:
         check_name("--save-mapping", options.save_mapping)
         check_target(options.save_mapping, overwrite=False)
-    options = options._replace(from_=found.from_, ids=found.ids, game=found.game)
+    ids = found.ids
+    if found.from_ is not None and KINDS[found.from_].uses_slugs:
+        ids = "slug"
+    options = options._replace(from_=found.from_, ids=ids, game=found.game)
     mapping = found.build_mapping()
     return Sources(
         _parse_servers(options),
         [_parse_observations(name, options, mapping) for name in options.observations or ()],
-        found.ids,
+        ids,
         found.game,
         found,
         options.save_mapping,
@@ -242,15 +253,35 @@ def _parse_observations(name: str, options: SourceOptions, mapping: ColumnMappin
 
 def _parse_servers(options: SourceOptions) -> Source | None:
     """Return the source of server records: NDJSON unless the kind has records of its own."""
+    kind = None if options.from_ is None else KINDS[options.from_]
     if options.servers is None:
-        return None
+        return _find_whole_source(options, kind)
     _check_name(options.servers)
-    kind = "ndjson"
-    if options.from_ is not None and KINDS[options.from_].records is not None:
-        kind = options.from_
-    load_record_reader(kind)
+    name = "ndjson"
+    if options.from_ is not None and kind and kind.records is not None and not kind.is_whole:
+        name = options.from_
+    load_record_reader(name)
     # With --ids, an id in the servers file may have any form, as in the observations.
-    return Source(options.servers, kind, accepts_any_id=options.ids is not None)
+    return Source(options.servers, name, accepts_any_id=options.ids is not None)
+
+
+def _find_whole_source(options: SourceOptions, kind: Kind | None) -> Source | None:
+    """Return the source of observations that has the records of their servers; None without one.
+
+    Raises UsageError for several, because their records can differ, and for standard input.
+    """
+    if options.from_ is None or kind is None or not kind.is_whole:
+        return None
+    if not options.observations or len(options.observations) > 1:
+        raise UsageError(
+            f"--servers: missing, but needed for several sources of the kind {options.from_},"
+            " whose server records can differ"
+        )
+    (name,) = options.observations
+    if name == STDIN:
+        raise UsageError("standard input: can't be read twice; name a file")
+    load_record_reader(options.from_)
+    return Source(name, options.from_)
 
 
 def _check_name(name: str) -> None:

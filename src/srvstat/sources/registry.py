@@ -14,7 +14,9 @@ class Kind(NamedTuple):
     The module `observations` has `read(source)`, which yields batches. The module `records` has
     `read_records(source, warn)`, which returns server records. None means that sources of this kind
     have no such data. `needs_library` says that the extra `bulk` has the library of the modules.
-    `is_fixed` says that the observations are read without the options of a mapping.
+    `is_fixed` says that the observations are read without the options of a mapping. `uses_slugs`
+    says that identifiers never have the contract's form, so that slugs of them are used. `is_whole`
+    says that a source has the records of all its servers.
     """
 
     extensions: tuple[str, ...]
@@ -22,6 +24,8 @@ class Kind(NamedTuple):
     records: str | None = None
     needs_library: bool = False
     is_fixed: bool = False
+    uses_slugs: bool = False
+    is_whole: bool = False
 
 
 _FROM_SNAPSHOT = "srvstat.snapshot.write.from_snapshot"
@@ -32,10 +36,16 @@ KINDS: Mapping[str, Kind] = {
         (".ndjson", ".jsonl"), "srvstat.sources.ndjson_observations", "srvstat.sources.servers"
     ),
     "cfx": Kind((), None, "srvstat.sources.cfx"),
-    "minetrack": Kind((), "srvstat.sources.minetrack", is_fixed=True),
+    "minetrack": Kind(
+        (),
+        "srvstat.sources.minetrack",
+        "srvstat.sources.minetrack_servers",
+        is_fixed=True,
+        uses_slugs=True,
+    ),
     "battlemetrics": Kind((), "srvstat.sources.battlemetrics", is_fixed=True),
     "prometheus": Kind((), "srvstat.sources.prometheus"),
-    "snapshot": Kind((), _FROM_SNAPSHOT, _FROM_SNAPSHOT, is_fixed=True),
+    "snapshot": Kind((), _FROM_SNAPSHOT, _FROM_SNAPSHOT, is_fixed=True, is_whole=True),
 }
 """The kinds by the names that `--from` takes. Each module is imported on first use."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 from srvstat.contract.errors import SnapshotError, SourceError
-from srvstat.contract.instants import format_instant
+from srvstat.contract.instants import LATEST, format_instant
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.files.reading import STDIN
 from srvstat.snapshot.format.derive import has_valid_observations
@@ -77,7 +77,7 @@ def _read_columns(
     snapshot: SnapshotFile, server: ServerRow
 ) -> Iterator[tuple["array[int]", "array[int]"]]:
     """Yield the observations of a server in columns of limited length."""
-    window = Window(BEFORE_ALL, snapshot.as_of)
+    window = Window(BEFORE_ALL, LATEST)
     instants, players = array("q"), array("q")
     with snapshot.convert_decode_errors(f"the days of {server.title}"):
         for more_instants, more_players in snapshot.iter_observations(server, window):
