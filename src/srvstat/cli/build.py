@@ -77,9 +77,9 @@ def build(
     """
     sources = parse_sources(options)
     instant = parse_instant_option("--as-of", as_of)
-    limit = _parse_limit(max_rejected)
+    limit = parse_limit(max_rejected)
     started = time.monotonic()
-    with _show_progress(sources.observations, quiet=quiet) as progress:
+    with show_progress(sources.observations, quiet=quiet) as progress:
         summary = build_snapshot(
             output,
             servers_source=sources.servers,
@@ -94,20 +94,22 @@ def build(
             overwrite=overwrite,
             progress=progress,
         )
-    _report_summary(output, summary, time.monotonic() - started, quiet=quiet)
+    lines = format_build_summary(output, summary, time.monotonic() - started)
+    report_summary(summary, lines, quiet=quiet)
     save_mapping(sources)
     return Outcome()
 
 
-def _report_summary(output: str, summary: BuildSummary, seconds: float, *, quiet: bool) -> None:
+def report_summary(summary: BuildSummary, lines: Sequence[str], *, quiet: bool) -> None:
+    """Report the lines of a summary, or with `quiet` only how many rows were dropped."""
     if quiet:
         report(*(f"warning: {line}" for line in format_dropped_rows(summary)))
     else:
-        report(*format_build_summary(output, summary, seconds))
+        report(*lines)
     report(*(f"warning: {warning}" for warning in summary.warnings))
 
 
-def _parse_limit(text: str | None) -> RejectLimit | None:
+def parse_limit(text: str | None) -> RejectLimit | None:
     """Return the limit of --max-rejected.
 
     Raises UsageError.
@@ -119,7 +121,7 @@ def _parse_limit(text: str | None) -> RejectLimit | None:
 
 
 @contextmanager
-def _show_progress(
+def show_progress(
     sources: Sequence[Source], *, quiet: bool
 ) -> Iterator[Callable[[str, int, int], None]]:
     """Show progress on a terminal. An interrupted block can clean up."""

@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, Command | Group] = {
         "Build, inspect, verify and compare snapshots.",
         {
             "build": Command("build", "build"),
+            "update": Command("update", "update"),
             "draft-servers": Command("draft_servers", "draft_servers"),
             "bundle": Command("bundle", "bundle"),
             "export": Command("export", "export"),

@@ -29,3 +29,18 @@ class BuildSummary:
     first_observed_at: int | None
     last_observed_at: int | None
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSummary:
+    """What an update did: the rows of its sources, and the changes to the snapshot.
+
+    `rows` describes the new rows; its servers, fallbacks and instants are those of the snapshot.
+    `added` and `removed` count servers, `observations` those of the snapshot.
+    """
+
+    rows: BuildSummary
+    added: int
+    removed: int
+    observations: int
+    root: str

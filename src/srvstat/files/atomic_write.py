@@ -10,6 +10,7 @@ from typing import NamedTuple
 from srvstat.contract.errors import OutputError, UsageError
 from srvstat.files.drafts import close_descriptor, create_draft, sweep_drafts
 from srvstat.files.errors import convert_write_errors
+from srvstat.files.identity import Identity, identify_file
 from srvstat.files.reading import STDIN
 from srvstat.files.streams import find_descriptor_path
 
@@ -24,7 +25,7 @@ class Target(NamedTuple):
 
 
 @contextmanager
-def atomic_write(path: str, *, overwrite: bool) -> Iterator[str]:
+def atomic_write(path: str, *, overwrite: bool, replaced: Identity = None) -> Iterator[str]:
     """Yield the path of a new file to fill, and rename it to `path` if the block succeeds.
 
     The new file is in the target's directory. It is flushed to the disk and renamed, and then the
@@ -34,23 +35,27 @@ def atomic_write(path: str, *, overwrite: bool) -> Iterator[str]:
     behind are removed first. The new file has the mode, and if permitted the group, of the replaced
     file.
 
+    With the identity of the file to replace, any other file there is never replaced.
+
     Raises UsageError if the target may not be replaced, OutputError if it can't be written.
     """
-    target, replaced = check_target(path, overwrite=overwrite)
+    target, status = check_target(path, overwrite=overwrite)
     with ExitStack() as stack:
         with convert_write_errors(path):
             # Opened first: a directory that can't be read can't be flushed at the end either.
             directory = _open_directory(os.path.dirname(target), stack)
             sweep_drafts(target)
             # The replaced file may be private, so its draft is too.
-            mode = 0o666 if replaced is None else stat.S_IRUSR | stat.S_IWUSR
+            mode = 0o666 if status is None else stat.S_IRUSR | stat.S_IWUSR
             draft = stack.enter_context(create_draft(target, mode))
         yield draft.path
         with convert_write_errors(path):
-            if replaced is not None:
-                _copy_rights(draft.descriptor, replaced)
+            if status is not None:
+                _copy_rights(draft.descriptor, status)
             # The first descriptor of a file reports every failed write since it was opened.
             os.fsync(draft.descriptor)
+            if replaced not in (None, identify_file(target)):
+                raise OutputError(f"{path}: was replaced or changed meanwhile; try again")
             if overwrite:
                 os.replace(draft.path, target)
             else:

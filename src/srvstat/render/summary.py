@@ -1,10 +1,10 @@
-"""The summaries of a build, a bundle and an export as plain lines."""
+"""The summaries of a build, an update, a bundle and an export as plain lines."""
 
 from shlex import quote
 
 from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
-from srvstat.documents.build_summary import BuildSummary
+from srvstat.documents.build_summary import BuildSummary, UpdateSummary
 from srvstat.documents.bundle_summary import BundleSummary
 from srvstat.documents.export_summary import ExportSummary
 from srvstat.render.text import (
@@ -18,13 +18,33 @@ from srvstat.render.text import (
 
 def format_build_summary(output: str, summary: BuildSummary, seconds: float) -> list[str]:
     """Return the summary of a build as lines; `seconds` is the time that it took."""
+    withheld = f" ({summary.withheld:,} not publishable, skipped)" if summary.withheld else ""
+    return [
+        f"built {output}",
+        f"  servers      {summary.servers:,}{withheld}",
+        *_format_rows(summary, seconds),
+    ]
+
+
+def format_update_summary(path: str, summary: UpdateSummary, seconds: float) -> list[str]:
+    """Return the summary of an update as lines; `seconds` is the time that it took."""
+    counts = {"added": summary.added, "removed": summary.removed}
+    changes = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return [
+        f"updated {path}",
+        f"  servers      {summary.rows.servers:,}{f' ({changes})' if changes else ''}",
+        f"  observations {summary.observations:,}",
+        *_format_rows(summary.rows, seconds),
+        f"  root         {summary.root}",
+    ]
+
+
+def _format_rows(summary: BuildSummary, seconds: float) -> list[str]:
+    """Return what became of the rows of the sources, and what the snapshot covers, as lines."""
     # The rate is computed from the rounded seconds, so that the line is consistent.
     shown = f"{seconds:.1f}" if seconds >= 1 else f"{max(seconds, 0.001):.3f}"
     rate = f"{summary.read / float(shown):,.0f} per second"
-    withheld = f" ({summary.withheld:,} not publishable, skipped)" if summary.withheld else ""
     lines = [
-        f"built {output}",
-        f"  servers      {summary.servers:,}{withheld}",
         f"  read         {format_count(summary.read, 'row')} in {shown} s, {rate}",
         f"  kept         {summary.kept:,}",
         f"  repeated     {summary.repeated:,}",

@@ -73,6 +73,10 @@ class Calendar(NamedTuple):
         """The number of rows of `calendars`; the recent days are the block with that number."""
         return len(self.digests) // DIGEST_BYTES
 
+    def count_days(self) -> int:
+        """Return the number of days."""
+        return self.stored_blocks * _DAYS_PER_BLOCK + len(self.recent.days)
+
     def get_digest(self, block: int) -> bytes:
         """Return the digest of a row of `calendars`."""
         return self.digests[block * DIGEST_BYTES : (block + 1) * DIGEST_BYTES]

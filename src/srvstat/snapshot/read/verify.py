@@ -15,6 +15,7 @@ from srvstat.snapshot.format.digest import build_directory, digest_directory, se
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, ServerRow, Value
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, format_day
+from srvstat.snapshot.read.written_rows import count_derived, verify_rows
 
 _PARTS = {
     **dict.fromkeys(("days", "day_digests", "blocks", "block_digests"), "the calendar of "),
@@ -85,6 +86,24 @@ def check_chain(snapshot: SnapshotFile) -> None:
         counts += snapshot.verify_summaries(server)
     _check_counts(snapshot, counts)
     _check_structure(snapshot)
+
+
+def check_written(snapshot: SnapshotFile, written: Mapping[str, Mapping[int, bytes]]) -> None:
+    """Verify the servers, the directory, some rows, and the counts of all rows.
+
+    `written` has the digests of the rows by table and key.
+
+    Raises SnapshotError.
+    """
+    counts: Counter[str] = Counter()
+    for server in snapshot.iter_servers():
+        if not snapshot.has_server(server):
+            raise snapshot.build_damage_error(DIRECTORY)
+        with snapshot.convert_decode_errors(server.title):
+            counts += count_derived(snapshot.rows, server)
+    _check_counts(snapshot, counts)
+    for table, digests in written.items():
+        verify_rows(snapshot.rows, table, digests)
 
 
 def _check_structure(snapshot: SnapshotFile) -> None:

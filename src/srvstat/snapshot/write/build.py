@@ -1,13 +1,11 @@
 """Build a snapshot: read and validate sources, store and derive rows, read the file back."""
 
-import os
 import sqlite3
 from collections.abc import Sequence
 
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.documents.build_summary import BuildSummary
-from srvstat.files.atomic_write import atomic_write, check_name
-from srvstat.files.reading import STDIN
+from srvstat.files.atomic_write import atomic_write
 from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.format.rows import FileRow, ServerRow
 from srvstat.snapshot.write.database import (
@@ -18,6 +16,7 @@ from srvstat.snapshot.write.database import (
     store_servers,
 )
 from srvstat.snapshot.write.ingest import Intake, Progress
+from srvstat.snapshot.write.names import check_names
 from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects, write_rejects
 from srvstat.snapshot.write.roster import Roster, read_roster
 from srvstat.snapshot.write.rules import RejectLimit, Rules, check_rows, check_servers
@@ -25,7 +24,7 @@ from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.server_rows import build_server_row, encode_texts
 from srvstat.snapshot.write.store import Stored, store
 from srvstat.sources.server_records import count_completed
-from srvstat.sources.source import Source, check_stdin_once
+from srvstat.sources.source import Source
 
 
 def build(  # noqa: PLR0913 - each is an option of the command
@@ -58,7 +57,7 @@ def build(  # noqa: PLR0913 - each is an option of the command
     if not observation_sources:
         raise UsageError("--observations is required")
     records_sources = [] if servers_source is None else [servers_source]
-    _check_names(output, rejects, [*records_sources, *observation_sources])
+    check_names(output, rejects, [*records_sources, *observation_sources])
     rules = Rules(strict, max_rejected, allow_empty)
     # The snapshot is renamed into place first, then the rejects.
     with (
@@ -99,13 +98,13 @@ def _fill(
         stored = store(connection, intake, progress)
         first_reject = write_rejects(intake.rejects, rejects_file, strict=rules.strict)
         as_of = check_rows(intake, stored, rules, first_reject)
-        rows = _build_server_rows(intake.roster, stored, as_of)
-        summary = _summarize(intake, stored, rows, as_of, first_reject)
+        rows = build_server_rows(intake.roster, stored, as_of)
+        summary = summarize(intake, stored, rows, as_of, first_reject)
         store_servers(database, rows, _build_file_row(intake.sources, summary))
     return summary
 
 
-def _summarize(
+def summarize(
     intake: Intake, stored: Stored, rows: Sequence[ServerRow], as_of: int, first_reject: str | None
 ) -> BuildSummary:
     """Return the counts of rows and servers."""
@@ -149,35 +148,10 @@ def _build_file_row(sources: Sequence[Source], summary: BuildSummary) -> FileRow
     )
 
 
-def _build_server_rows(roster: Roster, stored: Stored, as_of: int) -> list[ServerRow]:
+def build_server_rows(roster: Roster, stored: Stored, as_of: int) -> list[ServerRow]:
     """Return the rows of `servers`; a server that no record names needs an observation."""
     return [
         build_server_row(roster.get_record(server_id), key, stored.derived[key], as_of)
         for server_id, key in roster.server_keys.items()
         if not roster.is_open or stored.derived[key].observation_count
     ]
-
-
-def _check_names(output: str, rejects: str | None, sources: Sequence[Source]) -> None:
-    """Refuse an output that is a source or the other output."""
-    read = set(map(_locate, sources))
-    check_stdin_once(source.name for source in sources)
-    written = [check_name("OUTPUT", output)]
-    if rejects is not None:
-        written.append(check_name("--rejects", rejects))
-    for path, location in zip((output, rejects), written, strict=False):
-        if location in read:
-            raise UsageError(f"{path}: is a source of this build; name another file")
-    if len(set(written)) < len(written):
-        raise UsageError(f"{rejects}: is the snapshot to build; name another file for the rejects")
-    check_journal(output)
-
-
-def _locate(source: Source) -> str | None:
-    """Return the real path of a source; None for standard input and for names that can't open."""
-    if source.name == STDIN:
-        return None
-    try:
-        return os.path.realpath(source.name)
-    except (OSError, ValueError):  # such as a relative path in a directory that was removed
-        return None

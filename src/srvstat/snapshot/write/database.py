@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from urllib.parse import quote
 
@@ -15,7 +15,7 @@ from srvstat.snapshot.format.rows import FileRow, ServerRow
 from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, read_schema
 from srvstat.snapshot.read.connection import find_journal, format_journal_remedy
 from srvstat.snapshot.read.reader import open_file
-from srvstat.snapshot.read.verify import check_chain
+from srvstat.snapshot.read.verify import check_chain, check_written
 
 # The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a
 # journal nor flushes. Rows of `days` take a few kilobytes each; larger pages waste less space.
@@ -35,9 +35,24 @@ def open_draft(output: str, draft: str) -> Iterator[sqlite3.Connection]:
     """
     # The draft itself is locked, and SQLite's locks would wait for that lock on macOS and NFS.
     uri = f"file:{quote(os.fsencode(draft), safe='/')}?mode=rw&nolock=1"
+    with _convert_errors(output), closing(sqlite3.connect(uri, uri=True)) as connection:
+        yield connection
+
+
+@contextmanager
+def open_temporary(output: str) -> Iterator[sqlite3.Connection]:
+    """Open a database for the temporary tables of an output.
+
+    Raises OutputError for SQLite's errors in the block.
+    """
+    with _convert_errors(output), closing(sqlite3.connect("")) as connection:
+        yield connection
+
+
+@contextmanager
+def _convert_errors(output: str) -> Iterator[None]:
     try:
-        with closing(sqlite3.connect(uri, uri=True)) as connection:
-            yield connection
+        yield
     except sqlite3.Error as error:
         raise OutputError(f"{output}: {error}, here or in SQLite's temporary files") from None
 
@@ -78,6 +93,25 @@ def check_draft(output: str, draft: str, observations: int) -> None:
         with closing(open_file(draft)) as snapshot:
             check_chain(snapshot)
             is_complete = snapshot.file_row.observation_count == observations
+    except SnapshotError:
+        is_complete = False
+    if not is_complete:
+        raise OutputError(f"{output}: the written file does not read back; check the disk")
+
+
+def check_changes(
+    output: str, draft: str, written: Mapping[str, Mapping[int, bytes]], row: FileRow
+) -> None:
+    """Read back what an update wrote into a draft before it becomes the output.
+
+    `written` has the digests of the derived rows by table and key.
+
+    Raises OutputError if a row differs, or if one is missing.
+    """
+    try:
+        with closing(open_file(draft)) as snapshot:
+            check_written(snapshot, written)
+            is_complete = snapshot.file_row == row
     except SnapshotError:
         is_complete = False
     if not is_complete:

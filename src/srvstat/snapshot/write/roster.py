@@ -1,7 +1,9 @@
 """Map the identifiers of sources to servers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count, filterfalse
+from types import MappingProxyType
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
@@ -30,9 +32,9 @@ MALFORMED_REASON = f"serverId: {IDENTIFIER_RULE}"
 class Roster(dict[str, int]):
     """Maps each identifier to the key of its server, or to a code below 1 if it has none.
 
-    Keys are 1, 2, 3 … An identifier is judged when it is first looked up. It is the sourceId of a
-    record, the id of one or, with `uses_slugs`, a text whose slug is the id. With `new_game`, any
-    other identifier becomes a server with that game.
+    Keys are 1, 2, 3 …; servers of `keys` have theirs already. An identifier is judged when it is
+    first looked up. It is the sourceId of a record, the id of one or, with `uses_slugs`, a text
+    whose slug is the id. With `new_game`, any other identifier becomes a server with that game.
 
     A look-up raises SourceError if two identifiers have one slug, or if one that becomes a server
     has no slug or the cfxId of another server.
@@ -44,10 +46,15 @@ class Roster(dict[str, int]):
         *,
         uses_slugs: bool = False,
         new_game: str | None = None,
+        keys: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         super().__init__()
         self._given = {record.id: record for record in records if record.publishable}
-        self.server_keys = {server_id: key for key, server_id in enumerate(sorted(self._given), 1)}
+        self._free_keys = filterfalse(set(keys.values()).__contains__, count(1))
+        self.server_keys = {
+            server_id: keys[server_id] if server_id in keys else next(self._free_keys)
+            for server_id in sorted(self._given)
+        }
         self.withheld = {record.id for record in records if not record.publishable}
         self._uses_slugs = uses_slugs
         self._new_game = new_game
@@ -139,7 +146,7 @@ class Roster(dict[str, int]):
                 f"server {server_id}: its cfxId, made of the id, is that of server"
                 f" {self._cfx_owners[server_id]}; give it another cfxId in a servers file"
             )
-        key = self.server_keys[server_id] = len(self.server_keys) + 1
+        key = self.server_keys[server_id] = next(self._free_keys)
         return key
 
 

@@ -75,13 +75,7 @@ def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
 
     Raises RowsRejectedError if too many rows were rejected or no observation was kept.
     """
-    rejected, limit = intake.rejects.malformed, rules.max_rejected
-    first = f"; first rejected or conflicting row: {first_reject}" if rejected else ""
-    if limit is not None and limit.is_exceeded(rejected, intake.rows):
-        raise RowsRejectedError(
-            f"{rejected:,} of {intake.rows:,} rows were rejected, but --max-rejected allows"
-            f" {limit.text}{first}"
-        )
+    _check_limit(intake, rules.max_rejected, first_reject)
     _, last = find_observed_span(stored.derived.values())
     as_of = last if intake.as_of is None else intake.as_of
     if as_of is not None and (last is not None or rules.allow_empty):
@@ -89,3 +83,31 @@ def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
     reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
     remedy = "; an empty snapshot needs --as-of TIME" if rules.allow_empty else ""
     raise RowsRejectedError(f"no observation was kept: {describe_reasons(reasons)}{remedy}")
+
+
+def check_update(
+    intake: Intake, stored: Stored, limit: RejectLimit | None, first_reject: str | None
+) -> None:
+    """Check the rows that an update read.
+
+    Raises RowsRejectedError if too many rows were rejected, if none of them is an observation that
+    was kept or is in the snapshot already, or if no server would be left.
+    """
+    _check_limit(intake, limit, first_reject)
+    if intake.sources and not stored.kept + stored.repeated:
+        reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
+        raise RowsRejectedError(f"no observation was kept: {describe_reasons(reasons)}")
+    if not stored.derived:
+        raise RowsRejectedError(
+            "no publishable server would be left, so every answer would be SERVER_NOT_FOUND"
+        )
+
+
+def _check_limit(intake: Intake, limit: RejectLimit | None, first_reject: str | None) -> None:
+    rejected = intake.rejects.malformed
+    if limit is not None and limit.is_exceeded(rejected, intake.rows):
+        first = f"; first rejected or conflicting row: {first_reject}" if rejected else ""
+        raise RowsRejectedError(
+            f"{rejected:,} of {intake.rows:,} rows were rejected, but --max-rejected allows"
+            f" {limit.text}{first}"
+        )

@@ -1,0 +1,38 @@
+"""Check the names of the files that a build or an update writes."""
+
+import os
+from collections.abc import Sequence
+
+from srvstat.contract.errors import UsageError
+from srvstat.files.atomic_write import check_name
+from srvstat.files.reading import STDIN
+from srvstat.snapshot.write.database import check_journal
+from srvstat.sources.source import Source, check_stdin_once
+
+
+def check_names(output: str, rejects: str | None, sources: Sequence[Source]) -> None:
+    """Refuse a snapshot that is a source, or that is also the file of the rejects.
+
+    Raises UsageError, OutputError.
+    """
+    read = set(map(_locate, sources))
+    check_stdin_once(source.name for source in sources)
+    written = [check_name("OUTPUT", output)]
+    if rejects is not None:
+        written.append(check_name("--rejects", rejects))
+    for path, location in zip((output, rejects), written, strict=False):
+        if location in read:
+            raise UsageError(f"{path}: is also a source; name another file")
+    if len(set(written)) < len(written):
+        raise UsageError(f"{rejects}: is also the snapshot; name another file for the rejects")
+    check_journal(output)
+
+
+def _locate(source: Source) -> str | None:
+    """Return the real path of a source; None for standard input and for names that can't open."""
+    if source.name == STDIN:
+        return None
+    try:
+        return os.path.realpath(source.name)
+    except (OSError, ValueError):  # such as a relative path in a directory that was removed
+        return None

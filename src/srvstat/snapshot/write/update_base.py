@@ -1,0 +1,89 @@
+"""Read what an update starts from: the servers of a snapshot, and new records."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from srvstat.contract.errors import SnapshotError, UsageError
+from srvstat.contract.instants import format_instant
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.write.roster import Roster
+from srvstat.snapshot.write.server_rows import build_record
+from srvstat.sources.registry import load_record_reader
+from srvstat.sources.server_records import (
+    COMPLETED_FIELDS,
+    ServerRecord,
+    check_identifiers,
+    complete_records,
+)
+from srvstat.sources.source import Source
+
+
+class NewServers(NamedTuple):
+    """The options that add servers: the source of records, slugs, and the game of new servers."""
+
+    source: Source | None
+    uses_slugs: bool
+    game: str | None
+
+
+class Base(NamedTuple):
+    """The rows of the servers of a snapshot by id, and a roster of these and of new servers."""
+
+    rows: Mapping[str, ServerRow]
+    roster: Roster
+
+
+def check_base(old: SnapshotFile, as_of: int | None) -> None:
+    """Check that a snapshot can be updated up to an instant.
+
+    Raises SnapshotError, UsageError.
+    """
+    if old.parent_root is not None:
+        raise SnapshotError(
+            f"{old.path}: a bundle, which must have what its parent had; update the parent, and"
+            " bundle it again"
+        )
+    if as_of is not None and as_of < old.as_of:
+        raise UsageError(
+            f"--as-of: {old.path} ends at {format_instant(old.as_of)}; give that instant or a later"
+            " one, or leave it out"
+        )
+
+
+def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -> Base:
+    """Read the servers of a snapshot and the new records, which replace those of their servers.
+
+    Raises SnapshotError, SourceError, UsageError, MissingLibraryError.
+    """
+    rows = {row.id: row for row in old.iter_servers()}
+    with old.convert_decode_errors("the servers"):
+        records = {server_id: build_record(row) for server_id, row in rows.items()}
+    new_game = None
+    if new.source is None:
+        new_game = _find_new_game(old, records.values(), new.game)
+    else:
+        read = load_record_reader(new.source.kind).read_records(new.source, warn)
+        title = new.source.title
+        records |= {record.id: record for record in complete_records(title, read, new.game)}
+        check_identifiers(f"{title} and {old.path}", records.values())
+    keys = {server_id: row.server for server_id, row in rows.items()}
+    roster = Roster(list(records.values()), uses_slugs=new.uses_slugs, new_game=new_game, keys=keys)
+    return Base(rows, roster)
+
+
+def _find_new_game(
+    old: SnapshotFile, records: Iterable[ServerRecord], game: str | None
+) -> str | None:
+    """Return the game of new servers; None if no identifier becomes a server.
+
+    Raises UsageError if a servers file may have withheld servers, which would become new ones.
+    """
+    if game is not None and not all(
+        set(COMPLETED_FIELDS) <= set(record.completed) for record in records
+    ):
+        raise UsageError(
+            f"--game: {old.path} was built with a servers file, which may have servers that are not"
+            " publishable; add servers with --servers"
+        )
+    return game
