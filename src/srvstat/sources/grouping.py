@@ -2,7 +2,6 @@
 
 from array import array
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 from operator import itemgetter
@@ -21,21 +20,14 @@ def group_rows(batch: Batch) -> Batch:
     runs = Runs(list(positions), list(accumulate(map(len, positions.values()))))
     if all(each[-1] - each[0] < len(each) for each in positions.values()):
         return replace(batch, server_ids=runs)
-    order = array("q", chain.from_iterable(positions.values()))
-    return replace(
-        batch,
-        server_ids=runs,
-        instants=_pick(batch.instants, order),
-        players=_pick(batch.players, order),
-        places=_pick(batch.places, order),
-    )
-
-
-def _pick(column: Sequence[int], order: "array[int]") -> "array[int]":
-    """Return the numbers at some positions, at least two."""
-    if isinstance(column, range) and column.step == 1:
-        return add_to_each(order, column.start)
-    return array("q", itemgetter(*order)(column))
+    order = list(chain.from_iterable(positions.values()))
+    pick = itemgetter(*order)
+    instants, players = array("q", pick(batch.instants)), array("q", pick(batch.players))
+    if isinstance(batch.places, range):
+        places = add_to_each(array("q", order), batch.places.start)
+    else:
+        places = array("q", pick(batch.places))
+    return replace(batch, server_ids=runs, instants=instants, players=players, places=places)
 
 
 def add_to_each(values: "array[int] | memoryview[int]", added: int) -> "array[int]":
