@@ -1,6 +1,8 @@
 """Export snapshots, and build them again."""
 
 import json
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -223,3 +225,17 @@ def test_damage_in_the_middle_leaves_no_folder(here: Path, small: str, cli: Cli)
     assert ran.exit_code == 3
     assert "damaged.db: damaged (day 2026-03-01 of server a)" in ran.stderr
     assert [path.name for path in here.iterdir()] == ["damaged.db"]
+
+
+@pytest.mark.slow
+def test_a_full_disk_leaves_no_folder(here: Path) -> None:
+    command = f"ulimit -f 1; exec {sys.executable} -m srvstat snapshot export -o full"
+    many = [("a", AS_OF - at * 1000, at) for at in range(500)]
+    snapshot = build_in(here, [server("a")], many)
+
+    done = subprocess.run(
+        ["sh", "-c", f"{command} -s {snapshot}"], capture_output=True, check=False, timeout=60
+    )
+
+    assert (done.returncode, done.stderr) == (4, b"error: full: File too large\n")
+    assert not [path for path in here.iterdir() if "full" in path.name]
