@@ -1,6 +1,7 @@
 """Define the options that say what to read and how, and make sources of their values."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from inspect import Signature, signature
 from typing import Annotated, Any, NamedTuple
@@ -16,6 +17,7 @@ from srvstat.files.reading import STDIN
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.mapping_file import format_mapping_file, read_mapping_file
 from srvstat.sources.mapping_options import MappingOptions, build_options, parse_columns
+from srvstat.sources.observations import split_folder
 from srvstat.sources.registry import (
     EXTENSIONS,
     KINDS,
@@ -25,7 +27,7 @@ from srvstat.sources.registry import (
     load_record_reader,
 )
 from srvstat.sources.server_records import GAMES
-from srvstat.sources.source import Source
+from srvstat.sources.source import IN_MEMORY, Source
 
 ServersOption = Annotated[
     str | None,
@@ -168,7 +170,7 @@ class Sources(NamedTuple):
 def parse_sources(options: SourceOptions) -> Sources:
     """Return the sources that the options name.
 
-    Raises UsageError, and SourceError for the file of --mapping.
+    Raises UsageError, and SourceError for the file of --mapping or a folder of sources.
     """
     if options.format is not None and options.format not in TEXT_KINDS:
         raise UsageError(
@@ -189,7 +191,11 @@ def parse_sources(options: SourceOptions) -> Sources:
     mapping = found.build_mapping()
     return Sources(
         _parse_servers(options),
-        [_parse_observations(name, options, mapping) for name in options.observations or ()],
+        [
+            part
+            for name in _list_names(options)
+            for part in split_folder(_parse_observations(name, options, mapping))
+        ],
         ids,
         found.game,
         found,
@@ -232,17 +238,36 @@ def _parse_columns(option: str, text: str | None) -> dict[str, str] | None:
         raise UsageError(f"{option}: {error}") from None
 
 
+def _list_names(options: SourceOptions) -> list[str]:
+    """Return the names of the sources of observations; a query alone is one in memory."""
+    if options.observations:
+        return options.observations
+    if options.from_ not in {None, "duckdb"}:
+        raise UsageError(f"--observations: missing; name a source of the kind {options.from_}")
+    return [IN_MEMORY]
+
+
 def _parse_observations(name: str, options: SourceOptions, mapping: ColumnMapping) -> Source:
     """Return the source of observations with a name.
 
     A kind without observations, such as that of server records only, leaves names their meaning.
     """
     _check_name(name)
-    if options.from_ is None or KINDS[options.from_].observations is None:
+    if name == IN_MEMORY:
+        load_reader("duckdb")
+        source = Source(name, "duckdb", mapping)
+    elif options.from_ is None or KINDS[options.from_].observations is None:
         source = Source.from_name(name, options.format, mapping)
     else:
         load_reader(options.from_)
-        source = Source(name, options.from_, mapping, options.query)
+        source = Source(name, options.from_, mapping)
+    if options.query is not None:
+        if not KINDS[source.kind].takes_query:
+            raise UsageError(
+                f"--query: {source.title} is not a database; leave out --observations, and name"
+                " the file in the query"
+            )
+        source = replace(source, query=options.query)
     if not mapping.is_strict and KINDS[source.kind].is_fixed:
         raise UsageError(
             f"--from {source.kind}: has a form of its own; leave out --columns, --wide, --time-zone"

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import select
 import stat
 from collections.abc import Iterable, Iterator
@@ -13,13 +14,34 @@ from srvstat.files.errors import convert_errors
 STDIN = "-"
 """The name of standard input."""
 
-_CHANGED = "changed while it was read; run again once nothing writes to it"
+CHANGED = "changed while it was read; run again once nothing writes to it"
+"""The problem of a file that another program changed."""
+
+
+# The parts of a URL that can't be secret. Anything else hides the whole.
+_URL = re.compile(r"([a-z][a-z0-9+.-]*://).*", re.IGNORECASE | re.DOTALL)
+_PLAIN_URL = re.compile(
+    r"([a-z][a-z0-9+.-]*://)(?:[^@/?#]*@)?((?:[\w.-]+|\[[0-9a-f:]+\])?(?::[0-9]+)?(?:/[\w.%-]*)*)"
+    r"(?:[?#][^@]*)?",
+    re.IGNORECASE,
+)
+
+
+def is_url(name: str) -> bool:
+    """Return whether the name of an input is a URL."""
+    return _URL.fullmatch(name) is not None
 
 
 def format_title(name: str) -> str:
-    """Return the name of an input for messages, as text that UTF-8 can encode."""
+    """Return the name of an input for messages, as text that UTF-8 can encode.
+
+    Of a URL it is the scheme, host and path; the user, password and parameters are left out.
+    """
     if name == STDIN:
         return "standard input"
+    if url := _URL.fullmatch(name):
+        plain = _PLAIN_URL.fullmatch(name)
+        return plain[1] + plain[2] if plain else f"{url[1]}…"
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
@@ -81,7 +103,7 @@ class Input(io.RawIOBase):
                 select.select([self._raw], [], [])
             self._bytes_read += count
             if not count and self._is_regular and not self._is_unchanged():
-                raise SourceError(f"{format_title(self._name)}: {_CHANGED}")
+                raise SourceError(f"{format_title(self._name)}: {CHANGED}")
         return int(count)
 
     def _is_unchanged(self) -> bool:

@@ -16,7 +16,8 @@ class Kind(NamedTuple):
     have no such data. `needs_library` says that the extra `bulk` has the library of the modules.
     `is_fixed` says that the observations are read without the options of a mapping. `uses_slugs`
     says that identifiers never have the contract's form, so that slugs of them are used. `is_whole`
-    says that a source has the records of all its servers.
+    says that a source has the records of all its servers. `takes_query` says that observations
+    can be the rows of an SQL query.
     """
 
     extensions: tuple[str, ...]
@@ -26,6 +27,7 @@ class Kind(NamedTuple):
     is_fixed: bool = False
     uses_slugs: bool = False
     is_whole: bool = False
+    takes_query: bool = False
 
 
 _FROM_SNAPSHOT = "srvstat.snapshot.write.from_snapshot"
@@ -36,6 +38,11 @@ KINDS: Mapping[str, Kind] = {
         (".ndjson", ".jsonl"), "srvstat.sources.ndjson_observations", "srvstat.sources.servers"
     ),
     "cfx": Kind((), None, "srvstat.sources.cfx"),
+    "parquet": Kind((".parquet",), "srvstat.sources.parquet", needs_library=True),
+    "duckdb": Kind(
+        (".duckdb",), "srvstat.sources.duckdb_source", needs_library=True, takes_query=True
+    ),
+    "postgresql": Kind((), "srvstat.sources.postgresql", needs_library=True, takes_query=True),
     "minetrack": Kind(
         (),
         "srvstat.sources.minetrack",
@@ -51,6 +58,12 @@ KINDS: Mapping[str, Kind] = {
 
 TEXT_KINDS = ("csv", "ndjson")
 """The kinds that `--format` takes for standard input and for other extensions."""
+
+FOLDER_KIND = "parquet"
+"""The kind of the files in a folder."""
+
+SCHEMES: Mapping[str, str] = {"postgresql": "postgresql", "postgres": "postgresql"}
+"""The kind of each scheme of URLs."""
 
 EXTENSIONS: Mapping[str, str] = {
     extension: name for name, kind in KINDS.items() for extension in kind.extensions

@@ -9,12 +9,14 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Self
 
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.files.reading import STDIN, Input, format_title, open_input
+from srvstat.files.reading import STDIN, Input, format_title, is_url, open_input
 from srvstat.sources.mapping import STRICT, ColumnMapping
-from srvstat.sources.registry import EXTENSIONS, TEXT_KINDS, load_reader
+from srvstat.sources.registry import EXTENSIONS, FOLDER_KIND, SCHEMES, TEXT_KINDS, load_reader
 
 # A process substitution such as <(zcat week.gz), or another descriptor that a shell opened.
 _DESCRIPTOR_NAME = re.compile("/dev/fd/[0-9]+|/proc/(self|[0-9]+)/fd/[0-9]+")
@@ -24,6 +26,9 @@ MAX_LINE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 17
 
 _UNENDED = "the last line has no newline, so it may be cut off; add one if the line is complete"
+
+IN_MEMORY = ":memory:"
+"""DuckDB's name of a database that is not a file."""
 
 FindText = Callable[[int], str]
 """Returns the text of the row at a place of a source."""
@@ -66,8 +71,9 @@ class Source:
     """An input file, standard input or a database, and the name of its kind.
 
     `name` is a path, `-` or a URL. `mapping` says what its columns mean, and `query` is an SQL
-    query that returns them. With `accepts_any_id`, identifiers may have a form that the contract
-    does not allow; the build judges them.
+    query that returns them. `folder` is the folder that was named, if the file was found in it.
+    With `accepts_any_id`, identifiers may have a form that the contract does not allow; the build
+    judges them.
 
     `on_bytes` is called with the number of stored bytes after each read. `on_warning` is called
     with one line about a possible defect that does not stop the reading. `keep_text` is called with
@@ -79,6 +85,7 @@ class Source:
     kind: str
     mapping: ColumnMapping = STRICT
     query: str | None = None
+    folder: str | None = None
     accepts_any_id: bool = False
     on_bytes: Callable[[int], None] | None = None
     on_warning: Callable[[str], None] | None = None
@@ -92,16 +99,32 @@ class Source:
         Raises UsageError if there is neither, MissingLibraryError.
         """
         stem = name.lower().removesuffix(".gz")
-        found = default if name == STDIN else EXTENSIONS.get(os.path.splitext(stem)[1], default)
+        found = default
+        if is_url(name):
+            found = SCHEMES.get(name.partition(":")[0].lower())
+            if found is None:
+                raise UsageError(
+                    f"{format_title(name)}: unknown kind of URL; use one of {', '.join(SCHEMES)}"
+                )
+        elif name != STDIN:
+            is_folder = default is None and os.path.isdir(name)
+            found = EXTENSIONS.get(os.path.splitext(stem)[1], FOLDER_KIND if is_folder else default)
         if found is None:
-            what = "standard input" if name == STDIN else name
-            raise UsageError(f"{what}: unknown format; add --format {' or '.join(TEXT_KINDS)}")
+            title = format_title(name)
+            raise UsageError(f"{title}: unknown format; add --format {' or '.join(TEXT_KINDS)}")
         load_reader(found)  # now, because a signal must not interrupt an import
         return cls(name, found, mapping)
 
     @property
+    def is_in_memory(self) -> bool:
+        """Whether the source is a query without a database of its own."""
+        return self.kind == "duckdb" and self.name == IN_MEMORY
+
+    @property
     def title(self) -> str:
-        """The name as valid Unicode; other bytes are escaped."""
+        """The name as valid Unicode, without secrets; other bytes are escaped."""
+        if self.is_in_memory:
+            return "query"
         return format_title(self.name)
 
     @property
@@ -111,7 +134,9 @@ class Source:
             return format_title(STDIN)
         if _DESCRIPTOR_NAME.fullmatch(self.name):
             return "file descriptor"
-        return os.path.basename(self.title)
+        if is_url(self.name) or self.is_in_memory:
+            return self.title
+        return os.path.basename(format_title(self.folder or self.name).rstrip(os.sep))
 
     def get_size(self) -> int | None:
         """Return the size of a regular file in bytes, as stored, and None for any other input."""
@@ -196,6 +221,15 @@ class Source:
             at = line + text.count(b"\n", 0, error.start)
             raise self.build_error(at, "not UTF-8") from None
         return Block(line, decoded.removeprefix("\ufeff") if line == 1 else decoded)
+
+
+def list_stored_names(sources: Iterable[Source]) -> list[str]:
+    """Return the names that a snapshot stores, that of a folder once for all of its files."""
+    names: list[str] = []
+    for folder, group in groupby(sources, key=attrgetter("folder")):
+        found = [source.stored_name for source in group]
+        names += found if folder is None else found[:1]
+    return names
 
 
 def check_stdin_once(names: Iterable[str]) -> None:

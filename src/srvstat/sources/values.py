@@ -26,7 +26,7 @@ LOOKS_LIKE_SECONDS = "in the years 1970 to 1978 as milliseconds, so it looks lik
 _NOT_AN_INSTANT = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
 
 # As seconds, these are the instants from 2001 to 9999.
-_SECONDS = range(978_307_200, LATEST // 1000 + 1)
+SECONDS = range(978_307_200, LATEST // 1000 + 1)
 
 # How spreadsheets, databases and data frames write a missing number, in lower case.
 _EMPTY = frozenset({"", "na", "nan", "null", "none", r"\n"})
@@ -123,14 +123,14 @@ class ValueParser:
         if self._is_seconds:
             return parse_instant(digits + f"{fraction}000"[:3])
         at = parse_instant(digits)
-        if at in _SECONDS:
+        if at in SECONDS:
             raise InstantError(LOOKS_LIKE_SECONDS)
         return at
 
     def _convert_integers(self, integers: list[int]) -> list[int]:
         if self._is_seconds:
             instants = [1000 * seconds for seconds in integers]
-        elif any(map(_SECONDS.__contains__, integers)):
+        elif any(map(SECONDS.__contains__, integers)):
             raise InstantError(LOOKS_LIKE_SECONDS)
         else:
             instants = integers

@@ -24,7 +24,7 @@ from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.server_rows import build_server_row, encode_texts
 from srvstat.snapshot.write.store import Stored, store
 from srvstat.sources.server_records import count_completed
-from srvstat.sources.source import Source
+from srvstat.sources.source import Source, list_stored_names
 
 
 def build(  # noqa: PLR0913 - each is an option of the command
@@ -136,7 +136,7 @@ def _build_file_row(sources: Sequence[Source], summary: BuildSummary) -> FileRow
         observation_count=summary.kept,
         first_observed_at=summary.first_observed_at,
         last_observed_at=summary.last_observed_at,
-        sources=encode_texts([source.stored_name for source in sources]),
+        sources=encode_texts(list_stored_names(sources)),
         repeated=summary.repeated,
         conflicting=summary.conflicting,
         rejected=summary.rejected,

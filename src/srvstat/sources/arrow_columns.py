@@ -1,0 +1,235 @@
+"""Convert Arrow record batches to batches of observations, under a mapping."""
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyarrow import compute as pc
+
+from srvstat.contract.errors import SourceError
+from srvstat.sources.arrow_values import (
+    ColumnConverter,
+    Values,
+    has_no_zone,
+    is_calendar,
+    is_number,
+    is_text,
+)
+from srvstat.sources.batch import COUNT_RULE, NO_COUNT, Batch, Reject, Runs
+from srvstat.sources.source import Source
+
+
+class Columns(NamedTuple):
+    """The names of the columns to read; `id` is None in a wide table, whose counts are many."""
+
+    id: str | None
+    at: str
+    counts: Sequence[str]
+
+    @property
+    def names(self) -> list[str]:
+        """All names, in the order in which `read_record_batches` needs the columns."""
+        return [*([] if self.id is None else [self.id]), self.at, *self.counts]
+
+
+def choose_columns(source: Source, schema: pa.Schema, *, any_case: bool = False) -> Columns:
+    """Return the columns of a table that the mapping of a source names.
+
+    With `any_case`, a name is also found in other capitals, because databases fold identifiers.
+
+    Raises SourceError if a column is missing, repeated, or of a type that can't be read.
+    """
+    mapping = source.mapping
+    for name in schema.names:
+        if schema.names.count(name) > 1:
+            raise SourceError(f"{source.title}: has two columns {name}; rename one of them")
+    at = _find_column(source, schema, mapping.at, any_case=any_case)
+    if mapping.is_wide:
+        columns = Columns(None, at, [name for name in schema.names if name != at])
+    else:
+        server_id, count = (
+            _find_column(source, schema, name, any_case=any_case)
+            for name in (mapping.id, mapping.players)
+        )
+        columns = Columns(server_id, at, [count])
+        _check_type(source, schema, server_id, "text or integers", is_id=True)
+    _check_times(source, schema, at)
+    for name in columns.counts:
+        _check_type(source, schema, name, "player counts")
+    return columns
+
+
+def _find_column(source: Source, schema: pa.Schema, name: str, *, any_case: bool) -> str:
+    found = [each for each in schema.names if each == name]
+    if not found and any_case:
+        found = [each for each in schema.names if each.lower() == name.lower()]
+    if len(found) != 1:
+        raise SourceError(
+            f"{source.title}: has no column {name}; its columns are {', '.join(schema.names)};"
+            " name them with --columns"
+        )
+    return str(found[0])
+
+
+def _check_type(
+    source: Source, schema: pa.Schema, name: str, wanted: str, *, is_id: bool = False
+) -> None:
+    kind = get_value_type(schema, name)
+    is_read = pa.types.is_integer(kind) if is_id else is_number(kind)
+    if not (is_read or is_text(kind) or pa.types.is_null(kind)):
+        raise SourceError(f"{source.title}: column {name} is of type {kind}, not {wanted}")
+
+
+def _check_times(source: Source, schema: pa.Schema, name: str) -> None:
+    kind = get_value_type(schema, name)
+    if not (is_calendar(kind) or is_number(kind) or is_text(kind) or pa.types.is_null(kind)):
+        raise SourceError(f"{source.title}: column {name} is of type {kind}, not times")
+    if has_no_zone(kind) and source.mapping.time_zone is None:
+        raise SourceError(
+            f"{source.title}: column {name} has times without a time zone; add --time-zone UTC,"
+            " or their zone"
+        )
+
+
+def get_value_type(schema: pa.Schema, name: str) -> pa.DataType:
+    """Return the type of the values of a column, also of one with a dictionary."""
+    kind = schema.field(name).type
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def read_record_batches(
+    source: Source, columns: Columns, record_batches: Iterable[pa.RecordBatch]
+) -> Iterator[Batch]:
+    """Convert record batches, whose columns are those of `columns.names` in this order.
+
+    Places are row numbers, counted from 1. Rows are grouped by server.
+    """
+    converter = ColumnConverter(source.mapping)
+    convert = _convert_wide if columns.id is None else _convert_long
+    first_place = 1
+    for record_batch in record_batches:
+        if record_batch.num_rows:
+            rows = _Rows(converter, columns.counts, record_batch.columns, first_place)
+            try:
+                yield convert(rows)
+            except UnicodeDecodeError:
+                end = first_place + record_batch.num_rows - 1
+                raise SourceError(
+                    f"{source.title}: rows {first_place} to {end} have text that is not UTF-8"
+                ) from None
+            first_place += record_batch.num_rows
+
+
+class _Rows(NamedTuple):
+    """The rows of a record batch: its columns, and the place of the first row."""
+
+    converter: ColumnConverter
+    count_names: Sequence[str]
+    cells: Sequence[pa.Array]
+    first_place: int
+
+    def reject(self, row: int, reason: str, *values: Any) -> Reject:
+        """Return the reject of a row, with some of its values."""
+        texts = ("" if value is None else str(value) for value in values)
+        return Reject(self.first_place + row, reason, ",".join(texts))
+
+    def locate(self, rows: pa.Array) -> pa.Array:
+        """Return the places of some rows."""
+        return pc.add(rows.cast(pa.int64()), self.first_place)
+
+
+def _convert_long(rows: _Rows) -> Batch:
+    ids, at, count = _encode(rows.cells[0]), _decode(rows.cells[1]), _decode(rows.cells[2])
+    instants, players = rows.converter.convert_instants(at), rows.converter.convert_counts(count)
+    is_known = pc.and_(ids.indices.is_valid(), instants.integers.is_valid())
+    is_kept = pc.and_(is_known, players.integers.is_valid())
+    is_skipped = pc.and_(is_known, players.is_empty)
+    rejects = []
+    for row in _list_true(pc.invert(pc.or_(is_kept, is_skipped))):
+        server_id = ids[row].as_py()
+        if server_id is None:
+            reason = "serverId: missing"
+        elif not instants.integers[row].is_valid:
+            reason = f"observedAt: {rows.converter.explain_instant(at.slice(row, 1))}"
+        else:
+            reason = f"players: {COUNT_RULE}"
+        rejects.append(rows.reject(row, reason, server_id, at[row], count[row]))
+    kept = pc.indices_nonzero(is_kept)
+    kept = kept.take(pc.array_sort_indices(ids.indices.take(kept)))  # a stable sort
+    runs = pc.run_end_encode(ids.indices.take(kept))
+    skipped = pc.sum(is_skipped).as_py()
+    return Batch(
+        Runs(ids.dictionary.take(runs.values).to_pylist(), runs.run_ends.to_pylist()),
+        _view(instants.integers.take(kept)),
+        _view(players.integers.take(kept)),
+        _view(rows.locate(kept)),
+        rejects,
+        latest_integer=_find_latest(at, instants),
+        skipped={NO_COUNT: skipped} if skipped else {},
+    )
+
+
+def _convert_wide(rows: _Rows) -> Batch:
+    at = _decode(rows.cells[0])
+    instants = rows.converter.convert_instants(at)
+    is_timed = instants.integers.is_valid()
+    rejects = [
+        rows.reject(row, f"observedAt: {rows.converter.explain_instant(at.slice(row, 1))}", at[row])
+        for row in _list_true(pc.invert(is_timed))
+    ]
+    columns = (array("q"), array("q"), array("q"))
+    names, ends = [], []
+    for name, cells in zip(rows.count_names, rows.cells[1:], strict=True):
+        count = _decode(cells)
+        players = rows.converter.convert_counts(count)
+        is_malformed = pc.invert(pc.or_(players.integers.is_valid(), players.is_empty))
+        for row in _list_true(pc.and_(is_timed, is_malformed)):
+            reason = f"players: {COUNT_RULE}"
+            rejects.append(rows.reject(row, reason, name, at[row], count[row]))
+        kept = pc.indices_nonzero(pc.and_(is_timed, players.integers.is_valid()))
+        if len(kept):
+            for column, values in zip(
+                columns,
+                (instants.integers.take(kept), players.integers.take(kept), rows.locate(kept)),
+                strict=True,
+            ):
+                column.frombytes(_view(values).cast("B"))
+            names.append(name)
+            ends.append(len(columns[0]))
+    rejects.sort(key=lambda reject: reject.place)
+    return Batch(Runs(names, ends), *columns, rejects, latest_integer=_find_latest(at, instants))
+
+
+def _encode(ids: pa.Array) -> pa.DictionaryArray:
+    """Return identifiers as codes of texts, of which no two are equal."""
+    if not pa.types.is_dictionary(ids.type):
+        ids = ids.dictionary_encode()
+    texts = ids.dictionary.cast(pa.string())
+    if texts.null_count or len(texts.unique()) < len(texts):
+        return ids.dictionary_decode().cast(pa.string()).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(ids.indices, texts)
+
+
+def _decode(column: pa.Array) -> pa.Array:
+    """Return a column without a dictionary, and its text in the usual type."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(pa.string()) if is_text(column.type) else column
+
+
+def _find_latest(at: pa.Array, instants: Values) -> int | None:
+    """Return the latest instant if times are integers."""
+    latest: int | None = pc.max(instants.integers).as_py()
+    return latest if pa.types.is_integer(at.type) else None
+
+
+def _list_true(values: pa.Array) -> list[int]:
+    """Return the positions of true values."""
+    return list(pc.indices_nonzero(values).to_pylist())
+
+
+def _view(integers: pa.Array) -> "memoryview[int]":
+    """Return 64-bit integers without nulls as a view of their memory."""
+    view = memoryview(integers.buffers()[1] or b"").cast("B").cast("q")
+    return view[integers.offset : integers.offset + len(integers)]

@@ -1,0 +1,83 @@
+"""Read observations from a DuckDB database, or from a query over any of DuckDB's readers."""
+
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import duckdb
+import pyarrow as pa
+
+from srvstat.contract.errors import SourceError
+from srvstat.files.errors import convert_errors
+from srvstat.sources.arrow_columns import choose_columns, read_record_batches
+from srvstat.sources.batch import Batch
+from srvstat.sources.source import Source
+from srvstat.sources.sql import build_query, quote_identifier, quote_text
+
+_ROWS_PER_BATCH = 1 << 16
+_MEMORY_LIMIT = "512MB"
+"""Sorting more rows than fit uses temporary files."""
+
+
+def read(source: Source) -> Iterator[Batch]:
+    """Read the rows of a query, or of the table `observations`, in the order of DuckDB.
+
+    Nothing is written, and no extension of DuckDB is installed.
+
+    Raises SourceError if the database can't be read, or if the query fails.
+    """
+    with convert_errors(source.title, SourceError), tempfile.TemporaryDirectory() as folder:
+        try:
+            with closing(_connect(source, folder)) as connection:
+                yield from _read_query(source, connection)
+        except duckdb.Error as error:
+            raise SourceError(f"{source.title}: {_describe(error)}") from None
+
+
+def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
+    """Connect to the database of a source, with a folder for temporary files."""
+    if not source.is_in_memory:
+        # DuckDB's own error does not say why a file can't be opened.
+        open(source.name, "rb").close()
+    connection = duckdb.connect(
+        source.name,
+        read_only=not source.is_in_memory,
+        config={"autoinstall_known_extensions": "false"},
+    )
+    connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
+    connection.execute(f"SET temp_directory = {quote_text(folder)}")
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def _read_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> Iterator[Batch]:
+    query = build_query(source)
+    # Without rows, to find the columns before the query is run.
+    empty = connection.sql(f"SELECT * FROM ({query}\n) AS rows LIMIT 0").to_arrow_table()  # noqa: S608 - the user's own query
+    columns = choose_columns(source, empty.schema, any_case=True)
+    chosen = ", ".join(map(quote_identifier, columns.names))
+    rows = connection.sql(f"SELECT {chosen} FROM ({query}\n) AS rows")  # noqa: S608 - see above
+    yield from read_record_batches(source, columns, _fetch(connection, rows))
+
+
+def _fetch(
+    connection: "duckdb.DuckDBPyConnection", rows: "duckdb.DuckDBPyRelation"
+) -> Iterator[pa.RecordBatch]:
+    """Fetch the rows of a query in a thread, so that a signal can interrupt it."""
+    with ThreadPoolExecutor(1) as executor:
+        try:
+            reader = executor.submit(rows.to_arrow_reader, _ROWS_PER_BATCH).result()
+            following = executor.submit(next, reader, None)
+            while (batch := following.result()) is not None:
+                following = executor.submit(next, reader, None)
+                yield batch
+        except BaseException:
+            connection.interrupt()
+            raise
+
+
+def _describe(error: Exception) -> str:
+    """Return the message of an error in one line, without the excerpt of the query."""
+    text = str(error).split("\n\nLINE ")[0]
+    return " ".join(text.split())

@@ -1,0 +1,168 @@
+"""Read observations from Parquet files, alone or in a folder with Hive partitions."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyarrow.parquet import ParquetFile
+
+from srvstat.contract.errors import SourceError
+from srvstat.files.errors import convert_errors
+from srvstat.files.identity import compute_identity, identify_file
+from srvstat.files.reading import CHANGED, STDIN
+from srvstat.sources.arrow_columns import (
+    Columns,
+    choose_columns,
+    get_value_type,
+    read_record_batches,
+)
+from srvstat.sources.arrow_values import describe_values
+from srvstat.sources.batch import Batch
+from srvstat.sources.source import Source
+
+EXTENSION = ".parquet"
+_ROWS_PER_BATCH = 1 << 16
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+def read(source: Source) -> Iterator[Batch]:
+    """Read the observations of a file, in the order of its rows.
+
+    A column that the file lacks is taken from a folder `name=value` of its path.
+
+    Raises SourceError if the file can't be read, is not Parquet, or has no column of the mapping.
+    """
+    with _open_file(source) as file:
+        partitions = _find_partitions(source.name)
+        columns = choose_columns(source, _add_partitions(file.schema_arrow, partitions))
+        columns = _leave_out(columns, partitions)
+        yield from read_record_batches(
+            source, columns, _read_columns(source, file, columns, partitions)
+        )
+
+
+def list_files(source: Source) -> list[Source]:
+    """Return the Parquet files of a folder and its subfolders as sources, in the order of names.
+
+    Files and folders whose name begins with a dot or an underscore are left out.
+
+    Raises SourceError if there is none, or if the types of their columns differ.
+    """
+    paths: list[str] = []
+    with convert_errors(source.title, SourceError):
+        for folder, subfolders, names in os.walk(source.name, onerror=_raise_error):
+            subfolders[:] = filter(_is_visible, subfolders)
+            paths += [
+                os.path.join(folder, name)
+                for name in filter(_is_visible, names)
+                if name.lower().endswith(EXTENSION)
+            ]
+    if not paths:
+        raise SourceError(f"{source.title}: has no {EXTENSION} files")
+    files = [replace(source, name=path, folder=source.name) for path in sorted(paths)]
+    _check_types(files)
+    return files
+
+
+def _raise_error(error: OSError) -> None:
+    raise error
+
+
+def _is_visible(name: str) -> bool:
+    return not name.startswith((".", "_"))
+
+
+def _check_types(sources: list[Source]) -> None:
+    """Refuse files in which a column of the mapping has different types."""
+    first: dict[str, str] = {}
+    for source in sources:
+        with _open_file(source) as file:
+            schema = _add_partitions(file.schema_arrow, _find_partitions(source.name))
+        for name in choose_columns(source, schema).names:
+            values = describe_values(get_value_type(schema, name))
+            expected = first.setdefault(name, values) if values else None
+            if values != expected:
+                raise SourceError(
+                    f"{source.title}: column {name} has {values}, but the files before it have"
+                    f" {expected}; name the files instead of their folder"
+                )
+
+
+@contextmanager
+def _open_file(source: Source) -> Iterator[ParquetFile]:
+    """Open a file.
+
+    Raises SourceError, also for errors in the block, and for a file that changed in the block.
+    """
+    if source.name == STDIN:
+        raise SourceError("standard input: Parquet can't be read from it; name a file")
+    with convert_errors(source.title, SourceError):
+        # Opening a FIFO must not wait for its writer.
+        stored = open(source.name, "rb", opener=_open_at_once)  # noqa: SIM115 - closed below
+    with stored:
+        status = os.fstat(stored.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise SourceError(f"{source.title}: Parquet can be read only from a regular file")
+        before = compute_identity(status)
+        try:
+            yield ParquetFile(stored)
+        except (pa.ArrowException, OSError) as error:
+            if identify_file(source.name) != before:
+                raise SourceError(f"{source.title}: {CHANGED}") from None
+            reason = " ".join(str(error).split())
+            raise SourceError(f"{source.title}: can't be read as Parquet: {reason}") from None
+        if identify_file(source.name) != before:
+            raise SourceError(f"{source.title}: {CHANGED}")
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _find_partitions(path: str) -> dict[str, str | None]:
+    """Return the values of the folders `name=value` of a path."""
+    folders = [part.partition("=") for part in os.path.dirname(path).split(os.sep) if "=" in part]
+    return {
+        unquote(name): None if value == _NULL_PARTITION else unquote(value)
+        for name, _, value in folders
+    }
+
+
+def _add_partitions(schema: pa.Schema, partitions: dict[str, str | None]) -> pa.Schema:
+    """Return a schema with a column of text for each partition whose name it lacks."""
+    for name in partitions.keys() - set(schema.names):
+        schema = schema.append(pa.field(name, pa.string()))
+    return schema
+
+
+def _leave_out(columns: Columns, partitions: dict[str, str | None]) -> Columns:
+    """Return the columns; in a wide file, partitions are not servers."""
+    if columns.id is not None:
+        return columns
+    return columns._replace(counts=[name for name in columns.counts if name not in partitions])
+
+
+def _read_columns(
+    source: Source, file: ParquetFile, columns: Columns, partitions: dict[str, str | None]
+) -> Iterator[pa.RecordBatch]:
+    """Read the columns, a part of a row group at a time."""
+    schema = file.schema_arrow
+    stored = [name for name in columns.names if name in schema.names]
+    size, rows, done = source.get_size() or 0, file.metadata.num_rows, 0
+    for batch in file.iter_batches(_ROWS_PER_BATCH, columns=stored):
+        arrays = [
+            batch.column(name) if name in stored else _repeat(partitions[name], batch.num_rows)
+            for name in columns.names
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, columns.names)
+        if source.on_bytes:
+            source.on_bytes(size * (done + batch.num_rows) // rows - size * done // rows)
+        done += batch.num_rows
+
+
+def _repeat(value: str | None, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, pa.string()), count)

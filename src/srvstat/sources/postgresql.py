@@ -1,0 +1,166 @@
+"""Read observations from a table or query of a PostgreSQL database."""
+
+import io
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from pyarrow import csv
+
+from srvstat.contract.errors import SourceError
+from srvstat.sources.arrow_columns import choose_columns, read_record_batches
+from srvstat.sources.batch import Batch
+from srvstat.sources.source import Source
+from srvstat.sources.sql import build_query
+
+_CONNECT_SECONDS = 10
+_BLOCK_BYTES = 1 << 20
+_OPTIONS = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+    "SET LOCAL statement_timeout = 0",
+    "SET LOCAL idle_in_transaction_session_timeout = 0",
+    "SET LOCAL TimeZone = 'UTC'",
+    "SET LOCAL extra_float_digits = 1",
+)
+
+_TYPES: dict[str, pa.DataType] = {
+    "int2": pa.int64(),
+    "int4": pa.int64(),
+    "int8": pa.int64(),
+    "float4": pa.float64(),
+    "float8": pa.float64(),
+    "timestamptz": pa.timestamp("us", "UTC"),
+    "timestamp": pa.timestamp("us"),
+    "date": pa.timestamp("us"),
+}
+"""How columns are read; those of other types are read as text."""
+
+
+def read(source: Source) -> Iterator[Batch]:
+    """Read the rows of a query, or of the table `observations`, in the order of the server.
+
+    All rows are of one state of the database, in a transaction that can't write.
+
+    Raises SourceError if the database can't be read; its message never contains a password.
+    """
+    secrets = _find_secrets(source)
+    try:
+        with closing(_connect(source)) as connection, connection.cursor() as cursor:
+            for option in _OPTIONS:
+                cursor.execute(option)
+            yield from _read_query(source, cursor)
+    except psycopg.Error as error:
+        raise SourceError(f"{source.title}: {_describe(error, secrets)}") from None
+
+
+def _connect(source: Source) -> "psycopg.Connection[Any]":
+    parameters: dict[str, Any] = {
+        "connect_timeout": _CONNECT_SECONDS,
+        "application_name": "srvstat",
+        **conninfo_to_dict(source.name),
+        "client_encoding": "UTF8",
+    }
+    return psycopg.connect(make_conninfo("", **parameters))
+
+
+def _find_secrets(source: Source) -> list[str]:
+    """Return what no message may contain.
+
+    Raises SourceError if the URL is malformed; libpq's message would contain a part of it.
+    """
+    try:
+        given = conninfo_to_dict(source.name)
+    except psycopg.Error:
+        raise SourceError(
+            f"{source.title}: not a URL of PostgreSQL; use postgresql://USER@HOST:PORT/DATABASE"
+        ) from None
+    return [str(given[key]) for key in ("password", "sslpassword") if given.get(key)]
+
+
+def _describe(error: psycopg.Error, secrets: list[str]) -> str:
+    """Return the message of an error in one line, without the excerpt of the query."""
+    text = (error.diag.message_primary or str(error)).strip()
+    for secret in secrets:
+        text = text.replace(secret, "…")
+    return " ".join(text.split()) or "the connection failed"
+
+
+def _read_query(source: Source, cursor: "psycopg.Cursor[Any]") -> Iterator[Batch]:
+    query = sql.SQL(build_query(source))
+    # Without rows, to find the columns before the query is run.
+    cursor.execute(sql.SQL("SELECT * FROM ({}\n) AS rows LIMIT 0").format(query))
+    types = _describe_columns(cursor)
+    columns = choose_columns(source, pa.schema(list(types.items())), any_case=True)
+    chosen = [_select(name, types[name]) for name in columns.names]
+    statement = sql.SQL("COPY (SELECT {} FROM ({}\n) AS rows) TO STDOUT (FORMAT csv)").format(
+        sql.SQL(", ").join(chosen), query
+    )
+    with cursor.copy(statement) as copy:
+        schema = pa.schema([(name, types[name]) for name in columns.names])
+        yield from read_record_batches(source, columns, _parse_blocks(source, copy, schema))
+
+
+def _describe_columns(cursor: "psycopg.Cursor[Any]") -> dict[str, pa.DataType]:
+    """Return the type in which each column of a result is read.
+
+    Two columns of one name are not distinguished; PostgreSQL refuses to select one of them.
+    """
+    types = {}
+    for column in cursor.description or ():
+        known = cursor.connection.adapters.types.get(column.type_code)
+        types[column.name] = _TYPES.get(known.name if known else "", pa.string())
+    return types
+
+
+def _select(name: str, kind: pa.DataType) -> sql.Composable:
+    """Return the expression of a column: times as microseconds, unless they are infinite."""
+    column = sql.Identifier(name)
+    if not pa.types.is_timestamp(kind):
+        return column if not pa.types.is_string(kind) else sql.SQL("{}::text").format(column)
+    return sql.SQL(
+        "CASE WHEN isfinite({}) THEN (extract(epoch FROM {}) * 1000000)::bigint"
+        " WHEN {} IS NOT NULL THEN -1 END"
+    ).format(column, column, column)
+
+
+def _parse_blocks(
+    source: Source, copy: psycopg.Copy, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Parse the CSV of a copy, whole lines at a time."""
+    types = {
+        field.name: pa.int64() if pa.types.is_timestamp(field.type) else field.type
+        for field in schema
+    }
+    for block in _read_lines(copy):
+        if source.on_bytes:
+            source.on_bytes(len(block))
+        table = csv.read_csv(
+            io.BytesIO(block),
+            csv.ReadOptions(column_names=schema.names, use_threads=False),
+            csv.ParseOptions(newlines_in_values=True),
+            csv.ConvertOptions(
+                column_types=types,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+        yield from table.cast(schema).to_batches()
+
+
+def _read_lines(copy: psycopg.Copy) -> Iterator[bytes]:
+    """Read rows of CSV; the server sends each row as a message of its own."""
+    rows: list[bytes] = []
+    size = 0
+    for row in copy:
+        rows.append(bytes(row))
+        size += len(row)
+        if size >= _BLOCK_BYTES:
+            yield b"".join(rows)
+            rows, size = [], 0
+    if rows:
+        yield b"".join(rows)
