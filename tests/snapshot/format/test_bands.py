@@ -21,10 +21,10 @@ from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.bands import (
     Bands,
     Members,
+    ValueNumbers,
     build_band_rows,
     divide_into_bands,
     join_digests,
-    number_values,
     read_bands,
 )
 from srvstat.snapshot.format.digest import digest_row
@@ -87,10 +87,9 @@ def test_bands_match_their_description(case: tuple[list[int], int]) -> None:
     starts = divide_into_bands(players, days)
 
     assert starts == describe_bands(players, days)
-    values = sorted({*players, 0, LARGEST})
-    assert number_values(values, starts) == {
-        value: sum(start <= value for start in starts) - 1 for value in values
-    }
+    values, numbers = {*players, 0, LARGEST}, ValueNumbers(starts)
+    expected = {value: sum(start <= value for start in starts) - 1 for value in values}
+    assert {value: numbers[value] for value in values} == expected == numbers
 
 
 @given(case=draw_players(), later=st.integers(0, LARGEST))
@@ -185,7 +184,7 @@ def test_a_value_that_fills_a_band_has_its_own() -> None:
 
 
 def build_rows(players: Sequence[int], starts: Sequence[int]) -> list[tuple[Any, ...]]:
-    numbers = number_values(sorted({*players}), starts)
+    numbers = {value: ValueNumbers(starts)[value] for value in players}
     return list(build_band_rows(KEY, players, starts, numbers))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY
 from snapshot.observed import LARGEST, Observed, few_values, many_values, spread_over_days, windows
 from srvstat.contract.ranges import Window
-from srvstat.snapshot.format.bands import Members, divide_into_bands, number_values
+from srvstat.snapshot.format.bands import Members, divide_into_bands
 from srvstat.snapshot.format.days import (
     build_ranking,
     create_totals,
@@ -181,8 +181,9 @@ def test_a_sum_of_zero_takes_no_bytes() -> None:
 
 
 def test_days_need_only_the_numbers_of_bands() -> None:
-    bands = number_values([3, 4, 9], [3, 9])
     instants = array("q", range(AS_OF, AS_OF + 4))
-    (day,) = derive_days(KEY, instants, array("q", [9, 4, 3, 3]), bands, create_totals(2))
+    (day,) = derive_days(
+        KEY, instants, array("q", [9, 4, 3, 3]), {3: 0, 4: 0, 9: 1}, create_totals(2)
+    )
 
     assert (day.prefix_count, day.cumulative) == (2, b"\1\2")

@@ -2,10 +2,8 @@
 
 import random
 from array import array
-from itertools import pairwise
 from statistics import median
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +11,6 @@ from snapshot.server_rows import build_server
 from srvstat.snapshot.format.intervals import (
     compute_server_coverage,
     divide_intervals,
-    list_intervals,
     number_intervals,
 )
 from srvstat.snapshot.format.summaries import MAX_INTERVAL_BANDS
@@ -70,15 +67,6 @@ def test_each_frequent_interval_has_its_own_band() -> None:
     known = [start for at, start in enumerate(bands.starts) if bands.is_known(at)]
     assert known == [HOUR, 2 * HOUR]
     assert bands.longest_usual == 5 * HOUR // 2
-
-
-def test_intervals_are_listed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("srvstat.snapshot.format.intervals._INTERVALS_AT_ONCE", 3)
-
-    for count in range(9):
-        instants = [at * at for at in range(count)]
-        expected = [later - earlier for earlier, later in pairwise(instants)]
-        assert list_intervals(array("q", instants)).tolist() == expected
 
 
 def test_a_server_is_covered_for_up_to_three_usual_intervals_after_each_observation() -> None:

@@ -14,7 +14,7 @@ from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import Window
 from srvstat.snapshot.format.append_members import append_members, take_members
 from srvstat.snapshot.format.append_summaries import append_summaries
-from srvstat.snapshot.format.bands import find_numbers, number_values, read_bands
+from srvstat.snapshot.format.bands import ValueNumbers, find_numbers, read_bands
 from srvstat.snapshot.format.calendar import Blocks, CalendarColumns, read_calendar, split_calendar
 from srvstat.snapshot.format.days import Totals, derive_days, pack_sum, read_day_observations
 from srvstat.snapshot.format.derive import DerivedColumns
@@ -104,12 +104,11 @@ def _append_days(
     times, of_day = read_day_observations([last], Window(-1, LATEST))
     instants, players = array("q", times) + instants, array("q", of_day) + players
     before = _read_totals(last, of_day, starts)
-    bands = number_values(set(players), starts)
     calendar = read_calendar(server)
     blocks = calendar.stored_blocks
     days = [*calendar.recent.days[:-1]]
     digests = [calendar.recent.digests[:-DIGEST_BYTES]]
-    for row in derive_days(server.server, instants, players, bands, before):
+    for row in derive_days(server.server, instants, players, ValueNumbers(starts), before):
         take("days", row)
         days.append(row.server_day % DAYS_PER_SERVER)
         digests.append(digest_row("days", row))

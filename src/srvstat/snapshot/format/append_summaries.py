@@ -13,9 +13,9 @@ from srvstat.snapshot.format.intervals import (
     CountBlock,
     extend_counts,
     find_bands,
-    list_intervals,
     read_count_block,
 )
+from srvstat.snapshot.format.lanes import subtract_neighbors
 from srvstat.snapshot.format.packing import pack
 from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, ServerRow, SummaryIndex
 from srvstat.snapshot.format.stored_rows import StoredRows
@@ -104,7 +104,7 @@ def _list_later(
     ]
     instants = array("q", [server.last_observed_at]) + instants
     players = array("q", [server.last_players]) + players
-    intervals = list_intervals(instants)
+    intervals = subtract_neighbors(instants)
     numbers = find_bands(intervals, index.bands.starts)
     return _Later(Series(instants, players, intervals), days, numbers)
 

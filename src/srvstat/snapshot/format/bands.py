@@ -107,9 +107,17 @@ def find_numbers(values: Iterable[int], starts: Sequence[int]) -> list[int]:
     return [bisect_right(starts, value) - 1 for value in values]
 
 
-def number_values(values: Iterable[int], starts: Sequence[int]) -> dict[int, int]:
-    """Map each value to the number of its band."""
-    return {value: bisect_right(starts, value) - 1 for value in values}
+class ValueNumbers(dict[int, int]):
+    """Maps values to the numbers of their bands; has the values that were looked up."""
+
+    def __init__(self, starts: Sequence[int]) -> None:
+        super().__init__()
+        self._starts = starts
+
+    def __missing__(self, value: int) -> int:
+        """Find the band of a value."""
+        number = self[value] = bisect_right(self._starts, value) - 1
+        return number
 
 
 def build_band_rows(
@@ -117,8 +125,8 @@ def build_band_rows(
 ) -> Iterator[tuple[Value, ...]]:
     """Yield the rows of `bands` of a server in ascending order: one per band of several values.
 
-    A band has no row if all its values are its start. `bands` maps each value to the number of its
-    band.
+    A band has no row if all its values are its start. `bands` has the number of the band of each
+    value.
     """
     members = {band: array("Q") for value, band in bands.items() if value != starts[band]}
     if not members:

@@ -7,11 +7,12 @@ the day. So two rows, at the ends of a window, are enough for a window of any le
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice, pairwise, repeat
-from operator import lt, sub
+from itertools import accumulate, islice, pairwise
+from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.snapshot.format.lanes import pack_offsets
 from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, ServerRow
 from srvstat.stats import Growth, Prefix, Ranking, compute_growth
@@ -53,15 +54,14 @@ def derive_days(
     for start, end in pairwise([*find_day_starts(instants), len(instants)]):
         day = instants[start] // DAY_MS
         half = (end - start) // 2
-        # Lists take less time than arrays.
-        times = list(map(sub, instants[start:end].tolist(), repeat(day * DAY_MS)))
+        # A list takes less time than an array.
         of_day = players[start:end].tolist()
         numbers = list(map(bands.__getitem__, of_day))
         histogram.update(numbers[:half])
         yield Day(
             server_day=server * DAYS_PER_SERVER + day,
             observation_count=end - start,
-            times=pack(times, DAY_MS),
+            times=pack_offsets(instants[start:end], day * DAY_MS),
             players=pack(of_day, max(of_day)),
             players_before=last_players,
             players_after=players[end] if end < len(players) else None,

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot.format.bands import (
+    ValueNumbers,
     build_band_rows,
     divide_into_bands,
     join_digests,
-    number_values,
 )
 from srvstat.snapshot.format.calendar import split_calendar
 from srvstat.snapshot.format.days import (
@@ -68,7 +68,7 @@ def derive(
     instants, players = array("q", instants), array("q", players)
     epoch = find_epoch(server_id, len(instants))
     starts = divide_into_bands(players[:epoch], sum(1 for _ in find_day_starts(instants[:epoch])))
-    bands = number_values(set(players), starts)
+    bands = ValueNumbers(starts)
     totals = create_totals(len(starts))
     days: list[int] = []
     digests: list[bytes] = []

@@ -9,9 +9,9 @@ from srvstat.snapshot.format.intervals import (
     build_interval_rows,
     count_intervals,
     divide_intervals,
-    list_intervals,
     number_intervals,
 )
+from srvstat.snapshot.format.lanes import subtract_neighbors
 from srvstat.snapshot.format.packing import pack
 from srvstat.snapshot.format.rows import BLOCKS_PER_SERVER, SummaryIndex, Value
 from srvstat.snapshot.format.summaries import (
@@ -53,7 +53,7 @@ def derive_summaries(
         return _compute_columns(instants)
     days = list(find_summary_days(instants))
     blocks = [days[at : at + DAYS_PER_BLOCK] for at in range(0, len(days), DAYS_PER_BLOCK)]
-    intervals = list_intervals(instants)
+    intervals = subtract_neighbors(instants)
     bands = divide_intervals(intervals[: epoch - 1], sum(1 for day in days if day.first < epoch))
     divided = number_intervals(intervals, bands)
     usual, columns = _derive_intervals(server, divided, blocks, take)

@@ -5,13 +5,12 @@ determine the bands (epochs.py). Medians of windows are mostly near the median o
 so only bands around it have rows. Each frequent interval is a band by itself.
 """
 
-from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, compress, pairwise, repeat
-from operator import add, sub
-from typing import NamedTuple
+from operator import add
+from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.snapshot.format.bands import NO_DIGEST, NOT_STORED
 from srvstat.snapshot.format.digest import digest_row
@@ -19,6 +18,9 @@ from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import BANDS_PER_SERVER, IntervalCounts, ServerRow, Value
 from srvstat.snapshot.format.summaries import DAYS_PER_BLOCK
 from srvstat.stats import find_middle_ranks
+
+if TYPE_CHECKING:
+    from array import array
 
 _MIN_MIDDLE, _MAX_MIDDLE = 2, 16
 """Limits to the number of bands around the median, which have a quarter of the intervals."""
@@ -28,16 +30,6 @@ _INTERVALS_PER_BAND_AND_DAY = 4
 
 _MAX_SAMPLE = 2_048
 _INTERVALS_AT_ONCE = 10_000
-
-
-def list_intervals(instants: "array[int]") -> "array[int]":
-    """Return the intervals between observations."""
-    intervals = array("q")
-    # An array made from an iterator takes longer, and a list of all intervals much memory.
-    for at in range(0, len(instants) - 1, _INTERVALS_AT_ONCE):
-        some = instants[at : at + _INTERVALS_AT_ONCE + 1].tolist()
-        intervals.fromlist(list(map(sub, some[1:], some)))
-    return intervals
 
 
 class IntervalBands(NamedTuple):
@@ -97,13 +89,20 @@ class DividedIntervals(NamedTuple):
     def list_members(self) -> dict[int, list[int]]:
         """Return the intervals in each band with a row, in order of time, minus its least."""
         starts, stored = self.bands.starts, self.bands.stored
-        is_stored = self._mark_bands(stored)
         found: dict[int, list[int]] = {band: [] for band in stored}
         append = {band: of_band.append for band, of_band in found.items()}
-        chosen = compress(self.numbers, is_stored), compress(self.intervals, is_stored)
-        for band, interval in zip(*chosen, strict=True):
-            append[band](interval - starts[band])
-        return {band: of_band for band, of_band in found.items() if any(of_band)}
+        others = bytes(band for band in range(256) if band not in stored)
+        is_stored = self._mark_bands(stored)
+        for at in range(0, len(self.intervals), _INTERVALS_AT_ONCE):
+            part = slice(at, at + _INTERVALS_AT_ONCE)
+            chosen = compress(self.intervals[part].tolist(), is_stored[part])
+            # Deletes the bands without rows.
+            for band, interval in zip(
+                self.numbers[part].translate(None, others), chosen, strict=True
+            ):
+                append[band](interval)
+        above = {band: [each - starts[band] for each in of_band] for band, of_band in found.items()}
+        return {band: of_band for band, of_band in above.items() if any(of_band)}
 
     def find_longer(self, least: int) -> list[int]:
         """Return the positions of intervals longer than `least`."""

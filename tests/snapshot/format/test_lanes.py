@@ -1,0 +1,31 @@
+"""Compute with many integers at once."""
+
+from array import array
+from itertools import accumulate, pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srvstat.contract.instants import LATEST
+from srvstat.snapshot.format.lanes import pack_offsets, subtract_neighbors
+
+DISTANCES = st.sampled_from([1, 300_000, 2**32]) | st.integers(1, 2**31)
+
+
+@given(
+    first=st.integers(0, LATEST),
+    some=st.lists(DISTANCES, min_size=1, max_size=9),
+    times=st.sampled_from([0, 1, 100, 256, 1_000]),
+)
+def test_neighbors_are_subtracted(first: int, some: list[int], times: int) -> None:
+    numbers = array("q", accumulate(some * times, initial=first))
+
+    assert [*subtract_neighbors(numbers)] == [after - before for before, after in pairwise(numbers)]
+
+
+@given(start=st.integers(0, LATEST), offsets=st.lists(st.integers(0, 2**32 - 1), max_size=300))
+def test_offsets_take_four_bytes(start: int, offsets: list[int]) -> None:
+    numbers = array("q", [start + offset for offset in offsets])
+
+    packed = b"".join(offset.to_bytes(4, "little") for offset in offsets)
+    assert pack_offsets(numbers, start) == packed
