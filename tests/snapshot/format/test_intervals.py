@@ -44,17 +44,16 @@ def test_bands_contain_their_intervals_and_their_median(
     assert starts == sorted({*starts})
     assert len(starts) <= MAX_INTERVAL_BANDS
     assert [*divided.numbers] == [sum(start <= value for start in starts) - 1 for value in values]
-    members = divided.list_members()
     of_band = [
         [value - start for value, band in zip(values, divided.numbers, strict=True) if band == at]
         for at, start in enumerate(starts)
     ]
-    assert members == {band: of_band[band] for band in bands.stored if any(of_band[band])}
+    assert divided.members == {band: of_band[band] for band in bands.stored}
     for band, of_one in enumerate(of_band):
-        assert band in members or not bands.is_known(band) or not any(of_one)
+        assert band in bands.stored or not bands.is_known(band) or not any(of_one)
     sizes = [len(each) for each in of_band]
     cumulative = [sum(sizes[: at + 1]) for at in range(len(sizes))]
-    assert divided.compute_usual_interval(members, cumulative) == 2 * median(values)
+    assert divided.compute_usual_interval(cumulative) == 2 * median(values)
     for least in (0, *random.Random(1).sample(values, min(3, len(values))), 10 * HOUR):  # noqa: S311 - not for secrets
         longer = [at for at, value in enumerate(values) if value > least]
         assert divided.find_longer(least) == longer

@@ -67,15 +67,15 @@ def divide_into_bands(players: Sequence[int], days: int) -> list[int]:
     """
     if not players:
         return []
-    counts = Counter(players)
-    values = sorted(counts)
+    values = sorted(set(players))
     per_day = len(players) // days
-    full = 1
-    if len(values) > min(_MAX_VALUES, _MAX_VALUES_PER_OBSERVATION * per_day):
+    starts = {*_list_outer_starts(values[0], values[-1])}
+    if len(values) <= min(_MAX_VALUES, _MAX_VALUES_PER_OBSERVATION * per_day):
+        starts.update(values, [value + 1 for value in values])
+    else:
         wanted = min(max(per_day, _MIN_BANDS), _MAX_BANDS)
         wanted = max(wanted, len(players) // _MAX_OBSERVATIONS_PER_BAND)
-        full = -(-len(players) // wanted)
-    starts = {*_find_starts(values, counts, full), *_list_outer_starts(values[0], values[-1])}
+        starts.update(_find_starts(values, Counter(players), -(-len(players) // wanted)))
     return sorted(start for start in starts if start <= MAX_SAFE_INTEGER)
 
 
@@ -131,9 +131,9 @@ def build_band_rows(
     members = {band: array("Q") for value, band in bands.items() if value != starts[band]}
     if not members:
         return
-    for value in players:
-        if (band := bands[value]) in members:
-            members[band].append(value - starts[band])
+    values = {value for value, band in bands.items() if band in members}
+    for value in filter(values.__contains__, players):
+        members[bands[value]].append(value - starts[bands[value]])
     for band, above in sorted(members.items()):
         yield server * BANDS_PER_SERVER + band, len(above), pack(above, max(above))
 

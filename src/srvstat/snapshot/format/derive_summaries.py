@@ -92,7 +92,7 @@ def _derive_intervals(
 
     Returns the usual interval and the columns of the index.
     """
-    members, starts = divided.list_members(), divided.bands.starts
+    starts = divided.bands.starts
     before = [0] * len(starts)
     digests = []
     for key, block in enumerate(blocks, server * BLOCKS_PER_SERVER):
@@ -101,12 +101,12 @@ def _derive_intervals(
         row = counts.build_row(key)
         take("interval_counts", row)
         digests.append(digest_row("interval_counts", row))
-    rows = list(build_interval_rows(server, members))
+    rows = list(build_interval_rows(server, divided.members))
     for of_band in rows:
         take("intervals", of_band)
     of_bands = divided.bands.join_digests(rows)
     columns = b"".join(digests), len(starts), pack(starts, starts[-1]), of_bands
-    return divided.compute_usual_interval(members, before), columns
+    return divided.compute_usual_interval(before), columns
 
 
 def compute_excess(intervals: Iterable[int], usual_interval: int) -> int:

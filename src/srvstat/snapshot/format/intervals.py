@@ -80,29 +80,15 @@ def divide_intervals(intervals: Sequence[int], days: int) -> IntervalBands:
 
 
 class DividedIntervals(NamedTuple):
-    """The intervals of a server, their bands, and the band of each of them."""
+    """The intervals of a server, their bands, and the band of each of them.
+
+    `members` has the intervals of each band that can have a row, in order of time, minus its least.
+    """
 
     intervals: "array[int]"
     bands: IntervalBands
     numbers: bytes
-
-    def list_members(self) -> dict[int, list[int]]:
-        """Return the intervals in each band with a row, in order of time, minus its least."""
-        starts, stored = self.bands.starts, self.bands.stored
-        found: dict[int, list[int]] = {band: [] for band in stored}
-        append = {band: of_band.append for band, of_band in found.items()}
-        others = bytes(band for band in range(256) if band not in stored)
-        is_stored = self._mark_bands(stored)
-        for at in range(0, len(self.intervals), _INTERVALS_AT_ONCE):
-            part = slice(at, at + _INTERVALS_AT_ONCE)
-            chosen = compress(self.intervals[part].tolist(), is_stored[part])
-            # Deletes the bands without rows.
-            for band, interval in zip(
-                self.numbers[part].translate(None, others), chosen, strict=True
-            ):
-                append[band](interval)
-        above = {band: [each - starts[band] for each in of_band] for band, of_band in found.items()}
-        return {band: of_band for band, of_band in above.items() if any(of_band)}
+    members: Mapping[int, Sequence[int]]
 
     def find_longer(self, least: int) -> list[int]:
         """Return the positions of intervals longer than `least`."""
@@ -121,23 +107,19 @@ class DividedIntervals(NamedTuple):
         """Return a 1 for each interval in one of the bands, and a 0 for each other one."""
         return self.numbers.translate(bytes(band in wanted for band in range(256)))
 
-    def compute_usual_interval(
-        self, members: Mapping[int, Sequence[int]], cumulative: Sequence[int]
-    ) -> int:
+    def compute_usual_interval(self, cumulative: Sequence[int]) -> int:
         """Return the median of the intervals, in half milliseconds.
 
         `cumulative` has for each band the number of intervals in it or a lower one.
         """
         ranks = find_middle_ranks(cumulative[-1])
-        return sum(self._find_value(rank, members, cumulative) for rank in ranks)
+        return sum(self._find_value(rank, cumulative) for rank in ranks)
 
-    def _find_value(
-        self, rank: int, members: Mapping[int, Sequence[int]], cumulative: Sequence[int]
-    ) -> int:
+    def _find_value(self, rank: int, cumulative: Sequence[int]) -> int:
         band = bisect_right(cumulative, rank)
-        if band in members:
-            below = cumulative[band] - len(members[band])
-            return self.bands.starts[band] + sorted(members[band])[rank - below]
+        if band in self.members:
+            members = sorted(self.members[band])
+            return self.bands.starts[band] + members[rank - cumulative[band] + len(members)]
         if self.bands.is_known(band):
             return self.bands.starts[band]
         return sorted(self.intervals)[rank]
@@ -145,12 +127,21 @@ class DividedIntervals(NamedTuple):
 
 def number_intervals(intervals: "array[int]", bands: IntervalBands) -> DividedIntervals:
     """Find the band of each interval of a server."""
-    parts = (
-        intervals[at : at + _INTERVALS_AT_ONCE].tolist()
-        for at in range(0, len(intervals), _INTERVALS_AT_ONCE)
-    )
-    numbers = b"".join(find_bands(part, bands.starts) for part in parts)
-    return DividedIntervals(intervals, bands, numbers)
+    starts, stored = bands.starts, bands.stored
+    others = bytes(band for band in range(256) if band not in stored)
+    is_stored = bytes(band in stored for band in range(256))
+    members: dict[int, list[int]] = {band: [] for band in stored}
+    append = {band: of_band.append for band, of_band in members.items()}
+    numbers = []
+    # A list of all intervals would take much memory.
+    for at in range(0, len(intervals), _INTERVALS_AT_ONCE):
+        part = intervals[at : at + _INTERVALS_AT_ONCE].tolist()
+        of_part = find_bands(part, starts)
+        numbers.append(of_part)
+        chosen = compress(part, of_part.translate(is_stored))
+        for band, interval in zip(of_part.translate(None, others), chosen, strict=True):
+            append[band](interval - starts[band])
+    return DividedIntervals(intervals, bands, b"".join(numbers), members)
 
 
 def find_bands(intervals: Sequence[int], starts: Sequence[int]) -> bytes:
@@ -159,11 +150,12 @@ def find_bands(intervals: Sequence[int], starts: Sequence[int]) -> bytes:
 
 
 def build_interval_rows(
-    server: int, members: dict[int, list[int]]
+    server: int, members: Mapping[int, Sequence[int]]
 ) -> Iterator[tuple[int, int, bytes]]:
     """Yield the rows of `intervals` of a server."""
     for band, above in members.items():
-        yield server * BANDS_PER_SERVER + band, len(above), pack(above, max(above))
+        if any(above):
+            yield server * BANDS_PER_SERVER + band, len(above), pack(above, max(above))
 
 
 class CountBlock(NamedTuple):
