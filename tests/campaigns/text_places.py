@@ -30,6 +30,7 @@ from srvstat.contract.responses import (
     ServerDetail,
     ServerResult,
 )
+from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.comparison import ComparedServer, Comparison
 from srvstat.documents.server_detail import ServerTable
 from srvstat.documents.server_list import ListedServer, ServerList
@@ -95,6 +96,8 @@ def show_in_list(texts: Sequence[str], screen: Screen) -> str | None:
             last_observed_at=_AS_OF,
             usual_interval_seconds=3600.0,
             coverage=0.99,
+            source_id=text[1:] or None,
+            completed=(text,),
         )
         for text in listed
     )
@@ -109,6 +112,7 @@ def show_in_list(texts: Sequence[str], screen: Screen) -> str | None:
         servers=len(listed),
         games={"game_a": len(listed)},
         fallbacks=0,
+        completed=dict.fromkeys(listed[:5], 1),
         sources=tuple(listed[:5]),
         repeated=0,
         conflicting=0,
@@ -137,10 +141,20 @@ def show_in_detail(texts: Sequence[str], screen: Screen) -> str | None:
         **dict(zip(names, values, strict=False)),
     )
     detailed = ServerTable(
-        detail, _AS_OF, _AS_OF, _AS_OF, _AS_OF, _AS_OF, current_is_fallback=False, covered_from=None
+        detail,
+        as_of=_AS_OF,
+        snapshot_as_of=_AS_OF,
+        last_observed_at=_AS_OF,
+        first_seen_at=_AS_OF,
+        updated_at=_AS_OF,
+        current_is_fallback=False,
+        covered_from=None,
+        source_id=values[0],
+        completed=tuple(tags),
     )
     shown = render_table(detailed, screen)
-    # A description keeps its line breaks.
+    # Names are shown without color codes. A description keeps its line breaks.
+    values[2:5] = map(remove_color_codes, values[2:5])
     values[4] = values[4].replace("\r", "").replace("\n", "")
     whole = [*values, ", ".join(tags), " ".join(flags)]
     return _find_table_fault(shown, screen, 0, _NEVER) or _find_lost_text(shown, whole, screen)

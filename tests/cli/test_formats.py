@@ -29,6 +29,8 @@ def format_cell(value: Any) -> str:
     """Return a value of JSON as CSV has it."""
     if isinstance(value, str):
         return value
+    if isinstance(value, list):
+        return " ".join(value)
     return "" if value is None else wire.encode(value).decode()
 
 

@@ -25,6 +25,8 @@ def list_servers(count: int) -> list[ListedServer]:
             last_observed_at=number or None,
             usual_interval_seconds=number / 2000 if number else None,
             coverage=1 / number if number else None,
+            source_id=f"S_{number}" if number % 3 else None,
+            completed=["cfxId", "game"][: number % 3],
         )
         for number in range(count)
     ]
@@ -42,6 +44,7 @@ def build_info(servers: Sequence[ListedServer]) -> SnapshotInfo:
         covered_from=None,
         games={"game_a": len(servers)},
         fallbacks=0,
+        completed={"game": len(servers)},
         sources=("week.csv",),
         repeated=0,
         conflicting=0,

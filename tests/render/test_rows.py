@@ -20,7 +20,7 @@ from srvstat.documents.rows import Column, Kind, RowDocument, Rows
 from srvstat.render.rows import encode_rows
 from support.markdown import make_visible, parse_table
 
-KINDS: tuple[Kind, ...] = ("text", "integer", "number", "boolean", "instant")
+KINDS: tuple[Kind, ...] = ("text", "integer", "number", "boolean", "instant", "texts")
 COLUMNS = tuple(Column(f"{kind}0.5%", kind) for kind in KINDS)
 
 
@@ -61,6 +61,7 @@ ROWS = st.lists(
         st.none() | NUMBERS,
         st.none() | st.booleans(),
         st.none() | st.integers(0, LATEST),
+        st.none() | st.lists(st.sampled_from(["game", "cfxId", 'a "b"']), max_size=2),
     ),
     max_size=5,
 )
@@ -68,19 +69,20 @@ ROWS = st.lists(
 
 def list_cells(row: Sequence[Any]) -> list[str]:
     """Return a row as the cells of a text format, None as an empty one."""
-    text, integer, number, boolean, instant = row
+    text, integer, number, boolean, instant, texts = row
     return [
         text or "",
         "" if integer is None else str(integer),
         "" if number is None else json.dumps(number),
         "" if boolean is None else json.dumps(boolean),
         "" if instant is None else format_instant(instant),
+        " ".join(texts or ()),
     ]
 
 
 def parse_numbers(rows: Iterable[Sequence[str]]) -> list[list[Any]]:
     """Return rows of cells with the value of the third, whose digits are not Python's."""
-    return [[a, b, c and float(c), d, e] for a, b, c, d, e in rows]
+    return [[a, b, c and float(c), *others] for a, b, c, *others in rows]
 
 
 def parse_integer(digits: str) -> float:
@@ -89,8 +91,8 @@ def parse_integer(digits: str) -> float:
 
 
 @given(ROWS)
-@example([("".join(MARKUP), None, None, None, None)])
-@example([(markup, None, None, None, None) for markup in MARKUP])
+@example([("".join(MARKUP), None, None, None, None, None)])
+@example([(markup, None, None, None, None, None) for markup in MARKUP])
 def test_all_formats_hold_the_same_rows(rows: list[tuple[Any, ...]]) -> None:
     names = [column.name for column in COLUMNS]
     cells = [list_cells(row) for row in rows]
@@ -104,12 +106,15 @@ def test_all_formats_hold_the_same_rows(rows: list[tuple[Any, ...]]) -> None:
     ]
     times = [None if row[4] is None else format_instant(row[4]) for row in rows]
     assert objects == [
-        dict(zip(names, (*row[:4], time), strict=True))
+        dict(zip(names, (*row[:4], time, row[5]), strict=True))
         for row, time in zip(rows, times, strict=True)
     ]
 
     head, *lines = parse_table(encode(rows, "markdown").decode())
-    visible = [[make_visible(text), *others] for text, *others in cells]
+    visible = [
+        [make_visible(text), *others, ", ".join(row[5] or ())]
+        for (text, *others, _), row in zip(cells, rows, strict=True)
+    ]
     assert (head, parse_numbers(lines)) == (names, parse_numbers(visible))
 
     table = pq.read_table(io.BytesIO(encode(rows, "parquet")))
@@ -127,16 +132,16 @@ def test_csv_quotes_only_where_it_must() -> None:
 
 
 def test_numbers_are_on_the_right_in_markdown() -> None:
-    assert encode([("a_b|c", 7, 0.5, True, 0)], "markdown").decode() == (
-        "| text0.5% | integer0.5% | number0.5% | boolean0.5% | instant0.5% |\n"
-        "| --- | ---: | ---: | --- | --- |\n"
-        "| a\\_b\\|c | 7 | 0.5 | true | 1970-01-01T00:00:00.000Z |\n"
+    assert encode([("a_b|c", 7, 0.5, True, 0, ["x", "y"])], "markdown").decode() == (
+        "| text0.5% | integer0.5% | number0.5% | boolean0.5% | instant0.5% | texts0.5% |\n"
+        "| --- | ---: | ---: | --- | --- | --- |\n"
+        "| a\\_b\\|c | 7 | 0.5 | true | 1970-01-01T00:00:00.000Z | x, y |\n"
     )
 
 
 @pytest.mark.parametrize("format", ["csv", "ndjson", "markdown"])
 def test_nothing_can_drive_a_terminal(format: str) -> None:
-    rows = [("\x1b[2J\x9b\x07\u202e\r\n\x85", None, None, None, None)]
+    rows = [("\x1b[2J\x9b\x07\u202e\r\n\x85", None, None, None, None, ["\x1b"])]
     shown = b"".join(encode_rows(Written(rows), format, for_terminal=True)).decode()
 
     assert {unicodedata.category(one) for one in shown.replace("\n", "")}.isdisjoint({"Cc", "Cf"})
@@ -163,6 +168,7 @@ def test_parquet_has_types_and_says_where_it_is_from() -> None:
         "double",
         "bool",
         "timestamp[ms, tz=UTC]",
+        "list<element: string>",
     ]
     metadata = {b"document": b"history", b"asOf": b"1970-01-01T00:00:00.000Z", b"root": b"cafe"}
     assert file.schema_arrow.metadata == metadata
@@ -170,14 +176,14 @@ def test_parquet_has_types_and_says_where_it_is_from() -> None:
 
 
 def test_a_number_beyond_doubles_is_rounded_in_parquet() -> None:
-    rows = [(None, None, 2**53 + 1, None, None)]
+    rows = [(None, None, 2**53 + 1, None, None, None)]
 
     assert Written(rows).to_arrow().column(2).to_pylist() == [2.0**53]
 
 
 def test_a_number_that_no_format_of_columns_can_hold_is_damage() -> None:
     with pytest.raises(SnapshotError, match="number of more than 64 bits"):
-        encode([("", 2**64, None, None, None)], "parquet")
+        encode([("", 2**64, None, None, None, None)], "parquet")
 
 
 def test_without_pyarrow_the_remedy_is_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +198,7 @@ def test_without_pyarrow_the_remedy_is_to_install_it(monkeypatch: pytest.MonkeyP
 
 def test_a_data_frame_keeps_integers_where_values_are_missing() -> None:
     pytest.importorskip("pandas")
-    frame = Written([("a", 2**53, 0.5, True, 0), (None,) * 5]).to_pandas()
+    frame = Written([("a", 2**53, 0.5, True, 0, ["x"]), (None,) * 6]).to_pandas()
 
     assert list(map(str, frame.dtypes)) == [
         "str",
@@ -200,6 +206,7 @@ def test_a_data_frame_keeps_integers_where_values_are_missing() -> None:
         "float64",
         "boolean",
         "datetime64[ms, UTC]",
+        "object",
     ]
     assert frame.iloc[0].tolist()[:4] == ["a", 2**53, 0.5, True]
     assert frame.iloc[1].isna().all()

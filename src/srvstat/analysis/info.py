@@ -6,6 +6,7 @@ from srvstat.analysis.selection import ServerFilter
 from srvstat.analysis.server_list import describe_listed
 from srvstat.documents.server_list import ServerList
 from srvstat.documents.snapshot_info import SnapshotInfo
+from srvstat.snapshot.read.decoding import read_texts
 from srvstat.snapshot.read.reader import SnapshotFile
 
 
@@ -19,12 +20,14 @@ def describe_snapshot(
     Raises SnapshotError.
     """
     games: Counter[str] = Counter()
+    completed: Counter[str] = Counter()
     fallbacks = matched = 0
     listed = ServerList()
     with snapshot.convert_decode_errors("the servers"):
         for server in snapshot.iter_servers():
             games[server.game] += 1
             fallbacks += server.current_is_fallback
+            completed.update(read_texts(server.completed))
             if wanted is None or wanted.matches(server):
                 matched += 1
                 if limit is None or matched <= limit:
@@ -41,6 +44,7 @@ def describe_snapshot(
         covered_from=snapshot.covered_from,
         games=dict(sorted(games.items())),
         fallbacks=fallbacks,
+        completed=dict(sorted(completed.items())),
         sources=totals.sources,
         repeated=totals.repeated,
         conflicting=totals.conflicting,

@@ -25,8 +25,9 @@ _SERVERS_PER_BATCH = 100
 class ServerFilter:
     """Properties of a server, in any case of letters; None and no tags match all.
 
-    Each word of `text` must occur in the id, cfxId, hostname, project, description or one of the
-    tags. A server needs all `tags`. `seen_since` is the earliest instant of its last observation.
+    Each word of `text` must occur in the id, cfxId, sourceId, hostname, project, description or one
+    of the tags. A server needs all `tags`. `seen_since` is the earliest instant of its last
+    observation.
     """
 
     text: str | None = None
@@ -168,6 +169,7 @@ def _has_words(server: ServerRow, text: str) -> bool:
         (
             server.id,
             server.cfx_id,
+            server.source_id or "",
             server.hostname,
             remove_color_codes(server.hostname),
             server.project_name,

@@ -27,4 +27,6 @@ def describe_server(
         detail.updated_at,
         detail.current_is_fallback,
         snapshot.covered_from,
+        server.source_id,
+        detail.completed,
     )

@@ -12,6 +12,7 @@ from srvstat.documents.server_list import ListedServer, ServerList
 from srvstat.documents.servers import Servers, SortKey
 from srvstat.snapshot.format.intervals import compute_server_coverage
 from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.decoding import read_texts
 from srvstat.snapshot.read.reader import SnapshotFile
 
 _HALF_MS_PER_SECOND = 2_000
@@ -86,6 +87,8 @@ def describe_listed(server: ServerRow, as_of: int) -> ListedServer:
         server.last_observed_at,
         None if server.usual_interval is None else server.usual_interval / _HALF_MS_PER_SECOND,
         compute_server_coverage(server, as_of),
+        server.source_id,
+        [*read_texts(server.completed)],
     )
 
 

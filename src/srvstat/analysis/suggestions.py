@@ -19,6 +19,9 @@ def suggest_servers(snapshot: SnapshotFile, unknown: ServerReference) -> str | N
     for namespace in NAMESPACES:
         if namespace != unknown.by and _find_known(snapshot, namespace, [unknown.identifier]):
             return f"did you mean {namespace}:{unknown.identifier}?"
+    known = snapshot.find_source_id(unknown.identifier)
+    if known is not None and _find_known(snapshot, "id", [known]):
+        return f"did you mean id:{known}, which its source calls {unknown.identifier}?"
     names = {name.lower(): name for name in _find_neighbors(snapshot, unknown)}
     near = [names[name] for name in get_close_matches(unknown.identifier.lower(), names)]
     near = _find_known(snapshot, unknown.by, near)

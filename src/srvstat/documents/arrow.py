@@ -21,6 +21,7 @@ except ModuleNotFoundError:
 
 _TYPES: dict[Kind, Any] = {
     "text": pa.string(),
+    "texts": pa.list_(pa.string()),
     "integer": pa.int64(),
     "number": pa.float64(),
     "boolean": pa.bool_(),

@@ -8,8 +8,11 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-Kind = Literal["text", "integer", "number", "boolean", "instant"]
-"""What a column holds besides None. An instant is an integer of Unix milliseconds."""
+Kind = Literal["text", "texts", "integer", "number", "boolean", "instant"]
+"""What a column holds besides None.
+
+Texts are a sequence of texts. An instant is an integer of Unix milliseconds.
+"""
 
 
 class Column(NamedTuple):

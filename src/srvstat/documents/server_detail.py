@@ -10,7 +10,8 @@ class ServerTable:
     """An answer of Get Server, with the instants for its table in Unix milliseconds.
 
     `last_observed_at` is the last observation up to and including `as_of`. `covered_from` is the
-    first instant that a bundle covers, None for a whole snapshot.
+    first instant that a bundle covers, None for a whole snapshot. `source_id` is the identifier
+    that the source uses, if it is not the id, and `completed` the fields that its record lacked.
     """
 
     server: ServerDetail
@@ -21,3 +22,5 @@ class ServerTable:
     updated_at: int
     current_is_fallback: bool
     covered_from: int | None
+    source_id: str | None
+    completed: tuple[str, ...]

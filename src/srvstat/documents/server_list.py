@@ -1,7 +1,7 @@
 """A list of the servers of a snapshot that can be long, and is stored in little memory."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 from zlib import compress, decompress
 
@@ -18,7 +18,8 @@ class ListedServer(NamedTuple):
 
     `usual_interval_seconds` is the median distance between successive observations, and `coverage`
     the share of the time from the first observation to the end of the snapshot in which an
-    observation lasts; both are None for fewer than two observations.
+    observation lasts; both are None for fewer than two observations. `source_id` is the identifier
+    that its source uses, if it is not the id, and `completed` the fields that its record lacked.
     """
 
     id: str
@@ -33,6 +34,8 @@ class ListedServer(NamedTuple):
     last_observed_at: int | None
     usual_interval_seconds: float | None
     coverage: float | None
+    source_id: str | None = None
+    completed: Sequence[str] = ()
 
 
 class ServerList:

@@ -21,7 +21,9 @@ class FoundServer(Part):
     `usual_interval_seconds` is the median distance between successive observations, and `coverage`
     the share of the time from the first observation to the end of the snapshot in which an
     observation lasts: until the next one, the last one until the end of the snapshot, and each at
-    most three usual intervals. Both are None for fewer than two observations.
+    most three usual intervals. Both are None for fewer than two observations. `source_id` is the
+    identifier that its source uses, if it is not the id. `completed` are the fields that its record
+    lacked.
     """
 
     id: str
@@ -36,6 +38,8 @@ class FoundServer(Part):
     last_observed_at: Instant | None
     usual_interval_seconds: float | None
     coverage: float | None
+    source_id: str | None
+    completed: tuple[str, ...]
 
 
 _COLUMNS = (
@@ -51,6 +55,8 @@ _COLUMNS = (
     Column("lastObservedAt", "instant"),
     Column("usualIntervalSeconds", "number"),
     Column("coverage", "number"),
+    Column("sourceId", "text"),
+    Column("completed", "texts"),
 )
 
 

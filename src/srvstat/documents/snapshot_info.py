@@ -13,7 +13,7 @@ from srvstat.documents.server_list import ListedServer, ServerList, describe_arr
 class DescribedServer(Part):
     """A server in the list; its instants are None without observations.
 
-    `usual_interval_seconds` and `coverage` are those of the document `servers`.
+    `usual_interval_seconds` and the fields after it are those of the document `servers`.
     """
 
     id: str
@@ -25,6 +25,8 @@ class DescribedServer(Part):
     last_observed_at: Instant | None
     usual_interval_seconds: float | None
     coverage: float | None
+    source_id: str | None
+    completed: tuple[str, ...]
 
 
 _COLUMNS = (
@@ -37,6 +39,8 @@ _COLUMNS = (
     Column("lastObservedAt", "instant"),
     Column("usualIntervalSeconds", "number"),
     Column("coverage", "number"),
+    Column("sourceId", "text"),
+    Column("completed", "texts"),
 )
 
 
@@ -50,9 +54,10 @@ def _describe_list(schema: dict[str, Any]) -> None:
 class SnapshotInfo(SnapshotDocument):
     """Totals of a snapshot, and the list of the `matched` servers, or of the first of them.
 
-    Only `matched` and the list depend on a filter. `games` counts the servers of each game. Without
-    observations, the first and the last instant are None. `parent_root` and `covered_from` are
-    those of a bundle, and None for a whole snapshot.
+    Only `matched` and the list depend on a filter. `games` counts the servers of each game, and
+    `completed` those with each field that records lacked. Without observations, the first and the
+    last instant are None. `parent_root` and `covered_from` are those of a bundle, and None for a
+    whole snapshot.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, json_schema_extra=_describe_list)
@@ -67,6 +72,7 @@ class SnapshotInfo(SnapshotDocument):
     observations: int
     games: dict[str, int]
     fallbacks: int
+    completed: dict[str, int]
     sources: tuple[str, ...]
     repeated: int
     conflicting: int

@@ -1,13 +1,15 @@
 """Write rows as CSV, NDJSON or Markdown."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from srvstat.contract import wire
 from srvstat.contract.instants import format_instant
 from srvstat.documents.rows import Column, Kind, RowDocument
+
+_T = TypeVar("_T")
 
 _ROWS_PER_PIECE = 1000
 _REPEATED_TEXTS = 4096
@@ -23,6 +25,7 @@ class _Style(NamedTuple):
     build_head: Callable[[tuple[Column, ...]], str]
     build_template: Callable[[tuple[Column, ...]], str]
     format_text: Callable[[str], str]
+    format_texts: Callable[[Sequence[str]], str]
     format_instant: Callable[[int], str]
     null: str
 
@@ -50,9 +53,12 @@ def encode_rows(
 
 def _encode_lines(document: RowDocument, style: _Style, *, for_terminal: bool) -> Iterator[bytes]:
     columns, rows = document.to_rows()
-    format_text = _escape_texts(style.format_text) if for_terminal else style.format_text
+    format_text, format_texts = style.format_text, style.format_texts
+    if for_terminal:
+        format_text, format_texts = _escape(format_text), _escape(format_texts)
     formatters: Mapping[Kind, Callable[[Any], str]] = {
         "text": lru_cache(_REPEATED_TEXTS)(format_text),
+        "texts": format_texts,
         "integer": int.__repr__,
         "number": _format_number,
         "boolean": _format_boolean,
@@ -69,8 +75,8 @@ def _encode_lines(document: RowDocument, style: _Style, *, for_terminal: bool) -
         yield "".join([template % row for row in zip(*cells, strict=True)]).encode()
 
 
-def _escape_texts(format_text: Callable[[str], str]) -> Callable[[str], str]:
-    return lambda text: _escape_controls(format_text(text))
+def _escape(format_value: Callable[[_T], str]) -> Callable[[_T], str]:
+    return lambda value: _escape_controls(format_value(value))
 
 
 def _escape_controls(text: str) -> str:
@@ -99,13 +105,17 @@ def _quote_cell(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
+def _quote_texts(texts: Sequence[str]) -> str:
+    return _quote_cell(" ".join(texts))
+
+
 def _build_json_line(columns: tuple[Column, ...]) -> str:
     members = (f"{_quote_json(column.name)}:".replace("%", "%%") + "%s" for column in columns)
     return f"{{{','.join(members)}}}\n"
 
 
-def _quote_json(text: str) -> str:
-    return wire.encode(text).decode()
+def _quote_json(value: str | Sequence[str]) -> str:
+    return wire.encode(value).decode()
 
 
 def _build_markdown_head(columns: tuple[Column, ...]) -> str:
@@ -124,16 +134,26 @@ def _escape_markdown(text: str) -> str:
     return shown.replace("://", "\\://").replace("www.", "www\\.")
 
 
+def _list_in_markdown(texts: Sequence[str]) -> str:
+    return _escape_markdown(", ".join(texts))
+
+
 _STYLES: Mapping[str, _Style] = {
-    "csv": _Style(_join_names, _build_csv_line, _quote_cell, format_instant, ""),
+    "csv": _Style(_join_names, _build_csv_line, _quote_cell, _quote_texts, format_instant, ""),
     "ndjson": _Style(
         lambda _columns: "",
         _build_json_line,
+        _quote_json,
         _quote_json,
         lambda at: f'"{format_instant(at)}"',
         "null",
     ),
     "markdown": _Style(
-        _build_markdown_head, _build_markdown_line, _escape_markdown, format_instant, ""
+        _build_markdown_head,
+        _build_markdown_line,
+        _escape_markdown,
+        _list_in_markdown,
+        format_instant,
+        "",
     ),
 }

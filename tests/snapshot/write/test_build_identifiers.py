@@ -51,14 +51,11 @@ def test_slugs_are_the_ids_of_servers_and_the_originals_their_hostnames(cli: Cli
 
     assert cli(*NEW, *SLUGS).exit_code == 0
 
-    names = {
-        one["id"]: one["hostname"]
-        for one in cli("servers", "-s", "out.db", "--json").json["servers"]
-    }
-    assert names == {
-        "main-lobby": "MAIN_LOBBY",
-        "play-example-net-30120": "play.example.net:30120",
-    }
+    servers = cli("servers", "-s", "out.db", "--json").json["servers"]
+    assert [[one[name] for name in ("id", "sourceId", "hostname")] for one in servers] == [
+        ["main-lobby", "MAIN_LOBBY", "MAIN_LOBBY"],
+        ["play-example-net-30120", *["play.example.net:30120"] * 2],
+    ]
     assert sorted(read_observations("out.db"))[:2] == [("main-lobby", 5, 5), ("main-lobby", 7, 5)]
 
 
@@ -140,11 +137,39 @@ def test_a_partial_record_is_completed(cli: Cli) -> None:
     completed = "cfxId of 2 servers, game of 1 server, hostname of 1 server"
     assert parse_summary(ran)["completed"] == completed
     servers = cli("servers", "-s", "out.db", "--json").json["servers"]
-    assert [[one[name] for name in ("cfxId", "game", "hostname")] for one in servers] == [
-        ["a", "game_a", "MAIN:1"],
-        ["b", "game_b", "Bay"],
-        ["x-c", "game_a", "c"],
+    fields = ("cfxId", "game", "hostname", "sourceId", "completed")
+    assert [[one[name] for name in fields] for one in servers] == [
+        ["a", "game_a", "MAIN:1", "MAIN:1", ["cfxId", "game", "hostname"]],
+        ["b", "game_b", "Bay", None, ["cfxId"]],
+        ["x-c", "game_a", "c", None, []],
     ]
+    info = cli("snapshot", "info", "out.db", "--json").json
+    assert info["completed"] == {"cfxId": 2, "game": 1, "hostname": 1}
+
+
+def test_people_see_and_find_the_identifier_of_the_source(cli: Cli) -> None:
+    write([("MAIN:1", 5, 5), ("b", 5, 5)], [server("a", sourceId="MAIN:1"), {"id": "b"}])
+    assert cli(*LISTED, "--game", "game_a").exit_code == 0
+
+    found = cli("servers", "main:1", "-s", "out.db", "--table").stdout.decode()
+    assert "MAIN:1" in found
+    assert "1 server" in found
+    everything = cli("snapshot", "info", "out.db", "--table").stdout.decode()
+    assert "completed: cfxId, game, hostname" in everything
+    assert "completed     cfxId of 1 server, game of 1 server, hostname of 1 server" in everything
+    assert (
+        "sourceId            MAIN:1" in cli("get", "a", "-s", "out.db", "--table").stdout.decode()
+    )
+
+
+def test_a_source_id_is_a_hint_for_an_unknown_identifier(cli: Cli) -> None:
+    write([("7154", 5, 5)], [server("harbor", sourceId="7154")])
+    assert cli(*LISTED).exit_code == 0
+
+    ran = cli("get", "7154", "-s", "out.db")
+
+    assert ran.exit_code == 44
+    assert ran.stderr.endswith("; did you mean id:harbor, which its source calls 7154?\n")
 
 
 def test_a_servers_file_may_have_ids_to_make_slugs_of(cli: Cli) -> None:

@@ -1,5 +1,9 @@
 """The table of one server: all of its fields, in groups."""
 
+from collections.abc import Iterator
+
+from rich.text import Text
+
 from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.server_detail import ServerTable
 from srvstat.render.fields import Fields, build_fields_grid
@@ -15,7 +19,9 @@ def render_server(detail: ServerTable, screen: Screen) -> str:
     fields: Fields = [
         ("id", screen.escape(server.id)),
         ("cfxId", screen.escape(server.cfxId)),
+        *_list_source_id(detail, screen),
         ("game", server.game),
+        *_list_completed(detail, screen),
         None,
         ("projectName", screen.escape(remove_color_codes(server.projectName))),
         ("projectDescription", screen.escape_lines(remove_color_codes(server.projectDescription))),
@@ -37,6 +43,16 @@ def render_server(detail: ServerTable, screen: Screen) -> str:
         screen.escape(remove_color_codes(server.hostname), "bold"),
         build_fields_grid(fields, screen),
     )
+
+
+def _list_source_id(detail: ServerTable, screen: Screen) -> Iterator[tuple[str, Text]]:
+    if detail.source_id is not None:
+        yield "sourceId", screen.escape(detail.source_id)
+
+
+def _list_completed(detail: ServerTable, screen: Screen) -> Iterator[tuple[str, Text]]:
+    if detail.completed:
+        yield "completed", screen.escape(", ".join(detail.completed))
 
 
 def _format_players(detail: ServerTable) -> str:

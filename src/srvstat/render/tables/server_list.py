@@ -62,11 +62,12 @@ def _build_lines(server: ListedServer, screen: Screen) -> ServerLines:
         NOTHING if coverage is None else format_share(coverage),
         NOTHING if last is None else format_date(last),
     )
-    names = [screen.escape_cell(text) for text in (server.game, server.region) if text]
-    properties = [screen.truncate(name, _MAX_PROPERTY_WIDTH).plain for name in names]
+    values = [screen.escape_cell(text) for text in (server.game, server.region) if text]
+    properties = [screen.truncate(value, _MAX_PROPERTY_WIDTH).plain for value in values]
     notes = [", ".join([*properties, "offline"] if server.offline else properties)]
     if server.first_observed_at is not None:
         notes.append(f"first seen {format_date(server.first_observed_at)}")
-    return ServerLines(
-        server.hostname, (server.id, server.cfx_id), tuple(map(Text, figures)), tuple(notes)
-    )
+    if server.completed:
+        notes.append(f"completed: {screen.escape_cell(', '.join(server.completed)).plain}")
+    names = (server.id, server.cfx_id, *([server.source_id] if server.source_id else []))
+    return ServerLines(server.hostname, names, tuple(map(Text, figures)), tuple(notes))

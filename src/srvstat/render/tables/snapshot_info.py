@@ -8,7 +8,13 @@ from srvstat.documents.snapshot_info import SnapshotInfo
 from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.tables.server_list import build_server_list
-from srvstat.render.text import format_count, format_fallbacks, format_span, format_time
+from srvstat.render.text import (
+    format_completed,
+    format_count,
+    format_fallbacks,
+    format_span,
+    format_time,
+)
 
 
 def render_info(info: SnapshotInfo, screen: Screen) -> str:
@@ -39,6 +45,7 @@ def _list_fields(info: SnapshotInfo, screen: Screen) -> Fields:
     dropped = (
         f"{info.repeated:,} repeated, {info.conflicting:,} conflicting, {info.rejected:,} rejected"
     )
+    completed = screen.escape(format_completed(info.completed))
     return [
         ("as of", format_time(info.as_of)),
         ("root", info.root),
@@ -47,6 +54,7 @@ def _list_fields(info: SnapshotInfo, screen: Screen) -> Fields:
         ("observations", f"{info.observations:,}"),
         ("servers", f"{info.servers:,}" + (f" ({games})" if games else "")),
         ("fallbacks", format_fallbacks(info.fallbacks)),
+        *([("completed", completed)] if info.completed else []),
         ("sources", screen.escape(", ".join(info.sources))),
         ("not kept", dropped),
     ]

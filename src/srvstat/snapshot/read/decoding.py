@@ -28,12 +28,16 @@ class Totals(NamedTuple):
 
 
 class DetailWithInstants(NamedTuple):
-    """A server's public record and its instants in Unix milliseconds."""
+    """A server's public record, its instants in Unix milliseconds, and where its values are from.
+
+    `completed` are the names of the fields that the source's record lacked.
+    """
 
     server: ServerDetail
     first_seen_at: int
     updated_at: int
     current_is_fallback: bool
+    completed: tuple[str, ...]
 
 
 def check_instant(value: int) -> int:
@@ -96,7 +100,11 @@ def read_detail(row: ServerRow) -> DetailWithInstants:
         updatedAt=format_instant(check_instant(row.updated_at)),
     )
     return DetailWithInstants(
-        server, row.first_seen_at, row.updated_at, bool(row.current_is_fallback)
+        server,
+        row.first_seen_at,
+        row.updated_at,
+        bool(row.current_is_fallback),
+        read_texts(row.completed),
     )
 
 

@@ -33,6 +33,9 @@ from srvstat.stats import Statistics
 
 _COLUMNS: dict[Namespace, str] = {"id": "id", "cfxId": "cfx_id"}
 
+_MAX_SEARCHED_SERVERS = 50_000
+"""Reading the sourceIds of this many takes about 0.1 s."""
+
 
 class SnapshotFile:
     """An open snapshot; `open_file` opens one.
@@ -127,6 +130,20 @@ class SnapshotFile:
         # Pages that point to each other could yield endless rows.
         limited = islice(rows, self.file_row.server_count)
         return (name for (name,) in limited if isinstance(name, str))
+
+    def find_source_id(self, source_id: str) -> str | None:
+        """Return the unverified id of the server with a sourceId, in any case of ASCII letters.
+
+        None without such a server, and in a file of more servers than can be searched quickly.
+        """
+        if self.file_row.server_count > _MAX_SEARCHED_SERVERS:
+            return None
+        rows = self._connection.stream(
+            "SELECT id FROM servers WHERE source_id = ? COLLATE NOCASE ORDER BY id LIMIT 1",
+            source_id,
+            part="the servers",
+        )
+        return next((name for (name,) in rows if isinstance(name, str)), None)
 
     def compute_statistics(self, servers: Sequence[ServerRow], window: Window) -> list[Statistics]:
         """Return the statistics of each server in a window; the number of reads is constant."""
