@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from srvstat.cli.dry_run import show_dry_run
 from srvstat.cli.options import parse_instant_option
 from srvstat.cli.output import Outcome, is_progress_shown, report
 from srvstat.cli.signals import allow_cleanup
@@ -20,6 +21,7 @@ from srvstat.contract.errors import UsageError
 from srvstat.documents.build_summary import BuildSummary
 from srvstat.render.summary import format_build_summary, format_dropped_rows
 from srvstat.snapshot.write.build import build as build_snapshot
+from srvstat.snapshot.write.dry_run import run_dry
 from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.sources.source import Source
 
@@ -57,6 +59,12 @@ OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace OUTP
 QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show only warnings: no progress bar and no summary.")
 ]
+DryRunOption = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Write nothing; show what would be built, which rows would not, and why."
+    ),
+]
 
 
 @take_source_options()
@@ -70,6 +78,7 @@ def build(
     allow_empty: AllowEmptyOption = False,
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
+    dry_run: DryRunOption = False,
 ) -> Outcome:
     """Build a snapshot from files.
 
@@ -78,6 +87,17 @@ def build(
     sources = parse_sources(options)
     instant = parse_instant_option("--as-of", as_of)
     limit = parse_limit(max_rejected)
+    if dry_run:
+        with show_progress(sources.observations, quiet=quiet) as progress:
+            found = run_dry(
+                servers_source=sources.servers,
+                observation_sources=sources.observations,
+                uses_slugs=sources.ids == "slug",
+                game=sources.game,
+                as_of=instant,
+                progress=progress,
+            )
+        return show_dry_run(found, output, options, sources, as_of)
     started = time.monotonic()
     with show_progress(sources.observations, quiet=quiet) as progress:
         summary = build_snapshot(

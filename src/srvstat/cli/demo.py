@@ -16,7 +16,7 @@ from srvstat.contract.errors import UsageError
 from srvstat.contract.requests import build_compare_request
 from srvstat.render.tables.comparison import CELLS
 from srvstat.snapshot.read.reader import open_file
-from srvstat.sources.registry import load_reader
+from srvstat.sources.registry import load_reader, load_record_reader
 
 DirectoryArgument = Annotated[
     str, typer.Argument(metavar="DIRECTORY", help="The directory for the four files of the demo.")
@@ -34,6 +34,7 @@ def demo(directory: DirectoryArgument = "srvstat-demo") -> Outcome:
         raise UsageError("DIRECTORY: the name is empty; name a directory")
     # Import the reader now: nothing may be imported while the demo can be interrupted.
     load_reader("csv")
+    load_record_reader("ndjson")
     with allow_cleanup():
         path = write_demo(directory)
     request = build_compare_request(

@@ -52,6 +52,16 @@ def write_output(path: str, data: bytes, *, contents: str, overwrite: bool) -> O
     """
     if path == STDOUT_NAME:
         return Outcome([data])
+    write_file(path, data, overwrite=overwrite)
+    report(f"wrote {path}: {contents}, {format_size(len(data))}")
+    return Outcome()
+
+
+def write_file(path: str, data: bytes, *, overwrite: bool) -> None:
+    """Write all bytes to a file or not at all.
+
+    Raises UsageError if the file may not be replaced, OutputError.
+    """
     with (
         allow_cleanup(),
         atomic_write(path, overwrite=overwrite) as draft,
@@ -59,5 +69,3 @@ def write_output(path: str, data: bytes, *, contents: str, overwrite: bool) -> O
         open(draft, "wb") as file,
     ):
         file.write(data)
-    report(f"wrote {path}: {contents}, {format_size(len(data))}")
-    return Outcome()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from srvstat.cli.output import Outcome
-from srvstat.cli.output_file import write_output
+from srvstat.cli.output_file import write_file
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.files.atomic_write import check_name, check_target
@@ -209,8 +209,7 @@ def save_mapping(sources: Sources) -> None:
     Raises UsageError if the file exists, OutputError.
     """
     if sources.save_mapping is not None:
-        data = format_mapping_file(sources.options)
-        write_output(sources.save_mapping, data, contents="a mapping", overwrite=False)
+        write_file(sources.save_mapping, format_mapping_file(sources.options), overwrite=False)
 
 
 def _parse_mapping_options(options: SourceOptions) -> MappingOptions:

@@ -30,7 +30,8 @@ def read(source: Source) -> Iterator[Batch]:
     header = read_header(source, f"the header {_HEADER_TEXT}")
     fields = _FORM.split_fields(header.text)
     if fields is None or tuple(fields) != HEADER:
-        raise source.build_error(header.line, f"must be the header {_HEADER_TEXT}")
+        reason = f"must be the header {_HEADER_TEXT}; other columns need --columns or --wide"
+        raise source.build_error(header.line, reason)
     yield from parse_blocks(
         source,
         header.blocks,

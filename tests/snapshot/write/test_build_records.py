@@ -164,8 +164,7 @@ def test_fallbacks_are_counted_in_the_summary_and_by_info(cli: Cli) -> None:
 
 
 SECONDS = (
-    "warning: week.csv: every integer instant is before 2001; convert them"
-    " to milliseconds if they are seconds"
+    "warning: week.csv: every integer instant is before 2001; add --time-unit s if they are seconds"
 )
 
 

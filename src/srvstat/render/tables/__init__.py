@@ -5,6 +5,7 @@ from typing import Any
 
 from srvstat.documents.access_check import AccessCheck
 from srvstat.documents.comparison import Comparison
+from srvstat.documents.dry_run import DryRun
 from srvstat.documents.explanation import Explanation
 from srvstat.documents.growth import GrowthDocument
 from srvstat.documents.history import HistoryNotes, ObservationTable, StepTable
@@ -20,6 +21,7 @@ from srvstat.documents.verification import Verification
 from srvstat.render.screen import Screen
 from srvstat.render.tables.access_check import render_access
 from srvstat.render.tables.comparison import render_comparison
+from srvstat.render.tables.dry_run import render_dry_run
 from srvstat.render.tables.explanation import render_explanation
 from srvstat.render.tables.growth import render_growth
 from srvstat.render.tables.history import render_notes, render_observations, render_steps
@@ -36,6 +38,7 @@ from srvstat.render.tables.verification import render_verification
 TableDocument = (
     AccessCheck
     | Comparison
+    | DryRun
     | Explanation
     | GrowthDocument
     | HistoryNotes
@@ -56,6 +59,7 @@ TableDocument = (
 _RENDERERS: Mapping[type, Callable[[Any, Screen], str]] = {
     AccessCheck: render_access,
     Comparison: render_comparison,
+    DryRun: render_dry_run,
     Explanation: render_explanation,
     GrowthDocument: render_growth,
     HistoryNotes: render_notes,

@@ -52,6 +52,7 @@ class Intake:
         self.skipped: Counter[str] = Counter()
         self.first_skipped: dict[str, int] = {}  # the place of the first row by reason
         self.warnings: list[str] = []
+        self.has_early_integers = False
 
     def read(self, progress: Progress, *, strict: bool) -> None:
         """Read all sources; with `strict`, stop after the first batch with a malformed row.
@@ -63,9 +64,10 @@ class Intake:
             if strict and self.rejects.malformed:
                 return
             if latest is not None and latest < YEAR_2001:
+                self.has_early_integers = True
                 self.warnings.append(
-                    f"{source.title}: every integer instant is before 2001; convert them"
-                    " to milliseconds if they are seconds"
+                    f"{source.title}: every integer instant is before 2001; add --time-unit s"
+                    " if they are seconds"
                 )
 
     def _read_source(
@@ -84,12 +86,9 @@ class Intake:
         latest = None
         for batch in map(group_rows, read_batches(watched)):
             before = self.rejects.malformed
-            self.rejects.add_batch(number, batch)
-            if isinstance(batch.server_ids, Runs):
-                self._stage(batch, batch.server_ids, self.rejects.locate_rows(number, batch))
+            self.take_batch(number, batch)
             if batch.latest_integer is not None:
                 latest = max(latest or 0, batch.latest_integer)
-            self.skipped.update(batch.skipped)
             rows = len(batch.instants) + len(batch.rejects) + sum(batch.skipped.values())
             self.rows += rows
             progress("reading", 0, rows)
@@ -101,6 +100,13 @@ class Intake:
             raise SourceError(warnings[0])
         self.warnings += warnings
         return latest
+
+    def take_batch(self, number: int, batch: Batch) -> None:
+        """Stage the observations to keep of a batch of a source; count and keep the other rows."""
+        self.rejects.add_batch(number, batch)
+        if isinstance(batch.server_ids, Runs):
+            self._stage(batch, batch.server_ids, self.rejects.locate_rows(number, batch))
+        self.skipped.update(batch.skipped)
 
     def _compute(
         self, parse: ParseBlock, blocks: Iterable[Block]

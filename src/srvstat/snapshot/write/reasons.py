@@ -11,6 +11,7 @@ from srvstat.snapshot.write.roster import (
     NOT_PUBLISHABLE,
     SKIP_REASONS,
 )
+from srvstat.sources.values import LOOKS_LIKE_SECONDS
 
 _MAX_LISTED = 3
 """More reasons would hide the commonest one."""
@@ -36,7 +37,10 @@ class Remedy(NamedTuple):
     text: str
 
 
+SECONDS_REMEDY = Remedy(("--time-unit", "s"), "add --time-unit s if the times are in seconds")
+
 _REMEDIES = (
+    (LOOKS_LIKE_SECONDS, SECONDS_REMEDY),
     ("no time zone", Remedy(("--time-zone", "UTC"), "add --time-zone UTC if the times are in UTC")),
     (
         MALFORMED_REASON,
