@@ -25,6 +25,7 @@ from benchmarks import (
     rounds,
     searches,
     service,
+    updates,
     wide,
 )
 from benchmarks.builds import Order
@@ -149,6 +150,7 @@ def _measure(size: int, data: str) -> Results:
         file_bytes=_measure_sizes(files),
         latencies=latencies,
         processes=processes,
+        update=updates.time_update(max(fleets.values(), key=attrgetter("size"))),
         loads=loads + [build for build in built if build.servers != SMALL],
         batch=batched,
         digests=digest_cost,

@@ -25,7 +25,8 @@ _SERVER_YEAR = 105_000
 """Approximate number of observations of a server: a Parquet row group has one or two servers."""
 
 _PIPE = "import sys; from benchmarks import fleet; "
-_PIPE += "sys.stdout.buffer.writelines(fleet.generate_recorded_csv(int(sys.argv[1])))"
+_PIPE += "size, days = map(int, sys.argv[1:]); "
+_PIPE += "sys.stdout.buffer.writelines(fleet.generate_recorded_csv(size, range(days)))"
 
 
 class FleetFiles:
@@ -64,16 +65,23 @@ class FleetFiles:
             "recorded.csv", lambda path: _write(path, fleet.generate_recorded_csv(self.size))
         )
 
+    def recorded_parquet_path(self) -> str:
+        """Return the path of the same rows as Parquet, in the same order."""
+        return self._create_once(
+            "recorded.parquet",
+            lambda path: pl.scan_csv(self.recorded_path()).sink_parquet(path),
+        )
+
     def shuffled_path(self) -> str:
         """Return the path of the observations as CSV, in random order."""
         return self._create_once(
             "shuffled.csv", lambda path: _write(path, fleet.generate_shuffled_csv(self.size))
         )
 
-    def start_pipe(self) -> "subprocess.Popen[bytes]":
-        """Start a process that writes the observations as CSV to its stdout, in order of time."""
+    def start_pipe(self, days: int) -> "subprocess.Popen[bytes]":
+        """Start a process that writes the first days as CSV to its stdout, in order of time."""
         return subprocess.Popen(
-            [sys.executable, "-c", _PIPE, str(self.size)],
+            [sys.executable, "-c", _PIPE, str(self.size), str(days)],
             stdout=subprocess.PIPE,
             env=build_environment(),
             cwd=os.path.dirname(os.path.dirname(__file__)),

@@ -113,10 +113,10 @@ def generate_courses(numbers: Iterable[int]) -> Course:
     return Course(*(np.concatenate(columns) for columns in zip(*courses, strict=True)))
 
 
-def generate_recorded_csv(size: int) -> Iterator[bytes]:
+def generate_recorded_csv(size: int, days: range = range(DAYS)) -> Iterator[bytes]:
     """Yield a fleet's observations as CSV in order of time, as a collector writes them."""
     yield _HEADER
-    for day in range(DAYS):
+    for day in days:
         course = _generate_observations(
             np.arange(size), np.arange(day * POLLS_PER_DAY, (day + 1) * POLLS_PER_DAY)
         )

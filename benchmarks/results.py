@@ -14,6 +14,7 @@ from benchmarks.reports import ReportCost
 from benchmarks.rounds import Latencies, Medians
 from benchmarks.searches import SearchCost
 from benchmarks.service import Rates
+from benchmarks.updates import Update
 from benchmarks.wide import Wide
 from srvstat.contract.ranges import Range
 
@@ -49,6 +50,7 @@ class Results:
     analyzer: AnalyzerTimes
     page: PageCost
     reports: ReportCost
+    update: Update
 
     def speed_over_duckdb(self, engine: str, range: Range) -> float:
         """Return the time of DuckDB's faster form divided by that of an engine."""
@@ -76,10 +78,19 @@ class Results:
         peer = min(self.processes[name]["1y"].seconds for name in names)
         return peer / self.processes[commands.SRVSTAT]["1y"].seconds
 
-    def speed_over_insert(self) -> float:
+    def speed_over_insert(self, build: str) -> float:
         """Return the rows per second of a build divided by those of sqlite-utils."""
         rates = {build.name: build.rate for build in self._select_builds(SMALL, "recorded")}
-        return rates[builds.SRVSTAT] / rates[builds.SQLITE_UTILS]
+        return rates[build] / rates[builds.SQLITE_UTILS]
+
+    def update_over_build(self) -> float | None:
+        """Return the time to add a day to the large fleet divided by that to build all of it."""
+        built = next((build.seconds for build in self._select_builds(LARGE, "piped")), None)
+        return self.update.seconds / built if built else None
+
+    def peak_update_memory(self) -> float | None:
+        """Return the peak memory in MiB of adding a day to the large fleet."""
+        return self.update.peak_mib if self.update.servers == LARGE else None
 
     def peak_build_memory(self) -> float | None:
         """Return the peak memory in MiB of a build of the full fleet from shuffled rows."""
