@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from srvstat.contract.instants import NO_TIME_ZONE
 from srvstat.snapshot.write.ingest import AFTER_AS_OF
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import (
@@ -41,7 +42,7 @@ SECONDS_REMEDY = Remedy(("--time-unit", "s"), "add --time-unit s if the times ar
 
 _REMEDIES = (
     (LOOKS_LIKE_SECONDS, SECONDS_REMEDY),
-    ("no time zone", Remedy(("--time-zone", "UTC"), "add --time-zone UTC if the times are in UTC")),
+    (NO_TIME_ZONE, Remedy(("--time-zone", "UTC"), "add --time-zone UTC if the times are in UTC")),
     (
         MALFORMED_REASON,
         Remedy(("--ids", "slug"), "add --ids slug to make identifiers of this form"),
