@@ -35,6 +35,8 @@ def count_derived(rows: VerifiedRows, server: ServerRow) -> Counter[str]:
 
 
 def _count_rows(bands: Bands) -> int:
+    if not bands.digests:
+        return 0
     return sum(bands.get_digest(band) is not None for band in range(len(bands.starts)))
 
 
