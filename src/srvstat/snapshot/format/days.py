@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.snapshot.format.lanes import pack_offsets
-from srvstat.snapshot.format.packing import pack, unpack
+from srvstat.snapshot.format.packing import pack, pack_values, unpack
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, ServerRow
 from srvstat.stats import Growth, Prefix, Ranking, compute_growth
 
@@ -51,18 +51,21 @@ def derive_days(
     `before`.
     """
     count, total, last_players, histogram = before
+    # Those of observations that the histogram does not include yet.
+    numbers: list[int] = []
     for start, end in pairwise([*find_day_starts(instants), len(instants)]):
         day = instants[start] // DAY_MS
         half = (end - start) // 2
         # A list takes less time than an array.
         of_day = players[start:end].tolist()
-        numbers = list(map(bands.__getitem__, of_day))
-        histogram.update(numbers[:half])
+        numbers += map(bands.__getitem__, of_day)
+        rest = len(numbers) - len(of_day) + half
+        histogram.update(numbers[:rest])
         yield Day(
             server_day=server * DAYS_PER_SERVER + day,
             observation_count=end - start,
             times=pack_offsets(instants[start:end], day * DAY_MS),
-            players=pack(of_day, max(of_day)),
+            players=pack_values(of_day),
             players_before=last_players,
             players_after=players[end] if end < len(players) else None,
             prefix_count=count + half,
@@ -72,7 +75,8 @@ def derive_days(
         count += end - start
         total += sum(of_day)
         last_players = of_day[-1]
-        histogram.update(numbers[half:])
+        numbers = numbers[rest:]
+    histogram.update(numbers)
 
 
 def find_day_starts(instants: Sequence[int]) -> Iterator[int]:

@@ -17,6 +17,18 @@ def pack(numbers: Sequence[int], greatest: int) -> bytes:
     return _swap_big_endian(array(_CODES[width], numbers)).tobytes()
 
 
+def pack_values(numbers: Sequence[int]) -> bytes:
+    """Pack numbers, at least one, below 2^64 as `pack` does with the greatest of them."""
+    # Trying takes less time than finding the greatest.
+    for code in _CODES.values():
+        try:
+            packed = array(code, numbers)
+        except OverflowError:
+            continue
+        return _swap_big_endian(packed).tobytes()
+    raise OverflowError("a number that needs more bytes")
+
+
 def unpack(packed: bytes, count: int) -> "array[int]":
     """Return the `count` numbers, at least one, that `pack` packed.
 
