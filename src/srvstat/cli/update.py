@@ -16,7 +16,12 @@ from srvstat.cli.build import (
 )
 from srvstat.cli.options import parse_instant_option
 from srvstat.cli.output import Outcome
-from srvstat.cli.source_options import SourceOptions, parse_sources, take_source_options
+from srvstat.cli.source_options import (
+    SourceOptions,
+    parse_sources,
+    save_mapping,
+    take_source_options,
+)
 from srvstat.render.summary import format_update_summary
 from srvstat.snapshot.write.update import update as update_snapshot
 
@@ -66,4 +71,5 @@ def update(
         )
     seconds = time.monotonic() - started
     report_summary(summary.rows, format_update_summary(path, summary, seconds), quiet=quiet)
+    save_mapping(sources)
     return Outcome()

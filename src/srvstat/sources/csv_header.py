@@ -59,11 +59,11 @@ def recognize_columns(source: Source, header: Header) -> Columns:
 
 def _list_wanted_columns(mapping: ColumnMapping) -> list[str]:
     columns = [mapping.at] if mapping.is_wide else [mapping.id, mapping.at, mapping.players]
-    return [name.strip() for name in columns]
+    return [name.strip(" ") for name in columns]
 
 
 def _split_header(text: str, delimiter: str) -> list[str]:
-    return [name.strip() for name in get_form(delimiter).split_fields(text) or ()]
+    return [name.strip(" ") for name in get_form(delimiter).split_fields(text) or ()]
 
 
 def _describe_missing(wanted: Sequence[str], headers: Iterable[Sequence[str]]) -> str:

@@ -1,0 +1,296 @@
+"""Read one table in many forms: long or wide, CSV or NDJSON, with any delimiter and quotes."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srvstat.contract.errors import SourceError
+from srvstat.contract.instants import format_instant
+from srvstat.sources.batch import NO_COUNT
+from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.observations import read_batches
+from srvstat.sources.source import Source
+
+LONG = ColumnMapping(id="name", at="time", players="online")
+WIDE = ColumnMapping(at="time", is_wide=True)
+
+FIRST = 1_700_000_000_000
+
+
+class Found(NamedTuple):
+    """The observations of a file with their lines, the rejects, and the skipped rows."""
+
+    rows: Counter[tuple[str, int, int, int]]
+    rejects: list[tuple[int, str, str]]
+    skipped: Counter[str]
+
+
+def read(path: Path, data: str, mapping: ColumnMapping) -> Found:
+    path.write_text(data, encoding="utf-8", newline="")
+    found = Found(Counter(), [], Counter())
+    for batch in read_batches(Source.from_name(str(path), None, mapping)):
+        found.rows.update(
+            zip(batch.server_ids, batch.instants, batch.players, batch.places, strict=True)
+        )
+        found.rejects.extend(batch.rejects)
+        found.skipped.update(batch.skipped)
+    return found
+
+
+@pytest.fixture
+def read_csv(tmp_path: Path) -> Callable[[str, ColumnMapping], Found]:
+    """Return a function that reads text as a CSV file."""
+    return lambda data, mapping: read(tmp_path / "players.csv", data, mapping)
+
+
+ReadCsv = Callable[[str, ColumnMapping], Found]
+
+NAMES = st.text("ab_:. ü;,|\t\"'", min_size=1, max_size=4).filter(
+    lambda name: name == name.strip() and name != "time"
+)
+COUNTS = st.none() | st.integers(0, 2**53 - 1)
+TABLES = st.lists(NAMES, min_size=1, max_size=4, unique=True).flatmap(
+    lambda names: st.tuples(
+        st.just(names),
+        st.lists(st.tuples(*[COUNTS for _ in names]), min_size=1, max_size=6),
+    )
+)
+Table = tuple[list[str], list[tuple[int | None, ...]]]
+
+
+def quote(text: str, delimiter: str, *, always: bool) -> str:
+    """Quote a field as in RFC 4180 where it needs quotes."""
+    if always or any(character in text for character in f'{delimiter}"'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+class Style(NamedTuple):
+    """How a table is written."""
+
+    delimiter: str
+    end: str
+    is_quoted: bool
+    unit: Literal["s", "ms"] | None
+    empty: str
+    noise: str
+
+    def format_csv(self, rows: Sequence[Sequence[str]]) -> str:
+        """Return rows as CSV."""
+        return "".join(
+            self.delimiter.join(quote(each, self.delimiter, always=self.is_quoted) for each in row)
+            + self.end
+            for row in rows
+        )
+
+    def format_time(self, at: int) -> str:
+        """Return an instant as text."""
+        if self.unit == "s":
+            return str(at // 1000)
+        return f"{at}{self.noise}" if self.unit == "ms" else format_instant(at)
+
+    def format_count(self, count: int | None) -> str:
+        """Return a player count, or none, as text."""
+        return self.empty if count is None else f"{count}{self.noise}"
+
+
+STYLES = st.builds(
+    Style,
+    delimiter=st.sampled_from(",;\t|"),
+    end=st.sampled_from(["\n", "\r\n"]),
+    is_quoted=st.booleans(),
+    unit=st.sampled_from(["s", "ms", None]),
+    empty=st.sampled_from(["", "NA", "null"]),
+    noise=st.sampled_from(["", ".0"]),
+)
+
+
+@given(table=TABLES, style=STYLES)
+def test_all_forms_of_a_table_give_the_same_observations(
+    table: Table, style: Style, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    names, lines = table
+    directory = tmp_path_factory.getbasetemp()
+    instants = [FIRST + 1000 * number for number in range(len(lines))]
+    times = list(map(style.format_time, instants))
+    cells = [
+        (at, time, name, count)
+        for at, time, counts in zip(instants, times, lines, strict=True)
+        for name, count in zip(names, counts, strict=True)
+    ]
+    wide = [
+        [time, *map(style.format_count, counts)] for time, counts in zip(times, lines, strict=True)
+    ]
+    long = [["x", style.format_count(count), time, name] for _, time, name, count in cells]
+    objects = [
+        json.dumps({"time": time, **dict(zip(names, counts, strict=True))})
+        for time, counts in zip(times, lines, strict=True)
+    ]
+
+    found_wide, found_long, found_objects = (
+        read(directory / name, text, replace(mapping, time_unit=style.unit))
+        for name, text, mapping in (
+            ("wide.csv", style.format_csv([["time", *names], *wide]), WIDE),
+            ("long.csv", style.format_csv([["other", "online", "time", "name"], *long]), LONG),
+            ("wide.ndjson", style.end.join(objects), WIDE),
+        )
+    )
+
+    expected = {(name, at, count) for at, _, name, count in cells if count is not None}
+    for found in (found_wide, found_long, found_objects):
+        assert found.rejects == []
+        assert {row[:3] for row in found.rows} == expected
+        assert found.rows.total() == len(expected)
+    assert all(line == 2 + (at - FIRST) // 1000 for _, at, _, line in found_wide.rows)
+    missing = len(cells) - len(expected)
+    assert found_long.skipped == ({NO_COUNT: missing} if missing else {})
+    assert found_wide.skipped == {}
+
+
+FIELDS = st.sampled_from(["1700000000000", "5", "", "12.0", "12.5", "x", "a,b", 'a"b', "a_b", "-1"])
+
+
+@given(
+    rows=st.lists(st.lists(FIELDS, min_size=2, max_size=4), max_size=8),
+    mapping=st.sampled_from([LONG, WIDE]),
+)
+def test_a_row_is_parsed_the_same_in_a_plain_block_and_alone(
+    rows: list[list[str]], mapping: ColumnMapping, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "rows.csv"
+    header = ["name", "time", "online"]
+    plain = [[field.replace('"', "") for field in row] for row in rows]
+    first = ["a", "1700000000000", "7"]
+
+    def text(chosen: Sequence[Sequence[str]], *, always: bool) -> str:
+        return "\n".join(
+            ",".join(quote(field, ",", always=always) for field in row) for row in [header, *chosen]
+        )
+
+    quoted = read(path, text([first, *plain], always=True), mapping)
+    mixed = read(path, text([first, *plain], always=False), mapping)
+
+    assert mixed.rows == quoted.rows
+    assert mixed.skipped == quoted.skipped
+    assert [each[0] for each in mixed.rejects] == [each[0] for each in quoted.rejects]
+
+
+@pytest.mark.parametrize(
+    ("data", "mapping", "reason"),
+    [
+        (
+            "name,when,online\n",
+            LONG,
+            'line 1: no column "time"; the columns are "name", "when", "online"',
+        ),
+        (
+            "\nid;when;n\n",
+            LONG,
+            'line 2: no columns "name", "time", "online"; the columns are "id", "when", "n"',
+        ),
+        ("date,a,b\n", WIDE, 'line 1: no column "time"; the columns are "date", "a", "b"'),
+        ("time\n", WIDE, 'line 1: no column beside "time"; a wide file has a column for each'),
+        (
+            "time,a,b,a\n",
+            WIDE,
+            'line 1: two columns have the name "a" (columns 2 and 4)',
+        ),
+        (
+            "name,time,time,online\n",
+            LONG,
+            'line 1: two columns have the name "time" (columns 2 and 3)',
+        ),
+        ("", WIDE, "empty; must begin with a header"),
+        (
+            "time;x|time|y;a\n",
+            WIDE,
+            "line 1: the columns can be separated by semicolons or by vertical bars",
+        ),
+    ],
+)
+def test_a_header_without_the_wanted_columns_is_refused(
+    data: str, mapping: ColumnMapping, reason: str, read_csv: ReadCsv
+) -> None:
+    with pytest.raises(SourceError) as caught:
+        read_csv(data, mapping)
+
+    assert f"players.csv: {reason}" in caught.value.reason.replace(".csv, line", ".csv: line")
+
+
+def test_a_long_list_of_columns_is_cut(read_csv: ReadCsv) -> None:
+    with pytest.raises(SourceError, match=r'"c19" and 5 more$'):
+        read_csv(",".join(f"c{number}" for number in range(25)), LONG)
+
+
+def test_other_columns_of_a_long_file_may_repeat(read_csv: ReadCsv) -> None:
+    found = read_csv("x,name,time,online,x\n1,a,1700000000000,5,2\n", LONG)
+
+    assert found.rows == {("a", FIRST, 5, 2): 1}
+
+
+def test_a_column_without_a_name_is_no_server(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text(",time,a\n0,1700000000000,5\n")
+    warnings: list[str] = []
+    source = Source(str(path), "csv", WIDE, on_warning=warnings.append)
+
+    (batch,) = read_batches(source)
+
+    assert list(batch.server_ids) == ["a"]
+    assert warnings == [f"{path}, line 1: column 1 has no name, so it is ignored"]
+
+
+def test_a_bad_cell_rejects_only_itself_and_a_bad_time_its_row(read_csv: ReadCsv) -> None:
+    time = "1700000000000"
+    found = read_csv(f"time,a,b\n{time},12.5,7\nyesterday,1,2\n{time},1\n", WIDE)
+    rule = "must be a whole number from 0 to 9007199254740991"
+
+    assert found.rows == {("b", FIRST, 7, 2): 1}
+    assert found.rejects == [
+        (2, f"players: {rule}", f"a,{time},12.5"),
+        (3, "observedAt: not a Unix time and not YYYY-MM-DD HH:MM:SS", "yesterday,1,2"),
+        (4, "must have 3 fields, not 2", f"{time},1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("[]", "must be an object"),
+        ('{"name":"a","time":5}', 'has no key "online"'),
+        ('{"name":null,"time":5,"online":1}', "serverId: must be a string or an integer"),
+        ('{"name":"a","time":[5],"online":1}', "observedAt: must be a number or a string"),
+        ('{"name":"a","time":5,"online":true}', "players: must be a number or a string"),
+    ],
+)
+def test_an_object_without_the_wanted_keys_is_rejected(
+    line: str, reason: str, tmp_path: Path
+) -> None:
+    good = '{"name":7,"time":"1700000000000","online":"5","other":[]}'
+    found = read(tmp_path / "rows.ndjson", f"{line}\n{good}\n", LONG)
+
+    assert found.rows == {("7", FIRST, 5, 2): 1}
+    assert found.rejects == [(1, reason, line)]
+
+
+@pytest.mark.slow
+def test_war_brokers_wide_and_long_give_the_same_observations(
+    war_brokers: Path, war_brokers_rows: dict[str, list[tuple[int, int]]]
+) -> None:
+    mapping = ColumnMapping(at="Timestamp", is_wide=True, time_unit="s")
+    source = Source.from_name(str(war_brokers / "playercount-wide.csv.gz"), None, mapping)
+    found: dict[str, list[tuple[int, int]]] = {}
+    for batch in read_batches(source):
+        rows = zip(batch.server_ids, batch.instants, batch.players, strict=True)
+        for name, at, players in rows:
+            key = f"wb-{name.lower().replace('_', '-')}"
+            found.setdefault(key, []).append((at, players))
+
+    assert found == war_brokers_rows
