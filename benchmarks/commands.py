@@ -50,7 +50,7 @@ class Command:
 def list_commands(files: FleetFiles) -> list[Command]:
     """Return the commands for a fleet whose programs are installed."""
     duckdb = [find_program("duckdb"), "-readonly", "-json", files.duckdb_cli_path(), "-c"]
-    utils = [*call_without_pandas("sqlite_utils.cli", "cli"), "query", files.snapshot]
+    utils = [*call_without_pandas("sqlite_utils.cli", "cli"), "query", files.sqlite_path()]
     found = [
         Command(SRVSTAT, lambda request: _build_srvstat_line(files, request), read_body),
         Command(START_UP, lambda _: [sys.executable, "-c", _IMPORTS], None),
@@ -60,7 +60,7 @@ def list_commands(files: FleetFiles) -> list[Command]:
         _make_sql_command(DUCKDB[1], duckdb, queries.build_duckdb_histogram),
     ]
     if sqlite3 := shutil.which("sqlite3"):
-        cli = [sqlite3, "-readonly", "-json", files.snapshot]
+        cli = [sqlite3, "-readonly", "-json", files.sqlite_path()]
         histogram, window_function = "sqlite3's CLI, histogram", "sqlite3's CLI, window function"
         found.append(_make_sql_command(histogram, cli, queries.build_sqlite_histogram))
         found.append(_make_sql_command(window_function, cli, queries.build_sqlite_window_function))
@@ -102,14 +102,14 @@ def _make_sql_command(name: str, start: list[str], query: queries.Query) -> Comm
 
 
 def build_datasette_line(files: FleetFiles) -> list[str]:
-    """Return the command line of Datasette on a fleet's snapshot; without `--get` it serves."""
+    """Return the command line of Datasette on a fleet's observations; without `--get` it serves."""
     metadata = os.path.join(files.directory, "datasette.json")
     with open(metadata, "w", encoding="utf-8") as file:
         json.dump(queries.DATASETTE, file)
     line = [
         *call_without_pandas("datasette.cli", "cli"),
         "--immutable",
-        files.snapshot,
+        files.sqlite_path(),
         "--metadata",
         metadata,
     ]

@@ -1,9 +1,10 @@
 """Create the input files of the engines once and keep them."""
 
 import os
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import cached_property
 from importlib.metadata import version
@@ -105,6 +106,10 @@ class FleetFiles:
             lambda path: subprocess.run([find_program("duckdb"), path, "-c", load], check=True),
         )
 
+    def sqlite_path(self) -> str:
+        """Return the path of a SQLite file with a table of observations by server and time."""
+        return self._create_once("sqlite.db", lambda path: _fill_sqlite(path, self.size))
+
     def warm_cache(self) -> None:
         """Read the files of all engines into the page cache."""
         for name in os.listdir(self.directory):
@@ -146,11 +151,28 @@ def _fill_duckdb(path: str, size: int) -> None:
         connection.execute(
             "CREATE TABLE observations (server USMALLINT, observed_at BIGINT, players USMALLINT)"
         )
-        for first in range(0, size, _SERVERS_PER_INSERT):
-            numbers = range(first, min(first + _SERVERS_PER_INSERT, size))
-            course = fleet.generate_courses(numbers)
-            columns = (course.servers + 1, course.instants, course.players)
+        for columns in _generate_columns(size):
             part = dict(zip(("server", "observed_at", "players"), columns, strict=True))
             connection.register("part", part)
             connection.execute("INSERT INTO observations SELECT * FROM part")
             connection.unregister("part")
+
+
+def _fill_sqlite(path: str, size: int) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript("PRAGMA page_size = 16384; PRAGMA journal_mode = OFF")
+        connection.execute(
+            "CREATE TABLE observations (server INTEGER, observed_at INTEGER, players INTEGER,"
+            " PRIMARY KEY (server, observed_at)) STRICT, WITHOUT ROWID"
+        )
+        for columns in _generate_columns(size):
+            rows = zip(*(column.tolist() for column in columns), strict=True)
+            connection.executemany("INSERT INTO observations VALUES (?, ?, ?)", rows)
+
+
+def _generate_columns(size: int) -> Iterator[tuple[fleet.Integers, ...]]:
+    """Yield the numbers, instants and players of some servers at a time."""
+    for first in range(0, size, _SERVERS_PER_INSERT):
+        numbers = range(first, min(first + _SERVERS_PER_INSERT, size))
+        course = fleet.generate_courses(numbers)
+        yield course.servers + 1, course.instants, course.players

@@ -29,12 +29,11 @@ _ALTERED_SERVERS, _ALTERED_DAYS = 5, (10, 50)
 _ROUNDS = 3
 
 _PAIRS_OF_ONE = """
-SELECT DISTINCT id, observed_at / ? FROM {one}.observations JOIN {one}.servers USING (server)
-WHERE NOT EXISTS (
-    SELECT 1 FROM {two}.observations AS other
-    WHERE other.server = (SELECT server FROM {two}.servers AS named WHERE named.id = servers.id)
-    AND other.observed_at = observations.observed_at AND other.players = observations.players
-)
+SELECT DISTINCT id, observed_at / ? FROM (
+    SELECT id, observed_at, players FROM {one}.observations JOIN {one}.servers USING (server)
+    EXCEPT
+    SELECT id, observed_at, players FROM {two}.observations JOIN {two}.servers USING (server)
+) WHERE id IN (SELECT id FROM {two}.servers)
 """
 
 

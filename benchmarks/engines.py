@@ -45,7 +45,7 @@ SETUPS = {
     " `arg_max`. Executed with literals, which is faster here than bound parameters.",
     DUCKDB[1]: "The same, but counts each value and ranks the counts: slower for short ranges,"
     " faster for long ones. The requirements use the faster form for each range.",
-    "sqlite3, histogram": "The Python module on the snapshot's `observations`, a B-tree by server"
+    "sqlite3, histogram": "The Python module on a table of observations, a B-tree by server"
     " and time; 64 MiB of cache, memory-mapped. One `GROUP BY players` per server, joined by"
     " `UNION ALL`: twice as fast as `server IN (…)`.",
     "sqlite3, window function": "The same with `row_number() OVER (ORDER BY players)`.",
@@ -53,10 +53,10 @@ SETUPS = {
     " search for the window, then a slice without a copy. Faster than a filter with `group_by`.",
     "polars, Parquet": "`scan_parquet` of a file sorted by server and time, with about one row"
     " group per server, then filter, `group_by` and aggregates in one lazy query.",
-    "pandas.read_sql": "The snapshot's `observations` with the same connection settings, one query"
+    "pandas.read_sql": "The same table with the same connection settings, one query"
     " per server: faster than one query with `groupby`.",
     "Datasette, in process": "`Datasette.client` without a network, SQL in the calling thread, the"
-    " snapshot as an immutable file, the histogram SQL as a canned query, 64 MiB of cache.",
+    " table as an immutable file, the histogram SQL as a canned query, 64 MiB of cache.",
 }
 """The setup of each engine, for the report."""
 
@@ -227,7 +227,7 @@ def _open_pandas(files: FleetFiles) -> Iterator[list[Engine]]:
 def _open_datasette(files: FleetFiles) -> Iterator[list[Engine]]:
     with closing(asyncio.new_event_loop()) as loop:
         service = Datasette(
-            immutables=[files.snapshot],
+            immutables=[files.sqlite_path()],
             metadata=queries.DATASETTE,
             settings=queries.DATASETTE_SETTINGS,
         )
@@ -241,7 +241,7 @@ def _open_datasette(files: FleetFiles) -> Iterator[list[Engine]]:
 
 @contextmanager
 def _connect(files: FleetFiles) -> Iterator[sqlite3.Connection]:
-    location = f"file:{files.snapshot}?mode=ro&immutable=1"
+    location = f"file:{files.sqlite_path()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(location, uri=True)) as connection:
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute(f"PRAGMA mmap_size = {1 << 36}")

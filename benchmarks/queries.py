@@ -138,7 +138,7 @@ def build_parameters(request: Request) -> dict[str, int]:
 
 def build_datasette_path(request: Request) -> str:
     """Return the path of a request to the canned query of DATASETTE."""
-    return f"/snapshot/compare.json?_shape=array&{urlencode(build_parameters(request))}"
+    return f"/sqlite/compare.json?_shape=array&{urlencode(build_parameters(request))}"
 
 
 def _join_union(query: str, servers: Sequence[object], start: object, end: object) -> str:
@@ -152,7 +152,7 @@ def _join_list(servers: Sequence[object]) -> str:
 
 
 DATASETTE = {
-    "databases": {"snapshot": {"queries": {"compare": {"sql": build_sqlite_histogram(*NAMED)}}}}
+    "databases": {"sqlite": {"queries": {"compare": {"sql": build_sqlite_histogram(*NAMED)}}}}
 }
 """Metadata of Datasette with the comparison as a canned query."""
 
