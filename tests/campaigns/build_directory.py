@@ -1,4 +1,4 @@
-"""A directory for builds that are killed or fail: sources, the files before, the files after."""
+"""A directory for builds and updates that are killed or fail: sources, files before and after."""
 
 import json
 import os
@@ -19,7 +19,7 @@ DRAFT = re.compile(r"\.(out\.db|rejects\.ndjson)\.srvstat-[0-9a-f]{16}\.tmp")
 
 
 class Setting(NamedTuple):
-    """The start of a build: with or without old files, and the options of the build."""
+    """The start of a command: with or without old files, and the options of the command."""
 
     name: str
     is_old: bool
@@ -33,8 +33,11 @@ SETTINGS = (
 )
 
 
+UPDATE_SETTINGS = (Setting("update", is_old=True, options=()),)
+
+
 class Files(NamedTuple):
-    """The two files that a build writes; None for a missing file."""
+    """The two files that a build or an update writes; None for a missing file."""
 
     snapshot: bytes | None
     rejects: bytes | None
@@ -53,10 +56,20 @@ class BuildDirectory:
         self.path = Path(root, f"builds-{observations}")
         self.path.mkdir()
         _write_sources(self._sources, observations)
+        self.old = self._create_old_files()
+        self.reset(is_old=True)
         # In this process, so that forks inherit everything that a first build loads.
-        if main(self.build_command("--overwrite")):
-            raise RuntimeError("the build without a fault failed")
+        if main(self.build_last_command()):
+            raise RuntimeError("the command without a fault failed")
         self.new = self.read_files()
+
+    def _create_old_files(self) -> Files:
+        """Return the files before the command."""
+        return OLD
+
+    def build_last_command(self) -> list[str]:
+        """Return the arguments of a command that succeeds, whatever an earlier one left."""
+        return self.build_command("--overwrite")
 
     def build_command(self, *options: str, into: Path | None = None) -> list[str]:
         """Return the arguments of a build with more options, into this or another directory."""
@@ -75,8 +88,12 @@ class BuildDirectory:
         for name in os.listdir(self.path):
             (self.path / name).unlink()
         if is_old:
-            for name, data in zip(("out.db", "rejects.ndjson"), OLD, strict=True):
-                (self.path / name).write_bytes(data or b"")
+            self.write_old_files()
+
+    def write_old_files(self) -> None:
+        """Write the files before the command; leftovers stay."""
+        for name, data in zip(("out.db", "rejects.ndjson"), self.old, strict=True):
+            (self.path / name).write_bytes(data or b"")
 
     def list_leftovers(self) -> set[str]:
         """Return the names of all other files in the directory."""
@@ -97,6 +114,31 @@ class BuildDirectory:
     def _read(self, name: str) -> bytes | None:
         path = self.path / name
         return path.read_bytes() if path.exists() else None
+
+
+class UpdateDirectory(BuildDirectory):
+    """A directory with a snapshot of most rows, which is updated with all of them."""
+
+    def _create_old_files(self) -> Files:
+        lines = (self._sources / "observations.csv").read_bytes().splitlines(keepends=True)
+        earlier = self._sources / "earlier.csv"
+        earlier.write_bytes(b"".join(lines[: len(lines) * 3 // 4]))
+        command = super().build_command("--observations", str(earlier))
+        command.remove(str(self._sources / "observations.csv"))
+        command.remove("--observations")
+        if main(command):
+            raise RuntimeError("the build of the old snapshot failed")
+        return Files(self.read_files().snapshot, OLD.rejects)
+
+    def build_last_command(self) -> list[str]:
+        """Return the arguments of an update of the old snapshot."""
+        self.write_old_files()
+        return self.build_command()
+
+    def build_command(self, *options: str, into: Path | None = None) -> list[str]:
+        """Return the arguments of an update with more options, in this or another directory."""
+        _, _, *arguments = super().build_command(*options, into=into)
+        return ["snapshot", "update", *arguments]
 
 
 def _write_sources(directory: Path, observations: int) -> None:

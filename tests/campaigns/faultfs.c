@@ -211,6 +211,13 @@ ssize_t sendfile64(int descriptor, int from, off64_t *offset, size_t size)
 	WRITE_OR_HALF("write", descriptor, size, REAL(sendfile64)(descriptor, from, offset, size));
 }
 
+ssize_t copy_file_range(int from, off64_t *from_at, int descriptor, off64_t *at_there, size_t size,
+			unsigned flags)
+{
+	WRITE_OR_HALF("pwrite", descriptor, size,
+		      REAL(copy_file_range)(from, from_at, descriptor, at_there, size, flags));
+}
+
 PWRITE(pwrite, off_t)
 PWRITE(pwrite64, off64_t)
 

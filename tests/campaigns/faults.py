@@ -1,4 +1,7 @@
-"""Inject a fault at every call of a build that changes a file: kill, error or partial write."""
+"""Inject a fault at every call of a build or an update that changes a file.
+
+A fault is a kill, an error, or a write of a part.
+"""
 
 import json
 import os
@@ -6,12 +9,22 @@ import random
 import re
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from math import ceil
 from typing import NamedTuple
 
-from campaigns.build_directory import MEMORY, NOTHING, OLD, SETTINGS, BuildDirectory, Files, Setting
+from campaigns.build_directory import (
+    MEMORY,
+    NOTHING,
+    SETTINGS,
+    UPDATE_SETTINGS,
+    BuildDirectory,
+    Files,
+    Setting,
+    UpdateDirectory,
+)
 from campaigns.campaign import Campaign, Result
 from campaigns.faultfs import (
     CHANGE_FAULTS,
@@ -49,41 +62,52 @@ class Case(NamedTuple):
     fault: Fault
 
 
-def run(seed: int, count: int) -> Result:
+COMMANDS: Mapping[str, tuple[type[BuildDirectory], Sequence[Setting]]] = {
+    "build": (BuildDirectory, SETTINGS),
+    "update": (UpdateDirectory, UPDATE_SETTINGS),
+}
+"""The directory to run a command in, and how it can start."""
+
+
+def run(command: str, seed: int, count: int) -> Result:
     """Try faults at every call of a small build; then draw cases from the calls of a larger build.
 
-    If `count` is too small for every fault at every call, draw some faults of each call.
+    If `count` is too small for every fault at every call, draw some faults of each call. `command`
+    is `build` or `update`.
     """
-    code = "import sys; from campaigns import faults; faults.report(*map(int, sys.argv[1:]))"
-    result = json.loads(run_preloaded(code, str(seed), str(count)))
+    code = "import sys; from campaigns import faults; faults.report(*sys.argv[1:])"
+    result = json.loads(run_preloaded(code, command, str(seed), str(count)))
     return Result(result["cases"], result["counts"], tuple(result["failures"]))
 
 
-def report(seed: int, count: int) -> None:
+def report(command: str, seed: str, count: str) -> None:
     """Run the campaign in a process with the library preloaded, and print the result as JSON."""
     counts: Counter[str] = Counter()
     failures: list[str] = []
     with tempfile.TemporaryDirectory(dir=MEMORY) as root:
-        for directory, case in _draw_cases(root, random.Random(seed), count):
+        for directory, case in _draw_cases(root, command, random.Random(int(seed)), int(count)):
             outcome, problems = _run_case(directory, case)
             counts[outcome] += 1
             failures += [f"{case}: {why}" for why in problems]
     print(json.dumps(asdict(Result(counts.total(), dict(counts), tuple(failures)))))
 
 
-def _draw_cases(root: str, rng: random.Random, count: int) -> Iterator[tuple[BuildDirectory, Case]]:
+def _draw_cases(
+    root: str, command: str, rng: random.Random, count: int
+) -> Iterator[tuple[BuildDirectory, Case]]:
     """Yield cases, each with the directory to build in."""
-    few = BuildDirectory(root, FEW)
+    directory, settings = COMMANDS[command]
+    few = directory(root, FEW)
     small = [
-        Case(FEW, setting, fault) for setting in SETTINGS for fault in _list_faults(few, setting)
+        Case(FEW, setting, fault) for setting in settings for fault in _list_faults(few, setting)
     ]
     drawn = _draw_for_each_call(small, rng, count) if count < len(small) else small
     yield from ((few, case) for case in drawn)
     if count > len(small):
-        many = BuildDirectory(root, MANY)
-        faults = {setting: _list_faults(many, setting) for setting in SETTINGS}
+        many = directory(root, MANY)
+        faults = {setting: _list_faults(many, setting) for setting in settings}
         for _ in range(count - len(small)):
-            setting = rng.choice(SETTINGS)
+            setting = rng.choice(settings)
             yield many, Case(MANY, setting, rng.choice(faults[setting]))
 
 
@@ -115,7 +139,7 @@ def _run_build(directory: BuildDirectory, fault: Fault, *options: str) -> Proces
 
 def _run_case(directory: BuildDirectory, case: Case) -> tuple[str, list[str]]:
     """Run a case and another build after it; return the outcome and the problems."""
-    before = OLD if case.setting.is_old else NOTHING
+    before = directory.old if case.setting.is_old else NOTHING
     directory.reset(is_old=case.setting.is_old)
     result = _run_build(directory, case.fault, *case.setting.options)
     after = directory.read_files()
@@ -157,17 +181,28 @@ def _check_leftovers(result: ProcessResult, directory: BuildDirectory) -> Iterat
 
 
 def _check_next_build(directory: BuildDirectory) -> Iterator[str]:
-    result = _run_build(directory, Fault(), "--overwrite")
+    result = run_with_fault(Fault(), directory.path, directory.build_last_command())
     left = directory.list_leftovers()
     if result.exit_code or directory.read_files() != directory.new or left:
         yield f"the next build: {result.exit_code}, {result.stderr}, left: {left}"
 
 
-CAMPAIGN = Campaign(
+_PROMISE = (
+    "if any call fails, both files are either the old or the new ones, complete; exit code 0 means"
+    " the new ones; the next {} removes all leftovers"
+)
+BUILDS = Campaign(
     name="faults",
-    promise="if any call fails, both files are either the old or the new ones, complete; exit code"
-    " 0 means the new ones; the next build removes all leftovers",
-    run=run,
+    promise=_PROMISE.format("build"),
+    run=partial(run, "build"),
+    short=15,
+    long=2_000,
+    needs=NEEDS,
+)
+UPDATES = Campaign(
+    name="updates",
+    promise=_PROMISE.format("update"),
+    run=partial(run, "update"),
     short=15,
     long=2_000,
     needs=NEEDS,

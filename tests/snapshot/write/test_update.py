@@ -10,12 +10,11 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from conftest import AS_OF, DAY, Cli, build_in, csv, few_examples, ndjson, server
+from conftest import csv, few_examples, ndjson, server
 from snapshot.observed import draw_fleets
 from srvstat import open_snapshot
 from srvstat.cli.main import main
 from srvstat.snapshot.format.rows import ROWS_PER_SERVER
-from support.snapshots import change, expect_conflict, read_rejects
 
 Row = tuple[str, int, int]
 

@@ -26,6 +26,8 @@ _SETTINGS = """
     PRAGMA locking_mode = EXCLUSIVE;
 """
 
+_COUNTER_AT, _COUNTER_BYTES = 24, 4
+
 
 @contextmanager
 def open_draft(output: str, draft: str) -> Iterator[sqlite3.Connection]:
@@ -104,7 +106,8 @@ def check_changes(
 ) -> None:
     """Read back what an update wrote into a draft before it becomes the output.
 
-    `written` has the digests of the derived rows by table and key.
+    `written` has the digests of the derived rows by table and key. The output is still the file
+    before the update.
 
     Raises OutputError if a row differs, or if one is missing.
     """
@@ -112,10 +115,18 @@ def check_changes(
         with closing(open_file(draft)) as snapshot:
             check_written(snapshot, written)
             is_complete = snapshot.file_row == row
+        with convert_write_errors(output):
+            is_complete &= _read_change_counter(draft) != _read_change_counter(output)
     except SnapshotError:
         is_complete = False
     if not is_complete:
         raise OutputError(f"{output}: the written file does not read back; check the disk")
+
+
+def _read_change_counter(path: str) -> bytes:
+    """Return the counter in the first page of a database, which each change rewrites."""
+    with open(path, "rb") as file:
+        return file.read(_COUNTER_AT + _COUNTER_BYTES)[_COUNTER_AT:]
 
 
 def check_journal(output: str) -> None:
