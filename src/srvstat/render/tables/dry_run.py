@@ -36,10 +36,11 @@ def render_dry_run(dry_run: DryRun, screen: Screen) -> str:
         parts += [Text(), Text(others)]
     if dry_run.advice:
         parts += [Text(), *(Text(sentence, "bold") for sentence in dry_run.advice)]
-    if dry_run.command is not None:
-        # Not wrapped, so that it can be copied.
-        parts.append(Padding(screen.escape(dry_run.command), (0, 0, 0, 2)))
-    return screen.render(*parts)
+    table = screen.render(*parts)
+    if dry_run.command is None:
+        return table
+    # Not wrapped, so that it can be copied.
+    return f"{table}  {screen.escape(dry_run.command).plain}\n"
 
 
 def _build_rows(dry_run: DryRun, screen: Screen) -> Table:
