@@ -28,7 +28,7 @@ def draft_servers(options: SourceOptions) -> Outcome:
     if draft.rejected:
         report(f"warning: {format_count(draft.rejected, 'malformed row')} ignored")
     report(
-        f"{format_count(draft.servers, 'server')}: change what you know better, and remove its"
-        " name from completed"
+        f"{format_count(draft.servers, 'server')}; if you change a field, remove its name from"
+        " completed"
     )
     return Outcome(format_records(draft.records))
