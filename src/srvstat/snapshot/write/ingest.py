@@ -22,7 +22,7 @@ from srvstat.sources.source import Block, Source
 AFTER_AS_OF = "after the as-of time"
 """The reason to skip an observation later than the given instant."""
 
-_ROWS_OF_ONE_PROCESS = 200_000
+_ROWS_OF_ONE_PROCESS = 100_000
 """A build of more rows starts a second process: it takes so long that this pays."""
 
 ParseBlock = Callable[[Block], Batch | None]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from srvstat.snapshot.format.days import is_ascending
 
-_MAX_IN_MEMORY = 1_000_000
+_MAX_IN_MEMORY = 3_000_000
 """Number of observations after which those in memory move to disk; each takes 24 bytes."""
 
 # The temporary database ends with its connection, so it needs no journal.
@@ -100,24 +100,28 @@ class Staging:
         `read_earlier` is called with the first instant of these observations, if there are any. It
         returns instants and players that count as read before them.
         """
-        columns = _Columns.empty()
+        columns = self._columns.pop(server, _Columns.empty())
         if self._moves:
-            first = server * _RUNS_PER_SERVER
-            runs = self._connection.execute(
-                "SELECT instants, players, places FROM runs WHERE run BETWEEN ? AND ? ORDER BY run",
-                (first, first + self._moves),
-            )
-            for run in runs:
-                for column, moved in zip(columns, run, strict=True):
-                    column.frombytes(moved)
-        for column, in_memory in zip(columns, self._columns.pop(server, ()), strict=False):
-            column.extend(in_memory)
+            columns = _Columns._make(map(add, self._read_moved(server), columns))
         if read_earlier and columns.instants:
             instants, players = read_earlier(min(columns.instants))
             places = repeat(_EARLIER, len(instants))
             earlier = _Columns(array("q", instants), array("q", players), array("q", places))
             columns = _Columns._make(map(add, earlier, columns))
         return _sort(columns)
+
+    def _read_moved(self, server: int) -> _Columns:
+        """Return the observations of a server that were moved to disk."""
+        columns = _Columns.empty()
+        first = server * _RUNS_PER_SERVER
+        runs = self._connection.execute(
+            "SELECT instants, players, places FROM runs WHERE run BETWEEN ? AND ? ORDER BY run",
+            (first, first + self._moves),
+        )
+        for run in runs:
+            for column, moved in zip(columns, run, strict=True):
+                column.frombytes(moved)
+        return columns
 
     def _move_to_disk(self) -> None:
         """Move the observations in memory to the temporary database."""
