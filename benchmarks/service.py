@@ -56,8 +56,8 @@ SETUPS = {
     CACHED_MONTH: "200 requests for random servers, repeated: soon all results are cached, as in a"
     " service that has run for long.",
     DATASETTE: "The same requests; a table of observations as an immutable file, the histogram"
-    " SQL as a canned query, 64 MiB of cache, without threads for SQL. numpy is hidden. The log goes"
-    " to a file.",
+    " SQL as a canned query, 64 MiB of cache, without threads for SQL. numpy is hidden. The log"
+    " goes to a file.",
 }
 """The setup of each server, for the report."""
 
