@@ -102,8 +102,8 @@ def test_a_dry_run_shows_what_a_build_would_do_and_writes_nothing(cli: Cli, here
     assert (ran.exit_code, ran.stderr) == (0, "")
     assert sorted(here.iterdir()) == before
     assert lines[2:4] == [
-        "MAIN_LOBBY  main-lobby  2026-02-28 12:00:00 UTC  5",
-        "play.example.net:30120  play-example-net-30120  2026-02-28 12:00:00 UTC  6",
+        "MAIN_LOBBY  main-lobby  2026-02-28 12:00:00  5",
+        "play.example.net:30120  play-example-net-30120  2026-02-28 12:00:00  6",
     ]
     assert "servers  2" in lines
     assert "span  2026-02-28 12:00:00 UTC to 2026-03-02 12:00:00 UTC" in lines

@@ -16,6 +16,7 @@ PLAIN = ValueParser(ColumnMapping())
 SECONDS = ValueParser(ColumnMapping(time_unit="s"))
 UTC_TIMES = ValueParser(ColumnMapping(time_zone="UTC"))
 BERLIN = ValueParser(ColumnMapping(time_zone="Europe/Berlin"))
+NEW_YORK = ValueParser(ColumnMapping(time_zone="America/New_York"))
 
 AT = 1_741_129_200_000  # 2025-03-04 23:00 UTC
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,6 +71,7 @@ LIKE_SECONDS = "in the years 1970 to 1978 as milliseconds, so it looks like seco
         (UTC_TIMES, "2025-02-29 12:00:00", "no such day in the calendar"),
         (UTC_TIMES, "1969-12-31 12:00:00", OUTSIDE),
         (BERLIN, "1970-01-01 00:30:00", OUTSIDE),
+        (NEW_YORK, "9999-12-31 23:30:00", OUTSIDE),
         (BERLIN, "2025-03-30 02:30", "does not exist in Europe/Berlin, where the clock"),
         (BERLIN, "2025-10-26 02:30:00", "occurs twice in Europe/Berlin, where the clock"),
     ],

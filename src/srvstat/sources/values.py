@@ -40,7 +40,9 @@ _CALENDAR = re.compile(
 )
 
 # Columns in these forms are parsed at once.
-_INTEGERS = re.compile(r"(?:[1-9][0-9]{0,13}\n)*+")
+_INTEGERS, _DECIMALS = (
+    re.compile(rf"(?:[1-9][0-9]{{0,13}}{fraction}\n)*+") for fraction in ("", r"(?:\.0*)?")
+)
 _UTC_TIMES, _LOCAL_TIMES = (
     re.compile(rf"(?:{form}\n)*+") for form in (UTC_INSTANT, UTC_INSTANT.removesuffix("Z"))
 )
@@ -89,11 +91,12 @@ class ValueParser:
             joined = "\n".join([*texts, ""])
             if _INTEGERS.fullmatch(joined):
                 return self._convert_integers(list(map(int, texts)))
+            if _DECIMALS.fullmatch(joined):
+                return self._convert_integers([int(text.partition(".")[0]) for text in texts])
             if _UTC_TIMES.fullmatch(joined):
                 return parse_utc_instants(texts)
             if self._zone is not None and _LOCAL_TIMES.fullmatch(joined):
-                zone = self._zone
-                return [convert_local_time(at, zone) for at in parse_utc_instants(texts)]
+                return convert_local_times(parse_utc_instants(texts), self._zone)
         found = {text: self.parse_instant(text) for text in distinct}
         return list(map(found.__getitem__, texts))
 
@@ -137,6 +140,19 @@ class ValueParser:
         if max(instants) > LATEST:
             raise InstantError(OUTSIDE_YEARS)
         return instants
+
+
+def convert_local_times(local_times: Sequence[int], zone: str) -> list[int]:
+    """Return the instants of local times of a zone; see `convert_local_time`.
+
+    Raises InstantError if one of them is invalid.
+    """
+    days = {at // DAY_MS for at in local_times}
+    offsets = {day: _find_offset_of_day(day, zone) for day in days}
+    # On the first and the last day, an instant can be outside the years.
+    if None in offsets.values() or not 0 < min(days) <= max(days) < LATEST // DAY_MS:
+        return [convert_local_time(at, zone) for at in local_times]
+    return [at - (offsets[at // DAY_MS] or 0) for at in local_times]
 
 
 def convert_local_time(at: int, zone: str) -> int:

@@ -45,16 +45,17 @@ def render_dry_run(dry_run: DryRun, screen: Screen) -> str:
 
 def _build_rows(dry_run: DryRun, screen: Screen) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
+    # Identifiers are folded where the screen is narrow, and times are not.
     table.add_column("identifier", overflow="fold")
     table.add_column("server", overflow="fold")
-    table.add_column("observed at", overflow="fold")
+    table.add_column("observed at (UTC)", no_wrap=True)
     table.add_column("players", justify="right", no_wrap=True)
     for row in dry_run.rows:
         server = screen.escape_cell(row.server_id) if row.server_id else Text("not kept", "dim")
         table.add_row(
             screen.escape_cell(row.source_id),
             server,
-            format_time(row.observed_at),
+            format_time(row.observed_at).removesuffix(" UTC"),
             f"{row.players:,}",
         )
     return table
