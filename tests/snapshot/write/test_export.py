@@ -42,11 +42,10 @@ RECORDS = st.fixed_dictionaries(
         ),
         "firstSeenAt": st.integers(0, AS_OF).map(format_instant),
         "updatedAt": st.integers(0, AS_OF),
-        "publishable": st.booleans(),
         "completed": st.sets(st.sampled_from(["cfxId", "hostname"])).map(sorted),
     },
 )
-FORMS = ("csv", "ndjson")
+FORMS = (("csv",), ("ndjson",), ("parquet",), ("parquet", "--partition=month"))
 
 
 @pytest.fixture(scope="module")
@@ -82,14 +81,15 @@ def export(snapshot: Path, folder: Path, *options: str) -> list[str]:
     return [f"--servers={folder}/servers.ndjson", f"--observations={observations}"]
 
 
-@settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.too_slow])
-@given(draw_fleets(), st.lists(RECORDS, min_size=5, max_size=5))
+@pytest.mark.parametrize("form", FORMS, ids="-".join)
+@settings(max_examples=few_examples() // 3, suppress_health_check=[HealthCheck.too_slow])
+@given(fleet=draw_fleets(), fields=st.lists(RECORDS, min_size=5, max_size=5))
 def test_a_build_of_an_export_or_of_the_snapshot_has_the_same_root(
-    fleet: dict[str, Observed], fields: list[dict[str, Any]]
+    form: tuple[str, ...], fleet: dict[str, Observed], fields: list[dict[str, Any]]
 ) -> None:
     records = [
-        server(name, sourceId=f"{name}: {name}", **own)
-        for name, own in zip([*fleet, "none"], fields, strict=True)
+        server(name, sourceId=f"{name}: {name}", publishable=name != "hidden", **own)
+        for name, own in zip([*fleet, "hidden"], fields, strict=True)
     ]
     rows = [row for name, observed in fleet.items() for row in observed.rows(name)]
     with tempfile.TemporaryDirectory() as directory:
@@ -97,9 +97,8 @@ def test_a_build_of_an_export_or_of_the_snapshot_has_the_same_root(
         snapshot = build_in(folder, records, rows)
         with open_snapshot(str(snapshot)) as file:
             root = file.root
-        for form in FORMS:
-            sources = export(snapshot, folder / form, "--format", form)
-            assert build_again(folder / f"{form}.db", snapshot, *sources) == root
+        sources = export(snapshot, folder / "export", "--format", *form)
+        assert build_again(folder / "again.db", snapshot, *sources) == root
         itself = ["--from=snapshot", f"--observations={snapshot}"]
         assert build_again(folder / "copy.db", snapshot, *itself) == root
 
