@@ -167,7 +167,7 @@ class Sources(NamedTuple):
     save_mapping: str | None
 
 
-def parse_sources(options: SourceOptions) -> Sources:
+def parse_sources(options: SourceOptions, *, needs_observations: bool = True) -> Sources:
     """Return the sources that the options name.
 
     Raises UsageError, and SourceError for the file of --mapping or a folder of sources.
@@ -176,7 +176,7 @@ def parse_sources(options: SourceOptions) -> Sources:
         raise UsageError(
             f"--format: {wire.quote_value(options.format)} is not one of {', '.join(TEXT_KINDS)}"
         )
-    if not options.observations and options.query is None:
+    if needs_observations and not options.observations and options.query is None:
         raise UsageError("--observations: missing; name a file, a URL, or - for standard input")
     found = _parse_mapping_options(options)
     if options.mapping is not None:
@@ -238,9 +238,11 @@ def _parse_columns(option: str, text: str | None) -> dict[str, str] | None:
 
 
 def _list_names(options: SourceOptions) -> list[str]:
-    """Return the names of the sources of observations; a query alone is one in memory."""
+    """Return the names of the sources of observations, if any; a query alone is one in memory."""
     if options.observations:
         return options.observations
+    if options.query is None:
+        return []
     if options.from_ not in {None, "duckdb"}:
         raise UsageError(f"--observations: missing; name a source of the kind {options.from_}")
     return [IN_MEMORY]

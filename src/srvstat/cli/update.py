@@ -52,7 +52,8 @@ def update(
 
     Example: srvstat snapshot update snapshot.db --observations today.csv
     """
-    sources = parse_sources(options)
+    # New records alone are an update, too.
+    sources = parse_sources(options, needs_observations=options.servers is None)
     instant = parse_instant_option("--as-of", as_of)
     limit = parse_limit(max_rejected)
     started = time.monotonic()

@@ -33,7 +33,7 @@ def format_update_summary(path: str, summary: UpdateSummary, seconds: float) -> 
     return [
         f"updated {path}",
         f"  servers      {summary.rows.servers:,}{f' ({changes})' if changes else ''}",
-        f"  observations {summary.observations:,}",
+        f"  total        {format_count(summary.observations, 'observation')}",
         *_format_rows(summary.rows, seconds),
         f"  root         {summary.root}",
     ]

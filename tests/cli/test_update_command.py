@@ -1,0 +1,241 @@
+"""`snapshot update`: what it changes, says and refuses."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from conftest import AS_OF, DAY, Cli, Ran, build_in, csv, ndjson, server, srvstat
+from srvstat.contract.instants import format_instant
+from srvstat.snapshot.format.epochs import find_epoch
+from support.snapshots import change, expect_conflict, parse_summary, read_directory, read_rejects
+
+STEP = DAY // 8
+COUNT = find_epoch("a", 300) + 8
+"""Enough observations that some more don't begin an epoch."""
+
+FIRST = AS_OF - COUNT * STEP
+ROWS = [("a", FIRST + number * STEP, number % 50) for number in range(COUNT)]
+LAST = ROWS[-1][1]
+UPDATE = ["snapshot", "update", "snapshot.db", "--observations", "day.csv"]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory of a snapshot of the servers a, with many observations, and b."""
+    directory = tmp_path_factory.mktemp("base")
+    hidden = server("hidden", publishable=False)
+    build_in(directory, [server("a"), server("b"), hidden], [*ROWS, ("b", LAST - 5, 4)])
+    return directory
+
+
+@pytest.fixture
+def here(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a directory with the snapshot and a file of later rows."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(base / "snapshot.db", tmp_path)
+    Path("day.csv").write_bytes(csv([("a", LAST + STEP, 7), ("hidden", LAST, 1)]))
+    return tmp_path
+
+
+@pytest.fixture
+def unchanged(here: Path) -> Iterator[None]:
+    """Check that a test leaves the snapshot and the names of the files as they are."""
+    before = read_directory(here)
+    yield
+    after = read_directory(here)
+    assert after["snapshot.db"] == before["snapshot.db"]
+    assert [name for name in after if name.startswith(".")] == []
+
+
+@pytest.mark.usefixtures("here")
+def test_the_summary_tells_what_was_added(cli: Cli) -> None:
+    Path("servers.ndjson").write_bytes(ndjson([server("new"), server("b", publishable=False)]))
+    Path("more.csv").write_bytes(csv([("new", LAST, 3), ("a", LAST, ROWS[-1][2])]))
+
+    ran = cli(*UPDATE, "--observations", "more.csv", "--servers", "servers.ndjson")
+
+    assert (ran.exit_code, ran.stdout) == (0, b"")
+    assert ran.stderr.startswith("updated snapshot.db\n")
+    lines = parse_summary(ran)
+    assert lines["servers"] == "2 (1 added, 1 removed)"
+    assert lines["total"] == f"{COUNT + 2:,} observations"
+    assert (lines["kept"], lines["repeated"]) == ("2", "1")
+    info = cli("snapshot", "info", "snapshot.db").json
+    assert info["root"] == lines["root"]
+    assert info["sources"] == ["observations.csv", "day.csv", "more.csv"]
+    assert info["repeated"] == 1
+    assert [one["id"] for one in info["identifiers"]] == ["a", "new"]
+    assert cli("snapshot", "verify", "snapshot.db").exit_code == 0
+
+
+@pytest.mark.usefixtures("here")
+def test_rows_of_the_snapshot_were_read_first(cli: Cli) -> None:
+    again = ("a", LAST, ROWS[-1][2])
+    Path("day.csv").write_bytes(
+        csv([("a", LAST, 99), again, ("a", LAST + 1, 8), ("a", LAST + 1, 9)])
+    )
+
+    ran = cli(*UPDATE, "--rejects", "rejects.ndjson")
+
+    assert ran.exit_code == 0
+    lines = parse_summary(ran)
+    assert [lines[name] for name in ("kept", "repeated", "conflicting")] == ["1", "1", "2"]
+    assert read_rejects() == [
+        expect_conflict("day.csv", 2, again[2], f"a,{LAST},99"),
+        expect_conflict("day.csv", 5, 8, f"a,{LAST + 1},9"),
+    ]
+
+
+def test_an_update_with_later_rows_reads_only_the_last_rows(here: Path, cli: Cli) -> None:
+    change("snapshot.db", "UPDATE days SET times = x'00' WHERE server_day % 10000000 = 20500")
+    damaged = (here / "snapshot.db").read_bytes()
+    Path("late.csv").write_bytes(csv([("a", LAST - STEP - 1, 3)]))
+
+    late = cli("snapshot", "update", "snapshot.db", "--observations", "late.csv")
+
+    assert (late.exit_code, "damaged (day 2026-02-16 of server a)" in late.stderr) == (3, True)
+    assert (here / "snapshot.db").read_bytes() == damaged
+    assert cli(*UPDATE).exit_code == 0
+    assert cli("snapshot", "verify", "snapshot.db").exit_code == 3
+
+
+@pytest.mark.usefixtures("here")
+def test_records_alone_are_an_update(cli: Cli) -> None:
+    Path("servers.ndjson").write_bytes(ndjson([server("b", hostname="renamed", cfxId="b-2")]))
+
+    ran = cli("snapshot", "update", "snapshot.db", "--servers", "servers.ndjson")
+
+    assert ran.exit_code == 0, ran.stderr
+    found = cli("get", "b-2", "--by", "cfxId", "--json", "--snapshot", "snapshot.db")
+    assert found.exit_code == 0, found.stderr
+    record = found.json["data"]
+    assert (record["hostname"], record["players"]["current"]) == ("renamed", 4)
+
+
+@pytest.mark.usefixtures("here")
+def test_as_of_never_goes_back(cli: Cli) -> None:
+    later = format_instant(LAST + DAY)
+    assert cli(*UPDATE, "--as-of", later).exit_code == 0
+    Path("day.csv").write_bytes(csv([("a", LAST + 2 * STEP, 7), ("a", LAST + 2 * DAY, 7)]))
+
+    refused = cli(*UPDATE, "--as-of", format_instant(LAST))
+    same = cli(*UPDATE, "--as-of", later)
+
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith(f"error: --as-of: snapshot.db ends at {later}; give ")
+    assert parse_summary(same)["skipped"] == "1 (1 after the as-of time)"
+    assert cli("snapshot", "info", "snapshot.db").json["asOf"] == later
+
+
+@pytest.mark.usefixtures("here")
+def test_identifiers_become_servers_only_of_a_snapshot_without_a_servers_file(cli: Cli) -> None:
+    build = ["snapshot", "build", "own.db", "--observations", "first.csv"]
+    options = ["--ids", "slug", "--game", "game_a"]
+    Path("first.csv").write_bytes(csv([("MAIN_LOBBY", LAST, 3)]))
+    Path("day.csv").write_bytes(csv([("MAIN_LOBBY", LAST + 1, 3), ("Sky Wars", LAST, 4)]))
+    assert cli(*build, *options).exit_code == 0
+
+    refused = cli(*UPDATE, *options)
+    known = cli("snapshot", "update", "own.db", "--observations", "day.csv")
+    added = cli("snapshot", "update", "own.db", "--observations", "day.csv", *options)
+
+    assert (refused.exit_code, "was built with a servers file" in refused.stderr) == (2, True)
+    assert parse_summary(known)["servers"] == "1"
+    assert parse_summary(added)["servers"] == "2 (1 added)"
+    assert cli(*build, "--observations", "day.csv", *options, "--overwrite").exit_code == 0
+    built = cli("snapshot", "info", "own.db").json
+    assert built["root"] == parse_summary(added)["root"]
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["none.db", "--observations", "day.csv"], 3, "none.db: no such file; build one"),
+        (["day.csv", "--observations", "snapshot.db", "--from", "csv"], 3, "day.csv: not a snap"),
+        ([".", "--observations", "day.csv"], 3, ".: a directory, not a snapshot"),
+        (
+            ["snapshot.db", "--from", "snapshot", "--observations", "./snapshot.db"],
+            2,
+            "snapshot.db: is also a source; name another file",
+        ),
+        (["snapshot.db"], 2, "--observations: missing; "),
+        (["bundle.db", "--observations", "day.csv"], 3, "bundle.db: a bundle, which "),
+        (["snapshot.db", "--observations", "other.csv"], 6, "no observation was kept: 1 not in"),
+        (["snapshot.db", "--observations", "bad.csv", "--strict"], 6, "bad.csv, line 2: "),
+        (
+            ["snapshot.db", "--servers", "crossed.ndjson", "--observations", "day.csv"],
+            6,
+            "crossed.ndjson and snapshot.db: the servers a and b have the same cfxId",
+        ),
+        (
+            ["snapshot.db", "--servers", "none.ndjson"],
+            6,
+            "no publishable server would be left, so every answer would be SERVER_NOT_FOUND",
+        ),
+    ],
+)
+def test_an_update_is_refused_before_it_changes_anything(
+    arguments: list[str], code: int, message: str, cli: Cli
+) -> None:
+    Path("other.csv").write_bytes(csv([("other", LAST, 1)]))
+    Path("bad.csv").write_bytes(csv([("a", "soon", 1)]))
+    Path("crossed.ndjson").write_bytes(ndjson([server("b", cfxId="x-a")]))
+    Path("none.ndjson").write_bytes(ndjson([server(name, publishable=False) for name in "ab"]))
+    bundle = ["snapshot", "bundle", "b", "--snapshot", "snapshot.db", "-o", "bundle.db"]
+    assert cli(*bundle, "--range", "24h").exit_code == 0
+
+    ran = cli("snapshot", "update", *arguments)
+
+    assert (ran.exit_code, ran.stdout) == (code, b"")
+    assert ran.stderr.startswith(f"error: {message}"), ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def run_meanwhile(action: Callable[[], object]) -> Thread:
+    """Start a thread that acts once an update reads its rows, and lets the update go on then."""
+    os.mkfifo("fifo.csv")
+
+    def write() -> None:
+        with open("fifo.csv", "wb") as fifo:
+            action()
+            fifo.write(csv([("a", LAST + 2 * STEP, 9)]))
+
+    thread = Thread(target=write)
+    thread.start()
+    return thread
+
+
+def test_of_two_updates_at_once_the_second_is_refused(here: Path, cli: Cli) -> None:
+    second: list[Ran] = []
+    thread = run_meanwhile(lambda: second.append(srvstat(*UPDATE)))
+
+    first = cli("snapshot", "update", "snapshot.db", "--observations", "fifo.csv")
+
+    thread.join()
+    assert first.exit_code == 0
+    assert [(ran.exit_code, ran.stderr) for ran in second] == [
+        (4, "error: snapshot.db: another update of it is running; try again when that has ended\n")
+    ]
+    assert parse_summary(first)["total"] == f"{COUNT + 2:,} observations"
+    assert cli("snapshot", "info", "snapshot.db").json["observations"] == COUNT + 2
+    assert {path.name for path in here.iterdir()} == {"snapshot.db", "day.csv", "fifo.csv"}
+
+
+def test_a_snapshot_that_is_replaced_meanwhile_stays(here: Path, cli: Cli) -> None:
+    Path("other.db").write_bytes(b"another build")
+    thread = run_meanwhile(lambda: os.replace("other.db", "snapshot.db"))
+
+    ran = cli("snapshot", "update", "snapshot.db", "--observations", "fifo.csv")
+
+    thread.join()
+    assert (ran.exit_code, ran.stderr) == (
+        4,
+        "error: snapshot.db: was replaced or changed meanwhile; try again\n",
+    )
+    assert (here / "snapshot.db").read_bytes() == b"another build"
+    assert {path.name for path in here.iterdir()} == {"snapshot.db", "day.csv", "fifo.csv"}
