@@ -1,6 +1,6 @@
 """The list of servers, as in `servers` and `snapshot info`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -21,6 +21,7 @@ from srvstat.render.text import (
 _HEADERS = ("current", "observations", "interval", "coverage", "last seen")
 
 _MAX_PROPERTY_WIDTH = 20
+_MAX_SOURCE_ID_WIDTH = 40
 
 _NOTES: Fields = (
     ("interval", "the median distance between successive observations"),
@@ -62,12 +63,25 @@ def _build_lines(server: ListedServer, screen: Screen) -> ServerLines:
         NOTHING if coverage is None else format_share(coverage),
         NOTHING if last is None else format_date(last),
     )
-    values = [screen.escape_cell(text) for text in (server.game, server.region) if text]
-    properties = [screen.truncate(value, _MAX_PROPERTY_WIDTH).plain for value in values]
-    notes = [", ".join([*properties, "offline"] if server.offline else properties)]
+    return ServerLines(
+        server.hostname,
+        (server.id, server.cfx_id),
+        tuple(map(Text, figures)),
+        tuple(_list_notes(server, screen)),
+    )
+
+
+def _list_notes(server: ListedServer, screen: Screen) -> Iterator[str]:
+    """Yield short notes; foreign text is cut."""
+
+    def cut(text: str, width: int = _MAX_PROPERTY_WIDTH) -> str:
+        return screen.truncate(screen.escape_cell(text), width).plain
+
+    properties = [cut(text) for text in (server.game, server.region) if text]
+    yield ", ".join([*properties, "offline"] if server.offline else properties)
     if server.first_observed_at is not None:
-        notes.append(f"first seen {format_date(server.first_observed_at)}")
+        yield f"first seen {format_date(server.first_observed_at)}"
+    if server.source_id is not None and server.source_id != server.hostname:
+        yield f"sourceId {cut(server.source_id, _MAX_SOURCE_ID_WIDTH)}"
     if server.completed:
-        notes.append(f"completed: {screen.escape_cell(', '.join(server.completed)).plain}")
-    names = (server.id, server.cfx_id, *([server.source_id] if server.source_id else []))
-    return ServerLines(server.hostname, names, tuple(map(Text, figures)), tuple(notes))
+        yield f"completed: {', '.join(map(cut, server.completed))}"
