@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF, Cli, few_examples
 from srvstat.contract.instants import format_instant
 from srvstat.snapshot.write import staging
-from srvstat.snapshot.write.staging import Repeat, Series, Staging
+from srvstat.snapshot.write.staging import Repeat, Series, Staging, interleave
 from srvstat.sources import source
 from support.snapshots import (
     COMMAND,
@@ -86,7 +86,7 @@ def test_the_first_observation_of_an_instant_is_kept_and_the_others_are_repeats(
             places = range(start + step * len(read), start + step * (len(read) + len(batch)), step)
             read += zip(places, batch, strict=True)
             for server, *row in group(places, batch):
-                staged.add(server, *row)
+                staged.add(server, interleave(*row))
         found = {server: staged.take_series(server) for server in (3, 1, 2, 4)}
 
     for server, series in found.items():
@@ -96,10 +96,10 @@ def test_the_first_observation_of_an_instant_is_kept_and_the_others_are_repeats(
 def test_repeats_of_an_instant_are_in_reading_order() -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         staged = Staging(connection)
-        staged.add(1, [9, 5, 9], [1, 2, 3], [10, 11, 12])
-        staged.add(2, [9], [4], [20])
-        staged.add(1, [9], [1], [22])  # under another identifier of the same server
-        staged.add(1, [9], [5], [21])
+        staged.add(1, interleave([9, 5, 9], [1, 2, 3], [10, 11, 12]))
+        staged.add(2, interleave([9], [4], [20]))
+        staged.add(1, interleave([9], [1], [22]))  # under another identifier of the same server
+        staged.add(1, interleave([9], [5], [21]))
 
         series = staged.take_series(1)
 

@@ -1,19 +1,19 @@
 """Read the sources of a build and stage the observations to keep."""
 
 import sqlite3
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress
-from operator import not_
+from itertools import chain, compress
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import YEAR_2001
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import MALFORMED, MALFORMED_REASON, SKIP_REASONS, Roster
 from srvstat.snapshot.write.second_process import SecondProcess
-from srvstat.snapshot.write.staging import Staging
+from srvstat.snapshot.write.staging import Staging, interleave
 from srvstat.sources.batch import Batch, Runs
 from srvstat.sources.grouping import group_rows
 from srvstat.sources.observations import read_batches
@@ -115,34 +115,37 @@ class Intake:
 
     def _stage(self, batch: Batch, runs: Runs, places: Sequence[int]) -> None:
         """Stage the observations of publishable servers up to as of."""
-        for name, rows in runs.iter_runs():
-            columns = batch.instants[rows], batch.players[rows], places[rows]
+        rows = interleave(batch.instants, batch.players, places)
+        is_late = self.as_of is not None and max(batch.instants, default=0) > self.as_of
+        start = 0
+        for name, end in zip(runs.names, runs.ends, strict=True):
+            of_server, start = rows[3 * start : 3 * end], end
             key = self.roster[name]
-            if key == MALFORMED:
-                self._reject_rows(name, *columns)
-            elif key < 1:
-                self._skip(SKIP_REASONS[key], columns[2])
-            elif self.as_of is not None and max(columns[0]) > self.as_of:
-                self._stage_until(self.as_of, key, columns)
+            if key < 1:
+                self._leave_out(name, key, of_server)
             else:
-                self.staging.add(key, *columns)
+                self.staging.add(key, self._take_earlier(of_server) if is_late else of_server)
 
-    def _stage_until(self, as_of: int, key: int, columns: Sequence[Sequence[int]]) -> None:
-        """Stage the observations of a server up to as of, and count the others."""
-        is_kept = [instant <= as_of for instant in columns[0]]
-        self.staging.add(key, *(list(compress(column, is_kept)) for column in columns))
-        self._skip(AFTER_AS_OF, [*compress(columns[2], map(not_, is_kept))])
+    def _leave_out(self, name: str, key: int, rows: "array[int]") -> None:
+        """Reject or skip the rows of an identifier without a server."""
+        if key == MALFORMED:
+            for instant, count, place in zip(rows[::3], rows[1::3], rows[2::3], strict=True):
+                self.rejects.add_malformed(place, MALFORMED_REASON, f"{name},{instant},{count}")
+        else:
+            self._skip(SKIP_REASONS[key], rows[2::3])
+
+    def _take_earlier(self, rows: "array[int]") -> "array[int]":
+        """Return the rows up to as of, and count the others."""
+        is_late = [instant > (self.as_of or 0) for instant in rows[::3]]
+        if any(is_late):
+            self._skip(AFTER_AS_OF, [*compress(rows[2::3], is_late)])
+        is_kept = chain.from_iterable((not late,) * 3 for late in is_late)
+        return array("q", compress(rows, is_kept))
 
     def _skip(self, reason: str, places: Sequence[int]) -> None:
         """Count rows as skipped; their places ascend."""
         self.skipped[reason] += len(places)
         self.first_skipped[reason] = min(self.first_skipped.get(reason, places[0]), places[0])
-
-    def _reject_rows(
-        self, name: str, instants: Sequence[int], players: Sequence[int], places: Sequence[int]
-    ) -> None:
-        for instant, count, place in zip(instants, players, places, strict=True):
-            self.rejects.add_malformed(place, MALFORMED_REASON, f"{name},{instant},{count}")
 
 
 def _parse_groups(parse: ParseBlock, block: Block) -> Batch | None:

@@ -1,15 +1,16 @@
 """Collect observations in any order and return them sorted by server and instant.
 
 They are grouped by server in memory. When there are many, they are moved to SQLite's temporary
-database, one row of blobs for each server.
+database, one blob for each server.
 """
 
 import sqlite3
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby, repeat
-from operator import add, itemgetter
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from srvstat.snapshot.format.days import is_ascending
@@ -21,10 +22,8 @@ _MAX_IN_MEMORY = 3_000_000
 _SCHEMA = """
     PRAGMA temp.journal_mode = OFF;
     CREATE TEMP TABLE runs (
-        run      INTEGER PRIMARY KEY, -- the server times _RUNS_PER_SERVER, plus the run
-        instants BLOB NOT NULL,
-        players  BLOB NOT NULL,
-        places   BLOB NOT NULL
+        run  INTEGER PRIMARY KEY, -- the server times _RUNS_PER_SERVER, plus the run
+        rows BLOB NOT NULL
     );
 """
 _RUNS_PER_SERVER = 10_000_000
@@ -32,19 +31,12 @@ _RUNS_PER_SERVER = 10_000_000
 _EARLIER = -1
 """The place of observations that no source has."""
 
+_COLUMNS = 3
+"""Instants, players and places."""
+
+_NO_ROWS = array("q")
+
 ReadEarlier = Callable[[int], tuple[Sequence[int], Sequence[int]]]
-
-
-class _Columns(NamedTuple):
-    """Observations of one server, in the order they were read."""
-
-    instants: "array[int]"
-    players: "array[int]"
-    places: "array[int]"
-
-    @classmethod
-    def empty(cls) -> "_Columns":
-        return cls(array("q"), array("q"), array("q"))
 
 
 class Repeat(NamedTuple):
@@ -77,21 +69,15 @@ class Staging:
     def __init__(self, connection: sqlite3.Connection) -> None:
         connection.executescript(_SCHEMA)
         self._connection = connection
-        self._columns: defaultdict[int, _Columns] = defaultdict(_Columns.empty)
-        self._in_memory = 0
+        self._rows: defaultdict[int, array[int]] = defaultdict(partial(array, "q"))
+        self._numbers_in_memory = 0
         self._moves = 0
 
-    def add(
-        self, server: int, instants: Sequence[int], players: Sequence[int], places: Sequence[int]
-    ) -> None:
-        """Add observations of a server, in columns of equal length."""
-        for column, read in zip(self._columns[server], (instants, players, places), strict=True):
-            if isinstance(read, memoryview):
-                column.frombytes(read.cast("B"))
-            else:
-                column.extend(read)
-        self._in_memory += len(instants)
-        if self._in_memory >= _MAX_IN_MEMORY:
+    def add(self, server: int, rows: "array[int]") -> None:
+        """Add rows of a server as `interleave` returns them."""
+        self._rows[server].extend(rows)
+        self._numbers_in_memory += len(rows)
+        if self._numbers_in_memory >= _COLUMNS * _MAX_IN_MEMORY:
             self._move_to_disk()
 
     def take_series(self, server: int, read_earlier: ReadEarlier | None = None) -> Series:
@@ -100,55 +86,67 @@ class Staging:
         `read_earlier` is called with the first instant of these observations, if there are any. It
         returns instants and players that count as read before them.
         """
-        columns = self._columns.pop(server, _Columns.empty())
+        rows = self._rows.pop(server, _NO_ROWS)
         if self._moves:
-            columns = _Columns._make(map(add, self._read_moved(server), columns))
-        if read_earlier and columns.instants:
-            instants, players = read_earlier(min(columns.instants))
-            places = repeat(_EARLIER, len(instants))
-            earlier = _Columns(array("q", instants), array("q", players), array("q", places))
-            columns = _Columns._make(map(add, earlier, columns))
-        return _sort(columns)
+            rows = self._read_moved(server) + rows
+        instants, players, places = (rows[column::_COLUMNS] for column in range(_COLUMNS))
+        if read_earlier and instants:
+            before, players_before = read_earlier(min(instants))
+            instants = array("q", before) + instants
+            players = array("q", players_before) + players
+            places = array("q", [_EARLIER]) * len(before) + places
+        return _sort(instants, players, places)
 
-    def _read_moved(self, server: int) -> _Columns:
-        """Return the observations of a server that were moved to disk."""
-        columns = _Columns.empty()
+    def _read_moved(self, server: int) -> "array[int]":
+        """Return the rows of a server that were moved to disk."""
+        rows = array("q")
         first = server * _RUNS_PER_SERVER
         runs = self._connection.execute(
-            "SELECT instants, players, places FROM runs WHERE run BETWEEN ? AND ? ORDER BY run",
+            "SELECT rows FROM runs WHERE run BETWEEN ? AND ? ORDER BY run",
             (first, first + self._moves),
         )
-        for run in runs:
-            for column, moved in zip(columns, run, strict=True):
-                column.frombytes(moved)
-        return columns
+        for (moved,) in runs:
+            rows.frombytes(moved)
+        return rows
 
     def _move_to_disk(self) -> None:
-        """Move the observations in memory to the temporary database."""
+        """Move the rows in memory to the temporary database."""
         self._connection.executemany(
-            "INSERT INTO runs VALUES (?, ?, ?, ?)",
+            "INSERT INTO runs VALUES (?, ?)",
             (
-                (server * _RUNS_PER_SERVER + self._moves, *map(array.tobytes, columns))
-                for server, columns in sorted(self._columns.items())
+                (server * _RUNS_PER_SERVER + self._moves, rows.tobytes())
+                for server, rows in sorted(self._rows.items())
             ),
         )
-        self._columns.clear()
-        self._in_memory = 0
+        self._rows.clear()
+        self._numbers_in_memory = 0
         self._moves += 1
 
 
-def _sort(columns: _Columns) -> Series:
-    if is_ascending(columns.instants):
-        return Series(columns.instants, columns.players, ())
-    order = sorted(range(len(columns.instants)), key=columns.instants.__getitem__)
-    in_order = itemgetter(*order)
-    instants, players = (
-        array("q", in_order(columns.instants)),
-        array("q", in_order(columns.players)),
-    )
+def interleave(
+    instants: Sequence[int], players: Sequence[int], places: Sequence[int]
+) -> "array[int]":
+    """Return the rows of three columns one after another, so that a run of rows is one slice."""
+    rows = array("q", bytes(8 * _COLUMNS * len(instants)))
+    with memoryview(rows) as view:
+        for number, column in enumerate((instants, players, places)):
+            view[number::_COLUMNS] = _copy_list(column)
+    return rows
+
+
+def _copy_list(column: Sequence[int]) -> "array[int] | memoryview[int]":
+    """Return a column as an array, if it is neither an array nor a view of one."""
+    return column if isinstance(column, array | memoryview) else array("q", column)
+
+
+def _sort(instants: "array[int]", players: "array[int]", places: "array[int]") -> Series:
     if is_ascending(instants):
         return Series(instants, players, ())
-    places = array("q", in_order(columns.places))
+    in_order = itemgetter(*sorted(range(len(instants)), key=instants.__getitem__))
+    instants, players = array("q", in_order(instants)), array("q", in_order(players))
+    if is_ascending(instants):
+        return Series(instants, players, ())
+    places = array("q", in_order(places))
     return _separate_repeats(zip(instants, places, players, strict=True))
 
 
