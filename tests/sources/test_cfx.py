@@ -104,7 +104,7 @@ def test_records_of_cfx_are_completed_and_keep_their_color_codes(here: Path, cli
     assert cli(*build).exit_code == 2
     ran = cli(*build, "--game", "game_b")
 
-    assert parse_summary(ran)["completed"] == "game of 2 servers, hostname of 1 server"
+    assert parse_summary(ran)["completed"] == "game of 2 servers; hostname of 1 server"
     data = cli("get", "abc123", "-s", "out.db").json["data"]
     assert (data["game"], data["hostname"]) == ("game_b", "^1Harbor ^5City^0 | 夜")
     assert cli("get", "q9", "-s", "out.db").json["data"]["hostname"] == "q9"

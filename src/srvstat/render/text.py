@@ -87,8 +87,13 @@ def format_fallbacks(number: int) -> str:
 
 
 def format_completed(counts: Mapping[str, int]) -> str:
-    """Format the numbers of servers with completed fields: `cfxId of 3 servers`."""
-    return ", ".join(f"{name} of {format_count(count, 'server')}" for name, count in counts.items())
+    """Format how many servers have completed fields: `cfxId, game of 3 servers`."""
+    names: dict[int, list[str]] = {}
+    for name, count in counts.items():
+        names.setdefault(count, []).append(name)
+    return "; ".join(
+        f"{', '.join(each)} of {format_count(count, 'server')}" for count, each in names.items()
+    )
 
 
 def format_duration(milliseconds: int) -> str:

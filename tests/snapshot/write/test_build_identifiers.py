@@ -39,7 +39,7 @@ def test_without_records_each_identifier_becomes_a_server(cli: Cli) -> None:
         "1",
         "1 (1 after the as-of time)",
     )
-    completed = "cfxId of 2 servers, game of 2 servers, hostname of 2 servers"
+    completed = "cfxId, game, hostname of 2 servers"
     assert summary["completed"] == completed
     detail = cli("get", "cfxId:b", "-s", "out.db").json["data"]
     assert (detail["id"], detail["game"], detail["hostname"]) == ("b", "game_a", "b")
@@ -134,7 +134,7 @@ def test_a_partial_record_is_completed(cli: Cli) -> None:
 
     ran = cli(*LISTED, "--game", "game_a")
 
-    completed = "cfxId of 2 servers, game of 1 server, hostname of 1 server"
+    completed = "cfxId of 2 servers; game, hostname of 1 server"
     assert parse_summary(ran)["completed"] == completed
     servers = cli("servers", "-s", "out.db", "--json").json["servers"]
     fields = ("cfxId", "game", "hostname", "sourceId", "completed")
@@ -156,7 +156,7 @@ def test_people_see_and_find_the_identifier_of_the_source(cli: Cli) -> None:
     assert "1 server" in found
     everything = cli("snapshot", "info", "out.db", "--table").stdout.decode()
     assert "completed: cfxId, game, hostname" in everything
-    assert "completed     cfxId of 1 server, game of 1 server, hostname of 1 server" in everything
+    assert "completed     cfxId, game, hostname of 1 server" in everything
     assert (
         "sourceId            MAIN:1" in cli("get", "a", "-s", "out.db", "--table").stdout.decode()
     )
