@@ -8,7 +8,7 @@ import pytest
 
 from conftest import AS_OF
 from sources.readings import read_rows
-from srvstat.contract.errors import SourceError
+from srvstat.contract.errors import SourceError, UsageError
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.observations import read_batches
 from srvstat.sources.source import Source
@@ -150,3 +150,8 @@ def test_a_warning_of_prometheus_is_reported(tmp_path: Path) -> None:
     list(read_batches(Source(str(path), "prometheus", on_warning=warnings.append)))
 
     assert warnings == [f"{path}: a warning of Prometheus: no store matched"]
+
+
+def test_an_answer_is_not_wide(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--wide: an answer of Prometheus has no columns"):
+        read_rows(tmp_path / "a.json", "prometheus", ColumnMapping(is_wide=True))

@@ -44,12 +44,14 @@ def read(source: Source) -> Iterator[Batch]:
     with _open_database(source) as connection:
         count = _find_count_column(source, connection)
         query = f"SELECT {_TIME}, {_ADDRESS}, {count} FROM pings NOT INDEXED"  # noqa: S608 - our own names
-        cursor = connection.execute(query)
-        first_place = 1
+        # Exact unless rows were deleted, and found without reading all rows.
+        ((total,),) = connection.execute("SELECT max(rowid) FROM pings").fetchall()
+        cursor, done = connection.execute(query), 0
         while rows := cursor.fetchmany(_ROWS_PER_BATCH):
-            places = range(first_place, first_place + len(rows))
+            places = range(done + 1, done + len(rows) + 1)
             yield _build_plain_batch(rows, places) or _build_batch(rows, places)
-            first_place += len(rows)
+            source.report_rows(done, len(rows), total)
+            done = places.stop - 1
 
 
 @contextmanager

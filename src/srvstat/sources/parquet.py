@@ -152,15 +152,14 @@ def _read_columns(
     """Read the columns, a part of a row group at a time."""
     schema = file.schema_arrow
     stored = [name for name in columns.names if name in schema.names]
-    size, rows, done = source.get_size() or 0, file.metadata.num_rows, 0
+    done = 0
     for batch in file.iter_batches(_ROWS_PER_BATCH, columns=stored):
         arrays = [
             batch.column(name) if name in stored else _repeat(partitions[name], batch.num_rows)
             for name in columns.names
         ]
         yield pa.RecordBatch.from_arrays(arrays, columns.names)
-        if source.on_bytes:
-            source.on_bytes(size * (done + batch.num_rows) // rows - size * done // rows)
+        source.report_rows(done, batch.num_rows, file.metadata.num_rows)
         done += batch.num_rows
 
 

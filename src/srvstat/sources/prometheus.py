@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from srvstat.contract import wire
-from srvstat.contract.errors import SourceError
+from srvstat.contract.errors import SourceError, UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.files.json_events import Events, read_items, read_keys, read_value, skip_value
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, Batch
@@ -31,8 +31,10 @@ def read(source: Source) -> Iterator[Batch]:
     """Read the samples of a source.
 
     Raises SourceError if the source can't be read, is no answer with series, or is an error that
-    Prometheus reports, or if no label names the server of each series.
+    Prometheus reports, or if no label names the server of each series; UsageError for --wide.
     """
+    if source.mapping.is_wide:
+        raise UsageError("--wide: an answer of Prometheus has no columns; use --columns id=LABEL")
     return collect_batches(_read_answers(source))
 
 

@@ -146,6 +146,12 @@ class Source:
             return None
         return status.st_size if stat.S_ISREG(status.st_mode) and self.name != STDIN else None
 
+    def report_rows(self, done: int, more: int, total: int) -> None:
+        """Report the share of the stored bytes that `more` rows have, after the first `done`."""
+        if self.on_bytes and total > 0:
+            size = self.get_size() or 0
+            self.on_bytes(size * (done + more) // total - size * done // total)
+
     def build_error(self, line: int, reason: str) -> SourceError:
         """Return the error for a line that makes the source unusable."""
         return SourceError(f"{self.title}, line {line}: {reason}")

@@ -27,17 +27,18 @@ def read(source: Source) -> Iterator[Batch]:
 
     Raises SourceError if the snapshot is missing or damaged.
     """
-    first_place = 1
+    done = 0
     with _open(source) as snapshot:
         for server in snapshot.iter_servers():
             for instants, players in _read_columns(snapshot, server):
-                places = range(first_place, first_place + len(instants))
-                first_place = places.stop
+                places = range(done + 1, done + len(instants) + 1)
                 # The digests of a forged file match, whatever its values are.
                 if not has_valid_observations(instants, players, snapshot.as_of):
                     raise snapshot.build_damage_error(f"the days of {server.title}")
                 names = Runs([server.id], [len(instants)])
                 yield Batch(names, instants, players, array("q", places))
+                source.report_rows(done, len(instants), snapshot.file_row.observation_count)
+                done = places.stop - 1
 
 
 def read_records(
