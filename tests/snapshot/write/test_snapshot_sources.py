@@ -98,4 +98,4 @@ def test_a_snapshot_is_not_built_from_itself(here: Path, cli: Cli) -> None:
     )
 
     assert (ran.exit_code, (here / "snapshot.db").read_bytes()) == (2, before)
-    assert "is a source of this build" in ran.stderr
+    assert "snapshot.db: is also a source" in ran.stderr
