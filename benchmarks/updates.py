@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 from benchmarks import fleet
 from benchmarks.builds import build_days, check_root
+from benchmarks.commands import call_without_pandas
 from benchmarks.data import FleetFiles
-from benchmarks.measure import find_program, print_progress, run
+from benchmarks.measure import print_progress, run
 
 _ROUNDS = 3
+_SRVSTAT = call_without_pandas("srvstat.__main__", "run")
 
 
 class Update(NamedTuple):
@@ -41,7 +43,7 @@ def time_update(files: FleetFiles) -> Update:
     runs = []
     for _ in range(_ROUNDS):
         shutil.copyfile(earlier, updated)
-        command = [find_program("srvstat"), "snapshot", "update", updated, "--quiet"]
+        command = [*_SRVSTAT, "snapshot", "update", updated, "--quiet"]
         runs.append(run([*command, "--observations", day]))
     check_root(updated, files.snapshot)
     for path in (earlier, updated, day):

@@ -199,7 +199,7 @@ class Source:
     @contextmanager
     def _open(self) -> Iterator[io.BufferedIOBase]:
         with open_input(self.name) as stored:
-            counted = _CountedInput(stored, self.on_bytes)
+            counted = _CountedInput(stored, self.on_bytes, is_pipe=self.get_size() is None)
             is_gzip = counted.starts_with(_GZIP_MAGIC)
             buffered = io.BufferedReader(counted, _BLOCK_BYTES)
             yield gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
@@ -250,8 +250,11 @@ def check_stdin_once(names: Iterable[str]) -> None:
 class _CountedInput(io.RawIOBase):
     """The bytes of a file as stored; reports how many each read returns."""
 
-    def __init__(self, stored: Input, on_bytes: Callable[[int], None] | None) -> None:
+    def __init__(
+        self, stored: Input, on_bytes: Callable[[int], None] | None, *, is_pipe: bool
+    ) -> None:
         self._stored = stored
+        self._is_pipe = is_pipe
         self._on_bytes = on_bytes
         self._head = b""
 
@@ -274,7 +277,20 @@ class _CountedInput(io.RawIOBase):
             buffer[:count] = self._head[:count]
             self._head = self._head[count:]
         else:
-            count = self._stored.readinto(buffer)
+            count = self._fill(buffer)
         if self._on_bytes:
             self._on_bytes(count)
+        return count
+
+    def _fill(self, buffer: memoryview) -> int:
+        """Read from a file once, but from a pipe until the buffer is full or the pipe ends.
+
+        A pipe returns at most 64 KiB at a time, and larger blocks take less time for each row.
+        """
+        count = self._stored.readinto(buffer)
+        while 0 < count < len(buffer) and self._is_pipe:
+            more = self._stored.readinto(buffer[count:])
+            if not more:
+                break
+            count += more
         return count
