@@ -53,6 +53,10 @@ def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
 
 def _read_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> Iterator[Batch]:
     query = build_query(source)
+    # A syntax error is reported here, without the query around it that is ours.
+    statements = connection.extract_statements(query)
+    if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
+        raise SourceError(f"{source.title}: must be one SELECT statement")
     # Without rows, to find the columns before the query is run.
     empty = connection.sql(f"SELECT * FROM ({query}\n) AS rows LIMIT 0").to_arrow_table()  # noqa: S608 - the user's own query
     columns = choose_columns(source, empty.schema, any_case=True)

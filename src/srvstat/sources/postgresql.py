@@ -24,6 +24,7 @@ _OPTIONS = (
     "SET LOCAL statement_timeout = 0",
     "SET LOCAL idle_in_transaction_session_timeout = 0",
     "SET LOCAL TimeZone = 'UTC'",
+    "SET LOCAL DateStyle = 'ISO'",
     "SET LOCAL extra_float_digits = 1",
 )
 
@@ -117,24 +118,25 @@ def _describe_columns(cursor: "psycopg.Cursor[Any]") -> dict[str, pa.DataType]:
 
 
 def _select(name: str, kind: pa.DataType) -> sql.Composable:
-    """Return the expression of a column: times as microseconds, unless they are infinite."""
+    """Return the expression of a column; times outside the years 1970 to 9999 become one in 1969.
+
+    They would have forms that are not ISO 8601: `infinity`, or years before Christ.
+    """
     column = sql.Identifier(name)
+    if pa.types.is_string(kind):
+        return sql.SQL("{}::text").format(column)
     if not pa.types.is_timestamp(kind):
-        return column if not pa.types.is_string(kind) else sql.SQL("{}::text").format(column)
+        return column
     return sql.SQL(
-        "CASE WHEN isfinite({}) THEN (extract(epoch FROM {}) * 1000000)::bigint"
-        " WHEN {} IS NOT NULL THEN -1 END"
-    ).format(column, column, column)
+        "CASE WHEN {0} BETWEEN '1970-01-01' AND '9999-12-31 23:59:59.999999' THEN {0}"
+        " WHEN {0} IS NOT NULL THEN '1969-12-31' END"
+    ).format(column)
 
 
 def _parse_blocks(
     source: Source, copy: psycopg.Copy, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """Parse the CSV of a copy, whole lines at a time."""
-    types = {
-        field.name: pa.int64() if pa.types.is_timestamp(field.type) else field.type
-        for field in schema
-    }
     for block in _read_lines(copy):
         if source.on_bytes:
             source.on_bytes(len(block))
@@ -143,13 +145,13 @@ def _parse_blocks(
             csv.ReadOptions(column_names=schema.names, use_threads=False),
             csv.ParseOptions(newlines_in_values=True),
             csv.ConvertOptions(
-                column_types=types,
+                column_types=schema,
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             ),
         )
-        yield from table.cast(schema).to_batches()
+        yield from table.to_batches()
 
 
 def _read_lines(copy: psycopg.Copy) -> Iterator[bytes]:

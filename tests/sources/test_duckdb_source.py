@@ -1,0 +1,140 @@
+"""DuckDB databases, and queries over any of DuckDB's readers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from conftest import AS_OF, Cli
+from sources.tables import Table, read_table
+from srvstat.contract.errors import SourceError
+from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.source import IN_MEMORY, Source
+from support.process import restore_signals
+
+UTC = ColumnMapping(time_zone="UTC")
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a database with a table `observations` and another one."""
+    path = str(tmp_path_factory.mktemp("duckdb") / "games.duckdb")
+    with duckdb.connect(path) as connection:
+        for statement in (
+            "CREATE TABLE observations (serverid TEXT, observedat TIMESTAMPTZ, players UTINYINT)",
+            f"INSERT INTO observations VALUES ('a', make_timestamptz({AS_OF}000), 7)",  # noqa: S608 - values of ours
+            "INSERT INTO observations VALUES ('b', NULL, 1)",
+            """CREATE TABLE polls (name ENUM ('x', 'y'), "at" TIMESTAMP, online DECIMAL(18, 3))""",
+            f"INSERT INTO polls VALUES ('y', make_timestamp({AS_OF}999), 3)",  # noqa: S608 - values of ours
+        ):
+            connection.execute(statement)
+    return path
+
+
+def run_query(query: str, mapping: ColumnMapping = UTC) -> Table:
+    """Read the rows of a query in memory."""
+    return read_table(Source(IN_MEMORY, "duckdb", mapping, query))
+
+
+def test_a_database_has_a_table_of_observations(database: str) -> None:
+    table = read_table(Source.from_name(database, None))
+
+    assert table.kept == [(1, "a", AS_OF, 7)]
+    assert [reason for _, reason, _ in table.rejects] == ["observedAt: missing"]
+
+
+def test_a_query_chooses_the_rows_of_a_database(database: str) -> None:
+    mapping = ColumnMapping(id="name", players="online", at="at", time_zone="UTC")
+    source = Source(database, "duckdb", mapping, ["FROM polls;", " all of them"][0])
+
+    assert read_table(source).kept == [(1, "y", AS_OF, 3)]
+
+
+def test_a_query_reads_any_file_that_duckdb_reads(tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "week.csv").write_text("name;when;n\nMAIN_LOBBY;2026-03-01 12:00;5\n")
+    (tmp_path / "week.json").write_text('{"name": "b", "when": "2026-03-01 12:00", "n": 6}')
+    query = " UNION ALL ".join(
+        f'SELECT name AS "serverId", "when" AS observedAt, n AS players FROM read_{kind}_auto'  # noqa: S608 - names of ours
+        f"('{tmp_path}/week.{kind}')"
+        for kind in ("csv", "json")
+    )
+    built = cli(
+        "snapshot", "build", f"{tmp_path}/s.db", f"--query={query} -- both\n;", "--ids=slug",
+        "--time-zone=UTC", "--game=game_a",
+    )  # fmt: skip
+
+    assert built.exit_code == 0, built.stderr
+    info = cli("snapshot", "info", f"{tmp_path}/s.db", "--json").json
+    assert (info["sources"], info["observations"]) == (["query"], 2)
+
+
+def test_rows_come_in_the_order_of_the_file(tmp_path: Path) -> None:
+    rows = [f"a,{AS_OF + row // 2},{row}" for row in range(150_000)]
+    (tmp_path / "week.csv").write_text("\n".join(["serverId,observedAt,players", *rows]))
+    table = run_query(f"FROM '{tmp_path}/week.csv'")
+
+    assert [row[-1] for row in table.kept] == list(range(150_000))
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELEC 1", 'query: Parser Error: syntax error at or near "SELEC"'),
+        ("FROM 'none.csv'", 'query: IO Error: No files found that match the pattern "none.csv"'),
+        ("SELECT 1 AS serverId", "query: has no column observedAt; its columns are serverId"),
+        ("SELECT error('no') AS serverId, 1 AS observedAt, 1 AS players", "query: Invalid Input E"),
+        ("FROM sqlite_scan('x.db', 'y')", "sqlite_scanner"),
+        ("COPY (SELECT 1) TO 'written.csv'", "query: must be one SELECT statement"),
+        ("SELECT 1; SELECT 2", "query: must be one SELECT statement"),
+        (" ; ", "query: must be one SELECT statement"),
+    ],
+)
+def test_a_query_that_fails_is_refused_in_one_line(query: str, reason: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        run_query(query)
+
+    assert reason in caught.value.reason
+    assert "\n" not in caught.value.reason
+    assert not Path("written.csv").exists()
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "games.duckdb"
+    with pytest.raises(SourceError, match="No such file"):
+        read_table(Source(str(path), "duckdb"))
+    path.write_bytes(b"x" * 9999)
+    with pytest.raises(SourceError, match="not a valid DuckDB database file"):
+        read_table(Source(str(path), "duckdb"))
+
+
+def test_a_query_needs_a_database(cli: Cli, tmp_path: Path) -> None:
+    build = ("snapshot", "build", f"{tmp_path}/s.db", "--query=SELECT 1")
+    with_file = cli(*build, "--observations=week.csv")
+
+    assert with_file.exit_code == 2
+    assert "--query: week.csv is not a database; leave out --observations" in with_file.stderr
+    assert cli(*build, "--from=postgresql").exit_code == 2
+
+
+@pytest.mark.slow
+def test_an_interruption_ends_a_long_query(tmp_path: Path) -> None:
+    query = (
+        "SELECT 'a' AS serverId, max(a.i * b.i % 7) AS observedAt, 1 AS players"
+        " FROM range(3000000) a(i), range(10000000) b(i)"
+    )
+    command = [sys.executable, "-m", "srvstat", "snapshot", "build", "s.db", "--game=game_a"]
+    with restore_signals():
+        process = subprocess.Popen(
+            [*command, f"--query={query}"], cwd=tmp_path, stderr=subprocess.PIPE
+        )
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+
+    _, errors = process.communicate(timeout=20)
+    assert (process.returncode, b"Traceback" in errors) == (130, False)
+    assert os.listdir(tmp_path) == []

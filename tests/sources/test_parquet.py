@@ -1,0 +1,259 @@
+"""Observations in Parquet files: types of columns, malformed values, folders, and bad files."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from conftest import few_examples
+from sources.tables import Table, read_table
+from srvstat.contract.errors import SourceError
+from srvstat.contract.instants import LATEST
+from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT
+from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.observations import read_batches
+from srvstat.sources.source import Source
+
+NAMES = ["serverId", "observedAt", "players"]
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NOON_MS = int(NOON.timestamp()) * 1000
+UTC_MAPPING = ColumnMapping(time_zone="UTC")
+
+Read = Callable[..., Table]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Return a function that writes a column of each kind with pyarrow and reads the file."""
+
+    def run(ids: Any, times: Any, players: Any, mapping: ColumnMapping = UTC_MAPPING) -> Table:
+        path = tmp_path / "week.parquet"
+        parquet.write_table(pa.table([ids, times, players], NAMES), path)
+        return read_table(Source(str(path), "parquet", mapping))
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pa.array([NOON], pa.timestamp("s", "UTC")),
+        pa.array([NOON], pa.timestamp("ms", "Asia/Tokyo")),
+        pa.array([NOON_MS * 1000 + 999], pa.timestamp("us", "UTC")),
+        pa.array([NOON_MS * 10**6 + 999_999], pa.timestamp("ns", "UTC")),
+        pa.array([NOON.replace(tzinfo=None)], pa.timestamp("us")),
+        pa.array([NOON_MS], pa.int64()),
+        pa.array([NOON_MS], pa.uint64()),
+        pa.array([float(NOON_MS)]),
+        pa.array([Decimal(NOON_MS)]),
+        pa.array(["2026-03-01T12:00:00Z"]),
+        pa.array(["2026-03-01 12:00"], pa.large_string()),
+        pa.array(["2026-03-01 21:00+09:00"]).dictionary_encode(),
+    ],
+    ids=lambda times: str(times.type),
+)
+def test_times_have_many_types(times: Any, read: Read) -> None:
+    assert read(pa.array(["a"]), times, pa.array([5])).kept == [(1, "a", NOON_MS, 5)]
+
+
+def test_times_have_the_zone_and_the_unit_of_the_mapping(read: Read) -> None:
+    midnight = int(datetime(2026, 3, 29, tzinfo=UTC).timestamp())
+    local = pa.array([midnight + hour * 3600 for hour in (1, 2, 3)], pa.timestamp("s"))
+    ids, players = pa.array(["a"] * 3), pa.array([1, 2, 3])
+    berlin = read(ids, local, players, ColumnMapping(time_zone="Europe/Berlin"))
+    days = read(
+        ids, pa.array([date(2026, 1, 1)] * 3), players, ColumnMapping(time_zone="Asia/Tokyo")
+    )
+    seconds = pa.array([1_700_000_000.5, 1_700_000_001.0009, -1.0])
+    unix = read(ids, seconds, players, ColumnMapping(time_unit="s"))
+
+    tokyo = datetime(2026, 1, 1, tzinfo=ZoneInfo("Asia/Tokyo"))
+    assert [at for _, _, at, _ in berlin.kept] == [1000 * midnight, 1000 * (midnight + 3600)]
+    assert [(place, "does not exist" in reason) for place, reason, _ in berlin.rejects] == [
+        (2, True)
+    ]
+    assert {at for _, _, at, _ in days.kept} == {int(tokyo.timestamp()) * 1000}
+    assert [at for _, _, at, _ in unix.kept] == [1_700_000_000_500, 1_700_000_001_000]
+
+
+@pytest.mark.parametrize(
+    "players",
+    [
+        *(
+            pa.array([0, 7, None], kind)
+            for kind in (pa.int8(), pa.uint8(), pa.int32(), pa.uint64())
+        ),
+        pa.array([0.0, 7.0, None]),
+        pa.array([0.0, 7.0, float("nan")]),
+        pa.array([Decimal("0.00"), Decimal("7.00"), None]),
+        pa.array(["0", "7.0", ""]),
+        pa.array([0, 7, None], pa.int16()).dictionary_encode(),
+    ],
+    ids=lambda players: str(players.type),
+)
+def test_counts_have_many_types_and_no_count_is_no_observation(players: Any, read: Read) -> None:
+    table = read(pa.array(["a"] * 3), pa.array([NOON] * 3), players)
+
+    assert [count for *_, count in table.kept] == [0, 7]
+    assert (table.rejects, table.skipped) == ([], {NO_COUNT: 1})
+
+
+@pytest.mark.parametrize(
+    "players",
+    [
+        pa.array([-1, MAX_PLAYERS + 1, 3], pa.int64()),
+        pa.array([2**64 - 1, MAX_PLAYERS + 1, 3], pa.uint64()),
+        pa.array([1.5, float("inf"), 3]),
+        pa.array([Decimal("-1.00"), Decimal("0.01"), Decimal(3)]),
+        pa.array(["twelve", "-1", "3"]),
+    ],
+    ids=lambda players: str(players.type),
+)
+def test_a_malformed_count_rejects_its_row(players: Any, read: Read) -> None:
+    table = read(pa.array(["a", "b", "c"]), pa.array([NOON] * 3), players)
+
+    assert table.kept == [(3, "c", NOON_MS, 3)]
+    first, second = (str(players[row].as_py()) for row in (0, 1))
+    assert table.rejects == [
+        (1, f"players: {COUNT_RULE}", f"a,{NOON},{first}"),
+        (2, f"players: {COUNT_RULE}", f"b,{NOON},{second}"),
+    ]
+
+
+def test_a_row_without_id_or_time_is_rejected_before_its_count_is_read(read: Read) -> None:
+    times = pa.array([NOON, None, datetime(1969, 12, 31, tzinfo=UTC), NOON])
+    table = read(pa.array([None, "a", "a", "a"]), times, pa.array([1, -1, None, None]))
+
+    assert [(place, reason) for place, reason, _ in table.rejects] == [
+        (1, "serverId: missing"),
+        (2, "observedAt: missing"),
+        (3, "observedAt: outside the years 1970 to 9999"),
+    ]
+    assert table.skipped == {NO_COUNT: 1}
+
+
+def test_integers_that_look_like_seconds_are_rejected_under_a_mapping(read: Read) -> None:
+    ids, players = pa.array(["a"] * 2), pa.array([1, 2])
+    times = pa.array([1_700_000_000, NOON_MS])
+
+    assert [place for place, *_ in read(ids, times, players).rejects] == [1]
+
+
+@given(data=st.data())
+@settings(max_examples=few_examples())
+def test_rows_of_a_server_stay_in_order_and_no_row_is_lost(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    row = st.tuples(
+        st.sampled_from(["a", "b", "play.example.net:1", ""]) | st.none(),
+        st.integers(-5, LATEST + 5) | st.none(),
+        st.integers(-5, MAX_PLAYERS + 5) | st.none(),
+    )
+    rows = data.draw(st.lists(row, max_size=40))
+    ids, times, players = zip(*rows, strict=True) if rows else ((), (), ())
+    coded = pa.array(ids, pa.string())
+    if data.draw(st.booleans()):
+        coded = coded.dictionary_encode()
+    table = pa.table([coded, pa.array(times, pa.int64()), pa.array(players, pa.int64())], NAMES)
+    path = tmp_path_factory.mktemp("law") / "rows.parquet"
+    parquet.write_table(table, path, row_group_size=data.draw(st.integers(1, 50)))
+
+    found = read_table(Source(str(path), "parquet"))
+
+    kept, empty = [], []
+    for place, (name, at, count) in enumerate(rows, 1):
+        if name is not None and at is not None and 0 <= at <= LATEST:
+            if count is None:
+                empty.append(place)
+            elif 0 <= count <= MAX_PLAYERS:
+                kept.append((place, name, at, count))
+    good = {*empty, *(place for place, *_ in kept)}
+    assert found.kept == kept
+    assert found.skipped[NO_COUNT] == len(empty)
+    assert [place for place, *_ in found.rejects] == [
+        place for place in range(1, len(rows) + 1) if place not in good
+    ]
+
+
+def test_other_libraries_write_files_that_read_the_same(tmp_path: Path) -> None:
+    ids, times, players = ["b", "a", "b"], [NOON] * 3, [1, None, 3]
+    columns = {"serverId": ids, "observedAt": times, "players": players}
+    frame = pl.DataFrame(columns).with_columns(pl.col("serverId").cast(pl.Categorical))
+    frame.write_parquet(tmp_path / "polars.parquet")
+    with duckdb.connect() as connection:
+        connection.from_arrow(pa.table(columns)).write_parquet(f"{tmp_path}/duckdb.parquet")
+
+    for name in ("polars", "duckdb"):
+        found = read_table(Source.from_name(str(tmp_path / f"{name}.parquet"), None))
+        assert found.kept == [(1, "b", NOON_MS, 1), (3, "b", NOON_MS, 3)], name
+        assert found.skipped == {NO_COUNT: 1}
+
+
+def test_a_wide_file_has_a_column_for_each_server(tmp_path: Path) -> None:
+    wide = {
+        "date": ["2026-03-01 12:00", "later", "2026-03-01 12:00:01"],
+        "play.example.net": [1, 2, None],
+        "B": [1.5, None, 4.0],
+    }
+    parquet.write_table(pa.table(wide), tmp_path / "wide.parquet")
+    mapping = ColumnMapping(at="date", is_wide=True, time_zone="UTC")
+    table = read_table(Source(str(tmp_path / "wide.parquet"), "parquet", mapping))
+
+    assert table.kept == [(1, "play.example.net", NOON_MS, 1), (3, "B", NOON_MS + 1000, 4)]
+    assert [(place, text) for place, _, text in table.rejects] == [
+        (1, "B,2026-03-01 12:00,1.5"),
+        (2, "later"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"id": ["a"], "at": [5]}, "has no column players; its columns are id, at"),
+        ({"id": ["a"], "at": [[5]], "players": [5]}, "column at is of type list<element: int64>"),
+        ({"id": [True], "at": [5], "players": [5]}, "column id is of type bool, not text or int"),
+        ({"id": ["a"], "at": [5], "players": [b"5"]}, "column players is of type binary, not play"),
+        ({"id": ["a"], "at": [NOON.replace(tzinfo=None)], "players": [5]}, "add --time-zone UTC"),
+    ],
+)
+def test_columns_that_can_not_be_read_are_named(
+    columns: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    parquet.write_table(pa.table(columns), tmp_path / "week.parquet")
+    source = Source(str(tmp_path / "week.parquet"), "parquet", ColumnMapping(id="id", at="at"))
+
+    with pytest.raises(SourceError, match=re.escape(reason)):
+        read_table(source)
+
+
+def test_a_file_that_is_not_whole_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "week.parquet"
+    parquet.write_table(pa.table([["a"] * 99, [5] * 99, range(99)], NAMES), path)
+    data = path.read_bytes()
+    for damaged in (b"", data[: len(data) // 2], data[:20] + b"\xff" * 40 + data[60:], b"a,5,7\n"):
+        path.write_bytes(damaged)
+        with pytest.raises(SourceError, match=r"week\.parquet: can't be read as Parquet"):
+            read_table(Source(str(path), "parquet"))
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "week.parquet"
+    parquet.write_table(pa.table([["a"], [5], [7]], NAMES), path)
+    batches = read_batches(Source(str(path), "parquet"))
+    next(batches)
+    with path.open("ab") as file:
+        file.write(b"more")
+
+    with pytest.raises(SourceError, match="changed while it was read"):
+        list(batches)

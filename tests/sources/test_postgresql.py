@@ -1,0 +1,179 @@
+"""A real PostgreSQL server as a source: its types and errors; passwords never appear."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from conftest import Cli
+from sources.tables import read_table
+from srvstat.contract.errors import SourceError
+from srvstat.files.reading import format_title
+from srvstat.sources.mapping import STRICT, ColumnMapping
+from srvstat.sources.source import Source
+from support.postgresql import DATABASE, PASSWORD, USER, Server, start_postgresql
+
+pytestmark = pytest.mark.slow
+
+SECRETS = (PASSWORD, quote(PASSWORD, safe=""), "ss/w", "wörd")
+
+_ROWS = """
+    CREATE TABLE observations (serverId varchar, observedAt timestamptz, players int);
+    INSERT INTO observations
+        SELECT 'a', timestamptz '2026-03-01 12:00Z' + i * interval '1 second', i
+        FROM generate_series(1, 50000) i;
+    CREATE SEQUENCE numbers;
+    CREATE VIEW series AS SELECT i FROM generate_series(1, 50000) i;
+    CREATE TABLE polls (
+        "Server Name" text, at timestamp, day date, unix bigint, big numeric, small real
+    );
+    INSERT INTO polls VALUES
+        ('MAIN "LOBBY", 1' || chr(10) || 'x', '2026-03-01 12:00:00.9999', '2026-03-01',
+         1772366400, 12.00, 5),
+        ('b', 'infinity', '-infinity', NULL, 'NaN', 'NaN'),
+        ('', '0044-03-15 BC', '294276-01-01', -1, 1.5, 1e20),
+        (NULL, NULL, NULL, NULL, NULL, NULL);
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """Start a server with a table `observations` and a table with columns of many types."""
+    with start_postgresql() as server:
+        server.connection.execute(_ROWS)
+        yield server
+
+
+@pytest.fixture
+def url(server: Server) -> str:
+    """Return the URL with the password."""
+    return f"postgresql://{USER}:{quote(PASSWORD, safe='')}@127.0.0.1:{server.port}/{DATABASE}"
+
+
+def read_polls(url: str, at: str, players: str, **options: str) -> list[tuple[object, ...]]:
+    """Read a table, and return the kept rows and the place and reason of the rejected ones."""
+    mapping = ColumnMapping("Server Name", at, players, **options)  # type: ignore[arg-type] # text options only
+    table = read_table(Source(url, "postgresql", mapping, "SELECT * FROM polls -- all\n;"))
+    return [*table.kept, *(reject[:2] for reject in table.rejects), tuple(table.skipped.values())]
+
+
+def test_a_build_stores_neither_user_nor_password(
+    url: str, server: Server, tmp_path: Path, cli: Cli
+) -> None:
+    path = tmp_path / "s.db"
+    built = cli("snapshot", "build", str(path), f"--observations={url}", "--game=game_a")
+
+    assert built.exit_code == 0, built.stderr
+    info = cli("snapshot", "info", str(path), "--json").json
+    assert (info["sources"], info["observations"]) == ([server.address], 50_000)
+    stored = path.read_bytes().decode("latin-1") + built.stderr
+    assert not [secret for secret in (*SECRETS, USER) if secret in stored]
+
+
+def test_columns_have_many_types(url: str) -> None:
+    lobby = 'MAIN "LOBBY", 1\nx'
+    outside, missing = "observedAt: outside the years 1970 to 9999", "serverId: missing"
+    local = read_polls(url, "at", "big", time_zone="Asia/Tokyo")
+    days = read_polls(url, "day", "small", time_zone="UTC")
+    unix = read_polls(url, "unix", "small", time_unit="s")
+
+    noon = 1772366400000
+    others = [(2, outside), (3, outside), (4, missing), ()]
+    assert local == [(1, lobby, noon + 999 - 9 * 3_600_000, 12), *others]
+    assert days == [(1, lobby, noon - 12 * 3_600_000, 5), *others]
+    assert unix[:2] == [(1, lobby, noon, 5), (2, "observedAt: missing")]
+
+
+def test_a_query_can_not_write(url: str) -> None:
+    query = "SELECT 'a' AS serverId, nextval('numbers') AS observedAt, 1 AS players"
+
+    with pytest.raises(SourceError, match="in a read-only transaction"):
+        read_table(Source(url, "postgresql", STRICT, query))
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELEC 1", 'syntax error at or near "1"'),
+        ("SELECT * FROM nothing", 'relation "nothing" does not exist'),
+        ("SELECT 1 AS x, 2 AS y", "has no column observedAt; its columns are x, y"),
+        ("SELECT 1/(i-40000) AS serverId, i AS observedAt, i AS players FROM series", "by zero"),
+        ("SELECT 1 AS serverId, at AS observedAt, 1 AS players FROM polls", "add --time-zone UTC"),
+    ],
+)
+def test_a_query_that_fails_is_refused_in_one_line(query: str, reason: str, url: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        read_table(Source(url, "postgresql", STRICT, query))
+
+    assert reason in caught.value.reason
+    assert "\n" not in caught.value.reason
+
+
+def test_a_password_is_in_no_message(url: str, server: Server, cli: Cli, tmp_path: Path) -> None:
+    escaped = quote(PASSWORD, safe="")
+    wrong_user = url.replace(USER, "nobody")
+    urls = [
+        wrong_user,
+        f"{server.address}?user=nobody&password={escaped}",
+        url.replace("127.0.0.1", "127.0.0.1:x"),
+        url.replace(escaped, PASSWORD),
+        url.replace(escaped, f"{escaped}%"),
+        url.replace("postgresql", "mysql"),
+        f"{url}?nonsense={escaped}",
+        url.replace(DATABASE, "none"),
+    ]
+    for each in urls:
+        ran = cli(
+            "snapshot", "build", f"{tmp_path}/s.db", "--game=game_a", f"--observations={each}"
+        )
+        assert ran.exit_code in {2, 6}, ran.stderr
+        assert "://" in ran.stderr
+        assert not [secret for secret in SECRETS if secret in ran.stderr], ran.stderr
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("postgresql://host/db", "postgresql://host/db"),
+        ("postgresql://u:p@host:1/db?password=x#y", "postgresql://host:1/db"),
+        ("postgresql://u:p@[::1]:1/db", "postgresql://[::1]:1/db"),
+        ("postgres:///db", "postgres:///db"),
+        ("postgresql://u:a/b@host/db", "postgresql://…"),
+        ("postgresql://u:a@b@host/db", "postgresql://…"),
+        ("postgresql://u:a?b@host/db", "postgresql://…"),
+        ("postgresql://host/db?password=a@b", "postgresql://…"),
+        ("postgresql://u:p\n@host/db", "postgresql://host/db"),
+    ],
+)
+def test_the_title_of_a_url_has_no_user_or_password(name: str, title: str) -> None:
+    assert format_title(name) == title
+
+
+def test_a_database_that_goes_away_leaves_no_file(url: str, server: Server, tmp_path: Path) -> None:
+    slow = "SELECT 'a' AS serverId, i AS observedAt, 1 AS players FROM generate_series(1, 1e9) i"
+    command = [sys.executable, "-m", "srvstat", "snapshot", "build", "s.db", "--game=game_a"]
+    process = subprocess.Popen(
+        [*command, f"--observations={url}", f"--query={slow}"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+    )
+    find = (
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'srvstat' AND query LIKE 'COPY%'"
+    )
+    while not (found := server.connection.execute(find).fetchall()):
+        time.sleep(0.05)
+    time.sleep(0.2)
+    for (backend,) in found:
+        os.kill(int(str(backend)), signal.SIGKILL)
+
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, b"Traceback" in errors) == (6, False)
+    assert f"error: {server.address}: ".encode() in errors
+    assert os.listdir(tmp_path) == []
