@@ -45,10 +45,12 @@ def draw_fleet(seed: int, most: int = 500) -> dict[str, Rows]:
     fleet: dict[str, Rows] = {"lonely": [(drawn.choice([0, START, START + 7]), 5)], "silent": []}
     for kind, step in enumerate(_draw_steps(drawn)):
         at = drawn.choice([0, 1, START, START - 1, START + drawn.randrange(DAY)])
-        highest = drawn.choice([3, 400, LARGEST])
+        count = drawn.randrange(2, most)
+        # The last values can be in bands that earlier ones do not have.
+        early, late = drawn.choices([(0, 3), (50, 400), (0, LARGEST), (9_000, 9_900)], k=2)
         rows = []
-        for number in range(drawn.randrange(2, most)):
-            rows.append((at, drawn.randint(0, highest)))
+        for number in range(count):
+            rows.append((at, drawn.randint(*(early if number < 0.85 * count else late))))
             at += step(number) + (drawn.randrange(9 * DAY) if drawn.random() < 0.01 else 0)
         fleet[f"kind-{kind}"] = rows
     return fleet
