@@ -29,7 +29,7 @@ IN_THE_WAY = {
 }
 REFUSALS = [
     (["--observations", "gone.csv"], 6, "gone.csv: No such file or directory"),
-    (["--observations", "directory"], 2, None),
+    (["--observations", "directory"], 6, None),
     (["--observations", "directory", "--format", "csv"], 6, "directory: Is a directory"),
     (["--observations", "week.csv/x.csv"], 6, "week.csv/x.csv: Not a directory"),
     (["--observations", "header.csv"], 6, None),
