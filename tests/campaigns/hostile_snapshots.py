@@ -4,7 +4,7 @@ import sqlite3
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from fractions import Fraction
 from functools import cache
@@ -39,7 +39,9 @@ from srvstat.render.report import render_report
 from srvstat.render.rows import encode_rows
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
+from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.write.export import write_export
 from srvstat.support.diff import compare_snapshots
 from srvstat.support.explain import explain_comparison, explain_server
 from srvstat.support.replay import ReplaySettings, replay
@@ -168,6 +170,18 @@ def _write_history(snapshot: SnapshotFile) -> bytes:
     return b"".join(chain.from_iterable(encode_rows(one, "csv") for one in documents))
 
 
+def _export(snapshot: SnapshotFile) -> bytes:
+    def encode(servers: Iterable[ServerRow], window: Window) -> Iterable[bytes]:
+        return encode_rows(read_history(snapshot, servers, window), "ndjson")
+
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory, "new")
+        write_export(
+            str(folder), snapshot, snapshot.iter_servers, encode, format="ndjson", by_month=True
+        )
+        return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
 def _check_integrity(snapshot: SnapshotFile) -> str:
     servers = find_references(snapshot, [build_server_reference("c")])
     window = Window(AS_OF - 2 * DAY, AS_OF)
@@ -227,6 +241,7 @@ _QUESTIONS: list[Question] = [
     _show_peak_hours,
     _show_history,
     _write_history,
+    _export,
     _check_integrity,
     _write_report,
     _compare_with_another,
