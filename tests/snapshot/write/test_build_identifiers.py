@@ -225,3 +225,19 @@ def test_the_order_of_identifiers_does_not_change_the_root(cli: Cli) -> None:
 
     assert len(roots) == 1
     assert json.loads(cli("servers", "-s", "out.db", "--json").stdout)["matched"] == 3
+
+
+def test_a_new_server_can_not_take_the_cfx_id_of_another(cli: Cli) -> None:
+    completed = ["cfxId", "game", "hostname"]
+    write([("a", 5, 5)], [server("a", cfxId="b", completed=completed)])
+    assert cli(*LISTED).exit_code == 0
+    write([("b", 6, 5)])
+    before = Path("out.db").read_bytes()
+
+    ran = cli("snapshot", "update", "out.db", "--observations", "week.csv", "--game", "game_a")
+
+    assert (ran.exit_code, Path("out.db").read_bytes()) == (6, before)
+    assert ran.stderr == (
+        "error: server b: its cfxId, made of the id, is that of server a; give it another cfxId in"
+        " a servers file\n"
+    )

@@ -4,6 +4,8 @@ import gzip
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from conftest import Cli, csv, ndjson
@@ -96,3 +98,19 @@ def test_a_missing_game_is_asked_for_before_anything_is_read(cli: Cli) -> None:
         assert (ran.exit_code, ran.stdout) == (2, b"")
         assert ran.stderr.startswith("error: --game: missing; ")
         assert "--game game_a or --game game_b" in ran.stderr
+
+
+def test_a_draft_of_a_table_judges_its_identifiers(cli: Cli) -> None:
+    columns = {"serverId": ["hub", "MAIN_LOBBY", "hub"], "observedAt": [5, 5, 6]}
+    draft = [*DRAFT, "--observations", "rows.parquet"]
+    pq.write_table(pa.table({**columns, "players": pa.nulls(3, pa.int64())}), "rows.parquet")
+
+    assert cli(*draft).stderr == "error: no server was found: 3 without a player count\n"
+
+    pq.write_table(pa.table({**columns, "players": [7, 8, 9]}), "rows.parquet")
+    ran = cli(*draft)
+    assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == ["hub"]
+    assert "warning: 1 malformed row ignored\n" in ran.stderr
+
+    ran = cli(*draft, "--ids", "slug")
+    assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == ["hub", "main-lobby"]
