@@ -1,117 +1,101 @@
 """Merge staged observations into the servers of a snapshot."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import DAY_MS, Window
-from srvstat.snapshot.format.calendar import read_calendar
-from srvstat.snapshot.format.derive import DerivedColumns, has_valid_observations
-from srvstat.snapshot.format.rows import Day, ServerRow
+from srvstat.contract.ranges import DAY_MS
+from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
-from srvstat.snapshot.read.stored_server import append_observations
 from srvstat.snapshot.write.changes import Changes
-from srvstat.snapshot.write.ingest import Intake
-from srvstat.snapshot.write.limits import check_day, derive_within_limits
+from srvstat.snapshot.write.ingest import Intake, Progress
+from srvstat.snapshot.write.merge_server import Additions, OldFile, merge_server
 from srvstat.snapshot.write.server_rows import get_derived
-from srvstat.snapshot.write.staging import Series
-from srvstat.snapshot.write.store import count_repeats
+from srvstat.snapshot.write.store import MAX_SHARED, count_repeats
 
-_Observations = tuple[Sequence[int], Sequence[int]]
-"""Ascending instants, and the players of each."""
+if TYPE_CHECKING:
+    from srvstat.snapshot.format.derive import DerivedColumns
 
 
 class Merge:
-    """Merges the staged observations of one server after another into those of a snapshot.
+    """Merges the staged observations of servers into those of a snapshot.
 
-    `kept` and `repeated` count the staged observations. An observation of the snapshot counts as
-    read before all others.
+    `derived` has the derived columns of all servers by number. `kept` and `repeated` count the
+    staged observations; one of the snapshot counts as read before all others.
     """
 
-    def __init__(self, old: SnapshotFile, intake: Intake, changes: Changes) -> None:
-        self._old = old
+    def __init__(
+        self,
+        old: SnapshotFile,
+        before: Mapping[str, ServerRow],
+        intake: Intake,
+        changes: Changes,
+    ) -> None:
+        self._old = OldFile(old)
+        self._before = before
         self._intake = intake
         self._changes = changes
+        self.derived: dict[int, DerivedColumns] = {}
         self.kept = 0
         self.repeated = 0
 
-    def merge_server(self, server_id: str, number: int, row: ServerRow | None) -> DerivedColumns:
-        """Put the changed rows of a server, and return its derived columns.
-
-        `row` is that of the server in the snapshot, if it is there.
+    def merge_servers(self, progress: Progress) -> None:
+        """Put the rows that change.
 
         Raises SnapshotError for damaged rows, SourceError for more observations than a snapshot
         holds.
         """
-        stored = _StoredSeries(self._old, row)
-        series = self._intake.staging.take_series(number, stored.read_from_day)
-        self.repeated += count_repeats(self._intake, server_id, series)
-        added = len(series.instants) - stored.count
-        self.kept += added
-        if row is None:
-            return self._derive(server_id, number, series.instants, series.players)
-        if not added:
-            return get_derived(row)
-        late = bisect_right(series.instants, row.last_observed_at or -1) - stored.count
-        if not late and (columns := self._append(row, series, added)):
-            return columns
-        instants, players = stored.read_earlier()
-        self._changes.remove_derived(number)
-        return self._derive(
-            server_id, number, [*instants, *series.instants], [*players, *series.players]
+        # Before all new rows, as a new server can't have the number of a removed one.
+        for removed in self._before.keys() - self._intake.roster.server_keys.keys():
+            self._changes.remove_derived(self._before[removed].server)
+        merged = self._intake.second.compute(
+            merge_server, self._iter_additions(), is_small=_is_small
         )
+        for additions, (columns, rows, replaces_all) in merged:
+            if replaces_all:
+                self._changes.remove_derived(additions.number)
+            for table, row in rows:
+                self._changes.put(table, row)
+            self.derived[additions.number] = columns
+            progress("storing", 0, len(additions.instants))
 
-    def _append(self, row: ServerRow, series: Series, added: int) -> DerivedColumns | None:
-        """Append the last observations of a series; return None if that is not possible."""
-        last = series.instants[-added:], series.players[-added:]
-        appended = append_observations(self._old, row, *last)
-        if appended is None:
-            return None
-        days = read_calendar(row._replace(**appended.columns._asdict())).count_days()
-        for table, values in appended.rows:
-            if isinstance(values, Day):
-                check_day(row.id, values, days)
-            self._changes.put(table, values)
-        return appended.columns
+    def _iter_additions(self) -> Iterator[Additions]:
+        """Yield the servers that change, and take over the columns of the others."""
+        for server_id, number in self._intake.roster.server_keys.items():
+            row = self._before.get(server_id)
+            additions = self._find_additions(server_id, number, row)
+            if row is None or additions.instants:
+                yield additions
+            else:
+                self.derived[number] = get_derived(row)
 
-    def _derive(
-        self, server_id: str, number: int, instants: Sequence[int], players: Sequence[int]
-    ) -> DerivedColumns:
-        return derive_within_limits(server_id, number, instants, players, self._changes.put)
+    def _find_additions(self, server_id: str, number: int, row: ServerRow | None) -> Additions:
+        """Return the new observations of a server; without any, no observations at all."""
+        last = -1 if row is None or row.last_observed_at is None else row.last_observed_at
+        start, stored = LATEST + 1, 0
+
+        def read_earlier(instant: int) -> tuple[Sequence[int], Sequence[int]]:
+            nonlocal start, stored
+            if row is None or instant > last:
+                return (), ()
+            start = instant // DAY_MS * DAY_MS
+            found = self._old.read(row, start)
+            stored = len(found[0])
+            return found
+
+        series = self._intake.staging.take_series(number, read_earlier)
+        self.repeated += count_repeats(self._intake, server_id, series)
+        instants, players = series.instants, series.players
+        added = len(instants) - stored
+        self.kept += added
+        if not added:
+            instants, players = (), ()
+        is_later = bisect_right(instants, last) == stored
+        later = added if is_later else 0
+        return Additions(self._old, server_id, number, row, start, instants, players, later)
 
 
-class _StoredSeries:
-    """The observations that a snapshot has of a server, read as far as staged ones need them.
-
-    `count` is the number of those that `read_from_day` returned.
-    """
-
-    def __init__(self, old: SnapshotFile, row: ServerRow | None) -> None:
-        self._old = old
-        self._row = row
-        self._start = LATEST + 1
-        self.count = 0
-
-    def read_from_day(self, instant: int) -> _Observations:
-        """Return the observations from the start of the UTC day of an instant on.
-
-        None are returned if all are before the instant.
-        """
-        row = self._row
-        if row is None or row.last_observed_at is None or instant > row.last_observed_at:
-            return (), ()
-        self._start = instant // DAY_MS * DAY_MS
-        instants, players = self._read(row, Window(self._start - 1, LATEST))
-        self.count = len(instants)
-        return instants, players
-
-    def read_earlier(self) -> _Observations:
-        """Return the observations that `read_from_day` did not."""
-        return ((), ()) if self._row is None else self._read(self._row, Window(-1, self._start - 1))
-
-    def _read(self, row: ServerRow, window: Window) -> _Observations:
-        instants, players = self._old.read_observations(row, window)
-        # The digests of a forged file match, whatever its values are.
-        if not has_valid_observations(instants, players, self._old.as_of):
-            raise self._old.build_damage_error(f"the days of {row.title}")
-        return instants, players
+def _is_small(additions: Additions) -> bool:
+    stored = additions.row.observation_count if additions.row else 0
+    return stored + len(additions.instants) <= MAX_SHARED

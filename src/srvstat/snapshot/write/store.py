@@ -17,7 +17,7 @@ _ROWS_PER_REPORT = 10_000
 """Reporting the progress of each small server would take longer than storing it."""
 
 
-_MAX_SHARED = 250_000
+MAX_SHARED = 250_000
 """Observations of a server up to which its rows may be derived in another process."""
 
 
@@ -38,7 +38,7 @@ class Staged(NamedTuple):
 
     def is_large(self) -> bool:
         """Return whether the rows of the server take much memory."""
-        return len(self.series.instants) > _MAX_SHARED
+        return len(self.series.instants) > MAX_SHARED
 
     def get_columns(self) -> tuple[str, int, Sequence[int], Sequence[int]]:
         """Return what its rows are derived from."""

@@ -11,7 +11,7 @@ from srvstat.files.atomic_write import atomic_write
 from srvstat.files.copying import copy_in_background
 from srvstat.files.identity import compute_identity
 from srvstat.files.locks import lock_file
-from srvstat.snapshot.format.derive import DerivedColumns, find_observed_span
+from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
 from srvstat.snapshot.format.rows import FileRow, ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
@@ -104,13 +104,12 @@ class _Update:
         self._base = base
         self._intake = intake
         self._changes = changes
-        self._merge = Merge(old, intake, changes)
-        self._derived: dict[int, DerivedColumns] = {}
+        self._merge = Merge(old, base.rows, intake, changes)
 
     @property
     def stored(self) -> Stored:
         """The derived columns of all servers, and the counts of the rows that were read."""
-        return Stored(self._derived, self._merge.kept, self._merge.repeated)
+        return Stored(self._merge.derived, self._merge.kept, self._merge.repeated)
 
     def read(self, rejects_file: RejectsFile, progress: Progress, *, strict: bool) -> None:
         """Read all sources, and put the rows that change.
@@ -122,15 +121,15 @@ class _Update:
         except SourceError:
             if strict:
                 # Merging finds conflicts; one in an earlier row is the first error.
-                self._merge_servers(progress)
+                self._merge.merge_servers(progress)
                 write_rejects(self._intake.rejects, rejects_file, strict=True)
             raise
-        self._merge_servers(progress)
+        self._merge.merge_servers(progress)
 
     def finish(self, first_reject: str | None) -> _Result:
         """Store all changes in the draft; return the summary and the row of the file."""
         old = self._old.file_row
-        _, last = find_observed_span(self._derived.values())
+        _, last = find_observed_span(self._merge.derived.values())
         as_of = self._intake.as_of
         as_of = max(old.as_of, last or 0) if as_of is None else as_of
         rows = build_server_rows(self._intake.roster, self.stored, as_of)
@@ -153,17 +152,6 @@ class _Update:
             root=file_row.root.hex(),
         )
         return _Result(counts, file_row)
-
-    def _merge_servers(self, progress: Progress) -> None:
-        keys = self._intake.roster.server_keys
-        # Before all new rows, as a new server can't have the number of a removed one.
-        for removed in self._base.rows.keys() - keys.keys():
-            self._changes.remove_derived(self._base.rows[removed].server)
-        for server_id, key in keys.items():
-            before = self._merge.kept
-            row = self._base.rows.get(server_id)
-            self._derived[key] = self._merge.merge_server(server_id, key, row)
-            progress("storing", 0, self._merge.kept - before)
 
     def _build_file_row(self, summary: BuildSummary, rows: Sequence[ServerRow]) -> FileRow:
         """Return the row of the file without digests; the counts of the new sources are added."""
