@@ -73,6 +73,18 @@ def test_a_query_reads_any_file_that_duckdb_reads(tmp_path: Path, cli: Cli) -> N
     assert (info["sources"], info["observations"]) == (["query"], 2)
 
 
+def test_a_dry_run_repeats_what_was_given(database: str, tmp_path: Path, cli: Cli) -> None:
+    query = "SELECT 'A_B' AS serverId, observedAt, players FROM observations"
+    build = ("snapshot", "build", f"{tmp_path}/s.db", "--game=game_a", "--dry-run")
+    alone = cli(*build, f"--query=SELECT 'A_B' AS serverId, {AS_OF} AS observedAt, 1 AS players")
+    found = cli(*build, f"--query={query}", f"--observations={database}")
+
+    assert (alone.exit_code, found.exit_code) == (6, 6)
+    assert "--observations" not in alone.stderr
+    assert f"--observations {database} --query" in " ".join(found.stderr.split())
+    assert "games.duckdb, row 1" in found.stderr
+
+
 def test_rows_come_in_the_order_of_the_file(tmp_path: Path) -> None:
     rows = [f"a,{AS_OF + row // 2},{row}" for row in range(150_000)]
     (tmp_path / "week.csv").write_text("\n".join(["serverId,observedAt,players", *rows]))

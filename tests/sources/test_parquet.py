@@ -135,10 +135,10 @@ def test_a_row_without_id_or_time_is_rejected_before_its_count_is_read(read: Rea
     times = pa.array([NOON, None, datetime(1969, 12, 31, tzinfo=UTC), NOON])
     table = read(pa.array([None, "a", "a", "a"]), times, pa.array([1, -1, None, None]))
 
-    assert [(place, reason) for place, reason, _ in table.rejects] == [
-        (1, "serverId: missing"),
-        (2, "observedAt: missing"),
-        (3, "observedAt: outside the years 1970 to 9999"),
+    assert table.rejects == [
+        (1, "serverId: missing", f",{NOON},1"),
+        (2, "observedAt: missing", "a,,-1"),
+        (3, "observedAt: outside the years 1970 to 9999", "a,1969-12-31 00:00:00+00:00,"),
     ]
     assert table.skipped == {NO_COUNT: 1}
 

@@ -45,8 +45,9 @@ def _list_options(options: SourceOptions, sources: Sources) -> Iterator[str]:
     """Yield the words of the options. The titles of sources don't have passwords of URLs."""
     if sources.servers is not None:
         yield from ("--servers", sources.servers.title)
-    for source in sources.observations:
-        yield from ("--observations", source.title)
+    given = [each.given_title for each in sources.observations if not each.is_in_memory]
+    for title in dict.fromkeys(given):
+        yield from ("--observations", title)
     if options.query is not None:
         yield from ("--query", "…")  # it may have a password
     for name, value in options._asdict().items():

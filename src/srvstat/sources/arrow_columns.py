@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyarrow import compute as pc
@@ -129,9 +129,9 @@ class _Rows(NamedTuple):
     cells: Sequence[pa.Array]
     first_place: int
 
-    def reject(self, row: int, reason: str, *values: Any) -> Reject:
+    def reject(self, row: int, reason: str, *values: pa.Scalar) -> Reject:
         """Return the reject of a row, with some of its values."""
-        texts = ("" if value is None else str(value) for value in values)
+        texts = (str(value) if value.is_valid else "" for value in values)
         return Reject(self.first_place + row, reason, ",".join(texts))
 
     def locate(self, rows: pa.Array) -> pa.Array:
@@ -147,8 +147,8 @@ def _convert_long(rows: _Rows) -> Batch:
     is_skipped = pc.and_(is_known, players.is_empty)
     rejects = []
     for row in _list_true(pc.invert(pc.or_(is_kept, is_skipped))):
-        server_id = ids[row].as_py()
-        if server_id is None:
+        server_id = ids[row]
+        if not server_id.is_valid:
             reason = "serverId: missing"
         elif not instants.integers[row].is_valid:
             reason = f"observedAt: {rows.converter.explain_instant(at.slice(row, 1))}"
@@ -186,7 +186,7 @@ def _convert_wide(rows: _Rows) -> Batch:
         is_malformed = pc.invert(pc.or_(players.integers.is_valid(), players.is_empty))
         for row in _list_true(pc.and_(is_timed, is_malformed)):
             reason = f"players: {COUNT_RULE}"
-            rejects.append(rows.reject(row, reason, name, at[row], count[row]))
+            rejects.append(rows.reject(row, reason, pa.scalar(name), at[row], count[row]))
         kept = pc.indices_nonzero(pc.and_(is_timed, players.integers.is_valid()))
         if len(kept):
             for column, values in zip(

@@ -116,6 +116,11 @@ class Source:
         return cls(name, found, mapping)
 
     @property
+    def given_title(self) -> str:
+        """The title of what the user named: for a file found in a folder, the folder."""
+        return self.title if self.folder is None else format_title(self.folder)
+
+    @property
     def is_in_memory(self) -> bool:
         """Whether the source is a query without a database of its own."""
         return self.kind == "duckdb" and self.name == IN_MEMORY
@@ -136,7 +141,7 @@ class Source:
             return "file descriptor"
         if is_url(self.name) or self.is_in_memory:
             return self.title
-        return os.path.basename(format_title(self.folder or self.name).rstrip(os.sep))
+        return os.path.basename(self.given_title.rstrip(os.sep))
 
     def get_size(self) -> int | None:
         """Return the size of a regular file in bytes, as stored, and None for any other input."""
@@ -152,9 +157,13 @@ class Source:
             size = self.get_size() or 0
             self.on_bytes(size * (done + more) // total - size * done // total)
 
-    def build_error(self, line: int, reason: str) -> SourceError:
-        """Return the error for a line that makes the source unusable."""
-        return SourceError(f"{self.title}, line {line}: {reason}")
+    def format_place(self, place: int) -> str:
+        """Return a place for messages: a line of a text, or a row of any other source."""
+        return f"{self.title}, {'line' if self.kind in TEXT_KINDS else 'row'} {place}"
+
+    def build_error(self, place: int, reason: str) -> SourceError:
+        """Return the error for a place that makes the source unusable."""
+        return SourceError(f"{self.format_place(place)}: {reason}")
 
     def read_blocks(self, *, warn_if_unended: bool = False) -> Iterator[Block]:
         """Read the text, a block of whole lines at a time.

@@ -147,7 +147,7 @@ def _collect_examples(rejects: Rejects) -> dict[str, list[tuple[str, str]]]:
     for reject in rejects:
         found = examples.setdefault(_KEPT_COUNT.sub(r"\1 another count", reject.reason), [])
         if len(found) < _MAX_EXAMPLES:
-            found.append((f"{reject.source.title}, line {reject.line}", reject.text))
+            found.append((reject.source.format_place(reject.line), reject.text))
     return examples
 
 

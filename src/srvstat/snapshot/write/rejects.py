@@ -114,7 +114,7 @@ class Rejects:
     def format_place(self, place: int) -> str:
         """Return a place in the build as text: the title of its source, and the line."""
         number, line = divmod(place, _PLACES_PER_SOURCE)
-        return f"{self._sources[number].title}, line {line}"
+        return self._sources[number].format_place(line)
 
     def _get_text_finder(self, place: int) -> FindText | None:
         return self._text_finders[bisect_right(self._starts, place) - 1]

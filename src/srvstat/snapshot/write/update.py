@@ -32,7 +32,7 @@ from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.server_rows import encode_texts
 from srvstat.snapshot.write.store import Stored
 from srvstat.snapshot.write.update_base import Base, NewServers, check_base, read_base
-from srvstat.sources.source import Source
+from srvstat.sources.source import Source, list_stored_names
 
 
 def update(  # noqa: PLR0913 - each is an option of the command
@@ -156,7 +156,7 @@ class _Update:
     def _build_file_row(self, summary: BuildSummary, rows: Sequence[ServerRow]) -> FileRow:
         """Return the row of the file without digests; the counts of the new sources are added."""
         old = self._old.file_row
-        names = [source.stored_name for source in self._intake.sources]
+        names = list_stored_names(self._intake.sources)
         sources = dict.fromkeys((*self._old.read_totals().sources, *names))
         return old._replace(
             as_of=summary.as_of,
