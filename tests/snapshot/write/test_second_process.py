@@ -4,6 +4,9 @@ import io
 import os
 import pickle
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from operator import call
 from pathlib import Path
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF, Cli, csv, few_examples, ndjson, server
 from srvstat.snapshot.write import ingest, second_process
 from srvstat.snapshot.write.second_process import SecondProcess, serve
+from support.process import restore_signals
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +49,7 @@ def test_results_are_in_order_wherever_they_are_computed(
     for _ in zip(range(stop), second.compute(len, items), strict=False):
         pass
 
-    found = list(second.compute(len, items, is_small=lambda item: len(item) != 1))
+    found = list(second.compute(len, items))
 
     assert found == [(item, len(item)) for item in items]
 
@@ -112,7 +116,7 @@ def test_the_second_process_serves_until_its_pipe_is_closed() -> None:
     jobs = b"".join(len(message).to_bytes(8) + message for message in messages)
     written = io.BytesIO()
 
-    serve(io.BytesIO(jobs), written)
+    serve(io.BytesIO(jobs + jobs[:20]), written)
 
     results = written.getvalue()
     outcomes = []
@@ -162,3 +166,47 @@ def test_a_build_of_two_processes_has_the_bytes_of_one(
     assert alone[0] == 0
     assert alone[2].count(b"\n") > 3
     assert started
+
+
+def find_child(process: subprocess.Popen[bytes]) -> int:
+    """Return the child of a process once it has one."""
+    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while process.poll() is None:
+        if children := path.read_text().split():
+            return int(children[0])
+        time.sleep(0.01)
+    pytest.fail(f"ended without a child: {process.communicate()[1].decode()}")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the second process in /proc")
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
+def test_the_second_process_ends_with_the_build(number: signal.Signals, code: int) -> None:
+    Path("servers.ndjson").write_bytes(ndjson([server("a")]))
+    rows = csv(("a", AS_OF - at * 1000, at % 300) for at in range(120_000))
+    command = ["snapshot", "build", "out.db", "--servers", "servers.ndjson", "--observations", "-"]
+    with (
+        restore_signals(),
+        subprocess.Popen(
+            [sys.executable, "-m", "srvstat", *command, "--format", "csv"],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as build,
+    ):
+        assert build.stdin
+        build.stdin.write(rows)
+        build.stdin.flush()
+        child = find_child(build)
+        # A signal from a terminal goes to both processes.
+        if number == signal.SIGINT:
+            os.kill(child, number)
+        build.send_signal(number)
+        # The second process inherits stderr, which ends when it has ended, too.
+        assert build.stderr
+        assert build.stderr.read() == b""
+        assert build.wait() == code
+
+    assert not Path("out.db").exists()

@@ -23,7 +23,9 @@ AFTER_AS_OF = "after the as-of time"
 """The reason to skip an observation later than the given instant."""
 
 _ROWS_OF_ONE_PROCESS = 100_000
-"""A build of more rows starts a second process: it takes so long that this pays."""
+_BYTES_OF_ONE_PROCESS = 4 << 20
+"""A build of more rows, or of larger files, starts a second process: it takes so long that this
+pays."""
 
 ParseBlock = Callable[[Block], Batch | None]
 
@@ -59,6 +61,8 @@ class Intake:
 
         Raises SourceError if a source can't be read; with `strict` also if one may be cut off.
         """
+        if sum(source.get_size() or 0 for source in self.sources) > _BYTES_OF_ONE_PROCESS:
+            self.second.start()
         for number, source in enumerate(self.sources):
             latest = self._read_source(number, source, progress, strict=strict)
             if strict and self.rejects.malformed:

@@ -22,7 +22,7 @@ _Result = TypeVar("_Result")
 _MAX_SENT = 2
 """Jobs that the second process has at a time: one to compute, and one to compute next."""
 
-_MAX_WAITING = 6
+_MAX_WAITING = 8
 """Jobs that wait for an earlier one; more would take memory for little speed."""
 
 _PIPE_BYTES = 1 << 20
@@ -31,13 +31,16 @@ _PIPE_BYTES = 1 << 20
 _LENGTH_BYTES = 8
 _SET_PIPE_SIZE = getattr(fcntl, "F_SETPIPE_SZ", None)  # Linux only
 
+# Most jobs need these modules, and no job should wait for them.
 _PROGRAM = """
-import gc, pickle, sys
+import gc, os, pickle, sys
 gc.disable()
 jobs, results = open(0, "rb"), open(1, "wb")
 sys.path = pickle.load(jobs)
-from srvstat.snapshot.write.second_process import serve
-serve(jobs, results)
+from srvstat.snapshot.write import second_process, store
+from srvstat.sources import csv_observations
+second_process.serve(jobs, results)
+os._exit(0)
 """
 
 
@@ -48,6 +51,13 @@ class _Job:
         self.function = function
         self.item = item
         self.outcome: tuple[Any, ...] | None = None
+
+    def do(self) -> None:
+        """Call the function here."""
+        try:
+            self.outcome = (self.function(self.item),)
+        except Exception:  # noqa: BLE001 - raised when the function is called again
+            self.outcome = ()
 
 
 class SecondProcess:
@@ -85,20 +95,18 @@ class SecondProcess:
         self,
         function: Callable[[_Item], _Result],
         items: Iterable[_Item],
-        *,
-        is_small: Callable[[_Item], bool] = lambda _: True,
     ) -> Iterator[tuple[_Item, _Result]]:
         """Yield each item with its result, in order.
 
         Both processes must be able to import the function, and pickle to copy items and results.
-        Items that are not small stay in this process. Reads some items ahead; an error from
-        `items` or from the function is raised after all earlier results.
+        Reads some items ahead; an error from `items` or from the function is raised after all
+        earlier results. The function may be called twice for an item.
         """
         jobs: deque[_Job] = deque()
         found = _Caught(items)
         for item in found:
             jobs.append(_Job(function, item))
-            self._begin(jobs[-1], may_send=is_small(item))
+            self._begin(jobs[-1])
             while jobs and (jobs[0].outcome is not None or len(jobs) > _MAX_WAITING):
                 yield jobs[0].item, self._finish(jobs.popleft())
         while jobs:
@@ -106,25 +114,27 @@ class SecondProcess:
         if found.error:
             raise found.error
 
-    def _begin(self, job: _Job, *, may_send: bool) -> None:
+    def _begin(self, job: _Job) -> None:
         """Send a job to the second process if it waits for one; otherwise, do it here."""
         process = self._process
         if process:
             process.exchange(wait=False)
-            if may_send and process.is_idle:
+            if process.is_idle:
                 process.send(job)
                 return
-        try:
-            job.outcome = (job.function(job.item),)
-        except Exception:  # noqa: BLE001 - raised by `_finish`, in order
-            job.outcome = ()
+        job.do()
         if process:
             process.exchange(wait=False)
 
     def _finish(self, job: _Job) -> Any:
         """Return the result of a job."""
         while self._process and job.outcome is None and job in self._process.jobs:
-            self._process.exchange(wait=True)
+            last = self._process.jobs[-1]
+            if last is not job and last.outcome is None:
+                # Rather than wait, do the job that the second process would do last.
+                last.do()
+            else:
+                self._process.exchange(wait=True)
         # After an error, the second call raises it here, where it belongs.
         return job.outcome[0] if job.outcome else job.function(job.item)
 
@@ -263,16 +273,21 @@ def _spawn(jobs: int, results: int) -> int:
 
 
 def serve(jobs: BinaryIO, results: BinaryIO) -> None:
-    """Do the jobs of another process until it closes its pipe."""
-    _write_message(results, None)
-    while length := jobs.read(_LENGTH_BYTES):
-        message = jobs.read(int.from_bytes(length))
-        function, item = pickle.loads(message)  # noqa: S301 - from our own process
-        try:
-            outcome: tuple[Any, ...] = (function(item),)
-        except Exception:  # noqa: BLE001 - the other process gets the same error when it tries
-            outcome = ()
-        _write_message(results, outcome)
+    """Do the jobs of another process until it closes its pipes."""
+    with suppress(BrokenPipeError):
+        _write_message(results, None)
+        while message := _read_message(jobs):
+            function, item = pickle.loads(message)  # noqa: S301 - from our own process
+            job = _Job(function, item)
+            job.do()
+            _write_message(results, job.outcome)
+
+
+def _read_message(pipe: BinaryIO) -> bytes | None:
+    """Read a message; return None if the other process has ended before or in the middle of it."""
+    length = int.from_bytes(pipe.read(_LENGTH_BYTES))
+    message = pipe.read(length)
+    return message if len(message) == length else None
 
 
 def _write_message(pipe: BinaryIO, content: object) -> None:
