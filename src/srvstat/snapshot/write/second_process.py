@@ -86,7 +86,7 @@ class SecondProcess:
 
     def start(self) -> None:
         """Start the second process if there is a core for it. Later calls do nothing."""
-        if self._can_start and _count_cores() > 1:
+        if self._can_start and count_cores() > 1:
             with suppress(OSError):
                 self._process = _Process()
         self._can_start = False
@@ -95,18 +95,21 @@ class SecondProcess:
         self,
         function: Callable[[_Item], _Result],
         items: Iterable[_Item],
+        *,
+        is_small: Callable[[_Item], bool] = lambda _: True,
     ) -> Iterator[tuple[_Item, _Result]]:
         """Yield each item with its result, in order.
 
         Both processes must be able to import the function, and pickle to copy items and results.
         Reads some items ahead; an error from `items` or from the function is raised after all
-        earlier results. The function may be called twice for an item.
+        earlier results. The function may be called twice for an item. Items that are not small
+        stay in this process.
         """
         jobs: deque[_Job] = deque()
         found = _Caught(items)
         for item in found:
             jobs.append(_Job(function, item))
-            self._begin(jobs[-1])
+            self._begin(jobs[-1], may_send=is_small(item))
             while jobs and (jobs[0].outcome is not None or len(jobs) > _MAX_WAITING):
                 yield jobs[0].item, self._finish(jobs.popleft())
         while jobs:
@@ -114,12 +117,12 @@ class SecondProcess:
         if found.error:
             raise found.error
 
-    def _begin(self, job: _Job) -> None:
+    def _begin(self, job: _Job, *, may_send: bool) -> None:
         """Send a job to the second process if it waits for one; otherwise, do it here."""
         process = self._process
         if process:
             process.exchange(wait=False)
-            if process.is_idle:
+            if may_send and process.is_idle:
                 process.send(job)
                 return
         job.do()
@@ -297,8 +300,8 @@ def _write_message(pipe: BinaryIO, content: object) -> None:
     pipe.flush()
 
 
-def _count_cores() -> int:
+def count_cores() -> int:
     """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return os.cpu_count() or 1  # pragma: no cover - not on Linux
