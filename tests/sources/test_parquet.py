@@ -1,5 +1,6 @@
 """Observations in Parquet files: types of columns, malformed values, folders, and bad files."""
 
+import os
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -20,7 +21,8 @@ from conftest import few_examples
 from sources.tables import Table, read_table
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import LATEST
-from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT
+from srvstat.sources.arrow_columns import choose_columns, read_record_batches
+from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT, Runs
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.observations import read_batches
 from srvstat.sources.source import Source
@@ -245,6 +247,25 @@ def test_a_file_that_is_not_whole_is_refused_by_name(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(SourceError, match=r"week\.parquet: can't be read as Parquet"):
             read_table(Source(str(path), "parquet"))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "duckdb"])
+def test_a_fifo_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(SourceError, match="regular file"):
+        read_table(Source(str(tmp_path / "fifo"), kind))
+
+
+def test_a_dictionary_that_repeats_a_name_does_not_change_the_order_of_rows() -> None:
+    ids = pa.DictionaryArray.from_arrays([1, 0, 2, 1, 0], ["a", "a", None])
+    batch = pa.record_batch([ids, [5] * 5, range(5)], NAMES)
+    source = Source("x.parquet", "parquet")
+    columns = choose_columns(source, batch.schema)
+    (found,) = read_record_batches(source, columns, [batch])
+
+    assert isinstance(found.server_ids, Runs)
+    assert (found.server_ids.names, list(found.places)) == (["a"], [1, 2, 4, 5])
+    assert [reject.reason for reject in found.rejects] == ["serverId: missing"]
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:

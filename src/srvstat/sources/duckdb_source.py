@@ -1,5 +1,7 @@
 """Read observations from a DuckDB database, or from a query over any of DuckDB's readers."""
 
+import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -37,9 +39,9 @@ def read(source: Source) -> Iterator[Batch]:
 
 def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
     """Connect to the database of a source, with a folder for temporary files."""
-    if not source.is_in_memory:
-        # DuckDB's own error does not say why a file can't be opened.
-        open(source.name, "rb").close()
+    # DuckDB would wait for the writer of a FIFO.
+    if not source.is_in_memory and not stat.S_ISREG(os.stat(source.name).st_mode):
+        raise SourceError(f"{source.title}: not a regular file")
     connection = duckdb.connect(
         source.name,
         read_only=not source.is_in_memory,
