@@ -193,6 +193,15 @@ def test_integer_instants_all_before_2001_give_a_warning_about_seconds(
     assert (SECONDS in ran.stderr.splitlines()) is warns
 
 
+def test_seconds_among_milliseconds_give_a_warning(cli: Cli) -> None:
+    Path("week.csv").write_bytes(csv([("a", AS_OF, 5), ("a", AS_OF // 1000, 5)]))
+
+    assert cli(*WEEK).stderr.splitlines()[-1] == (
+        "warning: the first observation is of 1970-01-21T12:19:26.400Z: some times look like"
+        " seconds among milliseconds"
+    )
+
+
 def test_the_warning_about_seconds_is_given_per_file(cli: Cli) -> None:
     Path("seconds.csv").write_bytes(csv([("a", AS_OF // 1000, 5)]))
 

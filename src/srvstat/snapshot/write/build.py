@@ -19,7 +19,13 @@ from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.names import check_names
 from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects, write_rejects
 from srvstat.snapshot.write.roster import Roster, read_roster
-from srvstat.snapshot.write.rules import RejectLimit, Rules, check_rows, check_servers
+from srvstat.snapshot.write.rules import (
+    RejectLimit,
+    Rules,
+    check_rows,
+    check_servers,
+    list_warnings,
+)
 from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.server_rows import build_server_row, encode_texts
 from srvstat.snapshot.write.store import Stored, store
@@ -124,7 +130,7 @@ def summarize(
         as_of=as_of,
         first_observed_at=first,
         last_observed_at=last,
-        warnings=tuple(intake.warnings),
+        warnings=tuple(list_warnings(intake, first, last)),
     )
 
 

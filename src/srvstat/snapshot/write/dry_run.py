@@ -16,6 +16,7 @@ from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.reasons import SECONDS_REMEDY, Reason, Remedy, find_remedy, list_reasons
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import read_roster
+from srvstat.snapshot.write.rules import list_warnings
 from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.store import count_repeats
 from srvstat.sources.batch import Batch
@@ -80,6 +81,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
     remedies = list(_list_remedies(intake, reasons))
     if game is None and completed.get("game"):
         remedies.append(_GAME)
+    first, last = min(findings.instants, default=None), max(findings.instants, default=None)
     return DryRun(
         rows=tuple(map(intake.describe_row, intake.first_rows)),
         read=intake.rows,
@@ -88,11 +90,11 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
         servers=len(findings.observed),
         withheld=len(roster.withheld),
         completed=completed,
-        first_observed_at=min(findings.instants, default=None),
-        last_observed_at=max(findings.instants, default=None),
+        first_observed_at=first,
+        last_observed_at=last,
         intervals=findings.intervals.most_common(),
         dropped=_group_reasons(reasons, examples),
-        warnings=(*warnings, *intake.warnings),
+        warnings=(*warnings, *list_warnings(intake, first, last)),
         advice=[remedy.text for remedy in remedies],
         missing_options=[option for remedy in remedies for option in remedy.options],
     )

@@ -6,12 +6,14 @@ from fractions import Fraction
 from typing import NamedTuple, Self
 
 from srvstat.contract.errors import SourceError
+from srvstat.contract.instants import YEAR_2001, format_instant
 from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.write.ingest import Intake
 from srvstat.snapshot.write.reasons import describe_reasons, list_reasons
 from srvstat.snapshot.write.roster import Roster
 from srvstat.snapshot.write.store import Stored
 from srvstat.sources.source import Source
+from srvstat.sources.values import SECONDS
 
 _LIMIT = re.compile(
     r"(?P<rows>0|[1-9][0-9]{0,15})|(?P<percent>(0|[1-9][0-9]?|100)(\.[0-9]{1,15})?)%"
@@ -111,3 +113,17 @@ def _check_limit(intake: Intake, limit: RejectLimit | None, first_reject: str | 
             f"{rejected:,} of {intake.rows:,} rows were rejected, but --max-rejected allows"
             f" {limit.text}{first}"
         )
+
+
+def list_warnings(intake: Intake, first: int | None, last: int | None) -> list[str]:
+    """Return the warnings of the sources, and one if the observations have times of two units.
+
+    `first` and `last` are the instants of the first and the last observation.
+    """
+    # There is a warning already for a source with early integers only.
+    if intake.has_early_integers or first is None or last is None:
+        return intake.warnings
+    if first not in SECONDS or last < YEAR_2001:
+        return intake.warnings
+    found = f"the first observation is of {format_instant(first)}"
+    return [*intake.warnings, f"{found}: some times look like seconds among milliseconds"]
