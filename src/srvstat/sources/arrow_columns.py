@@ -67,7 +67,7 @@ def _find_column(source: Source, schema: pa.Schema, name: str, *, any_case: bool
     if len(found) != 1:
         raise SourceError(
             f"{source.title}: has no column {name}; its columns are {', '.join(schema.names)};"
-            " name them with --columns"
+            f" name {'it with --wide' if source.mapping.is_wide else 'them with --columns'}"
         )
     return str(found[0])
 
