@@ -55,7 +55,14 @@ WITH_EXAMPLES = (
     ROOT / "README.md",
     *(
         ROOT / "docs" / name
-        for name in ("analyzer.md", "api.md", "pictures.md", "service.md", "support.md")
+        for name in (
+            "analyzer.md",
+            "api.md",
+            "pictures.md",
+            "service.md",
+            "sources.md",
+            "support.md",
+        )
     ),
 )
 
@@ -231,7 +238,9 @@ def _run_commands(commands: list[str], programs: str) -> list[str]:
     script = "".join(f"printf '\\036'\n{command}\n" for command in commands)
     script = script.replace("srvstat serve ", f"srvstat serve --port {port} ")
     script = script.replace(f":{PORT}/", f":{port}/")
-    path = os.pathsep.join([programs, os.environ.get("PATH", os.defpath)])
+    # The second one has the python that runs this.
+    folders = [programs, str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+    path = os.pathsep.join(folders)
     env = {"PATH": path, "LC_ALL": "C.UTF-8", "TERM": "dumb"}
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "docs").symlink_to(ROOT / "docs")
