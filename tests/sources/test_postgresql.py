@@ -17,6 +17,7 @@ from srvstat.contract.errors import SourceError
 from srvstat.files.reading import format_title
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source
+from support.docs_blocks import read_command, read_marked_block
 from support.postgresql import DATABASE, PASSWORD, USER, Server, start_postgresql
 
 pytestmark = pytest.mark.slow
@@ -41,6 +42,16 @@ _ROWS = """
         (NULL, NULL, NULL, NULL, NULL, NULL);
 """
 
+_READER = """
+    CREATE ROLE reader LOGIN PASSWORD '{password}';
+    CREATE SCHEMA reader AUTHORIZATION reader;
+    CREATE TABLE reader.polls (polled_at timestamptz, name text, online int);
+    ALTER TABLE reader.polls OWNER TO reader;
+    INSERT INTO reader.polls VALUES
+        ('2026-03-01 10:00Z', 'PVP_ARENA', 12), ('2026-03-01 12:00Z', 'PVP_ARENA', 15);
+"""
+"""The table of the example in docs/sources.md."""
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
@@ -61,6 +72,20 @@ def read_polls(url: str, at: str, players: str, **options: str) -> list[tuple[ob
     mapping = ColumnMapping("Server Name", at, players, **options)  # type: ignore[arg-type] # text options only
     table = read_table(Source(url, "postgresql", mapping, "SELECT * FROM polls -- all\n;"))
     return [*table.kept, *(reject[:2] for reject in table.rejects), tuple(table.skipped.values())]
+
+
+def test_the_example_of_the_documentation_prints_the_shown_output(
+    server: Server, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.connection.execute(_READER.format(password=PASSWORD))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    build, history, *shown = read_marked_block("sources.md", "postgresql")
+
+    built = cli(*read_command(build.replace(":5432/", f":{server.port}/")))
+
+    assert (built.exit_code, built.stderr) == (0, "")
+    assert cli(*read_command(history)).stdout.decode().splitlines() == shown
 
 
 def test_a_build_stores_neither_user_nor_password(
