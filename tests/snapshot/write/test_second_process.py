@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, Cli, csv, few_examples, ndjson, server
-from srvstat.snapshot.write import ingest, second_process
+from srvstat.snapshot.write import ingest, second_process, store
 from srvstat.snapshot.write.second_process import SecondProcess, serve
 from support.process import restore_signals
 
@@ -25,7 +25,7 @@ from support.process import restore_signals
 def second() -> Iterator[SecondProcess]:
     """Return a second process that runs."""
     with pytest.MonkeyPatch.context() as patch, SecondProcess() as process:
-        patch.setattr(second_process, "_count_cores", lambda: 2)
+        patch.setattr(second_process, "count_cores", lambda: 2)
         process.start()
         wait_until_ready(process)
         yield process
@@ -74,7 +74,7 @@ def test_errors_are_raised_after_the_results_before_them(second: SecondProcess) 
 def test_work_goes_on_when_the_second_process_is_killed(
     at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(second_process, "_count_cores", lambda: 2)
+    monkeypatch.setattr(second_process, "count_cores", lambda: 2)
     with SecondProcess() as process:
         process.start()
         wait_until_ready(process)
@@ -93,7 +93,7 @@ def test_work_goes_on_when_the_second_process_is_killed(
 
 
 def test_a_process_that_can_not_start_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_process, "_count_cores", lambda: 2)
+    monkeypatch.setattr(second_process, "count_cores", lambda: 2)
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     before = os.listdir("/dev/fd")
     with SecondProcess() as process:
@@ -102,8 +102,12 @@ def test_a_process_that_can_not_start_is_not_needed(monkeypatch: pytest.MonkeyPa
     assert os.listdir("/dev/fd") == before
 
 
+def test_cores_are_counted() -> None:
+    assert 1 <= second_process.count_cores() <= (os.cpu_count() or 1)
+
+
 def test_one_core_computes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_process, "_count_cores", lambda: 1)
+    monkeypatch.setattr(second_process, "count_cores", lambda: 1)
     with SecondProcess() as process:
         process.start()
         assert process.id is None
@@ -158,10 +162,12 @@ def test_a_build_of_two_processes_has_the_bytes_of_one(
             wait_until_ready(process)
         started.append(True)
 
-    monkeypatch.setattr(second_process, "_count_cores", lambda: 2)
+    monkeypatch.setattr(second_process, "count_cores", lambda: 2)
     monkeypatch.setattr(ingest, "_ROWS_OF_ONE_PROCESS", 0)
     monkeypatch.setattr(SecondProcess, "start", start_and_wait)
 
+    assert build() == alone
+    monkeypatch.setattr(store, "MAX_SHARED", 1_000)
     assert build() == alone
     assert alone[0] == 0
     assert alone[2].count(b"\n") > 3

@@ -34,15 +34,12 @@ class Staged(NamedTuple):
 
     server_id: str
     key: int
-    series: Series
+    instants: Sequence[int]
+    players: Sequence[int]
 
     def is_large(self) -> bool:
         """Return whether the rows of the server take much memory."""
-        return len(self.series.instants) > MAX_SHARED
-
-    def get_columns(self) -> tuple[str, int, Sequence[int], Sequence[int]]:
-        """Return what its rows are derived from."""
-        return self.server_id, self.key, self.series.instants, self.series.players
+        return len(self.instants) > MAX_SHARED
 
 
 def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) -> Stored:
@@ -51,19 +48,22 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
     Raises SourceError for a server with too many observations on a day, or on too many days.
     """
     derived: dict[int, DerivedColumns] = {}
-    kept = repeated = reported = 0
-    servers = (
-        Staged(server_id, key, intake.staging.take_series(key))
-        for server_id, key in intake.roster.server_keys.items()
-    )
-    for staged, columns in _store_staged(connection, servers, intake.second):
+    kept = reported = 0
+    repeated: list[int] = []
+
+    def take_servers() -> Iterator[Staged]:
+        for server_id, key in intake.roster.server_keys.items():
+            series = intake.staging.take_series(key)
+            repeated.append(count_repeats(intake, server_id, series))
+            yield Staged(server_id, key, series.instants, series.players)
+
+    for staged, columns in _store_staged(connection, take_servers(), intake.second):
         derived[staged.key] = columns
-        repeated += count_repeats(intake, staged.server_id, staged.series)
-        kept += len(staged.series.instants)
+        kept += len(staged.instants)
         if kept - reported >= _ROWS_PER_REPORT:
             progress("storing", 0, kept - reported)
             reported = kept
-    return Stored(derived, kept, repeated)
+    return Stored(derived, kept, sum(repeated))
 
 
 def _store_staged(
@@ -77,7 +77,7 @@ def _store_staged(
     for is_large, group in groupby(servers, key=Staged.is_large):
         if is_large:
             for staged in group:
-                yield staged, store_server(connection, *staged.get_columns())
+                yield staged, store_server(connection, *staged)
         else:
             for staged, (rows, columns) in second.compute(_derive_rows, group):
                 for table, row in rows:
@@ -90,9 +90,7 @@ def _derive_rows(
 ) -> tuple[Sequence[tuple[str, tuple[Value, ...]]], DerivedColumns]:
     """Return the rows of a server with their tables, and its derived columns."""
     rows: list[tuple[str, tuple[Value, ...]]] = []
-    columns = derive_within_limits(
-        *staged.get_columns(), lambda table, row: rows.append((table, row))
-    )
+    columns = derive_within_limits(*staged, lambda table, row: rows.append((table, row)))
     return rows, columns
 
 
