@@ -1,29 +1,31 @@
 """`snapshot build`: build a snapshot from files and databases."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
+from srvstat.cli.build_options import (
+    MaxRejectedOption,
+    QuietOption,
+    RejectsOption,
+    StrictOption,
+    parse_limit,
+    report_summary,
+    show_progress,
+)
 from srvstat.cli.dry_run import show_dry_run
 from srvstat.cli.options import parse_instant_option
-from srvstat.cli.output import Outcome, is_progress_shown, report
-from srvstat.cli.signals import allow_cleanup
+from srvstat.cli.output import Outcome
 from srvstat.cli.source_options import (
     SourceOptions,
     parse_sources,
     save_mapping,
     take_source_options,
 )
-from srvstat.contract.errors import UsageError
-from srvstat.documents.build_summary import BuildSummary
-from srvstat.render.summary import format_build_summary, format_dropped_rows
+from srvstat.render.summary import format_build_summary
 from srvstat.snapshot.write.build import build as build_snapshot
 from srvstat.snapshot.write.dry_run import run_dry
-from srvstat.snapshot.write.rules import RejectLimit
-from srvstat.sources.source import Source
 
 OutputArgument = Annotated[str, typer.Argument(metavar="OUTPUT", help="The snapshot to write.")]
 AsOfOption = Annotated[
@@ -34,21 +36,6 @@ AsOfOption = Annotated[
         " latest observation].",
     ),
 ]
-RejectsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Write rejected and conflicting rows to this file as NDJSON."
-    ),
-]
-MaxRejectedOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N|P%", help="Fail if more than N rows, or more than P% of rows, are rejected."
-    ),
-]
-StrictOption = Annotated[
-    bool, typer.Option("--strict", help="Stop at the first rejected or conflicting row.")
-]
 AllowEmptyOption = Annotated[
     bool,
     typer.Option(
@@ -56,9 +43,6 @@ AllowEmptyOption = Annotated[
     ),
 ]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT if it exists.")]
-QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Show only warnings: no progress bar and no summary.")
-]
 DryRunOption = Annotated[
     bool,
     typer.Option(
@@ -118,41 +102,3 @@ def build(
     report_summary(summary, lines, quiet=quiet)
     save_mapping(sources)
     return Outcome()
-
-
-def report_summary(summary: BuildSummary, lines: Sequence[str], *, quiet: bool) -> None:
-    """Report the lines of a summary, or with `quiet` only how many rows were dropped."""
-    if quiet:
-        report(*(f"warning: {line}" for line in format_dropped_rows(summary)))
-    else:
-        report(*lines)
-    report(*(f"warning: {warning}" for warning in summary.warnings))
-
-
-def parse_limit(text: str | None) -> RejectLimit | None:
-    """Return the limit of --max-rejected.
-
-    Raises UsageError.
-    """
-    try:
-        return None if text is None else RejectLimit.parse(text)
-    except ValueError as error:
-        raise UsageError(f"--max-rejected: {error}") from None
-
-
-@contextmanager
-def show_progress(
-    sources: Sequence[Source], *, quiet: bool
-) -> Iterator[Callable[[str, int, int], None]]:
-    """Show progress on a terminal. An interrupted block can clean up."""
-    if not is_progress_shown(quiet=quiet):
-        with allow_cleanup():
-            yield lambda _step, _bytes, _rows: None
-        return
-    # Imported only for a bar: Rich takes 30 ms. Nothing may be imported after allow_cleanup.
-    from srvstat.render.progress import show_build_progress  # noqa: PLC0415
-
-    sizes = [source.get_size() for source in sources]
-    total = None if None in sizes else sum(size for size in sizes if size)
-    with allow_cleanup(), show_build_progress(total) as progress:
-        yield progress

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from srvstat.cli.build import (
+from srvstat.cli.build_options import (
     MaxRejectedOption,
     QuietOption,
     RejectsOption,

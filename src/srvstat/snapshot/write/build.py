@@ -6,30 +6,18 @@ from collections.abc import Sequence
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.documents.build_summary import BuildSummary
 from srvstat.files.atomic_write import atomic_write
-from srvstat.snapshot.format.derive import find_observed_span
-from srvstat.snapshot.format.rows import FileRow, ServerRow
-from srvstat.snapshot.write.database import (
-    check_draft,
-    check_journal,
-    fill_tables,
-    open_draft,
-    store_servers,
-)
+from srvstat.snapshot.format.rows import FileRow
+from srvstat.snapshot.write.database import check_draft, check_journal, open_draft
 from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.names import check_names
 from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects, write_rejects
-from srvstat.snapshot.write.roster import Roster, read_roster
-from srvstat.snapshot.write.rules import (
-    RejectLimit,
-    Rules,
-    check_rows,
-    check_servers,
-    list_warnings,
-)
+from srvstat.snapshot.write.roster import read_roster
+from srvstat.snapshot.write.rules import RejectLimit, Rules, check_rows, check_servers
 from srvstat.snapshot.write.second_process import SecondProcess
-from srvstat.snapshot.write.server_rows import build_server_row, encode_texts
-from srvstat.snapshot.write.store import Stored, store
-from srvstat.sources.server_records import count_completed
+from srvstat.snapshot.write.server_rows import encode_texts
+from srvstat.snapshot.write.store import store
+from srvstat.snapshot.write.summary import build_server_rows, summarize
+from srvstat.snapshot.write.tables import fill_tables, store_servers
 from srvstat.sources.source import Source, list_stored_names
 
 
@@ -110,30 +98,6 @@ def _fill(
     return summary
 
 
-def summarize(
-    intake: Intake, stored: Stored, rows: Sequence[ServerRow], as_of: int, first_reject: str | None
-) -> BuildSummary:
-    """Return the counts of rows and servers."""
-    first, last = find_observed_span(stored.derived.values())
-    return BuildSummary(
-        read=intake.rows,
-        kept=stored.kept,
-        repeated=stored.repeated,
-        conflicting=intake.rejects.conflicting,
-        rejected=intake.rejects.malformed,
-        skipped=intake.skipped,
-        first_reject=first_reject,
-        servers=len(rows),
-        withheld=len(intake.roster.withheld),
-        completed=count_completed(intake.roster.get_record(row.id) for row in rows),
-        fallbacks=sum(row.current_is_fallback for row in rows),
-        as_of=as_of,
-        first_observed_at=first,
-        last_observed_at=last,
-        warnings=tuple(list_warnings(intake, first, last)),
-    )
-
-
 def _build_file_row(sources: Sequence[Source], summary: BuildSummary) -> FileRow:
     """Return the row of the file, without its digests."""
     return FileRow(
@@ -152,12 +116,3 @@ def _build_file_row(sources: Sequence[Source], summary: BuildSummary) -> FileRow
         root=b"",
         digest=b"",
     )
-
-
-def build_server_rows(roster: Roster, stored: Stored, as_of: int) -> list[ServerRow]:
-    """Return the rows of `servers`; a server that no record names needs an observation."""
-    return [
-        build_server_row(roster.get_record(server_id), key, stored.derived[key], as_of)
-        for server_id, key in roster.server_keys.items()
-        if not roster.is_open or stored.derived[key].observation_count
-    ]

@@ -12,14 +12,9 @@ from srvstat.files.errors import convert_write_errors
 from srvstat.snapshot.format.derive import find_observed_span, has_valid_observations
 from srvstat.snapshot.format.rows import FileRow, ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
-from srvstat.snapshot.write.database import (
-    check_draft,
-    check_journal,
-    fill_tables,
-    open_draft,
-    store_servers,
-)
+from srvstat.snapshot.write.database import check_draft, check_journal, open_draft
 from srvstat.snapshot.write.store import store_server
+from srvstat.snapshot.write.tables import fill_tables, store_servers
 
 REDACTED_TEXT = "redacted"
 REDACTED_URL = "https://redacted.invalid/"

@@ -15,7 +15,6 @@ from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
 from srvstat.snapshot.format.rows import FileRow, ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.snapshot.write.build import build_server_rows, summarize
 from srvstat.snapshot.write.changes import Changes
 from srvstat.snapshot.write.database import (
     check_changes,
@@ -31,6 +30,7 @@ from srvstat.snapshot.write.rules import RejectLimit, check_update
 from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.server_rows import encode_texts
 from srvstat.snapshot.write.store import Stored
+from srvstat.snapshot.write.summary import build_server_rows, summarize
 from srvstat.snapshot.write.update_base import Base, NewServers, check_base, read_base
 from srvstat.sources.source import Source, list_stored_names
 
