@@ -48,6 +48,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Undo it: DuckDB complains of modules that are not collected at the end of the process."""
+    gc.unfreeze()
+
+
 def few_examples() -> int:
     """Return the number of examples for a property test that builds snapshots."""
     return settings().max_examples // 3
