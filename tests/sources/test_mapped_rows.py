@@ -224,6 +224,16 @@ def test_a_header_without_the_wanted_columns_is_refused(
     assert f"players.csv: {reason}" in caught.value.reason.replace(".csv, line", ".csv: line")
 
 
+def test_a_row_never_continues_in_the_next_one(read_csv: ReadCsv) -> None:
+    found = read_csv("name,time,online\na,1700000000000,5,x\n1700000000000,7\n", LONG)
+
+    assert not found.rows
+    assert [(line, reason) for line, reason, _ in found.rejects] == [
+        (2, "must have 3 fields, not 4"),
+        (3, "must have 3 fields, not 2"),
+    ]
+
+
 def test_a_long_list_of_columns_is_cut(read_csv: ReadCsv) -> None:
     with pytest.raises(SourceError, match=r'"c19" and 5 more$'):
         read_csv(",".join(f"c{number}" for number in range(25)), LONG)
