@@ -61,7 +61,7 @@ def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -
         records = {server_id: build_record(row) for server_id, row in rows.items()}
     new_game = None
     if new.source is None:
-        new_game = _find_new_game(old, records.values(), new.game)
+        new_game = _find_new_game(records.values(), new.game)
     else:
         read = load_record_reader(new.source.kind).read_records(new.source, warn)
         title = new.source.title
@@ -72,18 +72,11 @@ def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -
     return Base(rows, roster)
 
 
-def _find_new_game(
-    old: SnapshotFile, records: Iterable[ServerRecord], game: str | None
-) -> str | None:
+def _find_new_game(records: Iterable[ServerRecord], game: str | None) -> str | None:
     """Return the game of new servers; None if no identifier becomes a server.
 
-    Raises UsageError if a servers file may have withheld servers, which would become new ones.
+    The snapshot must be made of identifiers itself: a servers file may have withheld servers, which
+    would otherwise become new ones.
     """
-    if game is not None and not all(
-        set(COMPLETED_FIELDS) <= set(record.completed) for record in records
-    ):
-        raise UsageError(
-            f"--game: {old.path} was built with a servers file, which may have servers that are not"
-            " publishable; add servers with --servers"
-        )
-    return game
+    is_open = all(set(COMPLETED_FIELDS) <= set(record.completed) for record in records)
+    return game if is_open else None
