@@ -10,7 +10,8 @@ class BuildSummary:
 
     `read` counts all rows except empty ones; each was kept, repeated, conflicting, rejected or
     skipped. `skipped` has a count for each reason. `first_reject` is the place of the first row in
-    the rejects, with the reason. `withheld` counts the servers that are not publishable.
+    the rejects, with the reason, and `remedy` an option that would keep rejected rows, if there is
+    one. `withheld` counts the servers that are not publishable.
     `completed` has the number of servers for each field that records lacked.
     """
 
@@ -21,6 +22,7 @@ class BuildSummary:
     rejected: int
     skipped: Mapping[str, int]
     first_reject: str | None
+    remedy: str | None
     servers: int
     withheld: int
     completed: Mapping[str, int]

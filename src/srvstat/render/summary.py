@@ -60,6 +60,8 @@ def _format_rows(summary: BuildSummary, seconds: float) -> list[str]:
         lines.append(f"  fallbacks    {format_fallbacks(summary.fallbacks)}")
     if summary.first_reject:
         lines.append(f"  first rejected or conflicting row: {summary.first_reject}")
+    if summary.remedy:
+        lines.append(f"  {summary.remedy}")
     return lines
 
 
@@ -114,6 +116,8 @@ def format_dropped_rows(summary: BuildSummary) -> list[str]:
     line = f"{dropped:,} of {format_count(summary.read, 'row')} not kept: {reasons}"
     if summary.first_reject:
         line += f"; first rejected or conflicting row: {summary.first_reject}"
+    if summary.remedy:
+        line += f"; {summary.remedy}"
     return [line]
 
 

@@ -69,14 +69,19 @@ def _split_header(text: str, delimiter: str) -> list[str]:
 def _describe_missing(wanted: Sequence[str], headers: Iterable[Sequence[str]]) -> str:
     """Describe which of the wanted columns the most likely header lacks, and which it has."""
     names = max(headers, key=lambda names: (len(set(wanted) & set(names)), len(names)))
-    found = ", ".join(map(wire.quote_value, names[:_MAX_NAMES]))
-    if len(names) > _MAX_NAMES:
-        found += f" and {len(names) - _MAX_NAMES:,} more"
+    found = list_names(names)
     missing = [wire.quote_value(name) for name in wanted if name not in names]
     if not missing:
         return f"no column beside {found}; a wide file has a column for each server"
     what = "column" if len(missing) == 1 else "columns"
     return f"no {what} {', '.join(missing)}; the columns are {found}"
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return the names of columns in quotes, for an error."""
+    listed = ", ".join(map(wire.quote_value, names[:_MAX_NAMES]))
+    others = len(names) - _MAX_NAMES
+    return f"{listed} and {others:,} more" if others > 0 else listed
 
 
 def _check_repeated(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from srvstat.sources import csv_mapped
 from srvstat.sources.batch import Batch, RowError
+from srvstat.sources.csv_header import list_names
 from srvstat.sources.csv_records import get_form, parse_blocks, read_header
 from srvstat.sources.plain_csv import parse_plain_block
 from srvstat.sources.source import Source
@@ -30,8 +31,12 @@ def read(source: Source) -> Iterator[Batch]:
     header = read_header(source, f"the header {_HEADER_TEXT}")
     fields = _FORM.split_fields(header.text)
     if fields is None or tuple(fields) != HEADER:
-        reason = f"must be the header {_HEADER_TEXT}; other columns need --columns or --wide"
-        raise source.build_error(header.line, reason)
+        found = f", not the columns {list_names(fields)}" if fields else ""
+        raise source.build_error(
+            header.line,
+            f"must be the header {_HEADER_TEXT}{found}; name other columns with --columns or"
+            " --wide",
+        )
     yield from parse_blocks(
         source,
         header.blocks,

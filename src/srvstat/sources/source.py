@@ -111,7 +111,9 @@ class Source:
             found = EXTENSIONS.get(os.path.splitext(stem)[1], FOLDER_KIND if is_folder else default)
         if found is None:
             title = format_title(name)
-            raise UsageError(f"{title}: unknown format; add --format {' or '.join(TEXT_KINDS)}")
+            raise UsageError(
+                f"{title}: unknown format; add --format {' or '.join(TEXT_KINDS)}, or --from KIND"
+            )
         load_reader(found)  # now, because a signal must not interrupt an import
         return cls(name, found, mapping)
 

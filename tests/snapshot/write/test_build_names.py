@@ -46,7 +46,9 @@ def test_another_extension_needs_the_option_format(name: str, cli: Cli) -> None:
     Path("week.csv").rename(name)
     command = [*COMMAND, "--observations", name]
 
-    assert cli(*command).stderr == (f"error: {name}: unknown format; add --format csv or ndjson\n")
+    assert cli(*command).stderr == (
+        f"error: {name}: unknown format; add --format csv or ndjson, or --from KIND\n"
+    )
     assert cli(*command).exit_code == 2
     assert cli(*command, "--format", "csv").exit_code == 0
 
@@ -78,7 +80,7 @@ def test_observations_may_come_from_standard_input(cli: Cli) -> None:
     refused = cli(*command, stdin=rows)
     assert (refused.exit_code, refused.stderr) == (
         2,
-        "error: standard input: unknown format; add --format csv or ndjson\n",
+        "error: standard input: unknown format; add --format csv or ndjson, or --from KIND\n",
     )
 
     odd = csv([("a", AS_OF, 5), ("a", AS_OF, "x")])

@@ -6,6 +6,7 @@ from srvstat.documents.build_summary import BuildSummary
 from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.write.ingest import Intake
+from srvstat.snapshot.write.reasons import find_remedy, list_reasons
 from srvstat.snapshot.write.roster import Roster
 from srvstat.snapshot.write.rules import list_warnings
 from srvstat.snapshot.write.server_rows import build_server_row
@@ -27,6 +28,7 @@ def summarize(
 ) -> BuildSummary:
     """Return the counts of rows and servers."""
     first, last = find_observed_span(stored.derived.values())
+    remedy = find_remedy(list_reasons(intake.rejects, {}, {}))
     return BuildSummary(
         read=intake.rows,
         kept=stored.kept,
@@ -35,6 +37,7 @@ def summarize(
         rejected=intake.rejects.malformed,
         skipped=intake.skipped,
         first_reject=first_reject,
+        remedy=remedy and remedy.text,
         servers=len(rows),
         withheld=len(intake.roster.withheld),
         completed=count_completed(intake.roster.get_record(row.id) for row in rows),
