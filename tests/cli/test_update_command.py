@@ -144,7 +144,7 @@ def test_identifiers_become_servers_only_of_a_snapshot_without_a_servers_file(cl
     known = cli("snapshot", "update", "own.db", "--observations", "day.csv")
     added = cli("snapshot", "update", "own.db", "--observations", "day.csv", *options)
 
-    assert parse_summary(listed)["skipped"] == "1 (1 not in the servers file)"
+    assert parse_summary(listed)["skipped"] == "1 (1 not in the snapshot)"
     assert parse_summary(known)["servers"] == "1"
     assert parse_summary(added)["servers"] == "2 (1 added)"
     assert cli(*build, "--observations", "day.csv", *options, "--overwrite").exit_code == 0
@@ -166,7 +166,11 @@ def test_identifiers_become_servers_only_of_a_snapshot_without_a_servers_file(cl
         ),
         (["snapshot.db"], 2, "--observations: missing; "),
         (["bundle.db", "--observations", "day.csv"], 3, "bundle.db: a bundle, which "),
-        (["snapshot.db", "--observations", "other.csv"], 6, "no observation was kept: 1 not in"),
+        (
+            ["snapshot.db", "--observations", "other.csv"],
+            6,
+            "no observation was kept: 1 not in the snapshot (first: other.csv, line 2); add ",
+        ),
         (["snapshot.db", "--observations", "bad.csv", "--strict"], 6, "bad.csv, line 2: "),
         (
             ["snapshot.db", "--servers", "crossed.ndjson", "--observations", "day.csv"],

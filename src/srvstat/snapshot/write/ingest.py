@@ -11,7 +11,7 @@ from itertools import chain, compress
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import YEAR_2001
 from srvstat.snapshot.write.rejects import Rejects
-from srvstat.snapshot.write.roster import MALFORMED, MALFORMED_REASON, SKIP_REASONS, Roster
+from srvstat.snapshot.write.roster import MALFORMED, MALFORMED_REASON, Roster
 from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.staging import Staging, interleave
 from srvstat.sources.batch import Batch, Runs
@@ -136,7 +136,7 @@ class Intake:
             for instant, count, place in zip(rows[::3], rows[1::3], rows[2::3], strict=True):
                 self.rejects.add_malformed(place, MALFORMED_REASON, f"{name},{instant},{count}")
         else:
-            self._skip(SKIP_REASONS[key], rows[2::3])
+            self._skip(self.roster.skip_reasons[key], rows[2::3])
 
     def _take_earlier(self, rows: "array[int]") -> "array[int]":
         """Return the rows up to as of, and count the others."""

@@ -8,6 +8,7 @@ from srvstat.snapshot.write.ingest import AFTER_AS_OF
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import (
     MALFORMED_REASON,
+    NOT_IN_SNAPSHOT,
     NOT_LISTED,
     NOT_PUBLISHABLE,
     SKIP_REASONS,
@@ -55,6 +56,7 @@ _REMEDIES = (
             " identifiers",
         ),
     ),
+    (NOT_IN_SNAPSHOT, Remedy((), "add the servers with --servers")),
     (
         SKIP_REASONS[NOT_PUBLISHABLE],
         Remedy((), "the servers file says that these servers are not publishable"),

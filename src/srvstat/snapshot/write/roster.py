@@ -26,6 +26,9 @@ MALFORMED = -2
 SKIP_REASONS = {NOT_LISTED: "not in the servers file", NOT_PUBLISHABLE: "not publishable"}
 """Why the observations of a server are skipped, by the code that a roster has instead of a key."""
 
+NOT_IN_SNAPSHOT = "not in the snapshot"
+"""The reason in place of "not in the servers file" if an update has none."""
+
 MALFORMED_REASON = f"serverId: {IDENTIFIER_RULE}"
 
 
@@ -50,6 +53,7 @@ class Roster(dict[str, int]):
     ) -> None:
         super().__init__()
         self._given = {record.id: record for record in records if record.publishable}
+        self.skip_reasons = dict(SKIP_REASONS)
         self._free_keys = filterfalse(set(keys.values()).__contains__, count(1))
         self.server_keys = {
             server_id: keys[server_id] if server_id in keys else next(self._free_keys)

@@ -7,7 +7,7 @@ from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.instants import format_instant
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile
-from srvstat.snapshot.write.roster import Roster
+from srvstat.snapshot.write.roster import NOT_IN_SNAPSHOT, NOT_LISTED, Roster
 from srvstat.snapshot.write.server_rows import build_record
 from srvstat.sources.registry import load_record_reader
 from srvstat.sources.server_records import (
@@ -69,6 +69,8 @@ def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -
         check_identifiers(f"{title} and {old.path}", records.values())
     keys = {server_id: row.server for server_id, row in rows.items()}
     roster = Roster(list(records.values()), uses_slugs=new.uses_slugs, new_game=new_game, keys=keys)
+    if new.source is None:
+        roster.skip_reasons[NOT_LISTED] = NOT_IN_SNAPSHOT
     return Base(rows, roster)
 
 
