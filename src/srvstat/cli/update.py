@@ -26,6 +26,13 @@ from srvstat.render.summary import format_update_summary
 from srvstat.snapshot.write.update import update as update_snapshot
 
 PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="The snapshot to update.")]
+ServersOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|-",
+        help="Server records as NDJSON, one per line: each adds a server or replaces its record.",
+    ),
+]
 AsOfOption = Annotated[
     str | None,
     typer.Option(
@@ -36,10 +43,11 @@ AsOfOption = Annotated[
 ]
 
 
-@take_source_options()
+@take_source_options("servers")
 def update(
     options: SourceOptions,
     path: PathArgument,
+    servers: ServersOption = None,
     as_of: AsOfOption = None,
     rejects: RejectsOption = None,
     max_rejected: MaxRejectedOption = None,
@@ -53,7 +61,7 @@ def update(
     Example: srvstat snapshot update snapshot.db --observations today.csv
     """
     # New records alone are an update, too.
-    sources = parse_sources(options, needs_observations=options.servers is None)
+    sources = parse_sources(options._replace(servers=servers), needs_observations=servers is None)
     instant = parse_instant_option("--as-of", as_of)
     limit = parse_limit(max_rejected)
     started = time.monotonic()
