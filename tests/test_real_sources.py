@@ -53,36 +53,20 @@ def read_rows(path: str) -> dict[str, list[tuple[int, int]]]:
     return rows
 
 
-def replace_source(words: list[str], path: str) -> list[str]:
-    """Return the arguments with another file of observations."""
-    at = words.index("--observations") + 1
-    return [*words[:at], path, *words[at + 1 :]]
-
-
-def split(path: str) -> None:
-    """Write the halves of a compressed CSV file to early.csv and late.csv, each with the header."""
-    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-        header, *lines = file
-    middle = len(lines) // 2
-    for name, half in (("early.csv", lines[:middle]), ("late.csv", lines[middle:])):
-        Path(name).write_text("".join([header, *half]), encoding="utf-8", newline="")
-
-
 @pytest.mark.usefixtures("here")
-def test_war_brokers_wide_has_the_observations_of_the_long_file_also_updated(
+def test_war_brokers_wide_has_the_observations_of_the_long_file(
     war_brokers_rows: dict[str, list[tuple[int, int]]], cli: Cli
 ) -> None:
     words = COMMANDS["war-brokers.db"]
-    root = run(cli, *words)
+    run(cli, *words)
 
     assert {f"wb-{name}": rows for name, rows in read_rows(words[2]).items()} == war_brokers_rows
-    check_update(cli, words, root)
 
 
 @pytest.mark.usefixtures("here")
-def test_hypixel_has_the_hours_with_a_value_exported_or_updated(cli: Cli) -> None:
+def test_hypixel_has_the_hours_with_a_value_and_so_has_its_export(cli: Cli) -> None:
     words = COMMANDS["hypixel.db"]
-    root = run(cli, *words)
+    run(cli, *words)
 
     with gzip.open("player_counts.csv.gz", "rt", encoding="utf-8") as file:
         values = [line.rstrip().split(",")[1] for line in file][1:]
@@ -90,13 +74,12 @@ def test_hypixel_has_the_hours_with_a_value_exported_or_updated(cli: Cli) -> Non
     assert [players for _, players in rows] == [int(value) for value in values if value]
     assert (rows[0][0], rows[-1][0]) == (1_487_311_200_000, 1_773_529_200_000)
     check_export(cli, words[2], "csv")
-    check_update(cli, words, root)
 
 
 @pytest.mark.usefixtures("here")
-def test_minetrack_has_the_answered_pings_exported_or_updated(cli: Cli) -> None:
+def test_minetrack_has_the_answered_pings_and_so_has_its_export(cli: Cli) -> None:
     words = COMMANDS["minetrack.db"]
-    root = run(cli, *words)
+    run(cli, *words)
 
     query = "SELECT ip, timestamp, playerCount FROM pings WHERE playerCount IS NOT NULL"
     answered: dict[str, set[tuple[int, int]]] = defaultdict(set)
@@ -105,8 +88,6 @@ def test_minetrack_has_the_answered_pings_exported_or_updated(cli: Cli) -> None:
             answered[address.replace(".", "-")].add((at, players))
     assert {name: set(rows) for name, rows in read_rows(words[2]).items()} == answered
     check_export(cli, words[2], "ndjson")
-    run(cli, *words, "--overwrite", "--as-of=2021-08-01T12:00Z")
-    assert run(cli, "snapshot", "update", *words[2:]) == root
 
 
 def check_export(cli: Cli, path: str, form: str) -> None:
@@ -117,11 +98,3 @@ def check_export(cli: Cli, path: str, form: str) -> None:
     )
     sources = ["--servers=e/servers.ndjson", f"--observations=e/observations.{form}"]
     assert run(cli, "snapshot", "build", "again.db", *sources) == read_root(path)
-
-
-def check_update(cli: Cli, words: list[str], root: str) -> None:
-    """Check that a build from half of the rows, updated with the others, has the same root."""
-    split(words[words.index("--observations") + 1])
-    early = run(cli, *replace_source(words, "early.csv"), "--overwrite")
-    assert early != root
-    assert run(cli, "snapshot", "update", *replace_source(words[2:], "late.csv")) == root
