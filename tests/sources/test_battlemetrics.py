@@ -65,6 +65,16 @@ def test_a_point_without_a_count_is_skipped_and_a_malformed_one_rejected(tmp_pat
     ]
 
 
+def test_a_point_that_is_no_object_with_attributes_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"data": [null, 5, "x", [{}], {}, {"attributes": null}, {"attributes": 5}]}')
+
+    found = read_rows(path, "battlemetrics")
+
+    reason = "must have the attributes timestamp and value"
+    assert found.rejects == dict.fromkeys(range(1, 8), reason)
+
+
 NOT_AN_ANSWER = "must be an answer of BattleMetrics to player-count-history, "
 ERROR = {"errors": [{"code": "x", "title": "Unauthorized", "detail": "No token"}]}
 
@@ -79,7 +89,10 @@ ERROR = {"errors": [{"code": "x", "title": "Unauthorized", "detail": "No token"}
         (b"{}", NOT_AN_ANSWER),
         (build_answer({"timestamp": TIME, "value": 5})[:-9], "the JSON is empty or cut off"),
         (json.dumps(ERROR).encode(), "an error of BattleMetrics: Unauthorized: No token"),
-        (b'{"errors": 5}', "an error of BattleMetrics: unknown"),
+        *(
+            (b'{"errors": %b}' % errors, "an error of BattleMetrics: unknown")
+            for errors in (b"5", b"[]", b"[5]", b"[null]", b"[[{}]]")
+        ),
         (gzip.compress(build_answer(), mtime=0)[:-9], "the gzip data is cut off"),
     ],
 )

@@ -35,7 +35,7 @@ FULL: dict[str, Any] = {
         "upvotePower": 12.5,
     },
 }
-SMALL = {"EndPoint": "q9", "Data": {"clients": 0}}
+SMALL = {"EndPoint": "q9", "Data": {"clients": 0, "vars": None}}
 RECORDS = [
     PartialRecord(
         id="abc123",
@@ -77,7 +77,9 @@ def test_a_file_has_an_array_of_answers_or_one_after_the_other(text: str, tmp_pa
         ('{"EndPoint": "a", "Data": {"vars": 1}}', "server 2: vars: must be an object"),
         ('{"EndPoint": "a_b", "Data": {}}', "server 2: EndPoint: must be 1 to 128 letters"),
         ('{"EndPoint": "a", "Data": {"clients": -1}}', "server 2: clients: must be a whole"),
-        ('{"EndPoint": "a", "Data": {"hostname": {}}}', "server 2: hostname: must be a string"),
+        ('{"EndPoint": "a", "Data": {"hostname": {}}}', "server 2: hostname: must be a plain"),
+        ('{"EndPoint": "a", "Data": {"hostname": 5}}', "server 2: hostname: must be a string"),
+        ('{"EndPoint": "a", "EndPoint": "a", "Data": {}}', "server 2: EndPoint: repeated"),
         ('{"EndPoint": "a", "Data": {"hostname": "\\u0000"}}', "server 2: hostname: contains"),
     ],
 )

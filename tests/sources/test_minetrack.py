@@ -11,6 +11,8 @@ import pytest
 from conftest import AS_OF, SHARED_DATA, Cli, Ran
 from sources.readings import read_rows
 from srvstat.contract.errors import SourceError
+from srvstat.sources.observations import read_batches
+from srvstat.sources.source import Source
 
 REAL = SHARED_DATA / "minetrack" / "database_copy_1-8-2021.sql"
 SCHEMA = "timestamp BIGINT NOT NULL, ip TINYTEXT, playerCount MEDIUMINT"
@@ -82,7 +84,22 @@ def test_a_database_that_is_written_to_is_read_as_of_one_moment(tmp_path: Path) 
         writer.execute("INSERT INTO pings VALUES (1, 'a', 1)")
         assert len(read_rows(path, "minetrack").kept) == 1
         writer.commit()
-        assert len(read_rows(path, "minetrack").kept) == 2
+        link = tmp_path / "link.sql"
+        link.symlink_to(path)
+        assert [len(read_rows(each, "minetrack").kept) for each in (path, link)] == [2, 2]
+
+
+def test_a_database_that_changes_while_it_is_read_without_a_lock_is_refused(tmp_path: Path) -> None:
+    settings = "PRAGMA journal_mode = WAL"
+    path = write_database(tmp_path / "database.sql", [(AS_OF, "a", 5)], settings=settings)
+    batches = read_batches(Source(str(path), "minetrack"))
+    next(batches)
+
+    with closing(sqlite3.connect(path)) as writer, writer:
+        writer.execute("INSERT INTO pings VALUES (1, 'a', 1)")
+
+    with pytest.raises(SourceError, match=f"{path}: changed while it was read; read a copy"):
+        list(batches)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,8 @@ def test_the_only_label_names_the_server_and_answers_can_follow_each_other(tmp_p
 
     found = read_rows(path, "prometheus")
 
-    assert found.kept == {1: ("a", AS_OF, 5), 2: ("a", AS_OF + 60_000, 7)}
+    assert found.kept == {1: ("a", AS_OF, 5), 3: ("a", AS_OF + 60_000, 7)}
+    assert found.skipped == {"native histogram": 1}
 
 
 def test_a_sample_is_a_whole_number_or_is_skipped_or_rejected(tmp_path: Path) -> None:
@@ -95,6 +96,31 @@ def test_a_sample_is_a_whole_number_or_is_skipped_or_rejected(tmp_path: Path) ->
     )
 
 
+@pytest.mark.parametrize(
+    ("seconds", "milliseconds"),
+    [
+        ("1772366400.0009", 1772366400000),
+        (f"1772366400.{'9' * 40}", 1772366400999),
+        ("253402300799.9999", 253402300799999),
+        ("1e-999999999", 0),
+        ("1e999999999", None),
+        ("253402300800", None),
+        ("-0.0001", None),
+    ],
+)
+def test_digits_beyond_milliseconds_are_cut(
+    seconds: str, milliseconds: int | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(build_answer(build_series({"server": "a"}, ["@", "5"])))
+    path.write_text(path.read_text().replace('"@"', seconds))
+
+    found = read_rows(path, "prometheus")
+
+    assert [at for _, at, _ in found.kept.values()] == [milliseconds] * len(found.kept)
+    assert len(found.rejects) == (milliseconds is None)
+
+
 NOT_AN_ANSWER = "must be an answer of Prometheus to query_range or query, "
 TWO = {"job": "a", "instance": "b"}
 
@@ -111,6 +137,7 @@ TWO = {"job": "a", "instance": "b"}
             b'{"status": "error", "errorType": "bad_data", "error": "parse error"}',
             "an error of Prometheus: parse error",
         ),
+        (b'{"status": "error", "error": {}}', "an error of Prometheus: unknown"),
         (
             build_answer(build_series({"server": "a"}), build_series(TWO)),
             "series 2: no label server; its labels are instance, job; --columns id=LABEL names",
@@ -126,6 +153,11 @@ TWO = {"job": "a", "instance": "b"}
         (
             build_answer({"values": [], "metric": {"server": "a"}}),
             "series 1: must begin with `metric`",
+        ),
+        (build_answer({"metric": {"server": 5}}), "series 1: the label server must be a string"),
+        (
+            b'{"data": {"result": [{"metric": {"server": "a", "server": "b"}}]}}',
+            "series 1: the label server is repeated",
         ),
         (build_answer({"metric": []}), "series 1: `metric` must be an object"),
         (build_answer({"metric": {"server": "a"}, "values": 5}), "series 1: `values` must be an"),

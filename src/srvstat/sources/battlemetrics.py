@@ -66,14 +66,17 @@ def _read_points(source: Source, server_id: str) -> Iterator[Point | BadPoint | 
 
 def _describe(events: Events) -> str:
     """Return the text of the first error of an answer."""
-    first = read_value(events, lambda rest: [read_value(item, _ERROR) for item in read_items(rest)])
-    texts = first[0].values() if isinstance(first, list) and first[0:1] != [] else ()
+    errors = read_value(
+        events, lambda rest: [read_value(item, _ERROR) for item in read_items(rest)]
+    )
+    first = errors[0] if isinstance(errors, list) and errors else None
+    texts = first.values() if isinstance(first, dict) else ()
     return ": ".join(text for text in texts if isinstance(text, str)) or "unknown"
 
 
 def _build_point(parser: ValueParser, server_id: str, item: Any) -> Point | BadPoint | NoPoint:
-    attributes = {} if isinstance(item, Problem) else item.get("attributes", {})
-    if isinstance(attributes, Problem) or attributes.keys() != {"timestamp", "value"}:
+    attributes = item.get("attributes") if isinstance(item, dict) else None
+    if not isinstance(attributes, dict) or attributes.keys() != {"timestamp", "value"}:
         return BadPoint("must have the attributes timestamp and value", "")
     if any(isinstance(value, Problem) for value in attributes.values()):
         return BadPoint("timestamp and value must be plain values", "")

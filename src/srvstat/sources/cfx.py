@@ -72,7 +72,7 @@ def _build_record(answer: Any) -> PartialRecord:
     if "Data" not in given and isinstance(given.get("error"), str):
         raise FieldError(f"an error of Cfx.re: {given['error']}")
     data = _check_part("Data", given.get("Data"))
-    texts = _check_part("vars", data.get("vars", {}))
+    texts = _check_part("vars", {} if data.get("vars") is None else data["vars"])
     server_id = require_field(given, "EndPoint", check_identifier)
     most = "sv_maxclients" if data.get("sv_maxclients") is not None else "svMaxclients"
     return PartialRecord(

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import LATEST
 from srvstat.files.errors import convert_errors
+from srvstat.files.identity import identify_file
 from srvstat.files.reading import STDIN
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, Batch, Reject
 from srvstat.sources.source import Source
@@ -61,7 +62,9 @@ def _open_database(source: Source) -> Iterator[sqlite3.Connection]:
     Raises SourceError, also for SQLite's errors in the block.
     """
     uri = f"file:{quote(os.fsencode(source.name), safe='/')}?mode=ro"
-    if _is_idle_log(source):
+    identity = identify_file(source.name)
+    is_idle = _is_idle_log(source)
+    if is_idle:
         # Opening such a database would create the files of the log.
         uri += "&immutable=1"
     try:
@@ -74,6 +77,8 @@ def _open_database(source: Source) -> Iterator[sqlite3.Connection]:
             f"{source.title}: can't be read as a SQLite database: {error}; if Minetrack writes to"
             " it, read a copy"
         ) from None
+    if is_idle and identify_file(source.name) != identity:
+        raise SourceError(f"{source.title}: changed while it was read; read a copy")
 
 
 def _is_idle_log(source: Source) -> bool:
@@ -90,7 +95,9 @@ def _is_idle_log(source: Source) -> bool:
             header = file.read(100)
     if not header.startswith(_MAGIC):
         raise SourceError(f"{source.title}: not a SQLite database")
-    return header[18:20] == _WAL_MODE and not os.path.exists(f"{source.name}-wal")
+    # SQLite keeps the log beside the file that a symbolic link names.
+    log = f"{os.path.realpath(source.name)}-wal"
+    return header[18:20] == _WAL_MODE and not os.path.exists(log)
 
 
 def _find_count_column(source: Source, connection: sqlite3.Connection) -> str:

@@ -5,26 +5,36 @@ Each series is a server, which a label names. Several answers can follow each ot
 
 import re
 from collections.abc import Generator, Iterator, Mapping
-from decimal import Decimal
+from decimal import ROUND_DOWN, Context, Decimal
 from typing import Any, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.contract.instants import LATEST
-from srvstat.files.json_events import Events, read_items, read_keys, read_value, skip_value
+from srvstat.files.json_events import (
+    Events,
+    read_items,
+    read_keys,
+    read_value,
+    skip_value,
+)
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, Batch
 from srvstat.sources.json_points import BadPoint, NoPoint, Point, collect_batches, read_events
 from srvstat.sources.mapping import STRICT
 from srvstat.sources.source import Source
 
 NOT_A_NUMBER = "not a number (NaN)"
-"""The reason to skip a sample."""
+HISTOGRAM = "native histogram"
+"""The reasons to skip a sample."""
 
 _Sample = Point | BadPoint | NoPoint
 
 _NAME = "__name__"
+_SAMPLE_KEYS = ("value", "values", "histogram", "histograms")
 _COUNT = re.compile(r"0|[1-9][0-9]{0,15}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?")
+_CUT = Context(rounding=ROUND_DOWN, traps=[])
+"""Cuts digits beyond milliseconds, and has infinity for numbers that are too large."""
 
 
 def read(source: Source) -> Iterator[Batch]:
@@ -54,7 +64,8 @@ def _read_answers(source: Source) -> Iterator[_Sample]:
             else:
                 skip_value(events)
         if message is not None:
-            raise SourceError(f"{source.title}: an error of Prometheus: {message}")
+            reason = message if isinstance(message, str) else "unknown"
+            raise SourceError(f"{source.title}: an error of Prometheus: {reason}")
         if not has_result:
             raise _build_error(source)
 
@@ -97,7 +108,9 @@ class _Series(NamedTuple):
             raise self.build_error(
                 f"no label {wanted}; {listed}; --columns id=LABEL names that of the server"
             )
-        server_id = str(labels[wanted])
+        server_id = labels[wanted]
+        if not isinstance(server_id, str):
+            raise self.build_error(f"the label {wanted} must be a string")
         first = self.numbers.setdefault(server_id, self.number)
         if first != self.number:
             raise self.build_error(
@@ -116,43 +129,52 @@ def _read_series(series: _Series, events: Events) -> Iterator[_Sample]:
     for key in read_keys(events):
         if key == "metric":
             server_id = series.find_server_id(_read_labels(series, events))
-        elif key not in ("value", "values"):
+        elif key not in _SAMPLE_KEYS:
             skip_value(events)
         elif server_id is None:
             raise series.build_error("must begin with `metric`")
-        elif key == "value":
-            yield _build_point(server_id, read_value(events, _read_list))
+        elif key in ("value", "histogram"):
+            yield _build_sample(key, server_id, read_value(events, _read_list))
         elif next(events)[0] == "start_array":
             for item in read_items(events):
-                yield _build_point(server_id, read_value(item, _read_list))
+                yield _build_sample(key, server_id, read_value(item, _read_list))
         else:
-            raise series.build_error("`values` must be an array")
+            raise series.build_error(f"`{key}` must be an array")
 
 
 def _read_labels(series: _Series, events: Events) -> dict[str, Any]:
     if next(events)[0] != "start_map":
         raise series.build_error("`metric` must be an object")
-    return {name: read_value(events, None) for name in read_keys(events)}
+    labels: dict[str, Any] = {}
+    for name in read_keys(events):
+        if name in labels:
+            raise series.build_error(f"the label {name} is repeated")
+        labels[name] = read_value(events, None)
+    return labels
 
 
 def _read_list(events: Events) -> list[Any]:
     return [read_value(item, None) for item in read_items(events)]
 
 
-def _build_point(server_id: str, sample: Any) -> _Sample:
+def _build_sample(key: str, server_id: str, sample: Any) -> _Sample:
     """Return the point of a sample: Unix seconds as a number, and the value as text."""
+    if key.startswith("histogram"):
+        return NoPoint(HISTOGRAM)
     if not isinstance(sample, list) or len(sample) != len(("time", "value")):
         return BadPoint("must be an array of a time and a value", "")
     seconds, value = sample
     text = f"{server_id},{seconds},{value}"
-    if type(seconds) not in (int, Decimal) or not 0 <= seconds * 1000 <= LATEST:
+    is_number = type(seconds) in (int, Decimal)
+    milliseconds = _CUT.multiply(seconds, 1000) if is_number else Decimal(-1)
+    if not 0 <= milliseconds < LATEST + 1:
         return BadPoint("observedAt: must be a number of Unix seconds up to the year 9999", text)
     if value == "NaN":
         return NoPoint(NOT_A_NUMBER)
     players = _parse_count(value)
     if players is None:
         return BadPoint(f"players: {COUNT_RULE}", text)
-    return Point(server_id, int(seconds * 1000), players)
+    return Point(server_id, int(milliseconds), players)
 
 
 def _parse_count(value: Any) -> int | None:

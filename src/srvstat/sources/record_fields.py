@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from srvstat.contract import wire
 from srvstat.contract.instants import parse_instant
+from srvstat.files.json_events import Problem
 from srvstat.sources.batch import COUNT_RULE, IDENTIFIER, IDENTIFIER_RULE, MAX_PLAYERS
 from srvstat.sources.server_records import COMPLETED_FIELDS, GAMES
 from srvstat.sources.slugs import MAX_SOURCE_ID_LENGTH
@@ -52,6 +53,8 @@ def get_field(
     value = given.get(name)
     if value is None:
         return None
+    if isinstance(value, Problem):
+        raise FieldError(f"{within}{name}: {value.reason}")
     try:
         return check(value)
     except ValueError as error:
