@@ -40,6 +40,7 @@ def _files(build: Build, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     cli("snapshot", "bundle", *PAIR, "--range", "7d", "-o", "case.db", "-s", "good.db")
     Path("cut.har").write_bytes(b'{"log":{"entries":[')
     Path("other.har").write_bytes(b"{}")
+    Path("own.csv").write_text("date;lobby\n2026-03-01;5\n")
     Path("access.toml").write_bytes(build_access_file())
     Path("range").mkdir()
     Path("range/access.toml").write_text(BAD_RANGE)
@@ -70,6 +71,10 @@ def _files(build: Build, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ["serve", "-s", "good.db", "--record", "access.toml"],
         ["snapshot", "verify", "good.db", "--expect", "0" * 64],
         ["snapshot", "build", "good.db", "--servers", "s.ndjson", "--observations", "o.csv"],
+        ["snapshot", "build", "new.db", "--observations", "other.har"],
+        ["snapshot", "build", "new.db", "--observations", "own.csv"],
+        ["snapshot", "build", "new.db", "--observations", "own.csv", "--game", "game_a"],
+        ["snapshot", "build", "new.db", "--observations=own.csv", "--game=game_a", "--wide=at=x"],
     ],
     ids=" ".join,
 )
