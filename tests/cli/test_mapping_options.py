@@ -185,3 +185,26 @@ def test_a_dry_run_fits_the_terminal_except_for_its_command(
     assert exit_code == 0
     assert max(map(len, table)) <= columns
     assert last.startswith("  srvstat snapshot build out.db --observations wide.csv")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    "rows", ["MAIN_LOBBY,1772366400000,5\n", "A_B,1772366400000,5\nlobby,1772366400000,5\n"]
+)
+def test_rejected_rows_come_with_the_option_that_would_keep_them(rows: str, cli: Cli) -> None:
+    Path("own.csv").write_text(f"serverId,observedAt,players\n{rows}")
+    for quiet in ([], ["--quiet"]):
+        ran = cli(*BUILD, "own.csv", "--game", "game_a", "--overwrite", *quiet)
+
+        assert ran.exit_code == (0 if "lobby," in rows else 6)
+        assert ran.stderr.endswith("add --ids slug to make identifiers of this form\n")
+
+
+@pytest.mark.usefixtures("here")
+def test_objects_with_other_keys_need_columns(cli: Cli) -> None:
+    Path("own.ndjson").write_text('{"server":"a","time":5,"count":5}\n')
+
+    ran = cli(*BUILD, "own.ndjson", "--game", "game_a")
+
+    assert ran.exit_code == 6
+    assert ran.stderr.endswith("; name other keys with --columns id=KEY,at=KEY,players=KEY\n")

@@ -15,6 +15,9 @@ from srvstat.sources.text_rows import Row, WideRow, parse_records, parse_wide_re
 
 _KEYS = ("serverId", "observedAt", "players")
 
+OTHER_KEYS = "must be an object with the keys serverId, observedAt and players"
+"""The reason to reject a row in the strict form."""
+
 
 def read(source: Source) -> Iterator[Batch]:
     """Read the observations of a source, a block at a time.
@@ -35,7 +38,7 @@ def read(source: Source) -> Iterator[Batch]:
 def _split_object(text: str) -> Row:
     value = _decode(text)
     if not isinstance(value, dict) or value.keys() != set(_KEYS):
-        raise RowError("must be an object with the keys serverId, observedAt and players")
+        raise RowError(OTHER_KEYS)
     server_id, observed_at, players = (value[key] for key in _KEYS)
     if type(server_id) is not str:
         raise RowError(f"serverId: {IDENTIFIER_RULE}")

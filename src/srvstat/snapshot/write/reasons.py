@@ -13,6 +13,7 @@ from srvstat.snapshot.write.roster import (
     NOT_PUBLISHABLE,
     SKIP_REASONS,
 )
+from srvstat.sources.ndjson_observations import OTHER_KEYS
 from srvstat.sources.values import LOOKS_LIKE_SECONDS
 
 _MAX_LISTED = 3
@@ -48,6 +49,7 @@ _REMEDIES = (
         MALFORMED_REASON,
         Remedy(("--ids", "slug"), "add --ids slug to make identifiers of this form"),
     ),
+    (OTHER_KEYS, Remedy((), "name other keys with --columns id=KEY,at=KEY,players=KEY")),
     (
         SKIP_REASONS[NOT_LISTED],
         Remedy(
