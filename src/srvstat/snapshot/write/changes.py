@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.rows import ROWS_PER_SERVER, Bucket, FileRow, ServerRow, Value
 
-_MAX_BYTES = 1 << 25
+_MAX_BYTES = 1 << 26
 """Bytes of rows after which those in memory are stored."""
 
 _BYTES_PER_ROW = 500
