@@ -60,7 +60,7 @@ def test_a_mapping_is_not_saved_over_a_file_or_for_a_failed_build(cli: Cli) -> N
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--columns", "id"], '--columns: can\'t be read from "id"; write id=NAME'),
+        (["--columns", "id"], '--columns: can\'t be read from "id"; write at=NAME'),
         (["--columns", "name=a"], '--columns: "name" is not one of id, at, players'),
         (["--columns", "id=a,at=a"], "--columns: two fields can't have the same column"),
         (["--columns", "at="], "--columns: at: must be the name of a column"),
@@ -90,7 +90,7 @@ def test_a_missing_column_names_the_columns_there_are(cli: Cli) -> None:
     assert ran.exit_code == 6
     assert ran.stderr == (
         'error: week.csv, line 1: no column "time"; the columns are "serverId", "observedAt",'
-        ' "players"\n'
+        ' "players"; name them with --columns\n'
     )
 
 
@@ -115,7 +115,7 @@ def test_a_dry_run_shows_what_a_build_would_do_and_writes_nothing(cli: Cli, here
     assert lines[rejected + 1] == "  wide.csv, line 4: MAIN_LOBBY,2026-03-02 12:00:00,x"
     assert lines[-1] == (
         "  srvstat snapshot build out.db --observations wide.csv --wide at=date --time-zone UTC"
-        " --ids slug --game game_a"
+        " --save-mapping map.toml --ids slug --game game_a"
     )
 
 
@@ -140,27 +140,29 @@ def test_a_dry_run_counts_as_a_build_does(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("times", "option"),
+    ("time", "given", "option"),
     [
-        (["2026-03-01 12:00:00"], "--time-zone UTC"),
-        ([str(AS_OF // 1000)], "--time-unit s"),
+        ("2026-03-01 12:00:00", [], "--time-zone UTC"),
+        ("2026-03-01 12:00:00", ["--columns", "id=serverId"], "--time-zone UTC"),
+        (str(AS_OF // 1000), [], "--time-unit s"),
+        (str(AS_OF // 1000), ["--columns", "id=serverId"], "--time-unit s"),
+        (str(AS_OF), ["--time-unit", "s"], "--time-unit ms"),
     ],
 )
-@pytest.mark.parametrize("mapping", [[], ["--columns", "id=serverId"]])
 def test_a_dry_run_shows_the_command_that_would_help(
-    times: list[str], option: str, mapping: list[str], cli: Cli
+    time: str, given: list[str], option: str, cli: Cli
 ) -> None:
-    rows = ["serverId,observedAt,players", *(f"a,{time},5" for time in times)]
-    Path("rows.csv").write_text("\n".join([*rows, ""]))
-    command = [*BUILD, "rows.csv", "--servers", "servers.ndjson", *mapping]
+    Path("out.db").touch()
+    stdin = f"serverId,observedAt,players\na,{time},5\n".encode()
+    others = ["--rejects", "r.ndjson", "--overwrite"]
 
-    ran = cli(*command, "--dry-run")
-    advice = ran.stdout.decode() + ran.stderr
-    (line,) = [line for line in advice.splitlines() if line.startswith("  srvstat ")]
-    fixed = cli(*line.split()[1:])
+    ran = cli(*BUILD, "-", "--format", "csv", *given, *others, "--dry-run", stdin=stdin)
+    shown = ran.stdout.decode() + ran.stderr
+    (line,) = [line for line in shown.splitlines() if line.startswith("  srvstat ")]
+    fixed = cli(*line.split()[1:], stdin=stdin)
 
-    assert f"{option}\n" in f"{line}\n"
-    assert fixed.exit_code == 0
+    assert f"{option} " in line
+    assert (fixed.exit_code, Path("r.ndjson").exists()) == (0, True)
     info = cli("snapshot", "info", "out.db", "--json").json
     assert info["asOf"] == "2026-03-01T12:00:00.000Z"
 

@@ -51,6 +51,7 @@ NO_TIME = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
 NO_ZONE = "no time zone: end it with Z or an offset such as +02:00"
 OUTSIDE = "outside the years 1970 to 9999"
 LIKE_SECONDS = "in the years 1970 to 1978 as milliseconds, so it looks like seconds"
+LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like milliseconds"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ LIKE_SECONDS = "in the years 1970 to 1978 as milliseconds, so it looks like seco
         (SECONDS, "2025-03-04", NO_ZONE),
         (PLAIN, "1741129200", LIKE_SECONDS),
         (ValueParser(ColumnMapping(time_unit="ms")), "1741129200.0", LIKE_SECONDS),
-        (SECONDS, "1741129200000", OUTSIDE),
+        (SECONDS, "1741129200000", LIKE_MILLISECONDS),
         (SECONDS, "9" * 5000, OUTSIDE),
         (PLAIN, "9" * 15, OUTSIDE),
         (PLAIN, "1.7e12", NO_TIME),

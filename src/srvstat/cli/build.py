@@ -81,7 +81,19 @@ def build(
                 as_of=instant,
                 progress=progress,
             )
-        return show_dry_run(found, output, options, sources, as_of)
+        return show_dry_run(
+            found,
+            output,
+            options,
+            sources,
+            as_of=as_of,
+            rejects=rejects,
+            max_rejected=max_rejected,
+            strict=strict,
+            allow_empty=allow_empty,
+            overwrite=overwrite,
+            quiet=quiet,
+        )
     started = time.monotonic()
     with show_progress(sources.observations, quiet=quiet) as progress:
         summary = build_snapshot(

@@ -11,24 +11,33 @@ from srvstat.cli.show import show
 from srvstat.cli.source_options import SourceOptions, Sources
 from srvstat.contract.errors import SourceError
 from srvstat.documents.dry_run import DryRun
+from srvstat.files.reading import STDIN
+from srvstat.sources.source import Source
 
-_NOT_REPEATED = ("servers", "observations", "query", "save_mapping")
+_NAMES_OF_SOURCES = ("servers", "observations", "query")
 
 
 def show_dry_run(
-    found: DryRun, output: str, options: SourceOptions, sources: Sources, as_of: str | None
+    found: DryRun,
+    output: str,
+    options: SourceOptions,
+    sources: Sources,
+    **others: str | bool | None,
 ) -> Outcome:
-    """Return the outcome of a dry run: a table.
+    """Return the outcome of a dry run: a table. `others` are the other options of the build.
 
     Raises SourceError if nothing would be kept; the table is then on standard error.
     """
     if found.missing_options:
-        words = [
-            *("srvstat", "snapshot", "build", output),
-            *_list_options(options, sources),
-            *([] if as_of is None else ["--as-of", as_of]),
-            *found.missing_options,
-        ]
+        given = {**options._asdict(), **others}
+        values = {
+            _format_option(name): value
+            for name, value in given.items()
+            if name not in _NAMES_OF_SOURCES
+        } | dict(found.missing_options)
+        words = ["srvstat", "snapshot", "build", output, *_list_sources(options, sources)]
+        for option, value in values.items():
+            words += [option] if value is True else [option, value] if value else []
         found = replace(found, command=shlex.join(words))
     if found.kept:
         return show(found, Form.TABLE)
@@ -41,15 +50,21 @@ def show_dry_run(
     raise SourceError("no observation would be kept")
 
 
-def _list_options(options: SourceOptions, sources: Sources) -> Iterator[str]:
-    """Yield the words of the options. The titles of sources don't have passwords of URLs."""
+def _list_sources(options: SourceOptions, sources: Sources) -> Iterator[str]:
+    """Yield the words of the options that name sources."""
     if sources.servers is not None:
-        yield from ("--servers", sources.servers.title)
-    given = [each.given_title for each in sources.observations if not each.is_in_memory]
-    for title in dict.fromkeys(given):
-        yield from ("--observations", title)
+        yield from ("--servers", _name_source(sources.servers))
+    named = [_name_source(each) for each in sources.observations if not each.is_in_memory]
+    for name in dict.fromkeys(named):
+        yield from ("--observations", name)
     if options.query is not None:
         yield from ("--query", "…")  # it may have a password
-    for name, value in options._asdict().items():
-        if value is not None and name not in _NOT_REPEATED:
-            yield from (f"--{name.rstrip('_').replace('_', '-')}", value)
+
+
+def _name_source(source: Source) -> str:
+    """Return the name of a source on a command line. The title of a URL has no password."""
+    return STDIN if source.name == STDIN else source.given_title
+
+
+def _format_option(name: str) -> str:
+    return f"--{name.rstrip('_').replace('_', '-')}"

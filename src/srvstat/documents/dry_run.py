@@ -33,8 +33,8 @@ class DryRun:
 
     `rows` are the first ones. `intervals` has the number of servers for each usual interval in
     milliseconds, the most frequent first. `dropped` begins with the commonest reason. `advice` is
-    what would help: sentences, the options that the command lacks, and the command with them, or
-    None if no option is missing. The other fields are those of BuildSummary.
+    what would help: sentences, the values of options that the command lacks, and the command with
+    them, or None if no option is missing. The other fields are those of BuildSummary.
     """
 
     rows: Sequence[UnderstoodRow]
@@ -50,5 +50,5 @@ class DryRun:
     dropped: Sequence[DroppedRows]
     warnings: Sequence[str]
     advice: Sequence[str]
-    missing_options: Sequence[str]
+    missing_options: Mapping[str, str]
     command: str | None = None

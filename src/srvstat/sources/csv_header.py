@@ -44,7 +44,7 @@ def recognize_columns(source: Source, header: Header) -> Columns:
         if len(names) >= least and set(wanted) <= set(names)
     ]
     if not fitting:
-        raise source.build_error(header.line, _describe_missing(wanted, headers.values()))
+        raise source.build_error(header.line, _describe_missing(mapping, wanted, headers.values()))
     if len(fitting) > 1:
         found = " or by ".join(map(_DELIMITERS.__getitem__, fitting))
         raise source.build_error(header.line, f"the columns can be separated by {found}")
@@ -66,7 +66,9 @@ def _split_header(text: str, delimiter: str) -> list[str]:
     return [name.strip(" ") for name in get_form(delimiter).split_fields(text) or ()]
 
 
-def _describe_missing(wanted: Sequence[str], headers: Iterable[Sequence[str]]) -> str:
+def _describe_missing(
+    mapping: ColumnMapping, wanted: Sequence[str], headers: Iterable[Sequence[str]]
+) -> str:
     """Describe which of the wanted columns the most likely header lacks, and which it has."""
     names = max(headers, key=lambda names: (len(set(wanted) & set(names)), len(names)))
     found = list_names(names)
@@ -74,7 +76,8 @@ def _describe_missing(wanted: Sequence[str], headers: Iterable[Sequence[str]]) -
     if not missing:
         return f"no column beside {found}; a wide file has a column for each server"
     what = "column" if len(missing) == 1 else "columns"
-    return f"no {what} {', '.join(missing)}; the columns are {found}"
+    remedy = "name it with --wide" if mapping.is_wide else "name them with --columns"
+    return f"no {what} {', '.join(missing)}; the columns are {found}; {remedy}"
 
 
 def list_names(names: Sequence[str]) -> str:

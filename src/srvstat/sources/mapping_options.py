@@ -17,7 +17,7 @@ COLUMNS = ("id", "at", "players")
 
 _ID_RULES = ("slug",)
 
-_FORM = 'write id=NAME,at=NAME,players=NAME, and a name with a comma as "NAME"'
+_FORM = 'write at=NAME or id=NAME,at=NAME,players=NAME, and a name with a comma as "NAME"'
 
 _COLUMN = re.compile(r'\s*(?P<key>[^=",]*)=(?:\s*"(?P<quoted>(?:[^"]|"")*)"\s*|(?P<plain>[^",]*))')
 

@@ -23,6 +23,7 @@ from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, RowError
 from srvstat.sources.mapping import ColumnMapping
 
 LOOKS_LIKE_SECONDS = "in the years 1970 to 1978 as milliseconds, so it looks like seconds"
+LOOKS_LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like milliseconds"
 _NOT_AN_INSTANT = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
 
 # As seconds, these are the instants from 2001 to 9999.
@@ -124,6 +125,9 @@ class ValueParser:
 
     def _convert_number(self, digits: str, fraction: str) -> int:
         if self._is_seconds:
+            # A longer number is no instant in milliseconds either.
+            if len(digits) <= len(str(LATEST)) and int(digits) > LATEST // 1000:
+                raise InstantError(LOOKS_LIKE_MILLISECONDS)
             return parse_instant(digits + f"{fraction}000"[:3])
         at = parse_instant(digits)
         if at in SECONDS:

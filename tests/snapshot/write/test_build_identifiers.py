@@ -94,6 +94,18 @@ def test_a_slug_that_is_no_answer_is_refused_by_name(
     assert not Path("out.db").exists()
 
 
+def test_a_row_without_an_identifier_is_rejected(cli: Cli) -> None:
+    write([("A_B", 5, 5), ("", 6, 6)])
+
+    assert cli(*NEW, *SLUGS, "--rejects", "rejects.ndjson").exit_code == 0
+
+    assert [(each["reason"], each["text"]) for each in read_rejects()] == [
+        ("serverId: empty", ",6,6")
+    ]
+    drafted = cli("snapshot", "draft-servers", *BUILD[-2:], "--game", "game_a", *SLUGS)
+    assert drafted.stderr.startswith("warning: 1 malformed row ignored\n")
+
+
 def test_rows_are_those_of_a_record_by_its_source_id_its_id_or_a_slug(cli: Cli) -> None:
     records = [
         server("a", sourceId="MAIN:1"),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from srvstat.contract.errors import SourceError
 from srvstat.snapshot.write.reasons import describe_reasons, list_reasons
 from srvstat.snapshot.write.rejects import Rejects
-from srvstat.snapshot.write.roster import MALFORMED, MALFORMED_REASON, Roster, create_open_roster
+from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, create_open_roster
 from srvstat.sources.observations import read_batches
 from srvstat.sources.server_records import ServerRecord
 from srvstat.sources.source import Source
@@ -55,8 +55,9 @@ def _look_up(
     roster: Roster, rejects: Rejects, server_ids: Sequence[str], places: Sequence[int]
 ) -> None:
     """Add the servers of a batch to a roster, and rows with malformed identifiers to rejects."""
-    malformed = {name for name in dict.fromkeys(server_ids) if roster[name] == MALFORMED}
+    keys = {name: roster[name] for name in dict.fromkeys(server_ids)}
+    malformed = {name: REJECT_REASONS[key] for name, key in keys.items() if key in REJECT_REASONS}
     if malformed:
         for server_id, place in zip(server_ids, places, strict=True):
             if server_id in malformed:
-                rejects.add_malformed(place, MALFORMED_REASON, server_id)
+                rejects.add_malformed(place, malformed[server_id], server_id)

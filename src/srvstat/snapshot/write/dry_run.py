@@ -79,7 +79,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
         raise OutputError(f"SQLite's temporary files: {error}") from None
     completed = count_completed(map(roster.get_record, findings.observed))
     remedies = list(_list_remedies(intake, reasons))
-    if game is None and completed.get("game"):
+    if game is None and (roster.is_open or completed.get("game")):
         remedies.append(_GAME)
     first, last = min(findings.instants, default=None), max(findings.instants, default=None)
     return DryRun(
@@ -96,7 +96,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
         dropped=_group_reasons(reasons, examples),
         warnings=(*warnings, *list_warnings(intake, first, last)),
         advice=[remedy.text for remedy in remedies],
-        missing_options=[option for remedy in remedies for option in remedy.options],
+        missing_options=dict(remedy.option for remedy in remedies if remedy.option),
     )
 
 

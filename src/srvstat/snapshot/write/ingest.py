@@ -11,7 +11,7 @@ from itertools import chain, compress
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import YEAR_2001
 from srvstat.snapshot.write.rejects import Rejects
-from srvstat.snapshot.write.roster import MALFORMED, MALFORMED_REASON, Roster
+from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
 from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.staging import Staging, interleave
 from srvstat.sources.batch import Batch, Runs
@@ -132,9 +132,9 @@ class Intake:
 
     def _leave_out(self, name: str, key: int, rows: "array[int]") -> None:
         """Reject or skip the rows of an identifier without a server."""
-        if key == MALFORMED:
+        if reason := REJECT_REASONS.get(key):
             for instant, count, place in zip(rows[::3], rows[1::3], rows[2::3], strict=True):
-                self.rejects.add_malformed(place, MALFORMED_REASON, f"{name},{instant},{count}")
+                self.rejects.add_malformed(place, reason, f"{name},{instant},{count}")
         else:
             self._skip(self.roster.skip_reasons[key], rows[2::3])
 

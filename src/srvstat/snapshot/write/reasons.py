@@ -14,7 +14,7 @@ from srvstat.snapshot.write.roster import (
     SKIP_REASONS,
 )
 from srvstat.sources.ndjson_observations import OTHER_KEYS
-from srvstat.sources.values import LOOKS_LIKE_SECONDS
+from srvstat.sources.values import LOOKS_LIKE_MILLISECONDS, LOOKS_LIKE_SECONDS
 
 _MAX_LISTED = 3
 """More reasons would hide the commonest one."""
@@ -34,9 +34,9 @@ class Reason(NamedTuple):
 
 
 class Remedy(NamedTuple):
-    """What helps against a reason: options of the command, if any, and a sentence without a dot."""
+    """What helps against a reason: an option and its value, or None, and a sentence."""
 
-    options: tuple[str, ...]
+    option: tuple[str, str] | None
     text: str
 
 
@@ -44,6 +44,12 @@ SECONDS_REMEDY = Remedy(("--time-unit", "s"), "add --time-unit s if the times ar
 
 _REMEDIES = (
     (LOOKS_LIKE_SECONDS, SECONDS_REMEDY),
+    (
+        LOOKS_LIKE_MILLISECONDS,
+        Remedy(
+            ("--time-unit", "ms"), "give --time-unit ms instead if the times are in milliseconds"
+        ),
+    ),
     (NO_TIME_ZONE, Remedy(("--time-zone", "UTC"), "add --time-zone UTC if the times are in UTC")),
     (
         MALFORMED_REASON,
@@ -53,7 +59,7 @@ _REMEDIES = (
     (
         SKIP_REASONS[NOT_LISTED],
         Remedy(
-            (),
+            None,
             "add the servers to the servers file, or leave it out to make records of the"
             " identifiers",
         ),
@@ -61,9 +67,9 @@ _REMEDIES = (
     (NOT_IN_SNAPSHOT, Remedy((), "add the servers with --servers")),
     (
         SKIP_REASONS[NOT_PUBLISHABLE],
-        Remedy((), "the servers file says that these servers are not publishable"),
+        Remedy(None, "the servers file says that these servers are not publishable"),
     ),
-    (AFTER_AS_OF, Remedy((), "give a later time, or leave it out to use all observations")),
+    (AFTER_AS_OF, Remedy(None, "give a later time, or leave it out to use all observations")),
 )
 """What helps, by a part of the reason's text."""
 
@@ -108,7 +114,8 @@ def describe_reasons(reasons: Sequence[Reason]) -> str:
     parts = [_describe_reason(reason) for reason in reasons[:_MAX_LISTED]]
     if others := reasons[_MAX_LISTED:]:
         rows = sum(reason.rows for reason in others)
-        parts.append(f"{rows:,} for {len(others):,} other reasons")
+        what = "another reason" if len(others) == 1 else f"{len(others):,} other reasons"
+        parts.append(f"{rows:,} for {what}")
     if remedy := find_remedy(reasons):
         parts.append(remedy.text)
     return "; ".join(parts)

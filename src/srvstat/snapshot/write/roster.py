@@ -22,6 +22,7 @@ from srvstat.sources.source import Source
 NOT_LISTED = 0
 NOT_PUBLISHABLE = -1
 MALFORMED = -2
+EMPTY = -3
 
 SKIP_REASONS = {NOT_LISTED: "not in the servers file", NOT_PUBLISHABLE: "not publishable"}
 """Why the observations of a server are skipped, by the code that a roster has instead of a key."""
@@ -30,6 +31,9 @@ NOT_IN_SNAPSHOT = "not in the snapshot"
 """The reason in place of "not in the servers file" if an update has none."""
 
 MALFORMED_REASON = f"serverId: {IDENTIFIER_RULE}"
+
+REJECT_REASONS = {MALFORMED: MALFORMED_REASON, EMPTY: "serverId: empty"}
+"""Why the rows of an identifier are rejected, by the code that a roster has instead of a key."""
 
 
 class Roster(dict[str, int]):
@@ -103,6 +107,8 @@ class Roster(dict[str, int]):
             return self.server_keys[server_id]
         if not self._uses_slugs and not IDENTIFIER.fullmatch(identifier):
             return MALFORMED
+        if not identifier:
+            return EMPTY
         return self._add_server(identifier) if self.is_open else NOT_LISTED
 
     def _find_id(self, identifier: str) -> str:
