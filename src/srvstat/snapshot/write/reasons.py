@@ -64,7 +64,7 @@ _REMEDIES = (
             " identifiers",
         ),
     ),
-    (NOT_IN_SNAPSHOT, Remedy((), "add the servers with --servers")),
+    (NOT_IN_SNAPSHOT, Remedy(None, "add the servers with --servers")),
     (
         SKIP_REASONS[NOT_PUBLISHABLE],
         Remedy(None, "the servers file says that these servers are not publishable"),
