@@ -55,7 +55,7 @@ _REMEDIES = (
         MALFORMED_REASON,
         Remedy(("--ids", "slug"), "add --ids slug to make identifiers of this form"),
     ),
-    (OTHER_KEYS, Remedy((), "name other keys with --columns id=KEY,at=KEY,players=KEY")),
+    (OTHER_KEYS, Remedy(None, "name other keys with --columns id=KEY,at=KEY,players=KEY")),
     (
         SKIP_REASONS[NOT_LISTED],
         Remedy(
