@@ -129,6 +129,9 @@ def test_as_of_never_goes_back(cli: Cli) -> None:
     assert refused.stderr.startswith(f"error: --as-of: snapshot.db ends at {later}; give ")
     assert parse_summary(same)["skipped"] == "1 (1 after the as-of time)"
     assert cli("snapshot", "info", "snapshot.db").json["asOf"] == later
+    Path("day.csv").write_bytes(csv([("a", LAST + 3 * STEP, 7)]))
+    assert cli(*UPDATE).exit_code == 0
+    assert cli("snapshot", "info", "snapshot.db").json["asOf"] == later
 
 
 @pytest.mark.usefixtures("here")

@@ -1,5 +1,6 @@
 """Update snapshots: an updated one equals one built from all sources."""
 
+import random
 import sqlite3
 import tempfile
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from conftest import csv, few_examples, ndjson, server
+from conftest import AS_OF, DAY, csv, few_examples, ndjson, server
 from snapshot.observed import draw_fleets
 from srvstat import open_snapshot
 from srvstat.cli.main import main
@@ -140,3 +141,22 @@ def test_an_updated_snapshot_equals_one_built_from_everything(
             built = build_snapshot(folder / "all.db", *sources, f"--as-of={file.as_of}")
         assert read_content(path) == read_content(built)
         assert main(["snapshot", "verify", path]) == 0
+
+
+def test_rows_of_an_earlier_division_into_bands_are_removed(tmp_path: Path) -> None:
+    drawn = random.Random(1)  # noqa: S311 - not for secrets
+    uneven = [
+        ("a", AS_OF + number * DAY // 4 + drawn.randrange(10**6), drawn.randrange(10**6))
+        for number in range(300)
+    ]
+    even = [("a", AS_OF - number * DAY // 4, 5) for number in range(3_000)]
+    records = {"a": server("a")}
+    path = build_snapshot(tmp_path / "u.db", *write_sources(tmp_path, "old", records, uneven))
+    before = read_content(path)
+
+    assert main(["snapshot", "update", path, *write_sources(tmp_path, "new", records, even)]) == 0
+
+    built = write_sources(tmp_path, "all", records, [*uneven, *even])
+    assert read_content(path) == read_content(build_snapshot(tmp_path / "all.db", *built))
+    for table in ("bands", "intervals"):
+        assert before[table].keys() - read_content(path)[table].keys()
