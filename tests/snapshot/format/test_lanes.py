@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srvstat.contract.instants import LATEST
-from srvstat.snapshot.format.lanes import pack_offsets, subtract_neighbors
+from srvstat.snapshot.format.lanes import is_ascending_array, pack_offsets, subtract_neighbors
 
 DISTANCES = st.sampled_from([1, 300_000, 2**32]) | st.integers(1, 2**31)
 
@@ -21,6 +21,24 @@ def test_neighbors_are_subtracted(first: int, some: list[int], times: int) -> No
     numbers = array("q", accumulate(some * times, initial=first))
 
     assert [*subtract_neighbors(numbers)] == [after - before for before, after in pairwise(numbers)]
+
+
+@given(
+    first=st.integers(0, LATEST),
+    some=st.lists(DISTANCES, min_size=1, max_size=9),
+    times=st.sampled_from([0, 1, 100, 256, 1_000]),
+    data=st.data(),
+)
+def test_arrays_are_ascending_until_one_number_is_not(
+    first: int, some: list[int], times: int, data: st.DataObject
+) -> None:
+    numbers = array("q", accumulate(some * times, initial=first))
+    assert is_ascending_array(numbers)
+
+    at = data.draw(st.integers(0, len(numbers) - 1))
+    numbers[at:at] = array("q", [data.draw(st.integers(numbers[at], LATEST * 2))])
+
+    assert not is_ascending_array(numbers)
 
 
 @given(start=st.integers(0, LATEST), offsets=st.lists(st.integers(0, 2**32 - 1), max_size=300))

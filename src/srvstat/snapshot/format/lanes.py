@@ -25,6 +25,20 @@ def subtract_neighbors(numbers: "array[int]") -> "array[int]":
     return _swap_big_endian(differences)
 
 
+def is_ascending_array(numbers: "array[int]") -> bool:
+    """Check that numbers of 8 bytes, each from 0 to 2^61, are strictly ascending."""
+    for at in range(0, len(numbers) - 1, _LANES_AT_ONCE):
+        some = numbers[at : at + _LANES_AT_ONCE + 1]
+        count = len(some) - 1
+        lanes = _read_lanes(some)
+        earlier = lanes & ((1 << _BITS * count) - 1)
+        # A lane keeps this bit if the difference is at least 1.
+        bits = _build_ones(count) << _BITS - 2
+        if ((lanes >> _BITS) + (bits - _build_ones(count)) - earlier) & bits != bits:
+            return False
+    return True
+
+
 def pack_offsets(numbers: "array[int]", start: int) -> bytes:
     """Pack how much each number exceeds `start`, in 4 bytes each, little-endian."""
     offsets = _read_lanes(numbers) - start * _build_ones(len(numbers))

@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from srvstat.snapshot.format.days import is_ascending
+from srvstat.snapshot.format.lanes import is_ascending_array
 
 _MAX_IN_MEMORY = 3_000_000
 """Number of observations after which those in memory move to disk; each takes 24 bytes."""
@@ -89,7 +89,10 @@ class Staging:
         rows = self._rows.pop(server, _NO_ROWS)
         if self._moves:
             rows = self._read_moved(server) + rows
-        instants, players, places = (rows[column::_COLUMNS] for column in range(_COLUMNS))
+        instants, players = rows[::_COLUMNS], rows[1::_COLUMNS]
+        if not read_earlier and is_ascending_array(instants):
+            return Series(instants, players, ())
+        places = rows[2::_COLUMNS]
         if read_earlier and instants:
             before, players_before = read_earlier(min(instants))
             instants = array("q", before) + instants
@@ -140,11 +143,11 @@ def _copy_list(column: Sequence[int]) -> "array[int] | memoryview[int]":
 
 
 def _sort(instants: "array[int]", players: "array[int]", places: "array[int]") -> Series:
-    if is_ascending(instants):
+    if is_ascending_array(instants):
         return Series(instants, players, ())
     in_order = itemgetter(*sorted(range(len(instants)), key=instants.__getitem__))
     instants, players = array("q", in_order(instants)), array("q", in_order(players))
-    if is_ascending(instants):
+    if is_ascending_array(instants):
         return Series(instants, players, ())
     places = array("q", in_order(places))
     return _separate_repeats(zip(instants, places, players, strict=True))
