@@ -11,7 +11,7 @@ from typing import Any
 
 from conftest import DAY
 from snapshot.described_numbers import describe_sum, pack_numbers
-from snapshot.described_summaries import SUMMARY_KEYS, describe_summaries
+from snapshot.described_summaries import SUMMARY_KEYS, describe_digests, describe_summaries
 from srvstat.snapshot.format.digest import digest_row
 
 _Rows = list[tuple[Any, ...]]
@@ -81,9 +81,6 @@ def _describe(
         for number, above in enumerate(members)
         if any(above)
     }
-    of_bands = [
-        digest_row("bands", bands[at]) if at in bands else bytes(16) for at in range(len(starts))
-    ]
     found["days"] += days
     found["calendars"] += calendars
     found["bands"] += bands.values()
@@ -93,7 +90,7 @@ def _describe(
             *(pack_numbers(numbers[recent:]), b"".join(digests[recent:]), pack_numbers(edges)),
             b"".join(digest_row("calendars", row) for row in calendars),
             *(len(starts), pack_numbers(starts)),
-            b"".join(of_bands) if bands else b"",
+            describe_digests({at: digest_row("bands", row) for at, row in bands.items()}),
             describe_sum(players),
             describe_cumulative(players, starts),
             players[-1] if players else None,

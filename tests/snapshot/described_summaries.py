@@ -1,6 +1,6 @@
 """Derive the summaries of a snapshot as schema.sql describes them, independently of our code."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby, pairwise
 from statistics import median
@@ -32,6 +32,11 @@ class _Bands(NamedTuple):
     end_stored: int
     longest_usual: int
 
+    def is_known(self, band: int) -> bool:
+        """Check that a band without a row has no intervals but its least."""
+        start, end = [*self.starts, 2**64][band : band + 2]
+        return self.first_stored <= start < self.end_stored or end == start + 1
+
 
 def describe_summaries(
     key: int, pairs: Sequence[tuple[int, int]], epoch: int, found: dict[str, _Rows]
@@ -62,10 +67,8 @@ def describe_summaries(
     counts = _describe_counts(key, blocks, intervals, bands.starts)
     members = _describe_members(key, lengths, bands)
     edges = [_find_day(day[0][0]) for block in blocks for day in (block[0], block[-1])]
-    of_bands = [
-        digest_row("intervals", members[band]) if band in members else _describe_no_row(band, bands)
-        for band in range(len(bands.starts))
-    ]
+    of_bands = {band: b"\xff" * 16 for band in range(len(bands.starts)) if not bands.is_known(band)}
+    of_bands |= {band: digest_row("intervals", row) for band, row in members.items()}
     index = (
         key,
         pack_numbers(edges),
@@ -73,7 +76,7 @@ def describe_summaries(
         b"".join(digest_row("interval_counts", row) for row in counts),
         len(bands.starts),
         pack_numbers(bands.starts),
-        b"".join(of_bands),
+        describe_digests(of_bands),
         bands.longest_usual,
     )
     found["summary_index"].append(index)
@@ -161,11 +164,11 @@ def describe_interval_bands(lengths: Sequence[int], days: int) -> _Bands:
     return _Bands(sorted(starts), middle[0], middle[-1], 5 * sample[size // 2] // 2)
 
 
-def _describe_no_row(band: int, bands: _Bands) -> bytes:
-    """Return what takes the place of the digest of a band without a row."""
-    start, end = [*bands.starts, 2**64][band : band + 2]
-    is_stored = bands.first_stored <= start < bands.end_stored
-    return bytes(16) if is_stored or end == start + 1 else b"\xff" * 16
+def describe_digests(digests: Mapping[int, bytes]) -> bytes:
+    """Return the numbers of bands, ascending, and then their digests."""
+    pairs = sorted(digests.items())
+    numbers = b"".join(band.to_bytes(4, "little") for band, _ in pairs)
+    return numbers + b"".join(digest for _, digest in pairs)
 
 
 def _describe_counts(

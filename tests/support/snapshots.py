@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from conftest import Ran
+from srvstat.snapshot.format.bands import pack_digests, read_bands
 from srvstat.snapshot.format.calendar import split_calendar
 from srvstat.snapshot.format.digest import DIGEST_BYTES, build_directory, digest_row, seal
 from srvstat.snapshot.format.rows import (
@@ -131,7 +132,7 @@ def _reseal(connection: sqlite3.Connection, before: _Tables) -> None:
         calendar = _update_calendar(connection, key, days[key], before.calendars, after.calendars)
         fitting = row._replace(
             **calendar,
-            band_digests=_update_digests(row.band_digests, bands[key]),
+            band_digests=_update_bands(row, bands[key]),
             summary_digest=summaries.get(key, row.summary_digest),
         )
         kept = _keep_changes(before.servers.get(key, row), row, fitting)
@@ -186,7 +187,7 @@ def _update_indexes(
         fitting = row._replace(
             digests=_update_digests(row.digests, summaries[key]),
             count_digests=_update_digests(row.count_digests, counts[key]),
-            band_digests=_update_digests(row.band_digests, intervals[key]),
+            band_digests=_update_bands(row, intervals[key]),
         )
         stored.append(SummaryIndex._make(_keep_changes(before.get(key, row), row, fitting)))
     _insert(connection, "summary_index", stored)
@@ -202,6 +203,15 @@ def _digest_rows(
         server, number = divmod(row[0], per_server)
         digests[server][number] = digest_row(table, row)
     return digests
+
+
+def _update_bands(row: ServerRow | SummaryIndex, of_rows: Mapping[int, bytes]) -> Any:
+    try:
+        stored = read_bands(row).digests_by_number
+    except (TypeError, ValueError):  # the SQL changed it
+        return row.band_digests
+    known = {band: digest for band, digest in of_rows.items() if band in stored}
+    return pack_digests(stored | known)
 
 
 def _update_digests(stored: Any, of_rows: Mapping[int, bytes]) -> Any:

@@ -19,12 +19,14 @@ from snapshot.server_rows import build_server
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.bands import (
+    NOT_STORED,
     Bands,
     Members,
     ValueNumbers,
     build_band_rows,
+    digest_rows,
     divide_into_bands,
-    join_digests,
+    pack_digests,
     read_bands,
 )
 from srvstat.snapshot.format.digest import digest_row
@@ -209,25 +211,46 @@ def test_the_players_of_a_band_take_the_fewest_bytes(above: int, width: int) -> 
     ]
 
 
-def test_a_band_of_one_value_has_zeros_as_its_digest() -> None:
-    rows = build_rows([3, 5, 9, 40, 41], [3, 9, 40])
-    digests = [digest_row("bands", rows[0]), bytes(16), digest_row("bands", rows[1])]
-
-    assert join_digests("bands", rows, 3) == b"".join(digests)
-    bands = Bands([3, 9, 40], join_digests("bands", rows, 3))
-    assert [bands.get_digest(band) for band in range(3)] == [digests[0], None, digests[2]]
-    assert [Bands([3, 9], b"").get_digest(band) for band in range(2)] == [None, None]
-
-
-@given(starts=st.sets(st.integers(0, LARGEST), max_size=40).map(sorted))
-def test_the_bands_of_a_server_are_read_back(starts: list[int]) -> None:
-    row = build_server(
-        KEY, band_count=len(starts), bands=pack_numbers(starts), band_digests=b"digests"
+def read_back(starts: Sequence[int], digests: bytes) -> Bands:
+    """Return the bands in the row of a server."""
+    return read_bands(
+        build_server(KEY, band_count=len(starts), bands=pack_numbers(starts), band_digests=digests)
     )
 
-    bands = read_bands(row)
 
-    assert (list(bands.starts), bands.digests) == (starts, b"digests")
+def test_a_band_of_one_value_has_no_digest() -> None:
+    rows = build_rows([3, 5, 9, 40, 41], [3, 9, 40])
+    first, last = (digest_row("bands", row) for row in rows)
+    packed = pack_digests(digest_rows("bands", rows))
+
+    assert packed == b"\0\0\0\0\2\0\0\0" + first + last
+    bands = read_back([3, 9, 40], packed)
+    assert [bands.get_digest(band) for band in range(3)] == [first, None, last]
+    assert bands.list_rows() == [0, 2]
+    assert read_back([3, 9], b"").list_rows() == []
+
+
+@given(
+    starts=st.sets(st.integers(0, LARGEST), max_size=40).map(sorted),
+    digests=st.dictionaries(
+        st.integers(0, 2**32 - 1),
+        st.one_of(st.binary(min_size=16, max_size=16), st.just(NOT_STORED)),
+        max_size=9,
+    ),
+)
+def test_the_bands_of_a_server_are_read_back(starts: list[int], digests: dict[int, bytes]) -> None:
+    bands = read_back(starts, pack_digests(digests))
+
+    assert list(bands.starts) == starts
+    assert bands.digests_by_number == digests
+    stored = {band for band, digest in digests.items() if digest != NOT_STORED}
+    assert {band for band in digests if bands.is_stored(band)} == stored
+    assert bands.list_rows() == sorted(stored)
+
+
+def test_a_part_of_a_digest_is_refused() -> None:
+    with pytest.raises(ValueError, match="digests"):
+        read_back([3, 9], bytes(21))
 
 
 @pytest.mark.parametrize(("count", "bands"), [(2, b"\1\2\3"), (-1, b"\1"), (1, b""), (2**62, b"")])

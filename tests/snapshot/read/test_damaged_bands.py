@@ -142,9 +142,9 @@ CONSISTENT = {
     "UPDATE bands SET players = CAST(players || players AS BLOB),"
     " observation_count = observation_count * 2": BANDS,
     "UPDATE servers SET band_digests = x'' WHERE id = 'wide'": BANDS,
-    "UPDATE servers SET band_digests = CAST(band_digests || zeroblob(16) AS BLOB)"
+    "UPDATE servers SET band_digests = CAST(band_digests || zeroblob(20) AS BLOB)"
     " WHERE id = 'wide'": BANDS,
-    "UPDATE servers SET band_digests = zeroblob(16 * band_count) WHERE id = 'even'": (
+    "UPDATE servers SET band_digests = zeroblob(20) WHERE id = 'even'": (
         "the bands of server even"
     ),
     "INSERT INTO bands VALUES (1000000, 1, x'00')": "the table bands",

@@ -169,7 +169,7 @@ FORGED = {
     "UPDATE servers SET last_observed_at = NULL WHERE id = 'a'": "server a",
     "UPDATE servers SET blocks = x'0000' WHERE id = 'b'": "the calendar of server b",
     "UPDATE servers SET bands = x'06' WHERE id = 'b'": "the bands of server b",
-    "UPDATE servers SET band_digests = zeroblob(16) WHERE id = 'b'": "the bands of server b",
+    "UPDATE servers SET band_digests = zeroblob(20) WHERE id = 'b'": "the bands of server b",
     "UPDATE servers SET bands = x'06', band_count = 1 WHERE id = 'c'": "the bands of server c",
     "UPDATE snapshot SET observation_count = 51": "the table snapshot",
     "UPDATE snapshot SET first_observed_at = NULL": "the table snapshot",

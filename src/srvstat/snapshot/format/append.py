@@ -72,7 +72,7 @@ def append(stored: StoredRows, instants: Sequence[int], players: Sequence[int]) 
         **calendar._asdict(),
         band_count=server.band_count,
         bands=server.bands,
-        band_digests=extended.bands.digests,
+        band_digests=extended.band_digests,
         player_sum=pack_sum(totals.player_sum),
         cumulative=pack(list(accumulate(totals.histogram.values())), totals.observations),
         last_players=players[-1],

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from srvstat.snapshot.format.bands import NO_DIGEST, Bands, Members
-from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
+from srvstat.snapshot.format.bands import Bands, Members, pack_digests
+from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.packing import extend_packed, pack
 from srvstat.snapshot.format.rows import BANDS_PER_SERVER, Value
 from srvstat.snapshot.format.stored_rows import StoredRows
 
 
 class Extended(NamedTuple):
-    """Bands with further members, and the new rows of those whose row has changed."""
+    """The column of digests of bands with further members, and the rows that have changed."""
 
-    bands: Bands
+    band_digests: bytes
     members: Mapping[int, Members]
 
 
@@ -39,14 +39,9 @@ def append_members(
             # So far, all members were the start of the band.
             size = cumulative[band] - (cumulative[band - 1] if band else 0)
             changed[band] = Members(size, bytes(size))
-    if not changed:
-        return Extended(bands, {})
     members = {band: _extend(old, above[band]) for band, old in sorted(changed.items())}
-    digests = bytearray(bands.digests or NO_DIGEST * len(bands.starts))
-    for band, of_band in members.items():
-        digest = digest_row(table, (band, *of_band))
-        digests[band * DIGEST_BYTES : (band + 1) * DIGEST_BYTES] = digest
-    return Extended(Bands(bands.starts, bytes(digests)), members)
+    digests = {band: digest_row(table, (band, *of_band)) for band, of_band in members.items()}
+    return Extended(pack_digests(bands.digests_by_number | digests), members)
 
 
 def _extend(members: Members, above: Sequence[int]) -> Members:

@@ -2,11 +2,12 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from srvstat.snapshot.format.append_members import Extended, append_members, take_members
+from srvstat.snapshot.format.append_members import append_members, take_members
+from srvstat.snapshot.format.bands import Bands, Members
 from srvstat.snapshot.format.derive_summaries import SummaryColumns, Take, compute_excess
 from srvstat.snapshot.format.digest import DIGEST_BYTES, digest_row
 from srvstat.snapshot.format.intervals import (
@@ -83,13 +84,13 @@ def append_summaries(
         counts.after,
         zip(later.numbers, later.series.intervals, strict=True),
     )
-    usual = _find_usual_interval(stored, extended, count_blocks[-1].after)
+    usual = _find_usual_interval(stored, index.bands, extended.members, count_blocks[-1].after)
     covered = usual and _compute_covered(stored, index, blocks, later.series, usual)
     if usual is None or covered is None:
         return None
     take_members(take, "intervals", server.server, extended.members)
     row = _append_rows(index_row, index, blocks, count_blocks, take)
-    row = row._replace(band_digests=extended.bands.digests)
+    row = row._replace(band_digests=extended.band_digests)
     take("summary_index", row)
     return SummaryColumns(usual, covered, digest_row("summary_index", row))
 
@@ -110,10 +111,16 @@ def _list_later(
 
 
 def _find_usual_interval(
-    stored: StoredRows, extended: Extended, cumulative: Sequence[int]
+    stored: StoredRows,
+    bands: Bands,
+    changed: Mapping[int, Members],
+    cumulative: Sequence[int],
 ) -> int | None:
-    """Return the median of the intervals, in half milliseconds; None if it is not stored."""
-    bands, members = extended.bands, dict(extended.members)
+    """Return the median of the intervals, in half milliseconds; None if it is not stored.
+
+    `changed` has the new rows of bands, and `cumulative` counts all intervals.
+    """
+    members = {**changed}
     total = 0
     for rank in find_middle_ranks(cumulative[-1]):
         band = bisect_right(cumulative, rank)

@@ -11,7 +11,7 @@ earlier values, so that few values share a band.
 """
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -30,33 +30,48 @@ _MIN_BANDS, _MAX_BANDS = 16, 512
 _MAX_OBSERVATIONS_PER_BAND = 100_000
 """Limits the time to read a band of a server with many observations to milliseconds."""
 
-NO_DIGEST = bytes(DIGEST_BYTES)
-"""The digest of a band without a row, because all its values are its start."""
-
 NOT_STORED = b"\xff" * DIGEST_BYTES
 """Takes the place of the digest of a band without a row that can have several values."""
+
+_NUMBER_BYTES = 4
 
 
 class Bands(NamedTuple):
     """The least value of each band, ascending, and the digests of the bands' rows.
 
-    Without digests, no band has a row.
+    `digests` are those of the bands with these numbers, ascending. A band without a digest has no
+    row, because all its values are its start.
     """
 
     starts: Sequence[int]
+    numbers: Sequence[int]
     digests: bytes
+
+    @property
+    def digests_by_number(self) -> dict[int, bytes]:
+        """The digests by the numbers of their bands."""
+        starts = range(0, len(self.digests), DIGEST_BYTES)
+        digests = (self.digests[start : start + DIGEST_BYTES] for start in starts)
+        return dict(zip(self.numbers, digests, strict=True))
 
     def get_digest(self, band: int) -> bytes | None:
         """Return the digest of a band's row; None for a band without one."""
-        found = self._get_digest(band)
-        return None if found in (b"", NO_DIGEST, NOT_STORED) else found
+        found = self._find_digest(band)
+        return None if found == NOT_STORED else found
 
     def is_stored(self, band: int) -> bool:
         """Check that the values in a band are known: from its row, or as they are its start."""
-        return self._get_digest(band) != NOT_STORED
+        return self._find_digest(band) != NOT_STORED
 
-    def _get_digest(self, band: int) -> bytes:
-        return self.digests[band * DIGEST_BYTES : (band + 1) * DIGEST_BYTES]
+    def list_rows(self) -> list[int]:
+        """Return the numbers of the bands that have a row."""
+        return [band for band in self.numbers if self.is_stored(band)]
+
+    def _find_digest(self, band: int) -> bytes | None:
+        at = bisect_left(self.numbers, band)
+        if at == len(self.numbers) or self.numbers[at] != band:
+            return None
+        return self.digests[at * DIGEST_BYTES : (at + 1) * DIGEST_BYTES]
 
 
 def divide_into_bands(players: Sequence[int], days: int) -> list[int]:
@@ -138,10 +153,16 @@ def build_band_rows(
         yield server * BANDS_PER_SERVER + band, len(above), pack(above, max(above))
 
 
-def join_digests(table: str, rows: Sequence[tuple[Value, ...]], bands: int) -> bytes:
-    """Return the joined digests of all bands of a server, zeros for a band without a row."""
-    digests = {int(row[0] or 0) % BANDS_PER_SERVER: digest_row(table, row) for row in rows}
-    return b"".join(digests.get(band, NO_DIGEST) for band in range(bands))
+def digest_rows(table: str, rows: Iterable[tuple[Value, ...]]) -> dict[int, bytes]:
+    """Return the digests of rows of `bands` or `intervals` by the numbers of their bands."""
+    return {int(row[0] or 0) % BANDS_PER_SERVER: digest_row(table, row) for row in rows}
+
+
+def pack_digests(digests: Mapping[int, bytes]) -> bytes:
+    """Pack the numbers of bands, ascending, and then their digests."""
+    numbers = sorted(digests)
+    packed = pack(numbers, (1 << 8 * _NUMBER_BYTES) - 1)
+    return packed + b"".join(digests[number] for number in numbers)
 
 
 def read_bands(row: ServerRow | SummaryIndex) -> Bands:
@@ -150,7 +171,16 @@ def read_bands(row: ServerRow | SummaryIndex) -> Bands:
     Raises ValueError for columns that no build writes.
     """
     count = row.band_count
-    return Bands(unpack(row.bands, count) if count else (), row.band_digests)
+    with_digest, rest = divmod(len(row.band_digests), _NUMBER_BYTES + DIGEST_BYTES)
+    if rest:
+        raise ValueError("not digests of bands")
+    digests = row.band_digests[with_digest * _NUMBER_BYTES :]
+    numbers = row.band_digests[: with_digest * _NUMBER_BYTES]
+    return Bands(
+        unpack(row.bands, count) if count else (),
+        unpack(numbers, with_digest) if with_digest else (),
+        digests,
+    )
 
 
 class Members(NamedTuple):

@@ -12,8 +12,9 @@ from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.snapshot.format.bands import (
     ValueNumbers,
     build_band_rows,
+    digest_rows,
     divide_into_bands,
-    join_digests,
+    pack_digests,
 )
 from srvstat.snapshot.format.calendar import split_calendar
 from srvstat.snapshot.format.days import (
@@ -90,7 +91,7 @@ def derive(
         *calendar,
         len(starts),
         pack(starts, starts[-1]) if starts else b"",
-        join_digests("bands", rows, len(starts)) if rows else b"",
+        pack_digests(digest_rows("bands", rows)),
         pack_sum(sum(players)),
         pack(list(accumulate(totals.histogram.values())), len(players)),
         players[-1] if players else None,

@@ -104,7 +104,7 @@ def _derive_intervals(
     rows = list(build_interval_rows(server, divided.members))
     for of_band in rows:
         take("intervals", of_band)
-    of_bands = divided.bands.join_digests(rows)
+    of_bands = divided.bands.pack_digests(rows)
     columns = b"".join(digests), len(starts), pack(starts, starts[-1]), of_bands
     return divided.compute_usual_interval(before), columns
 

@@ -12,8 +12,7 @@ from itertools import accumulate, chain, compress, pairwise, repeat
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
-from srvstat.snapshot.format.bands import NO_DIGEST, NOT_STORED
-from srvstat.snapshot.format.digest import digest_row
+from srvstat.snapshot.format.bands import NOT_STORED, digest_rows, pack_digests
 from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import BANDS_PER_SERVER, IntervalCounts, ServerRow, Value
 from srvstat.snapshot.format.summaries import DAYS_PER_BLOCK
@@ -43,15 +42,10 @@ class IntervalBands(NamedTuple):
     stored: range
     longest_usual: int
 
-    def join_digests(self, rows: Sequence[tuple[Value, ...]]) -> bytes:
-        """Return the joined digests of all bands; `rows` are those of `intervals`."""
-        digests = {
-            int(row[0] or 0) % BANDS_PER_SERVER: digest_row("intervals", row) for row in rows
-        }
-        return b"".join(
-            digests.get(band, NO_DIGEST if self.is_known(band) else NOT_STORED)
-            for band in range(len(self.starts))
-        )
+    def pack_digests(self, rows: Iterable[tuple[Value, ...]]) -> bytes:
+        """Pack the digests of `rows`, which are those of `intervals`, and mark unknown bands."""
+        unknown = [band for band in range(len(self.starts)) if not self.is_known(band)]
+        return pack_digests(dict.fromkeys(unknown, NOT_STORED) | digest_rows("intervals", rows))
 
     def is_known(self, band: int) -> bool:
         """Check that a band without a row has only intervals that equal its start."""

@@ -94,8 +94,8 @@ CREATE TABLE servers (
     block_digests       BLOB    NOT NULL,     -- the digest of each of these rows
     band_count          INTEGER NOT NULL,     -- the number of bands of values
     bands               BLOB    NOT NULL,     -- the least value of each band, ascending
-    band_digests        BLOB    NOT NULL,     -- the digest of each band's row of bands, zeros for a band
-                                              -- without one; empty if no band has a row
+    band_digests        BLOB    NOT NULL,     -- of each row of bands: the number of its band, ascending,
+                                              -- in 4 bytes, little-endian; then the digests of these rows
     player_sum          BLOB    NOT NULL,     -- the sum of the players of all observations, packed
                                               -- as days.prefix_sum
     cumulative          BLOB    NOT NULL,     -- for each band, the number of all observations in it
@@ -191,9 +191,9 @@ CREATE TABLE summary_index (
     count_digests   BLOB    NOT NULL,    -- the digest of each row of interval_counts
     band_count      INTEGER NOT NULL,    -- the number of bands of intervals
     bands           BLOB    NOT NULL,    -- the least interval of each band, ascending
-    band_digests    BLOB    NOT NULL,    -- the digest of each band's row of intervals; zeros for a
-                                         -- band without a row whose intervals are all its least, 255
-                                         -- in each byte for another one without a row
+    band_digests    BLOB    NOT NULL,    -- as in servers, of the rows of intervals; a band without a
+                                         -- row has 255 in each byte of its digest, unless all of its
+                                         -- intervals are its least
     longest_usual   INTEGER NOT NULL     -- summaries list the intervals that are longer
 ) STRICT;
 

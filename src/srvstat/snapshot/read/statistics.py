@@ -29,12 +29,20 @@ class RankedValues:
         self.ranking = ranking
         self.bands = bands
         self._members: dict[int, Sequence[int]] = {}
+        self._bands_of_ranks: dict[int, int] = {}
+
+    def find_band(self, rank: int) -> int:
+        """Return the band that contains the value of a rank."""
+        band = self._bands_of_ranks.get(rank)
+        if band is None:
+            band = self._bands_of_ranks[rank] = self.ranking.find_band(rank)
+        return band
 
     def find_wide_bands(self, ranks: Iterable[int]) -> set[int]:
         """Return the bands of several values that contain values with these ranks."""
         if not self.bands.digests or not self.ranking.count:
             return set()
-        return {band for band in map(self.ranking.find_band, ranks) if self.bands.get_digest(band)}
+        return {band for band in map(self.find_band, ranks) if self.bands.get_digest(band)}
 
     def add_members(self, band: int, members: Members) -> None:
         """Take the members of a band, which are those of all windows."""
@@ -42,7 +50,7 @@ class RankedValues:
 
     def find_value(self, rank: int) -> int:
         """Return the value of a rank."""
-        band = self.ranking.find_band(rank)
+        band = self.find_band(rank)
         start = self.bands.starts[band]
         if band not in self._members:
             return start

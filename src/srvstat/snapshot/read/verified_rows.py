@@ -283,10 +283,10 @@ class VerifiedRows:
 
     def verify_members(self, table: str, server: ServerRow, bands: Bands) -> int:
         """Verify all rows of `bands` or of `intervals` of a server, and return their number."""
-        wide = [band for band in range(len(bands.starts)) if bands.get_digest(band)]
-        for band in wide:
+        with_row = bands.list_rows()
+        for band in with_row:
             self.read_members(table, [(server, bands, band)])
-        return len(wide)
+        return len(with_row)
 
     def read_by_key(
         self, table: str, column: str, keys: Sequence[int], *, part: str

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from srvstat.snapshot.format.bands import Bands, read_bands
+from srvstat.snapshot.format.bands import read_bands
 from srvstat.snapshot.format.calendar import read_calendar
 from srvstat.snapshot.format.digest import has_digest
 from srvstat.snapshot.format.rows import ServerRow
@@ -22,22 +22,16 @@ def count_derived(rows: VerifiedRows, server: ServerRow) -> Counter[str]:
     counts = Counter(
         days=calendar.count_days(),
         calendars=calendar.stored_blocks,
-        bands=_count_rows(read_bands(server)),
+        bands=len(read_bands(server).list_rows()),
     )
     if server.summary_digest:
         (index,) = read_indexes(rows, [server])
         blocks = index.last_block + 1
-        intervals = _count_rows(index.bands)
+        intervals = len(index.bands.list_rows())
         counts.update(
             summary_index=1, summaries=blocks, interval_counts=blocks, intervals=intervals
         )
     return counts
-
-
-def _count_rows(bands: Bands) -> int:
-    if not bands.digests:
-        return 0
-    return sum(bands.get_digest(band) is not None for band in range(len(bands.starts)))
 
 
 def verify_rows(rows: VerifiedRows, table: str, digests: Mapping[int, bytes]) -> None:
