@@ -73,6 +73,8 @@ def test_a_mapping_is_not_saved_over_a_file_or_for_a_failed_build(cli: Cli) -> N
         (["--from", "xls"], '--from: "xls" is not one of csv, ndjson,'),
         (["--from", "minetrack", "--time-unit", "s"], "--from minetrack: has a form of its own"),
         (["--save-mapping", ""], "--save-mapping: the name is empty"),
+        (["--save-mapping", "out.db"], "out.db: is also another output; name another file"),
+        (["--mapping", "-", "--columns", "at=a", "--observations", "-"], "standard input (-) can"),
     ],
 )
 def test_an_option_that_means_nothing_is_invalid_usage(

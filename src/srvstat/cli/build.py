@@ -68,7 +68,7 @@ def build(
 
     Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
     """
-    sources = parse_sources(options)
+    sources = parse_sources(options, output, rejects)
     instant = parse_instant_option("--as-of", as_of)
     limit = parse_limit(max_rejected)
     if dry_run:

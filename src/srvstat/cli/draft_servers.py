@@ -5,7 +5,6 @@ from srvstat.cli.source_options import SourceOptions, parse_sources, take_source
 from srvstat.render.text import format_count
 from srvstat.snapshot.write.draft import draft_records
 from srvstat.sources.servers import format_records
-from srvstat.sources.source import check_stdin_once
 
 
 @take_source_options("servers", "save_mapping")
@@ -17,7 +16,6 @@ def draft_servers(options: SourceOptions) -> Outcome:
 
     Example: srvstat snapshot draft-servers --observations week.csv --game game_a > servers.ndjson
     """
-    check_stdin_once(options.observations or ())
     sources = parse_sources(options)
     draft = draft_records(
         sources.observations,

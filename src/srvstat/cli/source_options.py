@@ -27,7 +27,7 @@ from srvstat.sources.registry import (
     load_record_reader,
 )
 from srvstat.sources.server_records import GAMES
-from srvstat.sources.source import IN_MEMORY, Source
+from srvstat.sources.source import IN_MEMORY, Source, check_stdin_once
 
 ServersOption = Annotated[
     str | None,
@@ -167,8 +167,10 @@ class Sources(NamedTuple):
     save_mapping: str | None
 
 
-def parse_sources(options: SourceOptions, *, needs_observations: bool = True) -> Sources:
-    """Return the sources that the options name.
+def parse_sources(
+    options: SourceOptions, *others: str | None, needs_observations: bool = True
+) -> Sources:
+    """Return the sources that the options name. `others` are files that the command also writes.
 
     Raises UsageError, and SourceError for the file of --mapping or a folder of sources.
     """
@@ -178,12 +180,20 @@ def parse_sources(options: SourceOptions, *, needs_observations: bool = True) ->
         )
     if needs_observations and not options.observations and options.query is None:
         raise UsageError("--observations: missing; name a file, a URL, or - for standard input")
+    check_stdin_once(
+        filter(None, (options.mapping, options.servers, *(options.observations or ())))
+    )
     found = _parse_mapping_options(options)
     if options.mapping is not None:
+        _check_name(options.mapping)
         found = found.merge(read_mapping_file(options.mapping))
     if options.save_mapping is not None:
         check_name("--save-mapping", options.save_mapping)
         check_target(options.save_mapping, overwrite=False)
+        if options.save_mapping in others:
+            raise UsageError(
+                f"{options.save_mapping}: is also another output; name another file for the mapping"
+            )
     ids = found.ids
     if found.from_ is not None and KINDS[found.from_].uses_slugs:
         ids = "slug"

@@ -61,7 +61,8 @@ def update(
     Example: srvstat snapshot update snapshot.db --observations today.csv
     """
     # New records alone are an update, too.
-    sources = parse_sources(options._replace(servers=servers), needs_observations=servers is None)
+    options = options._replace(servers=servers)
+    sources = parse_sources(options, path, rejects, needs_observations=servers is None)
     instant = parse_instant_option("--as-of", as_of)
     limit = parse_limit(max_rejected)
     started = time.monotonic()

@@ -123,10 +123,9 @@ def _check_columns(value: Any) -> dict[str, str]:
 
 
 def _check_wide(value: Any) -> str:
-    columns = _check_columns(value)
-    if columns.keys() != {"at"}:
+    if not isinstance(value, dict) or value.keys() != {"at"}:
         raise ValueError("takes at=NAME only, the column of times; the others are servers")
-    return columns["at"]
+    return _check_columns(value)["at"]
 
 
 def _check_time_zone(value: Any) -> str:
