@@ -34,7 +34,10 @@ TABLES = [
 @pytest.fixture(scope="module")
 def snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Build two servers with color codes in their names."""
-    servers = [server(name, hostname=f"{RAW} {name}", projectName="^3Harbor^7") for name in IDS]
+    servers = [
+        server(name, hostname=f"{RAW} {name}", projectName="^3Harbor^7", tags=["^2cars"])
+        for name in IDS
+    ]
     rows = [(name, AS_OF - day * DAY, 5 + day) for name in IDS for day in range(5)]
     return str(build_in(tmp_path_factory.mktemp("colors"), servers, rows))
 

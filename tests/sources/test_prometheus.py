@@ -184,6 +184,15 @@ def test_a_warning_of_prometheus_is_reported(tmp_path: Path) -> None:
     assert warnings == [f"{path}: a warning of Prometheus: no store matched"]
 
 
-def test_an_answer_is_not_wide(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--wide: an answer of Prometheus has no columns"):
-        read_rows(tmp_path / "a.json", "prometheus", ColumnMapping(is_wide=True))
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        ColumnMapping(is_wide=True),
+        ColumnMapping(at="time"),
+        ColumnMapping(id="job", time_unit="ms"),
+        ColumnMapping(time_zone="UTC"),
+    ],
+)
+def test_a_mapping_names_a_label_only(mapping: ColumnMapping, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--from prometheus: takes --columns id=LABEL only"):
+        read_rows(tmp_path / "a.json", "prometheus", mapping)

@@ -9,6 +9,7 @@ class ExportSummary:
 
     `servers_path` and `observations_path` are the sources of a build. `root` is that of the
     snapshot which a build of them has; None if the export is only a part of a snapshot.
+    `covered_from` is None unless the snapshot is a bundle, which has only some observations.
     """
 
     servers: int
@@ -17,4 +18,5 @@ class ExportSummary:
     observations_path: str
     size: int
     as_of: int
+    covered_from: int | None
     root: str | None

@@ -96,6 +96,10 @@ def format_export_summary(folder: str, summary: ExportSummary) -> list[str]:
         f"wrote {folder}",
         f"  servers       {summary.servers:,}",
         f"  observations  {summary.observations:,}",
+    ]
+    if summary.covered_from is not None:
+        lines.append(f"  covered from  {format_time(summary.covered_from)}, as in the bundle")
+    lines += [
         f"  as of         {format_time(summary.as_of)}",
         f"  size          {summary.size:,} bytes",
     ]

@@ -20,7 +20,7 @@ from srvstat.files.json_events import (
 )
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, Batch
 from srvstat.sources.json_points import BadPoint, NoPoint, Point, collect_batches, read_events
-from srvstat.sources.mapping import STRICT
+from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source
 
 NOT_A_NUMBER = "not a number (NaN)"
@@ -41,10 +41,14 @@ def read(source: Source) -> Iterator[Batch]:
     """Read the samples of a source.
 
     Raises SourceError if the source can't be read, is no answer with series, or is an error that
-    Prometheus reports, or if no label names the server of each series; UsageError for --wide.
+    Prometheus reports, or if no label names the server of each series; UsageError if the mapping
+    has more than the label.
     """
-    if source.mapping.is_wide:
-        raise UsageError("--wide: an answer of Prometheus has no columns; use --columns id=LABEL")
+    if source.mapping not in (STRICT, ColumnMapping(id=source.mapping.id)):
+        raise UsageError(
+            "--from prometheus: takes --columns id=LABEL only; leave out --wide, --time-zone,"
+            " --time-unit and other columns"
+        )
     return collect_batches(_read_answers(source))
 
 

@@ -142,6 +142,17 @@ def test_an_export_of_some_servers_has_no_root(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("here")
+def test_an_export_of_a_bundle_says_what_it_covers(cli: Cli) -> None:
+    assert cli("snapshot", "bundle", "a", "--range", "24h", "-o", "case.db").exit_code == 0
+
+    ran = cli("snapshot", "export", "-s", "case.db", "-o", "case")
+
+    assert ran.exit_code == 0
+    assert "  covered from  2026-02-28 00:00:00 UTC, as in the bundle\n" in ran.stderr
+    assert "root" not in ran.stderr
+
+
+@pytest.mark.usefixtures("here")
 def test_parquet_is_read_by_pyarrow_and_its_months_by_duckdb(cli: Cli) -> None:
     expected = [("a", MARCH - 1, 5), ("a", MARCH, 7), ("b", MARCH - 28 * DAY, 0)]
 

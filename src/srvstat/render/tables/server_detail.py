@@ -26,7 +26,7 @@ def render_server(detail: ServerTable, screen: Screen) -> str:
         ("projectName", screen.escape(remove_color_codes(server.projectName))),
         ("projectDescription", screen.escape_lines(remove_color_codes(server.projectDescription))),
         ("region", screen.escape(server.region)),
-        ("tags", screen.escape(", ".join(server.tags))),
+        ("tags", screen.escape(", ".join(map(remove_color_codes, server.tags)))),
         ("flags", screen.escape(" ".join(server.flags))),
         ("chatUrl", screen.escape(server.chatUrl)),
         ("iconUrl", screen.escape(server.iconUrl or "")),

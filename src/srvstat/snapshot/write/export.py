@@ -58,6 +58,7 @@ def write_export(  # noqa: PLR0913 - each is a choice of the command
         observations_path=os.path.join(folder, observations),
         size=export.size,
         as_of=snapshot.as_of,
+        covered_from=snapshot.covered_from,
         root=snapshot.root if is_whole and snapshot.parent_root is None else None,
     )
 
