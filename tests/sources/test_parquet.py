@@ -98,7 +98,10 @@ def test_times_have_the_zone_and_the_unit_of_the_mapping(read: Read) -> None:
         ),
         pa.array([0.0, 7.0, None]),
         pa.array([0.0, 7.0, float("nan")]),
+        pa.array([-0.0, 7.0, None], pa.float32()),
         pa.array([Decimal("0.00"), Decimal("7.00"), None]),
+        pa.array([Decimal("0.0"), Decimal("7.0"), None], pa.decimal32(5, 1)),
+        pa.array([0, 7, None], pa.decimal64(10, 0)),
         pa.array(["0", "7.0", ""]),
         pa.array([0, 7, None], pa.int16()).dictionary_encode(),
     ],
@@ -143,6 +146,22 @@ def test_a_row_without_id_or_time_is_rejected_before_its_count_is_read(read: Rea
         (3, "observedAt: outside the years 1970 to 9999", "a,1969-12-31 00:00:00+00:00,"),
     ]
     assert table.skipped == {NO_COUNT: 1}
+
+
+@pytest.mark.parametrize(
+    ("times", "text"),
+    [
+        (pa.array([LATEST + 1], pa.timestamp("ms", "UTC")), str(LATEST + 1)),
+        (pa.array([-(2**63) + 1], pa.timestamp("us")), str(-(2**63) + 1)),
+        (pa.array([2**31 - 1], pa.int32()).cast(pa.date32()), str(2**31 - 1)),
+        (pa.array([-1], pa.timestamp("ms", "Mars/Base")), "-1"),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
+)
+def test_a_time_that_python_does_not_have_is_rejected(times: Any, text: str, read: Read) -> None:
+    table = read(pa.array(["a"]), times, pa.array([1]))
+
+    assert table.rejects == [(1, "observedAt: outside the years 1970 to 9999", f"a,{text},1")]
 
 
 def test_integers_that_look_like_seconds_are_rejected_under_a_mapping(read: Read) -> None:

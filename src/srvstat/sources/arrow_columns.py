@@ -1,6 +1,7 @@
 """Convert Arrow record batches to batches of observations, under a mapping."""
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from srvstat.contract.errors import SourceError
 from srvstat.sources.arrow_values import (
     ColumnConverter,
     Values,
+    format_cell,
     has_no_zone,
     is_calendar,
     is_number,
@@ -18,6 +20,9 @@ from srvstat.sources.arrow_values import (
 )
 from srvstat.sources.batch import COUNT_RULE, NO_COUNT, Batch, Reject, Runs
 from srvstat.sources.source import Source
+
+_ROWS_PER_BATCH = 1 << 16
+_CELLS_PER_BATCH = 1 << 20
 
 
 class Columns(NamedTuple):
@@ -32,6 +37,11 @@ class Columns(NamedTuple):
         """All names, in the order in which `read_record_batches` needs the columns."""
         return [*([] if self.id is None else [self.id]), self.at, *self.counts]
 
+    @property
+    def rows_per_batch(self) -> int:
+        """The number of rows to read at a time, less for a table that is very wide."""
+        return max(1, min(_ROWS_PER_BATCH, _CELLS_PER_BATCH // len(self.names)))
+
 
 def choose_columns(source: Source, schema: pa.Schema, *, any_case: bool = False) -> Columns:
     """Return the columns of a table that the mapping of a source names.
@@ -41,8 +51,8 @@ def choose_columns(source: Source, schema: pa.Schema, *, any_case: bool = False)
     Raises SourceError if a column is missing, repeated, or of a type that can't be read.
     """
     mapping = source.mapping
-    for name in schema.names:
-        if schema.names.count(name) > 1:
+    for name, times in Counter(schema.names).items():
+        if times > 1:
             raise SourceError(f"{source.title}: has two columns {name}; rename one of them")
     at = _find_column(source, schema, mapping.at, any_case=any_case)
     if mapping.is_wide:
@@ -131,8 +141,7 @@ class _Rows(NamedTuple):
 
     def reject(self, row: int, reason: str, *values: pa.Scalar) -> Reject:
         """Return the reject of a row, with some of its values."""
-        texts = (str(value) if value.is_valid else "" for value in values)
-        return Reject(self.first_place + row, reason, ",".join(texts))
+        return Reject(self.first_place + row, reason, ",".join(map(format_cell, values)))
 
     def locate(self, rows: pa.Array) -> pa.Array:
         """Return the places of some rows."""

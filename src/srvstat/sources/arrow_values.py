@@ -151,8 +151,22 @@ def _keep_if(is_kept: pa.Array, integers: pa.Array) -> pa.Array:
     return pc.if_else(is_kept, integers, pa.scalar(None, pa.int64()))
 
 
+def format_cell(value: pa.Scalar) -> str:
+    """Return the text of a value, empty for null, for messages."""
+    if not value.is_valid:
+        return ""
+    try:
+        return str(value)
+    except (ArithmeticError, LookupError, ValueError):
+        # Python has no such date, no such zone, or no nanoseconds.
+        return str(value.value)
+
+
 def _map_distinct(column: pa.Array, convert: Callable[[Any], int | None]) -> Values:
     """Convert each distinct value of a column once; None is an empty one."""
+    if pa.types.is_decimal32(column.type) or pa.types.is_decimal64(column.type):
+        # These can't be encoded.
+        column = column.cast(pa.decimal128(column.type.precision, column.type.scale))
     coded = column.dictionary_encode()
     integers: list[int | None] = []
     is_empty: list[bool] = []
@@ -172,5 +186,5 @@ def _map_distinct(column: pa.Array, convert: Callable[[Any], int | None]) -> Val
 def _format_number(value: Any) -> str:
     """Return the decimal text of a number, without an exponent; other values as they are."""
     if isinstance(value, float):
-        value = Decimal(repr(value))
+        value = Decimal(repr(value + 0.0))  # without the sign of -0.0
     return f"{value:f}" if isinstance(value, Decimal) else str(value)

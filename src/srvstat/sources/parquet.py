@@ -25,7 +25,6 @@ from srvstat.sources.batch import Batch
 from srvstat.sources.source import Source
 
 EXTENSION = ".parquet"
-_ROWS_PER_BATCH = 1 << 16
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -150,12 +149,12 @@ def _read_columns(
     source: Source, file: ParquetFile, columns: Columns, partitions: dict[str, str | None]
 ) -> Iterator[pa.RecordBatch]:
     """Read the columns, a part of a row group at a time."""
-    schema = file.schema_arrow
-    stored = [name for name in columns.names if name in schema.names]
+    in_file = set(file.schema_arrow.names)
+    stored = [name for name in columns.names if name in in_file]
     done = 0
-    for batch in file.iter_batches(_ROWS_PER_BATCH, columns=stored):
+    for batch in file.iter_batches(columns.rows_per_batch, columns=stored):
         arrays = [
-            batch.column(name) if name in stored else _repeat(partitions[name], batch.num_rows)
+            batch.column(name) if name in in_file else _repeat(partitions[name], batch.num_rows)
             for name in columns.names
         ]
         yield pa.RecordBatch.from_arrays(arrays, columns.names)
