@@ -19,6 +19,11 @@ from support.process import restore_signals
 
 UTC = ColumnMapping(time_zone="UTC")
 
+_FAILS_LATE = """
+    SELECT CAST(if(i < 99999, '1', 'no') AS int) AS serverId, 1 AS observedAt, 1 AS players
+    FROM range(100000) numbers(i)
+"""
+
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> str:
@@ -64,7 +69,7 @@ def test_a_query_reads_any_file_that_duckdb_reads(tmp_path: Path, cli: Cli) -> N
         for kind in ("csv", "json")
     )
     built = cli(
-        "snapshot", "build", f"{tmp_path}/s.db", f"--query={query} -- both\n;", "--ids=slug",
+        "snapshot", "build", f"{tmp_path}/s.db", f"--query={query} -- both\n; ;", "--ids=slug",
         "--time-zone=UTC", "--game=game_a",
     )  # fmt: skip
 
@@ -100,6 +105,7 @@ def test_rows_come_in_the_order_of_the_file(tmp_path: Path) -> None:
         ("FROM 'none.csv'", 'query: IO Error: No files found that match the pattern "none.csv"'),
         ("SELECT 1 AS serverId", "query: has no column observedAt; its columns are serverId"),
         ("SELECT error('no') AS serverId, 1 AS observedAt, 1 AS players", "query: Invalid Input E"),
+        (_FAILS_LATE, "query: Conversion Error: Could not convert string 'no' to"),
         ("FROM sqlite_scan('x.db', 'y')", "sqlite_scanner"),
         ("COPY (SELECT 1) TO 'written.csv'", "query: must be one SELECT statement"),
         ("SELECT 1; SELECT 2", "query: must be one SELECT statement"),

@@ -3,7 +3,7 @@
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -17,7 +17,6 @@ from srvstat.sources.batch import Batch
 from srvstat.sources.source import Source
 from srvstat.sources.sql import build_query, quote_identifier, quote_text
 
-_ROWS_PER_BATCH = 1 << 16
 _MEMORY_LIMIT = "512MB"
 """Sorting more rows than fit uses temporary files."""
 
@@ -33,15 +32,18 @@ def read(source: Source) -> Iterator[Batch]:
         try:
             with closing(_connect(source, folder)) as connection:
                 yield from _read_query(source, connection)
-        except duckdb.Error as error:
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            # While rows are fetched, Arrow raises its own errors, with DuckDB's messages.
             raise SourceError(f"{source.title}: {_describe(error)}") from None
 
 
 def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
     """Connect to the database of a source, with a folder for temporary files."""
-    # DuckDB would wait for the writer of a FIFO.
-    if not source.is_in_memory and not stat.S_ISREG(os.stat(source.name).st_mode):
-        raise SourceError(f"{source.title}: not a regular file")
+    if not source.is_in_memory:
+        with convert_errors(source.title, SourceError):
+            mode = os.stat(source.name).st_mode
+        if not stat.S_ISREG(mode):  # DuckDB would wait for the writer of a FIFO
+            raise SourceError(f"{source.title}: not a regular file")
     connection = duckdb.connect(
         source.name,
         read_only=not source.is_in_memory,
@@ -64,16 +66,17 @@ def _read_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> Iter
     columns = choose_columns(source, empty.schema, any_case=True)
     chosen = ", ".join(map(quote_identifier, columns.names))
     rows = connection.sql(f"SELECT {chosen} FROM ({query}\n) AS rows")  # noqa: S608 - see above
-    yield from read_record_batches(source, columns, _fetch(connection, rows))
+    with closing(_fetch(connection, rows, columns.rows_per_batch)) as record_batches:
+        yield from read_record_batches(source, columns, record_batches)
 
 
 def _fetch(
-    connection: "duckdb.DuckDBPyConnection", rows: "duckdb.DuckDBPyRelation"
-) -> Iterator[pa.RecordBatch]:
+    connection: "duckdb.DuckDBPyConnection", rows: "duckdb.DuckDBPyRelation", rows_per_batch: int
+) -> Generator[pa.RecordBatch]:
     """Fetch the rows of a query in a thread, so that a signal can interrupt it."""
     with ThreadPoolExecutor(1) as executor:
         try:
-            reader = executor.submit(rows.to_arrow_reader, _ROWS_PER_BATCH).result()
+            reader = executor.submit(rows.to_arrow_reader, rows_per_batch).result()
             following = executor.submit(next, reader, None)
             while (batch := following.result()) is not None:
                 following = executor.submit(next, reader, None)

@@ -10,7 +10,7 @@ def build_query(source: Source) -> str:
     """Return the query of a source, for use as a subquery; it may end in a comment."""
     if source.query is None:
         return f"SELECT * FROM {TABLE}"  # noqa: S608 - a constant
-    return source.query.rstrip().rstrip(";")
+    return source.query.rstrip("; \t\r\n")
 
 
 def quote_identifier(name: str) -> str:
