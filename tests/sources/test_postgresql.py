@@ -120,6 +120,16 @@ def test_a_query_can_not_write(url: str) -> None:
 
     with pytest.raises(SourceError, match="in a read-only transaction"):
         read_table(Source(url, "postgresql", STRICT, query))
+    several = "SELECT 1) AS x; COMMIT; DROP TABLE observations; SELECT * FROM (SELECT 1 AS y"
+    with pytest.raises(SourceError, match="multiple commands"):
+        read_table(Source(url, "postgresql", STRICT, several))
+
+
+def test_a_row_can_be_longer_than_a_block(url: str) -> None:
+    query = "SELECT repeat('x', 3000000) AS serverId, 5 AS observedAt, 1 AS players"
+    ((_, name, *_),) = read_table(Source(url, "postgresql", STRICT, query)).kept
+
+    assert len(name) == 3_000_000
 
 
 @pytest.mark.parametrize(
@@ -129,6 +139,8 @@ def test_a_query_can_not_write(url: str) -> None:
         ("SELECT * FROM nothing", 'relation "nothing" does not exist'),
         ("SELECT 1 AS x, 2 AS y", "has no column observedAt; its columns are x, y"),
         ("SELECT 1/(i-40000) AS serverId, i AS observedAt, i AS players FROM series", "by zero"),
+        ("SELECT 1 AS serverId, 1 AS observedAt, '{1}'::int[] AS players", "of type list<"),
+        ("SELECT 1 AS serverId, 1 AS observedAt, true AS players", "of type bool, not player"),
         ("SELECT 1 AS serverId, at AS observedAt, 1 AS players FROM polls", "add --time-zone UTC"),
     ],
 )
@@ -149,6 +161,8 @@ def test_a_password_is_in_no_message(url: str, server: Server, cli: Cli, tmp_pat
         url.replace("127.0.0.1", "127.0.0.1:x"),
         url.replace(escaped, PASSWORD),
         url.replace(escaped, f"{escaped}%"),
+        url.replace(escaped, "p@wörd"),
+        url.replace(escaped, "p/wörd"),
         url.replace("postgresql", "mysql"),
         f"{url}?nonsense={escaped}",
         url.replace(DATABASE, "none"),
@@ -160,6 +174,10 @@ def test_a_password_is_in_no_message(url: str, server: Server, cli: Cli, tmp_pat
         assert ran.exit_code in {2, 6}, ran.stderr
         assert "://" in ran.stderr
         assert not [secret for secret in SECRETS if secret in ran.stderr], ran.stderr
+    other = f"--observations=host=127.0.0.1 password='{PASSWORD}'"
+    ran = cli("snapshot", "build", f"{tmp_path}/s.db", "--game=game_a", "--from=postgresql", other)
+    assert "needs a URL; use postgresql://" in ran.stderr
+    assert not [secret for secret in SECRETS if secret in ran.stderr], ran.stderr
     assert os.listdir(tmp_path) == []
 
 

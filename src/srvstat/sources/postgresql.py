@@ -1,6 +1,7 @@
 """Read observations from a table or query of a PostgreSQL database."""
 
 import io
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -12,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pyarrow import csv
 
 from srvstat.contract.errors import SourceError
+from srvstat.files.reading import is_url
 from srvstat.sources.arrow_columns import choose_columns, read_record_batches
 from srvstat.sources.batch import Batch
 from srvstat.sources.source import Source
@@ -19,6 +21,7 @@ from srvstat.sources.sql import build_query
 
 _CONNECT_SECONDS = 10
 _BLOCK_BYTES = 1 << 20
+_FORM = "use postgresql://USER@HOST:PORT/DATABASE"
 _OPTIONS = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     "SET LOCAL statement_timeout = 0",
@@ -37,8 +40,15 @@ _TYPES: dict[str, pa.DataType] = {
     "timestamptz": pa.timestamp("us", "UTC"),
     "timestamp": pa.timestamp("us"),
     "date": pa.timestamp("us"),
+    "bool": pa.bool_(),
+    "bytea": pa.binary(),
+    "time": pa.time64("us"),
+    "interval": pa.duration("us"),
 }
 """How columns are read; those of other types are read as text."""
+
+# libpq would take a part of a password with one of these for the host, and show it in its message.
+_ESCAPED_URL = re.compile(r"[a-z]+://([^@/]*@)?[^@?]*(\?.*)?", re.IGNORECASE | re.DOTALL)
 
 
 def read(source: Source) -> Iterator[Batch]:
@@ -56,6 +66,8 @@ def read(source: Source) -> Iterator[Batch]:
             yield from _read_query(source, cursor)
     except psycopg.Error as error:
         raise SourceError(f"{source.title}: {_describe(error, secrets)}") from None
+    except pa.ArrowException as error:
+        raise SourceError(f"{source.title}: {' '.join(str(error).split())}") from None
 
 
 def _connect(source: Source) -> "psycopg.Connection[Any]":
@@ -73,12 +85,16 @@ def _find_secrets(source: Source) -> list[str]:
 
     Raises SourceError if the URL is malformed; libpq's message would contain a part of it.
     """
+    if not is_url(source.name):  # it can be another form of libpq, which the title would show
+        raise SourceError(f"--from postgresql: needs a URL; {_FORM}")
+    if not _ESCAPED_URL.fullmatch(source.name):
+        raise SourceError(
+            f"{source.title}: malformed; in a user or password, write %40 for @, and %2F for /"
+        )
     try:
         given = conninfo_to_dict(source.name)
     except psycopg.Error:
-        raise SourceError(
-            f"{source.title}: not a URL of PostgreSQL; use postgresql://USER@HOST:PORT/DATABASE"
-        ) from None
+        raise SourceError(f"{source.title}: not a URL of PostgreSQL; {_FORM}") from None
     return [str(given[key]) for key in ("password", "sslpassword") if given.get(key)]
 
 
@@ -86,14 +102,15 @@ def _describe(error: psycopg.Error, secrets: list[str]) -> str:
     """Return the message of an error in one line, without the excerpt of the query."""
     text = (error.diag.message_primary or str(error)).strip()
     for secret in secrets:
-        text = text.replace(secret, "…")
+        text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "…", text)
     return " ".join(text.split()) or "the connection failed"
 
 
 def _read_query(source: Source, cursor: "psycopg.Cursor[Any]") -> Iterator[Batch]:
     query = sql.SQL(build_query(source))
     # Without rows, to find the columns before the query is run.
-    cursor.execute(sql.SQL("SELECT * FROM ({}\n) AS rows LIMIT 0").format(query))
+    statement = sql.SQL("SELECT * FROM ({}\n) AS rows LIMIT 0").format(query)
+    cursor.execute(statement, binary=True)  # in this form, the server refuses a second statement
     types = _describe_columns(cursor)
     columns = choose_columns(source, pa.schema(list(types.items())), any_case=True)
     chosen = [_select(name, types[name]) for name in columns.names]
@@ -113,7 +130,9 @@ def _describe_columns(cursor: "psycopg.Cursor[Any]") -> dict[str, pa.DataType]:
     types = {}
     for column in cursor.description or ():
         known = cursor.connection.adapters.types.get(column.type_code)
-        types[column.name] = _TYPES.get(known.name if known else "", pa.string())
+        kind = _TYPES.get(known.name if known else "", pa.string())
+        is_array = known is not None and known.array_oid == column.type_code
+        types[column.name] = pa.list_(kind) if is_array else kind
     return types
 
 
@@ -142,7 +161,7 @@ def _parse_blocks(
             source.on_bytes(len(block))
         table = csv.read_csv(
             io.BytesIO(block),
-            csv.ReadOptions(column_names=schema.names, use_threads=False),
+            csv.ReadOptions(column_names=schema.names, use_threads=False, block_size=len(block)),
             csv.ParseOptions(newlines_in_values=True),
             csv.ConvertOptions(
                 column_types=schema,
