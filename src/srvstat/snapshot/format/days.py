@@ -61,6 +61,7 @@ def derive_days(
         numbers += map(bands.__getitem__, of_day)
         rest = len(numbers) - len(of_day) + half
         histogram.update(numbers[:rest])
+        middle_total = total + sum(of_day[:half])
         yield Day(
             server_day=server * DAYS_PER_SERVER + day,
             observation_count=end - start,
@@ -69,11 +70,11 @@ def derive_days(
             players_before=last_players,
             players_after=players[end] if end < len(players) else None,
             prefix_count=count + half,
-            prefix_sum=pack_sum(total + sum(of_day[:half])),
+            prefix_sum=pack_sum(middle_total),
             cumulative=pack(list(accumulate(histogram.values())), count + half),
         )
         count += end - start
-        total += sum(of_day)
+        total = middle_total + sum(of_day[half:])
         last_players = of_day[-1]
         numbers = numbers[rest:]
     histogram.update(numbers)

@@ -74,7 +74,8 @@ def summarize_day(day: SummaryDay, series: Series) -> DayFigures:
     backwards = values[::-1]
     start = (day.number - 1) * DAY_MS
     last = day.end - 1
-    ending = day.intervals
+    # Each interval ends with an observation of the day, and has the players at its start.
+    at_starts = [*players[day.intervals.start : day.first], *values[:-1]]
     return DayFigures(
         day.number,
         len(values),
@@ -89,7 +90,7 @@ def summarize_day(day: SummaryDay, series: Series) -> DayFigures:
         instants[last - backwards.index(peak)] - start,
         instants[day.first + values.index(lowest)] - start,
         instants[last - backwards.index(lowest)] - start,
-        sum(map(mul, intervals[ending].tolist(), players[ending].tolist())),
+        sum(map(mul, intervals[day.intervals].tolist(), at_starts)),
     )
 
 
