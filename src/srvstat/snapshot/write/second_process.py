@@ -44,6 +44,16 @@ os._exit(0)
 """
 
 
+_started: "list[_Process]" = []
+"""The second processes that this process has started and not ended."""
+
+
+def pass_messages() -> None:
+    """Pass on what waits to be sent or received. Long jobs call this now and then."""
+    for process in [*_started]:  # one that has ended is removed
+        process.exchange(wait=False)
+
+
 class _Job:
     """A call of a function; `outcome` is its result in a tuple, or empty after an error."""
 
@@ -185,6 +195,7 @@ class _Process:
             if _SET_PIPE_SIZE is not None:  # pragma: no branch - other systems
                 with suppress(OSError):
                     fcntl.fcntl(descriptor, _SET_PIPE_SIZE, _PIPE_BYTES)
+        _started.append(self)
         self.exchange(wait=False)
 
     @property
@@ -222,6 +233,7 @@ class _Process:
         os.kill(self.id, signal.SIGKILL)
         os.waitpid(self.id, 0)
         self.id = None
+        _started.remove(self)
         os.close(self._output)
         os.close(self._input)
 
