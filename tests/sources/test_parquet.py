@@ -99,7 +99,7 @@ def test_times_have_the_zone_and_the_unit_of_the_mapping(read: Read) -> None:
         pa.array([0.0, 7.0, None]),
         pa.array([0.0, 7.0, float("nan")]),
         pa.array([-0.0, 7.0, None], pa.float32()),
-        pa.array([Decimal("0.00"), Decimal("7.00"), None]),
+        pa.array([Decimal("0.000"), Decimal("7.000"), None]),
         pa.array([Decimal("0.0"), Decimal("7.0"), None], pa.decimal32(5, 1)),
         pa.array([0, 7, None], pa.decimal64(10, 0)),
         pa.array(["0", "7.0", ""]),

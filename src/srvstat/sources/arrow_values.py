@@ -184,7 +184,12 @@ def _map_distinct(column: pa.Array, convert: Callable[[Any], int | None]) -> Val
 
 
 def _format_number(value: Any) -> str:
-    """Return the decimal text of a number, without an exponent; other values as they are."""
+    """Return the decimal text of a number, without an exponent; other values as they are.
+
+    Numbers have no zeros after the point, which could be read as thousands.
+    """
     if isinstance(value, float):
         value = Decimal(repr(value + 0.0))  # without the sign of -0.0
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        value = value.to_integral_value()
     return f"{value:f}" if isinstance(value, Decimal) else str(value)

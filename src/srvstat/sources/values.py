@@ -33,6 +33,7 @@ SECONDS = range(978_307_200, LATEST // 1000 + 1)
 _EMPTY = frozenset({"", "na", "nan", "null", "none", r"\n"})
 
 _COUNT = re.compile(r"([0-9]{1,16})(?:\.0*)?")
+_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}\.000")
 _NUMBER = re.compile(r"([0-9]+)(?:\.([0-9]*))?")
 _CALENDAR = re.compile(
     r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -107,6 +108,8 @@ class ValueParser:
         Raises RowError.
         """
         text = text.strip()
+        if _THOUSANDS.fullmatch(text):
+            raise RowError("players: a point before three zeros could separate thousands")
         if match := _COUNT.fullmatch(text):
             count = int(match[1])
             if count <= MAX_PLAYERS:
