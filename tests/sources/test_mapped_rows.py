@@ -290,6 +290,15 @@ def test_an_object_without_the_wanted_keys_is_rejected(
     assert found.rejects == [(1, reason, line)]
 
 
+@pytest.mark.parametrize("value", ["true", "[null]", '{"x":1e999}'])
+def test_a_value_that_is_no_count_rejects_only_itself(value: str, tmp_path: Path) -> None:
+    line = f'{{"time":"1700000000000","a":5,"b":{value}}}\n'
+    found = read(tmp_path / "wide.ndjson", line, WIDE)
+
+    assert found.rows == {("a", FIRST, 5, 1): 1}
+    assert [(place, text[:16]) for place, _, text in found.rejects] == [(1, "b,1700000000000,")]
+
+
 @pytest.mark.slow
 def test_war_brokers_wide_and_long_give_the_same_observations(
     war_brokers: Path, war_brokers_rows: dict[str, list[tuple[int, int]]]

@@ -63,9 +63,7 @@ def _split_mapped(text: str, mapping: ColumnMapping) -> Row:
 def _split_wide(text: str, mapping: ColumnMapping) -> WideRow:
     value = _decode_object(text, (mapping.at,))
     observed_at = _format_scalar("observedAt", value.pop(mapping.at))
-    return WideRow(
-        observed_at, [(key, _format_scalar("players", count)) for key, count in value.items()]
-    )
+    return WideRow(observed_at, [(key, _format_count(count)) for key, count in value.items()])
 
 
 def _decode(text: str) -> Any:
@@ -87,6 +85,13 @@ def _decode_object(text: str, keys: tuple[str, ...]) -> dict[str, Any]:
         if key not in value:
             raise RowError(f"has no key {wire.quote_value(key)}")
     return value
+
+
+def _format_count(value: Any) -> str:
+    """Return the text of a count, or the JSON of a value that is none."""
+    if value is None or type(value) in (int, float, str):
+        return _format_scalar("players", value)
+    return wire.quote_value(value)
 
 
 def _format_scalar(field: str, value: Any) -> str:
