@@ -73,10 +73,19 @@ def test_the_only_label_names_the_server_and_answers_can_follow_each_other(tmp_p
     assert found.skipped == {"native histogram": 1}
 
 
+def test_the_name_of_the_metric_can_name_the_server(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(build_answer(build_series({"__name__": "up", "job": "a"}, [SECONDS, "5"])))
+
+    found = read_rows(path, "prometheus", ColumnMapping(id="__name__"))
+
+    assert found.kept == {1: ("up", AS_OF, 5)}
+
+
 def test_a_sample_is_a_whole_number_or_is_skipped_or_rejected(tmp_path: Path) -> None:
     values = ["5", "5.0", "1.2e1", "+3", "NaN", "5.5", "-1", "+Inf", "1e99", "x", 5]
     samples = [[SECONDS + at, value] for at, value in enumerate(values)]
-    bad = [[-1, "5"], ["1", "5"], [1e300, "5"], [SECONDS], 5]
+    bad = [[-1, "5"], ["1", "5"], [1e300, "5"], [SECONDS], 5, [[], "5"]]
     path = tmp_path / "a.json"
     path.write_bytes(build_answer(build_series({"server": "a"}, *samples, *bad)))
 
@@ -89,10 +98,10 @@ def test_a_sample_is_a_whole_number_or_is_skipped_or_rejected(tmp_path: Path) ->
     assert found.kept == expected
     assert found.skipped == {"not a number (NaN)": 1}
     reasons = [reason.partition(":")[0] for reason in found.rejects.values()]
-    assert list(found.rejects) == list(range(6, 17))
+    assert list(found.rejects) == list(range(6, 18))
     assert (
         reasons
-        == ["players"] * 6 + ["observedAt"] * 3 + ["must be an array of a time and a value"] * 2
+        == ["players"] * 6 + ["observedAt"] * 3 + ["must be an array of a time and a value"] * 3
     )
 
 

@@ -13,6 +13,7 @@ from srvstat.contract.errors import SourceError, UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.files.json_events import (
     Events,
+    Problem,
     read_items,
     read_keys,
     read_value,
@@ -105,9 +106,9 @@ class _Series(NamedTuple):
         """Return the label that names the server, by default the only one."""
         wanted = self.source.mapping.id
         names = sorted(labels.keys() - {_NAME})
-        if wanted not in names and wanted == STRICT.id and len(names) == 1:
+        if wanted not in labels and wanted == STRICT.id and len(names) == 1:
             wanted = names[0]
-        if wanted not in names:
+        if wanted not in labels:
             listed = f"its labels are {', '.join(names)}" if names else "it has no labels"
             raise self.build_error(
                 f"no label {wanted}; {listed}; --columns id=LABEL names that of the server"
@@ -165,7 +166,8 @@ def _build_sample(key: str, server_id: str, sample: Any) -> _Sample:
     """Return the point of a sample: Unix seconds as a number, and the value as text."""
     if key.startswith("histogram"):
         return NoPoint(HISTOGRAM)
-    if not isinstance(sample, list) or len(sample) != len(("time", "value")):
+    is_pair = isinstance(sample, list) and len(sample) == len(("time", "value"))
+    if not is_pair or any(isinstance(each, Problem) for each in sample):
         return BadPoint("must be an array of a time and a value", "")
     seconds, value = sample
     text = f"{server_id},{seconds},{value}"
