@@ -49,11 +49,15 @@ def test_a_bundle_as_a_source_is_reported(cli: Cli) -> None:
     bundle = ["snapshot", "bundle", "a", "--range", "7d", "-o", "case.db", "-s", "snapshot.db"]
     assert cli(*bundle).exit_code == 0
 
-    ran = cli(*BUILD, "--observations", "case.db")
+    runs = [
+        cli(*BUILD, "--observations", "case.db", "--overwrite", *servers)
+        for servers in ([], ["--servers", "servers.ndjson"])
+    ]
 
-    assert ran.exit_code == 0
     warning = "case.db: a bundle, which has no observations before 2026-02-22T00:00:00.000Z"
-    assert f"warning: {warning}\n" in ran.stderr
+    for ran in runs:
+        assert ran.exit_code == 0
+        assert ran.stderr.count(f"warning: {warning}\n") == 1
 
 
 @pytest.mark.parametrize(

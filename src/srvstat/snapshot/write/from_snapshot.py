@@ -25,10 +25,15 @@ _ROWS_PER_BATCH = 50_000
 def read(source: Source) -> Iterator[Batch]:
     """Read the observations of a snapshot, one server after the other.
 
+    Warns of a bundle, which has only some observations.
+
     Raises SourceError if the snapshot is missing or damaged.
     """
     done = 0
     with _open(source) as snapshot:
+        if snapshot.covered_from is not None and source.on_warning:
+            first = format_instant(max(snapshot.covered_from, 0))
+            source.on_warning(f"{source.title}: a bundle, which has no observations before {first}")
         for server in snapshot.iter_servers():
             for instants, players in _read_columns(snapshot, server):
                 places = range(done + 1, done + len(instants) + 1)
@@ -46,14 +51,10 @@ def read_records(
 ) -> list[ServerRecord]:
     """Read the records from which a snapshot was built. Values that were fallbacks are None again.
 
-    `warn` is called with one line if the snapshot is a bundle, which has only some observations.
-
     Raises SourceError if the snapshot is missing or damaged.
     """
+    del warn
     with _open(source) as snapshot:
-        if snapshot.covered_from is not None:
-            first = format_instant(max(snapshot.covered_from, 0))
-            warn(f"{source.title}: a bundle, which has no observations before {first}")
         records = []
         for server in snapshot.iter_servers():
             with snapshot.convert_decode_errors(server.title):
