@@ -28,7 +28,7 @@ SERVER = (
 
 HEALTH = (
     '{"status":"ok","asOf":"2026-03-01T12:00:00.000Z",'
-    '"root":"15bd6ef172272a1d743dfc4217324b7ca88af410932760de6d543835fbcb2e87"}'
+    '"root":"cbc5e6753fd04b9d017aa2343cf445698d9e3513f3d5c4fd068ebe8e9204f562"}'
 )
 
 COMPARISONS: Mapping[str, Exchange] = {
