@@ -297,19 +297,3 @@ def test_a_value_that_is_no_count_rejects_only_itself(value: str, tmp_path: Path
 
     assert found.rows == {("a", FIRST, 5, 1): 1}
     assert [(place, text[:16]) for place, _, text in found.rejects] == [(1, "b,1700000000000,")]
-
-
-@pytest.mark.slow
-def test_war_brokers_wide_and_long_give_the_same_observations(
-    war_brokers: Path, war_brokers_rows: dict[str, list[tuple[int, int]]]
-) -> None:
-    mapping = ColumnMapping(at="Timestamp", is_wide=True, time_unit="s")
-    source = Source.from_name(str(war_brokers / "playercount-wide.csv.gz"), None, mapping)
-    found: dict[str, list[tuple[int, int]]] = {}
-    for batch in read_batches(source):
-        rows = zip(batch.server_ids, batch.instants, batch.players, strict=True)
-        for name, at, players in rows:
-            key = f"wb-{name.lower().replace('_', '-')}"
-            found.setdefault(key, []).append((at, players))
-
-    assert found == war_brokers_rows
