@@ -226,11 +226,15 @@ def test_a_wide_file_has_a_column_for_each_server(tmp_path: Path) -> None:
         "date": ["2026-03-01 12:00", "later", "2026-03-01 12:00:01"],
         "play.example.net": [1, 2, None],
         "B": [1.5, None, 4.0],
+        "__index_level_0__": [0, 1, 2],  # as pandas writes it
     }
     parquet.write_table(pa.table(wide), tmp_path / "wide.parquet")
     mapping = ColumnMapping(at="date", is_wide=True, time_zone="UTC")
-    table = read_table(Source(str(tmp_path / "wide.parquet"), "parquet", mapping))
+    warnings: list[str] = []
+    source = Source(str(tmp_path / "wide.parquet"), "parquet", mapping, on_warning=warnings.append)
+    table = read_table(source)
 
+    assert warnings == [f"{source.title}: column 4 has no name, so it is ignored"]
     assert table.kept == [(1, "play.example.net", NOON_MS, 1), (3, "B", NOON_MS + 1000, 4)]
     assert [(place, text) for place, _, text in table.rejects] == [
         (1, "B,2026-03-01 12:00,1.5"),
@@ -241,7 +245,7 @@ def test_a_wide_file_has_a_column_for_each_server(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        ({"id": ["a"], "at": [5]}, "has no column players; its columns are id, at"),
+        ({"id": ["a"], "at": [5]}, 'no column "players"; the columns are "id", "at"; name'),
         ({"id": ["a"], "at": [[5]], "players": [5]}, "column at is of type list<element: int64>"),
         ({"id": [True], "at": [5], "players": [5]}, "column id is of type bool, not text or int"),
         ({"id": ["a"], "at": [5], "players": [b"5"]}, "column players is of type binary, not play"),

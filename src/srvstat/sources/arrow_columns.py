@@ -1,5 +1,6 @@
 """Convert Arrow record batches to batches of observations, under a mapping."""
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,6 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyarrow import compute as pc
 
+from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
 from srvstat.sources.arrow_values import (
     ColumnConverter,
@@ -19,10 +21,14 @@ from srvstat.sources.arrow_values import (
     is_text,
 )
 from srvstat.sources.batch import COUNT_RULE, NO_COUNT, Batch, Reject, Runs
+from srvstat.sources.csv_header import describe_missing
 from srvstat.sources.source import Source
 
 _ROWS_PER_BATCH = 1 << 16
 _CELLS_PER_BATCH = 1 << 20
+
+# pandas gives a name to an index that has none.
+_NO_NAME = re.compile("(?:__index_level_[0-9]+__)?")
 
 
 class Columns(NamedTuple):
@@ -51,35 +57,47 @@ def choose_columns(source: Source, schema: pa.Schema, *, any_case: bool = False)
     Raises SourceError if a column is missing, repeated, or of a type that can't be read.
     """
     mapping = source.mapping
-    for name, times in Counter(schema.names).items():
-        if times > 1:
-            raise SourceError(f"{source.title}: has two columns {name}; rename one of them")
-    at = _find_column(source, schema, mapping.at, any_case=any_case)
+    wanted = [mapping.at] if mapping.is_wide else [mapping.id, mapping.at, mapping.players]
+    found = _find_columns(source, schema, wanted, any_case=any_case)
     if mapping.is_wide:
-        columns = Columns(None, at, [name for name in schema.names if name != at])
+        (at,) = found
+        columns = Columns(None, at, _list_servers(source, schema, at))
     else:
-        server_id, count = (
-            _find_column(source, schema, name, any_case=any_case)
-            for name in (mapping.id, mapping.players)
-        )
+        server_id, at, count = found
         columns = Columns(server_id, at, [count])
         _check_type(source, schema, server_id, "text or integers", is_id=True)
+    for name, times in Counter(schema.names).items():
+        if times > 1 and name in columns.names:
+            raise SourceError(
+                f"{source.title}: has two columns {wire.quote_value(name)}; rename one of them"
+            )
     _check_times(source, schema, at)
     for name in columns.counts:
         _check_type(source, schema, name, "player counts")
     return columns
 
 
-def _find_column(source: Source, schema: pa.Schema, name: str, *, any_case: bool) -> str:
-    found = [each for each in schema.names if each == name]
-    if not found and any_case:
-        found = [each for each in schema.names if each.lower() == name.lower()]
-    if len(found) != 1:
-        raise SourceError(
-            f"{source.title}: has no column {name}; its columns are {', '.join(schema.names)};"
-            f" name {'it with --wide' if source.mapping.is_wide else 'them with --columns'}"
-        )
-    return str(found[0])
+def _find_columns(
+    source: Source, schema: pa.Schema, wanted: Sequence[str], *, any_case: bool
+) -> list[str]:
+    names = schema.names
+    folded = {name.lower(): name for name in reversed(names)} if any_case else {}
+    found = [name if name in names else folded.get(name.lower()) for name in wanted]
+    missing = [name for name, column in zip(wanted, found, strict=True) if column is None]
+    if missing or (source.mapping.is_wide and len(names) == 1):
+        reason = describe_missing(source.mapping, missing or wanted, [names])
+        raise SourceError(f"{source.title}: {reason}")
+    return [column for column in found if column is not None]
+
+
+def _list_servers(source: Source, schema: pa.Schema, at: str) -> list[str]:
+    """Return the columns of a wide table that are servers, and warn of those without a name."""
+    names = [name for name in schema.names if name != at]
+    unnamed = [name for name in names if _NO_NAME.fullmatch(name)]
+    if unnamed and source.on_warning:
+        place = schema.names.index(unnamed[0]) + 1
+        source.on_warning(f"{source.title}: column {place} has no name, so it is ignored")
+    return [name for name in names if name not in unnamed]
 
 
 def _check_type(

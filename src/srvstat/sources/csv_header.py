@@ -44,7 +44,7 @@ def recognize_columns(source: Source, header: Header) -> Columns:
         if len(names) >= least and set(wanted) <= set(names)
     ]
     if not fitting:
-        raise source.build_error(header.line, _describe_missing(mapping, wanted, headers.values()))
+        raise source.build_error(header.line, describe_missing(mapping, wanted, headers.values()))
     if len(fitting) > 1:
         found = " or by ".join(map(_DELIMITERS.__getitem__, fitting))
         raise source.build_error(header.line, f"the columns can be separated by {found}")
@@ -66,7 +66,7 @@ def _split_header(text: str, delimiter: str) -> list[str]:
     return [name.strip(" ") for name in get_form(delimiter).split_fields(text) or ()]
 
 
-def _describe_missing(
+def describe_missing(
     mapping: ColumnMapping, wanted: Sequence[str], headers: Iterable[Sequence[str]]
 ) -> str:
     """Describe which of the wanted columns the most likely header lacks, and which it has."""
