@@ -109,7 +109,7 @@ def _open_file(source: Source) -> Iterator[ParquetFile]:
         before = compute_identity(status)
         try:
             yield ParquetFile(stored)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             if identify_file(source.name) != before:
                 raise SourceError(f"{source.title}: {CHANGED}") from None
             reason = " ".join(str(error).split())

@@ -137,9 +137,9 @@ def _describe_columns(cursor: "psycopg.Cursor[Any]") -> dict[str, pa.DataType]:
 
 
 def _select(name: str, kind: pa.DataType) -> sql.Composable:
-    """Return the expression of a column; times outside the years 1970 to 9999 become one in 1969.
+    """Return the expression of a column; a time outside the years 1 to 9999 becomes the first one.
 
-    They would have forms that are not ISO 8601: `infinity`, or years before Christ.
+    It would have a form that is not ISO 8601: `infinity`, or a year before Christ.
     """
     column = sql.Identifier(name)
     if pa.types.is_string(kind):
@@ -147,8 +147,8 @@ def _select(name: str, kind: pa.DataType) -> sql.Composable:
     if not pa.types.is_timestamp(kind):
         return column
     return sql.SQL(
-        "CASE WHEN {0} BETWEEN '1970-01-01' AND '9999-12-31 23:59:59.999999' THEN {0}"
-        " WHEN {0} IS NOT NULL THEN '1969-12-31' END"
+        "CASE WHEN {0} BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999' THEN {0}"
+        " WHEN {0} IS NOT NULL THEN '0001-01-01' END"
     ).format(column)
 
 
