@@ -67,12 +67,13 @@ def test_a_point_without_a_count_is_skipped_and_a_malformed_one_rejected(tmp_pat
 
 def test_a_point_that_is_no_object_with_attributes_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    path.write_text('{"data": [null, 5, "x", [{}], {}, {"attributes": null}, {"attributes": 5}]}')
+    points = [None, 5, "x", [{}], {}, {"attributes": None}, {"attributes": 5}, *[{}] * 10_000]
+    path.write_text(json.dumps({"data": points}))
 
     found = read_rows(path, "battlemetrics")
 
     reason = "must have the attributes timestamp and value"
-    assert found.rejects == dict.fromkeys(range(1, 8), reason)
+    assert found.rejects == dict.fromkeys(range(1, 10_008), reason)
 
 
 NOT_AN_ANSWER = "must be an answer of BattleMetrics to player-count-history, "

@@ -39,11 +39,15 @@ def test_a_failed_ping_is_no_observation(tmp_path: Path) -> None:
     assert not found.rejects
 
 
-def test_the_columns_of_2015_are_read(tmp_path: Path) -> None:
+def test_the_columns_of_2015_are_read_in_the_order_of_rows(tmp_path: Path) -> None:
     columns = "id INTEGER PRIMARY KEY, timestamp BIGINT, ip TINYTEXT, player MEDIUMINT"
     rows = [(7, AS_OF, "a", 5), (8, AS_OF, "b", None)]
 
-    found = read_rows(write_database(tmp_path / "database.sql", rows, columns), "minetrack")
+    path = write_database(tmp_path / "database.sql", rows, columns)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE INDEX all_columns ON pings (player, ip, timestamp)")
+
+    found = read_rows(path, "minetrack")
 
     assert found.kept == {1: ("a", AS_OF, 5)}
     assert found.skipped == {"failed ping": 1}

@@ -32,7 +32,8 @@ def test_a_servers_file_replaces_the_records_of_a_snapshot(cli: Cli) -> None:
 
 def test_several_snapshots_need_a_servers_file(here: Path, cli: Cli) -> None:
     (here / "other").mkdir()
-    build_in(here / "other", [server("a")], [("a", AS_OF, 0), ("a", AS_OF - 1, 9)])
+    rows = [("a", AS_OF, 0), ("a", AS_OF - 1, 9), ("b", AS_OF, 8)]
+    build_in(here / "other", [server("a"), server("b")], rows)
     both = ["--observations", "snapshot.db", "--observations", "other/snapshot.db"]
 
     refused = cli(*BUILD, *both)
@@ -43,6 +44,7 @@ def test_several_snapshots_need_a_servers_file(here: Path, cli: Cli) -> None:
     assert ran.exit_code == 0
     assert len(read_observations("new.db")) == 32
     assert "  repeated     1\n" in ran.stderr
+    assert "other/snapshot.db, row 3: players: an earlier row of this server" in ran.stderr
 
 
 def test_a_bundle_as_a_source_is_reported(cli: Cli) -> None:
