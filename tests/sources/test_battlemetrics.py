@@ -67,7 +67,16 @@ def test_a_point_without_a_count_is_skipped_and_a_malformed_one_rejected(tmp_pat
 
 def test_a_point_that_is_no_object_with_attributes_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    points = [None, 5, "x", [{}], {}, {"attributes": None}, {"attributes": 5}, *[{}] * 10_000]
+    points: list[Any] = [
+        None,
+        5,
+        "x",
+        [{}],
+        {},
+        {"attributes": None},
+        {"attributes": 5},
+        *[{}] * 10_000,
+    ]
     path.write_text(json.dumps({"data": points}))
 
     found = read_rows(path, "battlemetrics")
