@@ -75,7 +75,7 @@ _TIMING = re.compile(r"in [\d.]+ s, [\d,]+ per second")
 
 _OTHER_EXITS = {
     0: "success",
-    1: "a bug in srvstat; please report it",
+    1: "out of memory, or a bug in srvstat; please report a bug",
     129: "the terminal was closed",
     130: "interrupted",
     141: "the reader closed the output",

@@ -156,13 +156,20 @@ def test_an_unwritable_standard_error_changes_no_answer(environment: dict[str, s
     assert done.stdout == '{"error":{"code":"INVALID_REQUEST","message":"Invalid request"}}\n'
 
 
-def test_a_bug_is_reported_in_one_line_without_a_traceback(
-    tmp_path: Path, demo_snapshot: str
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ("KeyError('secret')", "error: a bug in srvstat: KeyError in _build_result, "),
+        ("MemoryError", "error: out of memory; "),
+    ],
+)
+def test_an_unexpected_error_is_reported_in_one_line_without_a_traceback(
+    error: str, message: str, tmp_path: Path, demo_snapshot: str
 ) -> None:
     # A copy of the package with a bug in it, to test the real handling of bugs.
     shutil.copytree(sys.modules["srvstat"].__path__[0], tmp_path / "srvstat")
     with (tmp_path / "srvstat" / "operations.py").open("a") as operations:
-        operations.write("def _build_result(*_): raise KeyError('secret')\n")
+        operations.write(f"def _build_result(*_): raise {error}\n")
 
     ran = srvstat(
         *("compare", "harbor-city", "old-guard", "-s", demo_snapshot),
@@ -171,7 +178,7 @@ def test_a_bug_is_reported_in_one_line_without_a_traceback(
     )
 
     assert (ran.exit_code, ran.stdout) == (1, b"")
-    assert ran.stderr.startswith("error: a bug in srvstat: KeyError in _build_result, ")
+    assert ran.stderr.startswith(message)
     assert "secret" not in ran.stderr
     assert ran.stderr.count("\n") == 1
 

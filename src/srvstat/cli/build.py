@@ -14,7 +14,6 @@ from srvstat.cli.build_options import (
     report_summary,
     show_progress,
 )
-from srvstat.cli.dry_run import show_dry_run
 from srvstat.cli.options import parse_instant_option
 from srvstat.cli.output import Outcome
 from srvstat.cli.source_options import (
@@ -25,7 +24,6 @@ from srvstat.cli.source_options import (
 )
 from srvstat.render.summary import format_build_summary
 from srvstat.snapshot.write.build import build as build_snapshot
-from srvstat.snapshot.write.dry_run import run_dry
 
 OutputArgument = Annotated[str, typer.Argument(metavar="OUTPUT", help="The snapshot to write.")]
 AsOfOption = Annotated[
@@ -72,6 +70,10 @@ def build(
     instant = parse_instant_option("--as-of", as_of)
     limit = parse_limit(max_rejected)
     if dry_run:
+        # Other builds don't need these modules.
+        from srvstat.cli.dry_run import show_dry_run  # noqa: PLC0415
+        from srvstat.snapshot.write.dry_run import run_dry  # noqa: PLC0415
+
         with show_progress(sources.observations, quiet=quiet) as progress:
             found = run_dry(
                 servers_source=sources.servers,

@@ -13,7 +13,7 @@ from srvstat.cli.output import Outcome, ReaderGoneError, report, write
 from srvstat.cli.signals import get_interruption_code
 from srvstat.contract.errors import SrvstatError
 
-_BUG = 1
+_BUG = _OUT_OF_MEMORY = 1
 _READER_GONE = 141
 
 _COMMAND = get_command(app)
@@ -36,15 +36,21 @@ def main(arguments: list[str]) -> int:
     except ReaderGoneError:
         return _READER_GONE
     except Exception as error:  # noqa: BLE001 - any other error is a bug, reported without a traceback
-        if exit_code := get_interruption_code():
-            return exit_code
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        report(
-            f"error: a bug in srvstat: {type(error).__name__} in {place.name}, {place.filename}"
-            f" line {place.lineno}; please report it"
-        )
-        return _BUG
+        return get_interruption_code() or _report_failure(error)
     return outcome.exit_code
+
+
+def _report_failure(error: Exception) -> int:
+    """Report an error that no command expects, and return the exit code."""
+    if isinstance(error, MemoryError):
+        report("error: out of memory; free some, or raise the limit with ulimit -v")
+        return _OUT_OF_MEMORY
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    report(
+        f"error: a bug in srvstat: {type(error).__name__} in {place.name}, {place.filename}"
+        f" line {place.lineno}; please report it"
+    )
+    return _BUG
 
 
 def _run(arguments: list[str]) -> Outcome:
