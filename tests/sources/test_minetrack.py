@@ -64,6 +64,7 @@ def test_a_malformed_row_is_rejected_with_its_column(tmp_path: Path) -> None:
         (AS_OF, "a", -1),
         (AS_OF, "a", 1 << 60),
         (AS_OF + 1, "a", None),
+        (AS_OF // 1000, "a", 5),
     ]
 
     found = read_rows(write_database(tmp_path / "database.sql", rows), "minetrack")
@@ -74,6 +75,7 @@ def test_a_malformed_row_is_rejected_with_its_column(tmp_path: Path) -> None:
         3: "timestamp: must be Unix milliseconds up to the year 9999",
         4: "timestamp: must be Unix milliseconds up to the year 9999",
         **dict.fromkeys((5, 6, 7), f"playerCount: {RULE}"),
+        9: "timestamp: in the years 1970 to 1978 as milliseconds, so it looks like seconds",
     }
     assert found.skipped == {"failed ping": 1}
 

@@ -20,6 +20,7 @@ from srvstat.files.identity import identify_file
 from srvstat.files.reading import STDIN
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, Batch, Reject
 from srvstat.sources.source import Source
+from srvstat.sources.values import LOOKS_LIKE_SECONDS, SECONDS
 
 FAILED_PING = "failed ping"
 """The reason to skip a ping without a player count."""
@@ -136,8 +137,8 @@ def _build_plain_batch(rows: Sequence[_Row], places: Sequence[int]) -> Batch | N
         addresses, instants, players, places = (
             tuple(compress(column, is_kept)) for column in (addresses, instants, counts, places)
         )
-    for values, most in ((instants, LATEST), (players, MAX_PLAYERS)):
-        if min(values, default=0) < 0 or max(values, default=0) > most:
+    for values, least, most in ((instants, SECONDS.stop, LATEST), (players, 0, MAX_PLAYERS)):
+        if min(values, default=least) < least or max(values, default=least) > most:
             return None
     skipped = {FAILED_PING: failed} if failed else {}
     return Batch(addresses, instants, players, places, skipped=skipped)
@@ -166,6 +167,8 @@ def _find_fault(instant: Any, address: Any, count: Any) -> str | None:
         return f"{_ADDRESS}: must be text"
     if type(instant) is not int or not 0 <= instant <= LATEST:
         return f"{_TIME}: must be Unix milliseconds up to the year 9999"
+    if instant in SECONDS:
+        return f"{_TIME}: {LOOKS_LIKE_SECONDS}"
     if count is not None and (type(count) is not int or not 0 <= count <= MAX_PLAYERS):
         return f"{_COUNT}: {COUNT_RULE}"
     return None
