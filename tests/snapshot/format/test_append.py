@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from hypothesis import event, given, settings
@@ -23,6 +24,7 @@ from srvstat.snapshot.format.rows import (
     Summaries,
     SummaryIndex,
 )
+from srvstat.snapshot.format.summaries import MAX_LONG
 
 KEY = 7
 HOUR = DAY // 24
@@ -108,14 +110,46 @@ def test_appending_gives_the_rows_of_all_observations(seed: int) -> None:
     split = drawn.choice([earliest, count - 1, drawn.randrange(earliest, count)])
     stored = DerivedServer(instants[:split], players[:split])
 
-    appended = append(stored, instants[split:], players[split:])
+    event("appended" if check_appending(stored, instants, players, split) else "derived from all")
 
+
+def test_an_instant_of_the_last_observation_is_not_appended() -> None:
+    instants = range(0, 100 * HOUR, HOUR)
+    stored = DerivedServer(instants, [5] * 100)
+
+    assert append(stored, [instants[-1]], [6]) is None
+    assert append(stored, [instants[-1] + 1], [6]) is not None
+
+
+def test_long_intervals_are_listed_up_to_a_limit_that_appending_can_exceed() -> None:
+    intervals = ([1_000] * 3 + [5_000] * 2) * (MAX_LONG // 2 + 2)
+    instants = [0, *accumulate(intervals)]
+    players = [at % 7 for at in range(len(instants))]
+    # The end of the last long interval that is listed.
+    last = MAX_LONG // 2 * 5
+    assert find_epoch("a", last - 3) == find_epoch("a", last + 8)
+    stored = DerivedServer(instants[: last - 2], players[: last - 2])
+
+    for split, end in ((last - 2, last + 1), (last + 1, last + 5), (last + 5, last + 9)):
+        assert check_appending(stored, instants[:end], players[:end], split)
+        (summaries,) = stored.read_summaries(range(1))
+        assert summaries.long_count == (MAX_LONG if end == last + 1 else None)
+
+
+def check_appending(
+    stored: DerivedServer, instants: Sequence[int], players: Sequence[int], split: int
+) -> bool:
+    """Append the observations from a split on, and check that all rows are those derived.
+
+    Returns whether they could be appended.
+    """
+    appended = append(stored, instants[split:], players[split:])
     if appended is None:
-        event("derived from all")
-        return
-    event("appended")
+        return False
     expected = DerivedServer(instants, players)
     for table, row in appended.rows:
         stored.take(table, row)
+    stored.server = stored.server._replace(**appended.columns._asdict())
     assert stored.rows == expected.rows
-    assert stored.server._replace(**appended.columns._asdict()) == expected.server
+    assert stored.server == expected.server
+    return True

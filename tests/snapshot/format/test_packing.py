@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.snapshot.format.packing import pack, unpack
+from srvstat.snapshot.format.packing import extend_packed, pack, unpack
 
 BYTES = [
     ([0], 0, "00"),
@@ -63,6 +63,16 @@ def test_packed_numbers_take_the_fewest_bytes_and_are_unpacked(case: tuple[list[
     width = next(width for width in (1, 2, 4, 8) if greatest < 256**width)
     assert packed == b"".join(number.to_bytes(width, "little") for number in numbers)
     assert list(unpack(packed, len(numbers))) == numbers
+
+
+BORDERS = st.sampled_from([0, 255, 256, 511, 2**16 - 1, 2**16, 2**32 - 1, 2**32, 2**64 - 1])
+
+
+@given(first=st.lists(BORDERS, min_size=1), later=st.lists(BORDERS, min_size=1))
+def test_packed_numbers_are_extended(first: list[int], later: list[int]) -> None:
+    extended = extend_packed(pack(first, max(first)), len(first), later)
+
+    assert extended == pack(first + later, max(first + later))
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ from snapshot.format.test_append import DerivedServer
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.append import append
+from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.epochs import find_epoch
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.read.stored_server import append_observations
+from srvstat.snapshot.read.verify import check_written
 from support.snapshots import change
 
 COUNT = find_epoch("a", 400) + 20
@@ -40,6 +42,15 @@ def test_observations_are_appended_to_verified_rows(build: Build) -> None:
 
     assert appended is not None
     assert appended.columns == expected.columns
+    # The rows of the file are the old ones.
+    written: dict[str, dict[int, bytes]] = {}
+    for table, row in appended.rows:
+        written.setdefault(table, {})[int(row[0] or 0)] = digest_row(table, row)
+    for table, digests in written.items():
+        with closing(open_file(str(path))) as snapshot:
+            check_written(snapshot, {})
+            with pytest.raises(SnapshotError, match=f"the table {table}"):
+                check_written(snapshot, {table: digests})
     sound = path.read_bytes()
     for table in TABLES:
         path.write_bytes(sound)

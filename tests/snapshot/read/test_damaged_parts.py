@@ -199,3 +199,20 @@ def test_a_forged_search_for_the_last_observation_ends(sql: str, build: Build, c
 
     assert (ran.exit_code, ran.stdout) == (3, b"")
     assert f"damaged ({FORGED_SEARCHES[sql]}" in ran.stderr
+
+
+def test_servers_in_another_order_than_that_of_their_ids_are_damage(build: Build, cli: Cli) -> None:
+    servers = [server("a", cfxId="z"), server("b", cfxId="y")]
+    Path(build(servers, [("a", 0, 1)])).rename("x.db")
+    with closing(sqlite3.connect("x.db")) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_schema SET rootpage = (SELECT sum(rootpage) FROM sqlite_schema AS other"
+            " WHERE other.type = 'index' AND other.tbl_name = 'servers') - rootpage"
+            " WHERE type = 'index' AND tbl_name = 'servers'"
+        )
+
+    ran = cli("servers", "--snapshot", "x.db")
+
+    assert (ran.exit_code, ran.stdout) == (3, b"")
+    assert ran.stderr == f"error: {format_damage('the servers')}\n"
