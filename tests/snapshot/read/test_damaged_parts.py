@@ -201,16 +201,19 @@ def test_a_forged_search_for_the_last_observation_ends(sql: str, build: Build, c
     assert f"damaged ({FORGED_SEARCHES[sql]}" in ran.stderr
 
 
-def test_servers_in_another_order_than_that_of_their_ids_are_damage(build: Build, cli: Cli) -> None:
-    servers = [server("a", cfxId="z"), server("b", cfxId="y")]
-    Path(build(servers, [("a", 0, 1)])).rename("x.db")
-    with closing(sqlite3.connect("x.db")) as connection, connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute(
-            "UPDATE sqlite_schema SET rootpage = (SELECT sum(rootpage) FROM sqlite_schema AS other"
-            " WHERE other.type = 'index' AND other.tbl_name = 'servers') - rootpage"
-            " WHERE type = 'index' AND tbl_name = 'servers'"
-        )
+def test_servers_in_another_order_than_that_of_their_ids_are_damage(
+    two_servers: bytes, cli: Cli
+) -> None:
+    data = bytearray(two_servers)
+    Path("x.db").write_bytes(data)
+    query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_servers_1'"
+    with closing(sqlite3.connect("x.db")) as connection:
+        ((page,),) = connection.execute(query)
+        ((size,),) = connection.execute("PRAGMA page_size")
+    # The positions of the cells of the index follow the header of its page.
+    first = (page - 1) * size + 8
+    data[first : first + 4] = data[first + 2 : first + 4] + data[first : first + 2]
+    Path("x.db").write_bytes(data)
 
     ran = cli("servers", "--snapshot", "x.db")
 
