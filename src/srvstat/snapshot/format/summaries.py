@@ -19,7 +19,6 @@ DAYS_PER_BLOCK = 64
 MAX_LONG = 4_096
 """Keeps the rows of summaries small; windows of blocks with more are computed otherwise."""
 
-
 MAX_INTERVAL_BANDS = 100
 """No server has more bands of intervals."""
 
