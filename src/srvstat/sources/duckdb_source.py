@@ -66,12 +66,15 @@ def _read_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> Iter
     columns = choose_columns(source, empty.schema, any_case=True)
     chosen = ", ".join(map(quote_identifier, columns.names))
     rows = connection.sql(f"SELECT {chosen} FROM ({query}\n) AS rows")  # noqa: S608 - see above
-    with closing(_fetch(connection, rows, columns.rows_per_batch)) as record_batches:
+    with closing(_fetch(source, connection, rows, columns.rows_per_batch)) as record_batches:
         yield from read_record_batches(source, columns, record_batches)
 
 
 def _fetch(
-    connection: "duckdb.DuckDBPyConnection", rows: "duckdb.DuckDBPyRelation", rows_per_batch: int
+    source: Source,
+    connection: "duckdb.DuckDBPyConnection",
+    rows: "duckdb.DuckDBPyRelation",
+    rows_per_batch: int,
 ) -> Generator[pa.RecordBatch]:
     """Fetch the rows of a query in a thread, so that a signal can interrupt it."""
     with ThreadPoolExecutor(1) as executor:
@@ -80,6 +83,8 @@ def _fetch(
             following = executor.submit(next, reader, None)
             while (batch := following.result()) is not None:
                 following = executor.submit(next, reader, None)
+                if source.on_bytes:
+                    source.on_bytes(batch.nbytes)
                 yield batch
         except BaseException:
             connection.interrupt()

@@ -133,8 +133,9 @@ def _find_partitions(path: str) -> dict[str, str | None]:
 
 def _add_partitions(schema: pa.Schema, partitions: dict[str, str | None]) -> pa.Schema:
     """Return a schema with a column of text for each partition whose name it lacks."""
-    for name in partitions.keys() - set(schema.names):
-        schema = schema.append(pa.field(name, pa.string()))
+    for name in partitions:
+        if name not in schema.names:
+            schema = schema.append(pa.field(name, pa.string()))
     return schema
 
 

@@ -146,7 +146,12 @@ class Source:
         return os.path.basename(self.given_title.rstrip(os.sep))
 
     def get_size(self) -> int | None:
-        """Return the size of a regular file in bytes, as stored, and None for any other input."""
+        """Return the size of a regular file in bytes, as stored, and None for any other input.
+
+        It is None for a DuckDB database, too, because the part that a query reads is unknown.
+        """
+        if self.kind == "duckdb":
+            return None
         try:
             status = os.stat(self.name)
         except (OSError, ValueError):
