@@ -6,17 +6,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import product
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
+import duckdb
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from conftest import Cli
 from sources.tables import read_table
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import format_title
 from srvstat.sources.mapping import STRICT, ColumnMapping
-from srvstat.sources.source import Source
+from srvstat.sources.source import IN_MEMORY, Source
 from support.docs_blocks import read_command, read_marked_block
 from support.postgresql import DATABASE, PASSWORD, USER, Server, start_postgresql
 
@@ -51,6 +58,30 @@ _READER = """
         ('2026-03-01 10:00Z', 'PVP_ARENA', 12), ('2026-03-01 12:00Z', 'PVP_ARENA', 15);
 """
 """The table of the example in docs/sources.md."""
+
+_NOON = 1772366400000
+_INSTANTS = [
+    datetime(1969, 12, 31, 23, 59, 59, 999999, UTC),
+    datetime(1970, 1, 1, 0, 30, tzinfo=UTC),
+    datetime(2026, 3, 29, 2, 30, tzinfo=UTC),  # as local times of Berlin, never and twice
+    datetime(2026, 10, 25, 2, 30, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 59, 59, 999999, UTC),
+]
+_IDS = ["a", "play.example.net:1", 'q"uo,te\n', "", "NULL", r"\N", "é", None]
+_TIMES: dict[str, tuple[Any, list[Any]]] = {
+    "timestamp": (pa.timestamp("us"), [each.replace(tzinfo=None) for each in _INSTANTS]),
+    "timestamptz": (pa.timestamp("us", "UTC"), _INSTANTS),
+    "date": (pa.date32(), [each.date() for each in _INSTANTS]),
+    "bigint": (pa.int64(), [_NOON, -1, 0, 1_700_000_000, 253_402_300_800_000, 2**63 - 1]),
+    "float8": (pa.float64(), [_NOON + 0.75, -1.0, 1e300, float("nan"), float("inf")]),
+    "text": (pa.string(), ["2026-03-01 12:00", "2026-03-01T12:00:00.9999Z", "2026-02-30", ""]),
+}
+_COUNTS: dict[str, tuple[Any, list[Any]]] = {
+    "bigint": (pa.int64(), [0, 5, -1, 2**53 - 1, 2**53, 2**63 - 1]),
+    "float8": (pa.float64(), [-0.0, 5.0, 2.5, -1.0, float("nan"), float("inf"), 1e300]),
+    "numeric(20, 2)": (pa.decimal128(20, 2), [Decimal("5.00"), Decimal("2.50"), Decimal(2**53)]),
+    "text": (pa.string(), ["5", "5.0", "x", "", "NaN", "-1", "+3", "٣"]),
+}
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +144,47 @@ def test_columns_have_many_types(url: str) -> None:
     assert local == [(1, lobby, noon + 999 - 9 * 3_600_000, 12), *others]
     assert days == [(1, lobby, noon - 12 * 3_600_000, 5), *others]
     assert unix[:2] == [(1, lobby, noon, 5), (2, "observedAt: missing")]
+
+
+@pytest.mark.parametrize("time_type", _TIMES)
+def test_rows_are_read_as_those_of_other_sources(
+    time_type: str, url: str, server: Server, tmp_path: Path
+) -> None:
+    mapping = ColumnMapping(time_zone="Europe/Berlin")
+    arrow_time, times = _TIMES[time_type]
+    for count_type, (arrow_count, counts) in _COUNTS.items():
+        rows = [*product(_IDS, [*times, None], [*counts, None])]
+        columns = zip(zip(*rows, strict=True), (pa.string(), arrow_time, arrow_count), strict=True)
+        names = ["serverId", "observedAt", "players"]
+        table = pa.table([pa.array(values, kind) for values, kind in columns], names)
+        parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=100)
+        path = str(tmp_path / f"{count_type}.duckdb")
+        with duckdb.connect(path) as connection:
+            connection.from_arrow(table).create("observations")
+        server.connection.execute(
+            "DROP TABLE IF EXISTS rows; CREATE TABLE rows"
+            f" (serverId text, observedAt {time_type}, players {count_type})"
+        )
+        with server.connection.cursor() as cursor, cursor.copy("COPY rows FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+
+        first, *others = (
+            read_table(source)
+            for source in (
+                Source(str(tmp_path / "rows.parquet"), "parquet", mapping),
+                Source(path, "duckdb", mapping),
+                Source(IN_MEMORY, "duckdb", mapping, f"FROM '{tmp_path}/rows.parquet'"),
+                Source(url, "postgresql", mapping, "TABLE rows"),
+            )
+        )
+        reasons = [reject[:2] for reject in first.rejects]
+        assert first.kept
+        assert len(first.kept) + len(reasons) + first.skipped.total() == len(rows)
+        for other in others:
+            assert other.kept == first.kept
+            assert [reject[:2] for reject in other.rejects] == reasons
+            assert other.skipped == first.skipped
 
 
 def test_a_query_can_not_write(url: str) -> None:
