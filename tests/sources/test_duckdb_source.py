@@ -110,6 +110,7 @@ def test_rows_come_in_the_order_of_the_file(tmp_path: Path) -> None:
         ("COPY (SELECT 1) TO 'written.csv'", "query: must be one SELECT statement"),
         ("SELECT 1; SELECT 2", "query: must be one SELECT statement"),
         (" ; ", "query: must be one SELECT statement"),
+        ("SELECT '\udcff'", "query: the query is not UTF-8"),
     ],
 )
 def test_a_query_that_fails_is_refused_in_one_line(query: str, reason: str) -> None:
@@ -127,6 +128,9 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         read_table(Source(str(path), "duckdb"))
     path.write_bytes(b"x" * 9999)
     with pytest.raises(SourceError, match="not a valid DuckDB database file"):
+        read_table(Source(str(path), "duckdb"))
+    path = path.rename(tmp_path / "\udcff.duckdb")
+    with pytest.raises(SourceError, match="DuckDB needs a name in UTF-8"):
         read_table(Source(str(path), "duckdb"))
 
 

@@ -15,7 +15,7 @@ from srvstat.files.errors import convert_errors
 from srvstat.sources.arrow_columns import choose_columns, read_record_batches
 from srvstat.sources.batch import Batch
 from srvstat.sources.source import Source
-from srvstat.sources.sql import build_query, quote_identifier, quote_text
+from srvstat.sources.sql import build_query, is_utf8, quote_identifier, quote_text
 
 _MEMORY_LIMIT = "512MB"
 """Sorting more rows than fit uses temporary files."""
@@ -44,6 +44,8 @@ def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
             mode = os.stat(source.name).st_mode
         if not stat.S_ISREG(mode):  # DuckDB would wait for the writer of a FIFO
             raise SourceError(f"{source.title}: not a regular file")
+        if not is_utf8(source.name):
+            raise SourceError(f"{source.title}: DuckDB needs a name in UTF-8; rename the file")
     connection = duckdb.connect(
         source.name,
         read_only=not source.is_in_memory,

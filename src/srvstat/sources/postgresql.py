@@ -93,7 +93,7 @@ def _find_secrets(source: Source) -> list[str]:
         )
     try:
         given = conninfo_to_dict(source.name)
-    except psycopg.Error:
+    except (psycopg.Error, UnicodeEncodeError):
         raise SourceError(f"{source.title}: not a URL of PostgreSQL; {_FORM}") from None
     return [str(given[key]) for key in ("password", "sslpassword") if given.get(key)]
 

@@ -93,9 +93,9 @@ def _load(kind: str, module: str | None) -> ModuleType:
     assert module, f"{kind} has no such data"  # noqa: S101 - callers check what a kind has
     try:
         return import_module(module)
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         if not KINDS[kind].needs_library or (error.name or "").startswith("srvstat"):
             raise
-        raise MissingLibraryError(
-            f"{kind}: needs the library {error.name}; {INSTALL_BULK}"
-        ) from None
+        # psycopg without libpq raises an error without a name.
+        needed = f"needs the library {error.name}" if error.name else " ".join(str(error).split())
+        raise MissingLibraryError(f"{kind}: {needed}; {INSTALL_BULK}") from None
