@@ -3,16 +3,17 @@
 import os
 import stat
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import duckdb
 import pyarrow as pa
 
+from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
 from srvstat.files.errors import convert_errors
-from srvstat.sources.arrow_columns import choose_columns, read_record_batches
+from srvstat.sources.arrow_columns import Columns, choose_columns, read_record_batches
 from srvstat.sources.batch import Batch
 from srvstat.sources.source import Source
 from srvstat.sources.sql import build_query, is_utf8, quote_identifier, quote_text
@@ -66,10 +67,23 @@ def _read_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> Iter
     # Without rows, to find the columns before the query is run.
     empty = connection.sql(f"SELECT * FROM ({query}\n) AS rows LIMIT 0").to_arrow_table()  # noqa: S608 - the user's own query
     columns = choose_columns(source, empty.schema, any_case=True)
+    _check_repeated(source, columns, connection.sql(query).columns, empty.schema.names)
     chosen = ", ".join(map(quote_identifier, columns.names))
     rows = connection.sql(f"SELECT {chosen} FROM ({query}\n) AS rows")  # noqa: S608 - see above
     with closing(_fetch(source, connection, rows, columns.rows_per_batch)) as record_batches:
         yield from read_record_batches(source, columns, record_batches)
+
+
+def _check_repeated(
+    source: Source, columns: Columns, names: Sequence[str], unique_names: Sequence[str]
+) -> None:
+    """Check that no column to read has a name that a query repeats; DuckDB makes names unique."""
+    chosen = {name.lower() for name in columns.names}
+    for name, unique_name in zip(names, unique_names, strict=True):
+        if name != unique_name and not chosen.isdisjoint({name.lower(), unique_name.lower()}):
+            raise SourceError(
+                f"{source.title}: has two columns {wire.quote_value(name)}; rename one of them"
+            )
 
 
 def _fetch(
