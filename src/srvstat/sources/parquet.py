@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import BinaryIO
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from srvstat.sources.arrow_columns import (
 )
 from srvstat.sources.arrow_values import describe_values
 from srvstat.sources.batch import Batch
+from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.source import Source
 
 EXTENSION = ".parquet"
@@ -108,7 +110,7 @@ def _open_file(source: Source) -> Iterator[ParquetFile]:
             raise SourceError(f"{source.title}: Parquet can be read only from a regular file")
         before = compute_identity(status)
         try:
-            yield ParquetFile(stored)
+            yield _open_with_dictionary(stored, source.mapping)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             if identify_file(source.name) != before:
                 raise SourceError(f"{source.title}: {CHANGED}") from None
@@ -116,6 +118,15 @@ def _open_file(source: Source) -> Iterator[ParquetFile]:
             raise SourceError(f"{source.title}: can't be read as Parquet: {reason}") from None
         if identify_file(source.name) != before:
             raise SourceError(f"{source.title}: {CHANGED}")
+
+
+def _open_with_dictionary(stored: BinaryIO, mapping: ColumnMapping) -> ParquetFile:
+    """Open a file so that identifiers which it stores as a dictionary are read as one."""
+    file = ParquetFile(stored)
+    columns = map(file.schema.column, range(file.metadata.num_columns))
+    if mapping.is_wide or all(column.path != mapping.id for column in columns):
+        return file
+    return ParquetFile(stored, metadata=file.metadata, read_dictionary=[mapping.id])
 
 
 def _open_at_once(path: str, flags: int) -> int:
