@@ -155,6 +155,25 @@ def test_identifiers_become_servers_only_of_a_snapshot_without_a_servers_file(cl
     assert built["root"] == parse_summary(added)["root"]
 
 
+@pytest.mark.usefixtures("here")
+def test_identifiers_of_the_snapshot_keep_their_servers(cli: Cli) -> None:
+    options = ["--ids", "slug", "--quiet"]
+    Path("first.csv").write_bytes(csv([("MAIN_LOBBY", LAST, 3), ("sky-wars", LAST, 3)]))
+    Path("servers.ndjson").write_bytes(ndjson([server("main-lobby"), server("sky-wars")]))
+    build = ["snapshot", "build", "own.db", "--observations", "first.csv", *options]
+    assert cli(*build, "--game", "game_a").exit_code == 0
+
+    assert cli("snapshot", "update", "own.db", "--servers", "servers.ndjson").exit_code == 0
+    updated = cli("snapshot", "info", "own.db").json
+    Path("day.csv").write_bytes(csv([("SKY_WARS", LAST + 1, 4)]))
+    collision = cli("snapshot", "update", "own.db", "--observations", "day.csv", *options)
+
+    assert cli(*build, "--servers", "servers.ndjson", "--overwrite").exit_code == 0
+    assert updated["root"] == cli("snapshot", "info", "own.db").json["root"]
+    assert collision.exit_code == 6
+    assert '"sky-wars" and "SKY_WARS" both become sky-wars' in collision.stderr
+
+
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),

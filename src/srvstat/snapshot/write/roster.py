@@ -1,6 +1,6 @@
 """Map the identifiers of sources to servers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count, filterfalse
 from types import MappingProxyType
@@ -93,6 +93,14 @@ class Roster(dict[str, int]):
         if source_id is None or source_id == server_id:
             return given
         return replace(given, source_id=source_id)
+
+    def note_identifiers(self, identifiers: Iterable[str]) -> None:
+        """Note that identifiers were read earlier, so that no other one may become the same slug.
+
+        Raises SourceError as a look-up does.
+        """
+        for identifier in identifiers:
+            self._find_id(identifier)
 
     def __missing__(self, identifier: str) -> int:
         """Judge an identifier and remember the result."""

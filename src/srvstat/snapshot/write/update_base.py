@@ -1,6 +1,7 @@
 """Read what an update starts from: the servers of a snapshot, and new records."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from srvstat.contract.errors import SnapshotError, UsageError
@@ -54,6 +55,8 @@ def check_base(old: SnapshotFile, as_of: int | None) -> None:
 def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -> Base:
     """Read the servers of a snapshot and the new records, which replace those of their servers.
 
+    A new record without a sourceId keeps the one of its server.
+
     Raises SnapshotError, SourceError, UsageError, MissingLibraryError.
     """
     rows = {row.id: row for row in old.iter_servers()}
@@ -65,13 +68,26 @@ def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -
     else:
         read = load_record_reader(new.source.kind).read_records(new.source, warn)
         title = new.source.title
-        records |= {record.id: record for record in complete_records(title, read, new.game)}
+        records |= {
+            record.id: _keep_source_id(record, records.get(record.id))
+            for record in complete_records(title, read, new.game)
+        }
         check_identifiers(f"{title} and {old.path}", records.values())
     keys = {server_id: row.server for server_id, row in rows.items()}
     roster = Roster(list(records.values()), uses_slugs=new.uses_slugs, new_game=new_game, keys=keys)
     if new.source is None:
         roster.skip_reasons[NOT_LISTED] = NOT_IN_SNAPSHOT
+    roster.note_identifiers(
+        row.id for row in rows.values() if row.observation_count and row.source_id is None
+    )
     return Base(rows, roster)
+
+
+def _keep_source_id(record: ServerRecord, earlier: ServerRecord | None) -> ServerRecord:
+    """Return a record with the sourceId of the one that it replaces, unless it has one."""
+    if earlier is None or record.source_id is not None:
+        return record
+    return replace(record, source_id=earlier.source_id)
 
 
 def _find_new_game(records: Iterable[ServerRecord], game: str | None) -> str | None:
