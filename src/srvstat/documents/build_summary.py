@@ -10,9 +10,9 @@ class BuildSummary:
 
     `read` counts all rows except empty ones; each was kept, repeated, conflicting, rejected or
     skipped. `skipped` has a count for each reason. `first_reject` is the place of the first row in
-    the rejects, with the reason, and `remedy` an option that would keep rejected rows, if there is
-    one. `withheld` counts the servers that are not publishable.
-    `completed` has the number of servers for each field that records lacked.
+    the rejects, with the reason, and `remedy` a sentence on how to keep rejected rows, if
+    anything helps. `withheld` counts the servers that are not publishable, and `completed` the
+    servers whose records lacked a field, by field.
     """
 
     read: int

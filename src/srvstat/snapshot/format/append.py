@@ -26,7 +26,7 @@ from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, ServerRow, Value
 from srvstat.snapshot.format.stored_rows import StoredRows
 
 
-class Appended(NamedTuple):
+class AppendResult(NamedTuple):
     """The new derived columns of `servers`, and the rows that replace or follow the stored ones.
 
     Each row has its table. A row with the key of a stored one replaces it.
@@ -36,7 +36,9 @@ class Appended(NamedTuple):
     rows: Sequence[tuple[str, tuple[Value, ...]]]
 
 
-def append(stored: StoredRows, instants: Sequence[int], players: Sequence[int]) -> Appended | None:
+def append(
+    stored: StoredRows, instants: Sequence[int], players: Sequence[int]
+) -> AppendResult | None:
     """Append observations, at least one, in ascending order of instants, to those of a server.
 
     Returns None if the rows have to be derived from all observations: the server has fewer than 64
@@ -78,7 +80,7 @@ def append(stored: StoredRows, instants: Sequence[int], players: Sequence[int]) 
         last_players=players[-1],
         **summaries._asdict(),
     )
-    return Appended(columns, rows)
+    return AppendResult(columns, rows)
 
 
 def _is_possible(server: ServerRow, instants: Sequence[int]) -> bool:

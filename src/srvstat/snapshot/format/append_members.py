@@ -10,7 +10,7 @@ from srvstat.snapshot.format.rows import BANDS_PER_SERVER, Value
 from srvstat.snapshot.format.stored_rows import StoredRows
 
 
-class Extended(NamedTuple):
+class ExtendedBands(NamedTuple):
     """The column of digests of bands with further members, and the rows that have changed."""
 
     band_digests: bytes
@@ -23,7 +23,7 @@ def append_members(
     bands: Bands,
     cumulative: Sequence[int],
     later: Iterable[tuple[int, int]],
-) -> Extended:
+) -> ExtendedBands:
     """Append members to the bands of a server.
 
     `cumulative` has for each band the number of earlier members in it or a lower one. `later` has
@@ -41,7 +41,7 @@ def append_members(
             changed[band] = Members(size, bytes(size))
     members = {band: _extend(old, above[band]) for band, old in sorted(changed.items())}
     digests = {band: digest_row(table, (band, *of_band)) for band, of_band in members.items()}
-    return Extended(pack_digests(bands.digests_by_number | digests), members)
+    return ExtendedBands(pack_digests(bands.digests_by_number | digests), members)
 
 
 def _extend(members: Members, above: Sequence[int]) -> Members:

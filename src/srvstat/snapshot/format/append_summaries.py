@@ -38,7 +38,7 @@ from srvstat.snapshot.format.summary_blocks import (
 from srvstat.stats import find_middle_ranks
 
 
-class _Later(NamedTuple):
+class _LaterDays(NamedTuple):
     """The summary days of newer observations.
 
     Their series begins with the last stored observation.
@@ -97,7 +97,7 @@ def append_summaries(
 
 def _list_later(
     server: ServerRow, index: Index, instants: "array[int]", players: "array[int]"
-) -> _Later:
+) -> _LaterDays:
     if server.last_observed_at is None or server.last_players is None:
         raise ValueError("summaries without observations")
     days = [
@@ -107,7 +107,7 @@ def _list_later(
     players = array("q", [server.last_players]) + players
     intervals = subtract_neighbors(instants)
     numbers = find_bands(intervals, index.bands.starts)
-    return _Later(Series(instants, players, intervals), days, numbers)
+    return _LaterDays(Series(instants, players, intervals), days, numbers)
 
 
 def _find_usual_interval(

@@ -132,9 +132,9 @@ class SnapshotFile:
         return (name for (name,) in limited if isinstance(name, str))
 
     def find_source_id(self, source_id: str) -> str | None:
-        """Return the unverified id of the server with a sourceId, in any case of ASCII letters.
+        """Return the unverified id of the server with a sourceId, whose ASCII case does not matter.
 
-        None without such a server, and in a file of more servers than can be searched quickly.
+        None without such a server, and for a file with more servers than can be searched quickly.
         """
         if self.file_row.server_count > _MAX_SEARCHED_SERVERS:
             return None

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from srvstat.snapshot.format.append import Appended, append
+from srvstat.snapshot.format.append import AppendResult, append
 from srvstat.snapshot.format.bands import Members
 from srvstat.snapshot.format.rows import (
     BLOCKS_PER_SERVER,
@@ -20,7 +20,7 @@ from srvstat.snapshot.read.verified_rows import VerifiedRows
 
 def append_observations(
     snapshot: SnapshotFile, server: ServerRow, instants: Sequence[int], players: Sequence[int]
-) -> Appended | None:
+) -> AppendResult | None:
     """Append newer observations to the rows of a server; the file stays as it is.
 
     Returns what `append` returns. The columns and rows are those for all observations.

@@ -45,7 +45,7 @@ class OldFile:
 
     def append(
         self, row: ServerRow, instants: Sequence[int], players: Sequence[int]
-    ) -> "Merged | None":
+    ) -> "MergeResult | None":
         """Append later observations to a server; return None if that is not possible.
 
         Raises SnapshotError, SourceError for more observations than a snapshot holds.
@@ -57,7 +57,7 @@ class OldFile:
         for _, values in appended.rows:
             if isinstance(values, Day):
                 check_day(row.id, values, days)
-        return Merged(appended.columns, appended.rows, replaces_all=False)
+        return MergeResult(appended.columns, appended.rows, replaces_all=False)
 
 
 @lru_cache(maxsize=1)
@@ -86,7 +86,7 @@ class Additions(NamedTuple):
     later: int
 
 
-class Merged(NamedTuple):
+class MergeResult(NamedTuple):
     """The derived columns of a server, and rows with their tables: all, or those that change."""
 
     columns: DerivedColumns
@@ -94,7 +94,7 @@ class Merged(NamedTuple):
     replaces_all: bool
 
 
-def merge_server(additions: Additions) -> Merged:
+def merge_server(additions: Additions) -> MergeResult:
     """Merge new observations into those of a server.
 
     Raises SnapshotError for damaged rows, SourceError for more observations than a snapshot holds.
@@ -110,4 +110,4 @@ def merge_server(additions: Additions) -> Merged:
     columns = derive_within_limits(
         server_id, number, instants, players, lambda table, values: rows.append((table, values))
     )
-    return Merged(columns, rows, replaces_all=True)
+    return MergeResult(columns, rows, replaces_all=True)

@@ -44,13 +44,13 @@ os._exit(0)
 """
 
 
-_started: "list[_Process]" = []
+_processes: "list[_Process]" = []
 """The second processes that this process has started and not ended."""
 
 
 def pass_messages() -> None:
     """Pass on what waits to be sent or received. Long jobs call this now and then."""
-    for process in [*_started]:  # one that has ended is removed
+    for process in [*_processes]:  # one that has ended is removed
         process.exchange(wait=False)
 
 
@@ -116,7 +116,7 @@ class SecondProcess:
         stay in this process.
         """
         jobs: deque[_Job] = deque()
-        found = _Caught(items)
+        found = _ErrorCatcher(items)
         for item in found:
             jobs.append(_Job(function, item))
             self._begin(jobs[-1], may_send=is_small(item))
@@ -152,7 +152,7 @@ class SecondProcess:
         return job.outcome[0] if job.outcome else job.function(job.item)
 
 
-class _Caught:
+class _ErrorCatcher:
     """Iterates until an error, and keeps the error."""
 
     def __init__(self, items: Iterable[Any]) -> None:
@@ -195,7 +195,7 @@ class _Process:
             if _SET_PIPE_SIZE is not None:  # pragma: no branch - other systems
                 with suppress(OSError):
                     fcntl.fcntl(descriptor, _SET_PIPE_SIZE, _PIPE_BYTES)
-        _started.append(self)
+        _processes.append(self)
         self.exchange(wait=False)
 
     @property
@@ -233,7 +233,7 @@ class _Process:
         os.kill(self.id, signal.SIGKILL)
         os.waitpid(self.id, 0)
         self.id = None
-        _started.remove(self)
+        _processes.remove(self)
         os.close(self._output)
         os.close(self._input)
 

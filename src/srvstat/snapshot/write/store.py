@@ -30,7 +30,7 @@ class Stored(NamedTuple):
     repeated: int
 
 
-class Staged(NamedTuple):
+class StagedServer(NamedTuple):
     """A server and its observations."""
 
     server_id: str
@@ -52,11 +52,11 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
     kept = reported = 0
     repeated: list[int] = []
 
-    def take_servers() -> Iterator[Staged]:
+    def take_servers() -> Iterator[StagedServer]:
         for server_id, key in intake.roster.server_keys.items():
             series = intake.staging.take_series(key)
             repeated.append(count_repeats(intake, server_id, series))
-            yield Staged(server_id, key, series.instants, series.players)
+            yield StagedServer(server_id, key, series.instants, series.players)
 
     for staged, columns in _store_staged(connection, take_servers(), intake.second):
         derived[staged.key] = columns
@@ -68,14 +68,14 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
 
 
 def _store_staged(
-    connection: sqlite3.Connection, servers: Iterable[Staged], second: SecondProcess
-) -> Iterator[tuple[Staged, DerivedColumns]]:
+    connection: sqlite3.Connection, servers: Iterable[StagedServer], second: SecondProcess
+) -> Iterator[tuple[StagedServer, DerivedColumns]]:
     """Store the rows of servers, and yield the derived columns of each.
 
     Raises SourceError as `store` does.
     """
     # The rows of a large server are stored while they are derived, to take less memory.
-    for is_large, group in groupby(servers, key=Staged.is_large):
+    for is_large, group in groupby(servers, key=StagedServer.is_large):
         if is_large:
             for staged in group:
                 yield staged, store_server(connection, *staged)
@@ -87,7 +87,7 @@ def _store_staged(
 
 
 def _derive_rows(
-    staged: Staged,
+    staged: StagedServer,
 ) -> tuple[Sequence[tuple[str, tuple[Value, ...]]], DerivedColumns]:
     """Return the rows of a server with their tables, and its derived columns."""
     rows: list[tuple[str, tuple[Value, ...]]] = []
