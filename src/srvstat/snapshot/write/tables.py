@@ -1,14 +1,33 @@
 """Create and fill the tables of a new snapshot."""
 
 import sqlite3
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-
-import sqlite_utils
+from typing import Any
 
 from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
 from srvstat.snapshot.format.rows import FileRow, ServerRow
 from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, read_schema
+
+
+@contextmanager
+def _hide_modules(*names: str) -> Iterator[None]:
+    """Let imports of modules fail in the block, unless they are imported already."""
+    hidden = [name for name in names if name not in sys.modules]
+    modules: dict[str, Any] = sys.modules
+    # For Python, None is a module that does not exist.
+    modules.update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del modules[name]
+
+
+# sqlite-utils imports both if they are installed, which takes a second and 60 MiB.
+with _hide_modules("numpy", "pandas"):
+    import sqlite_utils
 
 # The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a
 # journal nor flushes. Rows of `days` take a few kilobytes each; larger pages waste less space.
