@@ -126,7 +126,7 @@ def test_a_query_that_fails_is_refused_in_one_line(query: str, reason: str) -> N
     assert not Path("written.csv").exists()
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_of_observations_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "games.duckdb"
     with pytest.raises(SourceError, match="No such file"):
         read_table(Source(str(path), "duckdb"))
@@ -136,6 +136,10 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     path = path.rename(tmp_path / "\udcff.duckdb")
     with pytest.raises(SourceError, match="DuckDB needs a name in UTF-8"):
         read_table(Source(str(path), "duckdb"))
+    empty = str(tmp_path / "empty.duckdb")
+    duckdb.connect(empty).close()
+    with pytest.raises(SourceError, match=r"no table observations; choose other rows with --query"):
+        read_table(Source(empty, "duckdb"))
 
 
 def test_a_query_needs_a_database(cli: Cli, tmp_path: Path) -> None:

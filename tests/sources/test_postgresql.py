@@ -227,6 +227,13 @@ def test_a_query_that_fails_is_refused_in_one_line(query: str, reason: str, url:
     assert "\n" not in caught.value.reason
 
 
+def test_a_database_without_the_table_needs_a_query(url: str) -> None:
+    other = url.replace(f"/{DATABASE}", "/postgres")
+
+    with pytest.raises(SourceError, match=r"/postgres: no table observations; choose .* --query"):
+        read_table(Source(other, "postgresql"))
+
+
 def test_a_password_is_in_no_message(url: str, server: Server, cli: Cli, tmp_path: Path) -> None:
     escaped = quote(PASSWORD, safe="")
     wrong_user = url.replace(USER, "nobody")

@@ -16,7 +16,7 @@ from srvstat.files.errors import convert_errors
 from srvstat.sources.arrow_columns import Columns, choose_columns, read_record_batches
 from srvstat.sources.batch import Batch
 from srvstat.sources.source import Source
-from srvstat.sources.sql import build_query, is_utf8, quote_identifier, quote_text
+from srvstat.sources.sql import NO_TABLE, build_query, is_utf8, quote_identifier, quote_text
 
 _MEMORY_LIMIT = "512MB"
 """Sorting more rows than fit uses temporary files."""
@@ -35,7 +35,9 @@ def read(source: Source) -> Iterator[Batch]:
                 yield from _read_query(source, connection)
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             # While rows are fetched, Arrow raises its own errors, with DuckDB's messages.
-            raise SourceError(f"{source.title}: {_describe(error)}") from None
+            has_no_table = source.query is None and isinstance(error, duckdb.CatalogException)
+            reason = NO_TABLE if has_no_table else _describe(error)
+            raise SourceError(f"{source.title}: {reason}") from None
 
 
 def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":

@@ -17,7 +17,7 @@ from srvstat.files.reading import is_url
 from srvstat.sources.arrow_columns import choose_columns, read_record_batches
 from srvstat.sources.batch import Batch
 from srvstat.sources.source import Source
-from srvstat.sources.sql import build_query
+from srvstat.sources.sql import NO_TABLE, build_query
 
 _CONNECT_SECONDS = 10
 _BLOCK_BYTES = 1 << 20
@@ -65,7 +65,9 @@ def read(source: Source) -> Iterator[Batch]:
                 cursor.execute(option)
             yield from _read_query(source, cursor)
     except psycopg.Error as error:
-        raise SourceError(f"{source.title}: {_describe(error, secrets)}") from None
+        has_no_table = source.query is None and isinstance(error, psycopg.errors.UndefinedTable)
+        reason = NO_TABLE if has_no_table else _describe(error, secrets)
+        raise SourceError(f"{source.title}: {reason}") from None
     except pa.ArrowException as error:
         raise SourceError(f"{source.title}: {' '.join(str(error).split())}") from None
 

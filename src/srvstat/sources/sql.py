@@ -6,6 +6,9 @@ from srvstat.sources.source import Source
 TABLE = "observations"
 """The table that is read if there is no query."""
 
+NO_TABLE = f"no table {TABLE}; choose other rows with --query"
+"""The reason to refuse a database without that table."""
+
 
 def build_query(source: Source) -> str:
     """Return the query of a source, for use as a subquery; it may end in a comment.
