@@ -104,6 +104,7 @@ def test_records_of_cfx_are_completed_and_keep_their_color_codes(here: Path, cli
     build += ["--observations", "rows.csv"]
 
     assert cli(*build).exit_code == 2
+    assert "--from cfx: reads server records only;" in cli(*build[:5], *build[7:]).stderr
     ran = cli(*build, "--game", "game_b")
 
     assert parse_summary(ran)["completed"] == "game of 2 servers; hostname of 1 server"

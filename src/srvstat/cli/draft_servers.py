@@ -16,7 +16,7 @@ def draft_servers(options: SourceOptions) -> Outcome:
 
     Example: srvstat snapshot draft-servers --observations week.csv --game game_a > servers.ndjson
     """
-    sources = parse_sources(options)
+    sources = parse_sources(options, reads_servers=False)
     draft = draft_records(
         sources.observations,
         uses_slugs=sources.ids == "slug",

@@ -1,6 +1,6 @@
-"""Define the options that say what to read and how, and make sources of their values."""
+"""Define the options that say what to read and how, and convert their values to sources."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 from inspect import Signature, signature
@@ -94,7 +94,8 @@ IdsOption = Annotated[
     str | None,
     typer.Option(
         metavar="slug",
-        help="Make identifiers that the contract allows: slug makes main-lobby of MAIN_LOBBY.",
+        help="Convert identifiers to a form that the API allows: slug turns MAIN_LOBBY into"
+        " main-lobby.",
     ),
 ]
 GameOption = Annotated[
@@ -168,9 +169,14 @@ class Sources(NamedTuple):
 
 
 def parse_sources(
-    options: SourceOptions, *others: str | None, needs_observations: bool = True
+    options: SourceOptions,
+    *others: str | None,
+    needs_observations: bool = True,
+    reads_servers: bool = True,
 ) -> Sources:
     """Return the sources that the options name. `others` are files that the command also writes.
+
+    Without `reads_servers`, there is no source of server records.
 
     Raises UsageError, and SourceError for the file of --mapping or a folder of sources.
     """
@@ -188,19 +194,14 @@ def parse_sources(
         _check_name(options.mapping)
         found = found.merge(read_mapping_file(options.mapping))
     if options.save_mapping is not None:
-        check_name("--save-mapping", options.save_mapping)
-        check_target(options.save_mapping, overwrite=False)
-        if options.save_mapping in others:
-            raise UsageError(
-                f"{options.save_mapping}: is also another output; name another file for the mapping"
-            )
+        _check_mapping_target(options.save_mapping, others)
     ids = found.ids
     if found.from_ is not None and KINDS[found.from_].uses_slugs:
         ids = "slug"
     options = options._replace(from_=found.from_, ids=ids, game=found.game)
     mapping = found.build_mapping()
     return Sources(
-        _parse_servers(options),
+        _parse_servers(options) if reads_servers else None,
         [
             part
             for name in _list_names(options)
@@ -211,6 +212,17 @@ def parse_sources(
         found,
         options.save_mapping,
     )
+
+
+def _check_mapping_target(path: str, others: Sequence[str | None]) -> None:
+    """Check that the file of --save-mapping is a new one, and not also another output.
+
+    Raises UsageError, OutputError.
+    """
+    check_name("--save-mapping", path)
+    check_target(path, overwrite=False)
+    if path in others:
+        raise UsageError(f"{path}: is also another output; name another file for the mapping")
 
 
 def save_mapping(sources: Sources) -> None:
@@ -237,7 +249,12 @@ def _parse_mapping_options(options: SourceOptions) -> MappingOptions:
         "game": options.game,
     }
     given = {name: value for name, value in values.items() if value is not None}
-    return build_options(given, lambda name, reason: UsageError(f"--{name}: {reason}"))
+    found = build_options(given, lambda name, reason: UsageError(f"--{name}: {reason}"))
+    if found.from_ and KINDS[found.from_].observations is None and options.servers is None:
+        raise UsageError(
+            f"--from {found.from_}: reads server records only; name their file with --servers"
+        )
+    return found
 
 
 def _parse_columns(option: str, text: str | None) -> dict[str, str] | None:

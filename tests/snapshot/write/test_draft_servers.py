@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import Cli, csv, ndjson
+from conftest import Cli, build_in, csv, ndjson, server
 from support.snapshots import read_root
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -62,8 +62,8 @@ def test_a_draft_without_usable_rows_is_refused_with_the_reasons(cli: Cli) -> No
     assert ran.stderr == (
         "error: no server was found: 2 rejected, serverId: must be 1 to 128 letters, digits and"
         " hyphens (first: week.csv, line 2); 1 rejected, observedAt: no time zone: end it with Z or"
-        " an offset such as +02:00 (first: week.csv, line 3); add --ids slug to make identifiers of"
-        " this form\n"
+        " an offset such as +02:00 (first: week.csv, line 3); add --ids slug to convert the"
+        " identifiers\n"
     )
 
 
@@ -98,6 +98,16 @@ def test_a_missing_game_is_asked_for_before_anything_is_read(cli: Cli) -> None:
         assert (ran.exit_code, ran.stdout) == (2, b"")
         assert ran.stderr.startswith("error: --game: missing; ")
         assert "--game game_a or --game game_b" in ran.stderr
+
+
+def test_a_draft_of_several_snapshots_needs_no_records(cli: Cli) -> None:
+    build_in(Path(), [server("hub")], [("hub", 5, 7)])
+    snapshots = ["--observations", "snapshot.db", "--observations", "./snapshot.db"]
+
+    ran = cli(*DRAFT, "--from", "snapshot", *snapshots)
+
+    assert ran.exit_code == 0, ran.stderr
+    assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == ["hub"]
 
 
 def test_a_draft_of_a_table_judges_its_identifiers(cli: Cli) -> None:
