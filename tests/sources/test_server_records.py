@@ -153,14 +153,11 @@ def test_either_count_may_be_missing(read: Read) -> None:
     assert (most.players_current, most.players_max) == (None, 9)
 
 
-def test_the_id_is_neither_missing_nor_null(refusal: Refusal) -> None:
+def test_the_id_is_required_and_publishable_is_never_null(refusal: Refusal) -> None:
     without = {key: value for key, value in server("a").items() if key != "id"}
 
     for data, what in ((ndjson([without]), "missing"), (record(id=None), "null")):
         assert refusal(append_to_good(data)) == f"line 3: id: required, but {what}"
-
-
-def test_publishable_is_never_null(refusal: Refusal) -> None:
     assert refusal(record(publishable=None)).startswith("line 1: publishable: ")
 
 
@@ -287,9 +284,6 @@ def test_records_are_lines_in_utf8(end: bytes, read: Read) -> None:
     data = b"\xef\xbb\xbf" + end.join([b"", GOOD, b"", record(hostname="é"), b""])
 
     assert [found.id for found in read(data)] == ["good", "a"]
-
-
-def test_a_file_may_be_empty(read: Read) -> None:
     assert read(b"") == []
 
 
