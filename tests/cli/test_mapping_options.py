@@ -201,7 +201,7 @@ def test_rejected_rows_come_with_the_option_that_would_keep_them(rows: str, cli:
         ran = cli(*BUILD, "own.csv", "--game", "game_a", "--overwrite", *quiet)
 
         assert ran.exit_code == (0 if "lobby," in rows else 6)
-        assert ran.stderr.endswith("add --ids slug to make identifiers of this form\n")
+        assert ran.stderr.endswith("add --ids slug to convert the identifiers\n")
 
 
 @pytest.mark.usefixtures("here")

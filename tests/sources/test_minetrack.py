@@ -187,14 +187,14 @@ def test_servers_json_names_the_servers_of_the_addresses(tmp_path: Path, cli: Cl
 @pytest.mark.parametrize(
     ("servers", "message"),
     [
-        ("{}", ": must be an array of servers, as Minetrack's"),
-        ("[] []", ": must be an array of servers, as Minetrack's"),
+        ("{}", ": must be an array of servers, as in Minetrack's servers.json"),
+        ("[] []", ": must be an array of servers, as in Minetrack's servers.json"),
         ('[{"name": "a"}]', ", server 1: ip: required, but missing"),
         ('[{"name": "a", "ip": "a"}, 5]', ", server 2: must be an object"),
         ('[{"name": "a", "ip": "a"}', ": the JSON is empty or cut off"),
         (
             '[{"name": "a", "ip": "a.b"}, {"name": "b", "ip": "a:b"}]',
-            ': two servers have the id "a-b", made of "a.b" and "a:b"',
+            ': two servers have the id "a-b", made from "a.b" and "a:b"',
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Make identifiers that the contract allows of the identifiers of a source."""
+"""Convert the identifiers of a source to identifiers that the contract allows."""
 
 import re
 

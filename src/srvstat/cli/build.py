@@ -62,7 +62,7 @@ def build(
     quiet: QuietOption = False,
     dry_run: DryRunOption = False,
 ) -> Outcome:
-    """Build a snapshot from files.
+    """Build a snapshot from files or databases.
 
     Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
     """

@@ -25,7 +25,9 @@ def read_records(
     events = read_events(source)
     found = read_value(events, _read_servers)
     if not isinstance(found, list) or next(events, None):
-        raise SourceError(f"{source.title}: must be an array of servers, as Minetrack's")
+        raise SourceError(
+            f"{source.title}: must be an array of servers, as in Minetrack's servers.json"
+        )
     for number, server in enumerate(found, 1):
         try:
             records.append(_build_record(server))

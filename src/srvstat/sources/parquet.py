@@ -63,7 +63,7 @@ def list_files(source: Source) -> list[Source]:
                 if name.lower().endswith(EXTENSION)
             ]
     if not paths:
-        raise SourceError(f"{source.title}: has no {EXTENSION} files")
+        raise SourceError(f"{source.title}: has no {EXTENSION} files; name other files one by one")
     files = [replace(source, name=path, folder=source.name) for path in sorted(paths)]
     _check_types(files)
     return files

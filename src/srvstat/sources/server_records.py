@@ -144,14 +144,11 @@ def _describe_conflict(
     quoted = wire.quote_value(identifier)
     if name == "id":
         sources = [record.source_id for record in (first, second) if record.source_id is not None]
-        made_of = f", made of {' and '.join(map(wire.quote_value, sources))}" if sources else ""
-        return f"two servers have the id {quoted}{made_of}"
-    made = "; a cfxId that is missing is made of the id" if _has_made_cfx_id(first, second) else ""
-    return f"the servers {first.id} and {second.id} have the same {name}: {quoted}{made}"
-
-
-def _has_made_cfx_id(*records: ServerRecord) -> bool:
-    return any("cfxId" in record.completed for record in records)
+        origin = f", made from {' and '.join(map(wire.quote_value, sources))}" if sources else ""
+        return f"two servers have the id {quoted}{origin}"
+    is_completed = any("cfxId" in record.completed for record in (first, second))
+    reason = "; the id replaces a cfxId that is missing" if is_completed else ""
+    return f"the servers {first.id} and {second.id} have the same {name}: {quoted}{reason}"
 
 
 def count_completed(records: Iterable[ServerRecord]) -> dict[str, int]:

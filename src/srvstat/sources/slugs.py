@@ -1,4 +1,4 @@
-"""Make identifiers that the contract allows of the identifiers of a source."""
+"""Convert the identifiers of a source to identifiers that the contract allows."""
 
 import re
 
@@ -38,6 +38,6 @@ def make_slug(identifier: str) -> str:
 
 def _describe(identifier: str, problem: str) -> str:
     return (
-        f"{wire.quote_value(identifier)} {problem}, so --ids slug can't make an id of it; give it"
+        f"{wire.quote_value(identifier)} {problem}, so --ids slug can't convert it; give it"
         " an id in a servers file, with this sourceId"
     )

@@ -1,6 +1,6 @@
 """Parse the text of times and player counts under a mapping.
 
-The strict forms of our own input files are those of `srvstat.sources.batch`.
+The strict forms of our own input files are those of `srvstat.sources.text_rows`.
 """
 
 import re

@@ -199,8 +199,8 @@ def test_a_servers_file_may_have_ids_to_make_slugs_of(cli: Cli) -> None:
         (
             [{"id": "a"}, server("b", cfxId="a")],
             (
-                'servers.ndjson: the servers a and b have the same cfxId: "a"; a cfxId that is'
-                " missing is made of the id"
+                'servers.ndjson: the servers a and b have the same cfxId: "a"; the id replaces'
+                " a cfxId that is missing"
             ),
         ),
         (
@@ -213,7 +213,7 @@ def test_a_servers_file_may_have_ids_to_make_slugs_of(cli: Cli) -> None:
         ),
         (
             [{"id": "A_B"}, {"id": "a-b"}],
-            'servers.ndjson: two servers have the id "a-b", made of "A_B"',
+            'servers.ndjson: two servers have the id "a-b", made from "A_B"',
         ),
     ],
 )
@@ -250,6 +250,6 @@ def test_a_new_server_can_not_take_the_cfx_id_of_another(cli: Cli) -> None:
 
     assert (ran.exit_code, Path("out.db").read_bytes()) == (6, before)
     assert ran.stderr == (
-        "error: server b: its cfxId, made of the id, is that of server a; give it another cfxId in"
-        " a servers file\n"
+        "error: server b: its cfxId, taken from the id, is that of server a; give it another cfxId"
+        " in a servers file\n"
     )

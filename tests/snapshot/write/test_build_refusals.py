@@ -41,8 +41,7 @@ def test_the_error_without_observations_gives_the_commonest_reasons(cli: Cli) ->
     nothing = "there are no rows; check the names of the observation files"
     of_skipped = (
         "2 not in the servers file (first: week.csv, line 2); 1 not publishable (first: week.csv,"
-        " line 3); add the servers to the servers file, or leave it out to make records of the"
-        " identifiers"
+        " line 3); add the servers to the servers file, or build without one"
     )
     later = (
         "1 after the as-of time (first: week.csv, line 2); give a later time, or leave it out to"

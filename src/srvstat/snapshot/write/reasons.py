@@ -53,15 +53,14 @@ _REMEDIES = (
     (NO_TIME_ZONE, Remedy(("--time-zone", "UTC"), "add --time-zone UTC if the times are in UTC")),
     (
         MALFORMED_REASON,
-        Remedy(("--ids", "slug"), "add --ids slug to make identifiers of this form"),
+        Remedy(("--ids", "slug"), "add --ids slug to convert the identifiers"),
     ),
     (OTHER_KEYS, Remedy(None, "name other keys with --columns id=KEY,at=KEY,players=KEY")),
     (
         SKIP_REASONS[NOT_LISTED],
         Remedy(
             None,
-            "add the servers to the servers file, or leave it out to make records of the"
-            " identifiers",
+            "add the servers to the servers file, or build without one",
         ),
     ),
     (NOT_IN_SNAPSHOT, Remedy(None, "add the servers with --servers")),

@@ -161,7 +161,7 @@ class Roster(dict[str, int]):
             self._written[server_id] = identifier
         if server_id in self._cfx_owners:
             raise SourceError(
-                f"server {server_id}: its cfxId, made of the id, is that of server"
+                f"server {server_id}: its cfxId, taken from the id, is that of server"
                 f" {self._cfx_owners[server_id]}; give it another cfxId in a servers file"
             )
         key = self.server_keys[server_id] = next(self._free_keys)
@@ -171,7 +171,7 @@ class Roster(dict[str, int]):
 def read_roster(
     source: Source | None, *, uses_slugs: bool, game: str | None, warn: Callable[[str], None]
 ) -> Roster:
-    """Read server records and complete them; without a source, make servers of all identifiers.
+    """Read server records and complete them; without a source, each identifier becomes a server.
 
     Raises UsageError if a game is missing, SourceError for a bad record, MissingLibraryError.
     """
