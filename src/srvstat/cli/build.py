@@ -70,24 +70,14 @@ def build(
     instant = parse_instant_option("--as-of", as_of)
     limit = parse_limit(max_rejected)
     if dry_run:
-        # Other builds don't need these modules.
+        # Other builds don't need this module.
         from srvstat.cli.dry_run import show_dry_run  # noqa: PLC0415
-        from srvstat.snapshot.write.dry_run import run_dry  # noqa: PLC0415
 
-        with show_progress(sources.observations, quiet=quiet) as progress:
-            found = run_dry(
-                servers_source=sources.servers,
-                observation_sources=sources.observations,
-                uses_slugs=sources.ids == "slug",
-                game=sources.game,
-                as_of=instant,
-                progress=progress,
-            )
         return show_dry_run(
-            found,
             output,
             options,
             sources,
+            instant,
             as_of=as_of,
             rejects=rejects,
             max_rejected=max_rejected,

@@ -3,42 +3,51 @@
 import os
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
+from srvstat.cli.build_options import show_progress
 from srvstat.cli.output import STDERR, Form, Outcome, report
 from srvstat.cli.show import show
 from srvstat.cli.source_options import SourceOptions, Sources
 from srvstat.contract.errors import SourceError
-from srvstat.documents.dry_run import DryRun
 from srvstat.files.reading import STDIN
+from srvstat.snapshot.write.dry_run import run_dry
 from srvstat.sources.source import Source
 
 _NAMES_OF_SOURCES = ("servers", "observations", "query")
 
 
 def show_dry_run(
-    found: DryRun,
     output: str,
     options: SourceOptions,
     sources: Sources,
+    instant: int | None,
+    *,
+    quiet: bool,
     **others: str | bool | None,
 ) -> Outcome:
-    """Return the outcome of a dry run: a table. `others` are the other options of the build.
+    """Return the outcome of a dry run up to an instant: a table.
 
-    Raises SourceError if nothing would be kept; the table is then on standard error.
+    `options`, `quiet` and `others` are the options of the build, as the command line gives them.
+
+    Raises SourceError for unusable sources, and if nothing would be kept; the table is then on
+    standard error.
     """
+    with show_progress(sources.observations, quiet=quiet) as progress:
+        found = run_dry(
+            servers_source=sources.servers,
+            observation_sources=sources.observations,
+            uses_slugs=sources.ids == "slug",
+            game=sources.game,
+            as_of=instant,
+            progress=progress,
+        )
     if found.missing_options:
-        given = {**options._asdict(), **others}
-        values = {
-            _format_option(name): value
-            for name, value in given.items()
-            if name not in _NAMES_OF_SOURCES
-        } | dict(found.missing_options)
-        words = ["srvstat", "snapshot", "build", output, *_list_sources(options, sources)]
-        for option, value in values.items():
-            words += [option] if value is True else [option, value] if value else []
-        found = replace(found, command=shlex.join(words))
+        given = {**options._asdict(), **others, "quiet": quiet}
+        command = _build_command(output, sources, given, found.missing_options)
+        found = replace(found, command=command)
     if found.kept:
         return show(found, Form.TABLE)
     # Imported here, because Rich takes 40 ms.
@@ -50,14 +59,30 @@ def show_dry_run(
     raise SourceError("no observation would be kept")
 
 
-def _list_sources(options: SourceOptions, sources: Sources) -> Iterator[str]:
+def _build_command(
+    output: str, sources: Sources, given: Mapping[str, Any], missing: Mapping[str, str]
+) -> str:
+    """Return the command with the given options, by parameter name, and the missing ones."""
+    values = {
+        _format_option(name): value
+        for name, value in given.items()
+        if name not in _NAMES_OF_SOURCES
+    } | {**missing}
+    has_query = given["query"] is not None
+    words = ["srvstat", "snapshot", "build", output, *_list_sources(sources, has_query=has_query)]
+    for option, value in values.items():
+        words += [option] if value is True else [option, value] if value else []
+    return shlex.join(words)
+
+
+def _list_sources(sources: Sources, *, has_query: bool) -> Iterator[str]:
     """Yield the words of the options that name sources."""
     if sources.servers is not None:
         yield from ("--servers", _name_source(sources.servers))
     named = [_name_source(each) for each in sources.observations if not each.is_in_memory]
     for name in dict.fromkeys(named):
         yield from ("--observations", name)
-    if options.query is not None:
+    if has_query:
         yield from ("--query", "…")  # it may have a password
 
 
