@@ -14,6 +14,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any, BinaryIO, Self, TypeVar
 
 _Item = TypeVar("_Item")
@@ -44,13 +45,14 @@ os._exit(0)
 """
 
 
-_processes: "list[_Process]" = []
-"""The second processes that this process has started and not ended."""
+# Each thread has its own.
+_current: ContextVar["_Process | None"] = ContextVar("_current", default=None)
 
 
 def pass_messages() -> None:
     """Pass on what waits to be sent or received. Long jobs call this now and then."""
-    for process in [*_processes]:  # one that has ended is removed
+    process = _current.get()
+    if process:
         process.exchange(wait=False)
 
 
@@ -195,7 +197,7 @@ class _Process:
             if _SET_PIPE_SIZE is not None:  # pragma: no branch - other systems
                 with suppress(OSError):
                     fcntl.fcntl(descriptor, _SET_PIPE_SIZE, _PIPE_BYTES)
-        _processes.append(self)
+        _current.set(self)
         self.exchange(wait=False)
 
     @property
@@ -233,7 +235,7 @@ class _Process:
         os.kill(self.id, signal.SIGKILL)
         os.waitpid(self.id, 0)
         self.id = None
-        _processes.remove(self)
+        _current.set(None)
         os.close(self._output)
         os.close(self._input)
 
