@@ -227,7 +227,7 @@ def test_the_digests_of_a_directory_are_in_the_order_of_its_rows() -> None:
     )
 
 
-FILE_ROW = FileRow(5, 1, 2, 3, 4, '["a.csv"]', 6, 7, 8, None, None, b"buckets", b"", b"")
+FILE_ROW = FileRow(5, 1, 2, 3, 4, '["a.csv"]', 6, 7, 8, 1, None, None, b"buckets", b"", b"")
 
 
 def test_the_root_covers_the_content_but_not_its_sources() -> None:
@@ -235,7 +235,10 @@ def test_the_root_covers_the_content_but_not_its_sources() -> None:
 
     assert compute_root(FILE_ROW) == root
     assert (
-        compute_root(FILE_ROW._replace(sources="[]", repeated=0, conflicting=0, rejected=0)) == root
+        compute_root(
+            FILE_ROW._replace(sources="[]", repeated=0, conflicting=0, rejected=0, is_open=0)
+        )
+        == root
     )
     for other in (
         FILE_ROW._replace(as_of=9),

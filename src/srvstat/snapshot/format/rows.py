@@ -44,6 +44,7 @@ class FileRow(NamedTuple):
     repeated: int
     conflicting: int
     rejected: int
+    is_open: int
     parent_root: bytes | None
     covered_from: int | None
     bucket_digests: bytes

@@ -13,7 +13,7 @@
 -- days, and an observation count per server; 5, with current_is_stand_in renamed to
 -- current_is_fallback; 6, with bundles; 7, with summaries of days and of intervals; 8, with numbers of
 -- servers outside all digests, observations as a view, first_seen_is_fallback,
--- updated_is_fallback, source_id and completed, and bands from the first observations.
+-- updated_is_fallback, source_id, completed and is_open, and bands from the first observations.
 --
 -- A bundle is a snapshot with some servers of another one, its parent, and their observations from
 -- the beginning of a day on. It is the only kind with parent_root and covered_from.
@@ -33,6 +33,8 @@ CREATE TABLE snapshot (
     repeated          INTEGER NOT NULL, -- rows equal to an earlier one of the same server and instant
     conflicting       INTEGER NOT NULL, -- rows that differ from the kept one of the same server and instant
     rejected          INTEGER NOT NULL, -- malformed rows
+    is_open           INTEGER NOT NULL, -- 1 if an update may make servers of new identifiers, as the
+                                        -- build did without a servers file
     parent_root       BLOB,             -- the root of a bundle's parent; NULL unless a bundle
     covered_from      INTEGER,          -- the first instant that a bundle covers, the start of a UTC
                                         -- day; NULL unless a bundle

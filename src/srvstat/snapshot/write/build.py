@@ -94,11 +94,11 @@ def _fill(
         as_of = check_rows(intake, stored, rules, first_reject)
         rows = build_server_rows(intake.roster, stored, as_of)
         summary = summarize(intake, stored, rows, as_of, first_reject)
-        store_servers(database, rows, _build_file_row(intake.sources, summary))
+        store_servers(database, rows, _build_file_row(intake, summary))
     return summary
 
 
-def _build_file_row(sources: Sequence[Source], summary: BuildSummary) -> FileRow:
+def _build_file_row(intake: Intake, summary: BuildSummary) -> FileRow:
     """Return the row of the file, without its digests."""
     return FileRow(
         as_of=summary.as_of,
@@ -106,10 +106,11 @@ def _build_file_row(sources: Sequence[Source], summary: BuildSummary) -> FileRow
         observation_count=summary.kept,
         first_observed_at=summary.first_observed_at,
         last_observed_at=summary.last_observed_at,
-        sources=encode_texts(list_stored_names(sources)),
+        sources=encode_texts(list_stored_names(intake.sources)),
         repeated=summary.repeated,
         conflicting=summary.conflicting,
         rejected=summary.rejected,
+        is_open=int(intake.roster.is_open),
         parent_root=None,
         covered_from=None,
         bucket_digests=b"",

@@ -10,14 +10,18 @@ from srvstat.snapshot.write.database import check_journal
 from srvstat.sources.source import Source, check_stdin_once
 
 
-def check_names(output: str, rejects: str | None, sources: Sequence[Source]) -> None:
+def check_names(
+    output: str, rejects: str | None, sources: Sequence[Source], *, name: str = "OUTPUT"
+) -> None:
     """Refuse a snapshot that is a source, or that is also the file of the rejects.
+
+    `name` is that of the snapshot's argument.
 
     Raises UsageError, OutputError.
     """
     read = set(map(_locate, sources))
     check_stdin_once(source.name for source in sources)
-    written = [check_name("OUTPUT", output)]
+    written = [check_name(name, output)]
     if rejects is not None:
         written.append(check_name("--rejects", rejects))
     for path, location in zip((output, rejects), written, strict=False):

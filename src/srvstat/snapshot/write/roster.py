@@ -1,6 +1,6 @@
 """Map the identifiers of sources to servers."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count, filterfalse
 from types import MappingProxyType
@@ -39,8 +39,9 @@ REJECT_REASONS = {MALFORMED: MALFORMED_REASON, EMPTY: "serverId: empty"}
 class Roster(dict[str, int]):
     """Maps each identifier to the key of its server, or to a code below 1 if it has none.
 
-    Keys are 1, 2, 3 …; servers of `keys` have theirs already. An identifier is judged when it is
-    first looked up. It is the sourceId of a record, the id of one or, with `uses_slugs`, a text
+    Keys are 1, 2, 3 …; servers of `keys` have theirs already. The sourceId of the servers
+    `found_by_slug` is the only identifier of theirs. An identifier is judged when it is first
+    looked up. It is the sourceId of a record, the id of one or, with `uses_slugs`, a text
     whose slug is the id. With `new_game`, any other identifier becomes a server with that game.
 
     A look-up raises SourceError if two identifiers have one slug, or if one that becomes a server
@@ -54,6 +55,7 @@ class Roster(dict[str, int]):
         uses_slugs: bool = False,
         new_game: str | None = None,
         keys: Mapping[str, int] = MappingProxyType({}),
+        found_by_slug: Collection[str] = (),
     ) -> None:
         super().__init__()
         self._given = {record.id: record for record in records if record.publishable}
@@ -66,6 +68,7 @@ class Roster(dict[str, int]):
         self.withheld = {record.id for record in records if not record.publishable}
         self._uses_slugs = uses_slugs
         self._new_game = new_game
+        self._found_by_slug = found_by_slug
         self._ids = {record.source_id: record.id for record in records if record.source_id}
         self._cfx_owners = {record.cfx_id: record.id for record in records}
         # The identifier of each server that is found by its id or slug; a sourceId is certain.
@@ -80,6 +83,10 @@ class Roster(dict[str, int]):
     def accepts_any_id(self) -> bool:
         """Whether an identifier of any form can be that of a server."""
         return self._uses_slugs or bool(self._ids)
+
+    def has_record(self, server_id: str) -> bool:
+        """Check whether a server has a record, and not only an identifier in the observations."""
+        return server_id in self._given
 
     def get_record(self, server_id: str) -> ServerRecord:
         """Return the record of a server that has a key, with the identifier that its source uses.
@@ -141,7 +148,8 @@ class Roster(dict[str, int]):
 
     def _claim(self, server_id: str, identifier: str) -> None:
         """Note which identifier of its source a server has."""
-        if identifier == server_id and self._written.get(server_id) in self._ids:
+        is_given = self._written.get(server_id) in self._ids
+        if identifier == server_id and is_given and server_id not in self._found_by_slug:
             return  # a row may also have the id of a record with a sourceId
         first = self._written.setdefault(server_id, identifier)
         if first != identifier:

@@ -19,7 +19,7 @@ def build_server_rows(roster: Roster, stored: Stored, as_of: int) -> list[Server
     return [
         build_server_row(roster.get_record(server_id), key, stored.derived[key], as_of)
         for server_id, key in roster.server_keys.items()
-        if not roster.is_open or stored.derived[key].observation_count
+        if roster.has_record(server_id) or stored.derived[key].observation_count
     ]
 
 

@@ -59,7 +59,7 @@ def update(  # noqa: PLR0913 - each is an option of the command
     """
     new = NewServers(servers_source, uses_slugs, game)
     given = [] if servers_source is None else [servers_source]
-    check_names(path, rejects, [*given, *observation_sources])
+    check_names(path, rejects, [*given, *observation_sources], name="PATH")
     # The snapshot is renamed into place first, then the rejects.
     with (
         open_rejects(rejects) as rejects_file,
@@ -168,4 +168,6 @@ class _Update:
             repeated=old.repeated + summary.repeated,
             conflicting=old.conflicting + summary.conflicting,
             rejected=old.rejected + summary.rejected,
+            # A server that was withheld must not become one again.
+            is_open=int(bool(old.is_open) and not self._intake.roster.withheld),
         )

@@ -1,6 +1,7 @@
 """Read what an update starts from: the servers of a snapshot, and new records."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,11 +13,11 @@ from srvstat.snapshot.write.roster import NOT_IN_SNAPSHOT, NOT_LISTED, Roster
 from srvstat.snapshot.write.server_rows import build_record
 from srvstat.sources.registry import load_record_reader
 from srvstat.sources.server_records import (
-    COMPLETED_FIELDS,
     ServerRecord,
     check_identifiers,
     complete_records,
 )
+from srvstat.sources.slugs import SlugError, make_slug
 from srvstat.sources.source import Source
 
 
@@ -62,19 +63,25 @@ def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -
     rows = {row.id: row for row in old.iter_servers()}
     with old.convert_decode_errors("the servers"):
         records = {server_id: build_record(row) for server_id, row in rows.items()}
+    found_by_slug = {row.id for row in rows.values() if _is_found_by_slug(row)}
     new_game = None
     if new.source is None:
-        new_game = _find_new_game(records.values(), new.game)
+        # A servers file may have withheld servers, which would otherwise become new ones.
+        new_game = new.game if old.file_row.is_open else None
     else:
         read = load_record_reader(new.source.kind).read_records(new.source, warn)
         title = new.source.title
-        records |= {
-            record.id: _keep_source_id(record, records.get(record.id))
-            for record in complete_records(title, read, new.game)
-        }
+        given = complete_records(title, read, new.game)
+        found_by_slug -= {record.id for record in given if record.source_id is not None}
+        records |= {record.id: _keep_source_id(record, records.get(record.id)) for record in given}
         check_identifiers(f"{title} and {old.path}", records.values())
-    keys = {server_id: row.server for server_id, row in rows.items()}
-    roster = Roster(list(records.values()), uses_slugs=new.uses_slugs, new_game=new_game, keys=keys)
+    roster = Roster(
+        list(records.values()),
+        uses_slugs=new.uses_slugs,
+        new_game=new_game,
+        keys={server_id: row.server for server_id, row in rows.items()},
+        found_by_slug=found_by_slug,
+    )
     if new.source is None:
         roster.skip_reasons[NOT_LISTED] = NOT_IN_SNAPSHOT
     roster.note_identifiers(
@@ -90,11 +97,8 @@ def _keep_source_id(record: ServerRecord, earlier: ServerRecord | None) -> Serve
     return replace(record, source_id=earlier.source_id)
 
 
-def _find_new_game(records: Iterable[ServerRecord], game: str | None) -> str | None:
-    """Return the game of new servers; None if no identifier becomes a server.
-
-    The snapshot must be made of identifiers itself: a servers file may have withheld servers, which
-    would otherwise become new ones.
-    """
-    is_open = all(set(COMPLETED_FIELDS) <= set(record.completed) for record in records)
-    return game if is_open else None
+def _is_found_by_slug(row: ServerRow) -> bool:
+    """Check whether the slug of a server's sourceId is its id, as `--ids slug` makes it."""
+    with suppress(SlugError):
+        return row.source_id is not None and make_slug(row.source_id) == row.id
+    return False
