@@ -90,6 +90,18 @@ def test_rows_of_the_snapshot_were_read_first(cli: Cli) -> None:
     ]
 
 
+@pytest.mark.usefixtures("here")
+def test_rows_that_are_not_kept_are_counted_over_all_updates(cli: Cli) -> None:
+    again = ("a", LAST, ROWS[-1][2])
+    Path("day.csv").write_bytes(csv([again, ("a", LAST, 99), ("a", LAST, -1)]))
+
+    assert [cli(*UPDATE).exit_code for _ in range(2)] == [0, 0]
+
+    info = cli("snapshot", "info", "snapshot.db").json
+    counts = [info[name] for name in ("repeated", "conflicting", "rejected", "observations")]
+    assert counts == [2, 2, 2, COUNT + 1]
+
+
 def test_an_update_with_later_rows_reads_only_the_last_rows(here: Path, cli: Cli) -> None:
     change("snapshot.db", "UPDATE days SET times = x'00' WHERE server_day % 10000000 = 20500")
     damaged = (here / "snapshot.db").read_bytes()
