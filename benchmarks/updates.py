@@ -19,8 +19,6 @@ class Update(NamedTuple):
     """Time and memory of adding the last day to all earlier ones."""
 
     servers: int
-    rows: int
-    """Rows of the day."""
     seconds: float
     peak_mib: float
 
@@ -50,7 +48,6 @@ def time_update(files: FleetFiles) -> Update:
         os.unlink(path)
     return Update(
         files.size,
-        rows,
         median(one.seconds for one in runs),
         max(one.peak_mib for one in runs),
     )

@@ -191,7 +191,6 @@ def test_a_dry_run_fits_the_terminal_except_for_its_command(
     assert last.startswith("  srvstat snapshot build out.db --observations wide.csv")
 
 
-@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     "rows", ["MAIN_LOBBY,1772366400000,5\n", "A_B,1772366400000,5\nlobby,1772366400000,5\n"]
 )
@@ -204,7 +203,6 @@ def test_rejected_rows_come_with_the_option_that_would_keep_them(rows: str, cli:
         assert ran.stderr.endswith("add --ids slug to convert the identifiers\n")
 
 
-@pytest.mark.usefixtures("here")
 def test_objects_with_other_keys_need_columns(cli: Cli) -> None:
     Path("own.ndjson").write_text('{"server":"a","time":5,"count":5}\n')
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyarrow import compute as pc
 
-from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
 from srvstat.sources.arrow_values import (
     ColumnConverter,
@@ -21,7 +20,7 @@ from srvstat.sources.arrow_values import (
     is_text,
 )
 from srvstat.sources.batch import COUNT_RULE, NO_COUNT, Batch, Reject, Runs
-from srvstat.sources.csv_header import describe_missing
+from srvstat.sources.column_names import describe_missing, describe_repeated
 from srvstat.sources.source import Source
 
 _ROWS_PER_BATCH = 1 << 16
@@ -68,9 +67,7 @@ def choose_columns(source: Source, schema: pa.Schema, *, any_case: bool = False)
         _check_type(source, schema, server_id, "text or integers", is_id=True)
     for name, times in Counter(schema.names).items():
         if times > 1 and name in columns.names:
-            raise SourceError(
-                f"{source.title}: has two columns {wire.quote_value(name)}; rename one of them"
-            )
+            raise SourceError(f"{source.title}: {describe_repeated(name)}")
     _check_times(source, schema, at)
     for name in columns.counts:
         _check_type(source, schema, name, "player counts")

@@ -1,17 +1,16 @@
 """Find the columns that a mapping names in the header of a CSV file, and the delimiter."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from srvstat.contract import wire
+from srvstat.sources.column_names import describe_missing
 from srvstat.sources.csv_records import CsvForm, Header, get_form
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.source import Source
 
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-
-_MAX_NAMES = 20
 
 
 class Columns(NamedTuple):
@@ -64,27 +63,6 @@ def _list_wanted_columns(mapping: ColumnMapping) -> list[str]:
 
 def _split_header(text: str, delimiter: str) -> list[str]:
     return [name.strip(" ") for name in get_form(delimiter).split_fields(text) or ()]
-
-
-def describe_missing(
-    mapping: ColumnMapping, wanted: Sequence[str], headers: Iterable[Sequence[str]]
-) -> str:
-    """Describe which of the wanted columns the most likely header lacks, and which it has."""
-    names = max(headers, key=lambda names: (len(set(wanted) & set(names)), len(names)))
-    found = list_names(names)
-    missing = [wire.quote_value(name) for name in wanted if name not in names]
-    if not missing:
-        return f"no column beside {found}; a wide file has a column for each server"
-    what = "column" if len(missing) == 1 else "columns"
-    remedy = "name it with --wide" if mapping.is_wide else "name them with --columns"
-    return f"no {what} {', '.join(missing)}; the columns are {found}; {remedy}"
-
-
-def list_names(names: Sequence[str]) -> str:
-    """Return the names of columns in quotes, for an error."""
-    listed = ", ".join(map(wire.quote_value, names[:_MAX_NAMES]))
-    others = len(names) - _MAX_NAMES
-    return f"{listed} and {others:,} more" if others > 0 else listed
 
 
 def _check_repeated(

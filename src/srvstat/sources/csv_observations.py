@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from srvstat.sources import csv_mapped
 from srvstat.sources.batch import Batch, RowError
-from srvstat.sources.csv_header import list_names
+from srvstat.sources.column_names import list_names
 from srvstat.sources.csv_records import get_form, parse_blocks, read_header
 from srvstat.sources.plain_csv import parse_plain_block
 from srvstat.sources.source import Source

@@ -10,11 +10,11 @@ from contextlib import closing
 import duckdb
 import pyarrow as pa
 
-from srvstat.contract import wire
 from srvstat.contract.errors import SourceError
 from srvstat.files.errors import convert_errors
 from srvstat.sources.arrow_columns import Columns, choose_columns, read_record_batches
 from srvstat.sources.batch import Batch
+from srvstat.sources.column_names import describe_repeated
 from srvstat.sources.source import Source
 from srvstat.sources.sql import NO_TABLE, build_query, is_utf8, quote_identifier, quote_text
 
@@ -83,9 +83,7 @@ def _check_repeated(
     chosen = {name.lower() for name in columns.names}
     for name, unique_name in zip(names, unique_names, strict=True):
         if name != unique_name and not chosen.isdisjoint({name.lower(), unique_name.lower()}):
-            raise SourceError(
-                f"{source.title}: has two columns {wire.quote_value(name)}; rename one of them"
-            )
+            raise SourceError(f"{source.title}: {describe_repeated(name)}")
 
 
 def _fetch(
