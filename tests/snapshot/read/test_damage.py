@@ -12,7 +12,7 @@ from conftest import Cli
 from srvstat.contract.errors import OutputError
 from srvstat.snapshot.format.digest import digest_row, seal
 from srvstat.snapshot.format.rows import Bucket, FileRow
-from srvstat.snapshot.write.database import check_draft
+from srvstat.snapshot.write.database import check_changes, check_draft
 from support.snapshots import forge
 
 BUILD_ONE = "build one with `srvstat snapshot build`"
@@ -159,6 +159,26 @@ def test_an_incomplete_draft_is_refused(copy: str) -> None:
         check_draft("out.db", copy, 10_438)
     with pytest.raises(OutputError, match="does not read back"):
         check_draft("out.db", f"{copy}.gone", 10_439)
+
+
+def test_the_rows_that_an_update_wrote_are_read_back(copy: str, demo_snapshot: str) -> None:
+    with closing(sqlite3.connect(copy)) as connection, connection:
+        for change in (1, -1):  # SQLite does not write what does not change
+            connection.execute("UPDATE snapshot SET repeated = repeated + ?", (change,))
+        own = FileRow._make(connection.execute("SELECT * FROM snapshot").fetchone())
+        day = connection.execute("SELECT * FROM days").fetchone()
+    digest = digest_row("days", day)
+
+    check_changes(demo_snapshot, copy, {"days": {day[0]: digest}}, own)
+
+    for output, written, row in (
+        (copy, {day[0]: digest}, own),  # nothing was written
+        (demo_snapshot, {day[0]: bytes(16)}, own),
+        (demo_snapshot, {day[0] + 5_000_000: digest}, own),
+        (demo_snapshot, {}, own._replace(repeated=own.repeated + 1)),
+    ):
+        with pytest.raises(OutputError, match="does not read back"):
+            check_changes(output, copy, {"days": written}, row)
 
 
 def test_a_draft_with_a_directory_that_lacks_identifiers_is_refused(copy: str) -> None:
