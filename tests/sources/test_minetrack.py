@@ -78,6 +78,9 @@ def test_a_malformed_row_is_rejected_with_its_column(tmp_path: Path) -> None:
         9: "timestamp: in the years 1970 to 1978 as milliseconds, so it looks like seconds",
     }
     assert found.skipped == {"failed ping": 1}
+    for place, row in enumerate(rows, 1):
+        alone = read_rows(write_database(tmp_path / f"{place}.sql", [row]), "minetrack")
+        assert alone.rejects.get(1) == found.rejects.get(place)
 
 
 def test_a_database_that_is_written_to_is_read_as_of_one_moment(tmp_path: Path) -> None:

@@ -126,20 +126,20 @@ def _find_count_column(source: Source, connection: sqlite3.Connection) -> str:
 def _build_plain_batch(rows: Sequence[_Row], places: Sequence[int]) -> Batch | None:
     """Return the batch of rows that are all well-formed; None if one is not."""
     instants, addresses, counts = zip(*rows, strict=True)
-    is_kept = [count is not None for count in counts]
-    failed = is_kept.count(False)
     if {*map(type, instants)} != {int} or {*map(type, addresses)} != {str}:
         return None
     if {*map(type, counts)} - {int, type(None)}:
         return None
-    players: Sequence[int] = counts
-    if failed:
-        addresses, instants, players, places = (
-            tuple(compress(column, is_kept)) for column in (addresses, instants, counts, places)
-        )
+    is_kept = [count is not None for count in counts]
+    players: Sequence[int] = tuple(compress(counts, is_kept))
     for values, least, most in ((instants, SECONDS.stop, LATEST), (players, 0, MAX_PLAYERS)):
         if min(values, default=least) < least or max(values, default=least) > most:
             return None
+    failed = len(counts) - len(players)
+    if failed:
+        addresses, instants, places = (
+            tuple(compress(column, is_kept)) for column in (addresses, instants, places)
+        )
     skipped = {FAILED_PING: failed} if failed else {}
     return Batch(addresses, instants, players, places, skipped=skipped)
 
