@@ -35,7 +35,7 @@ FULL: dict[str, Any] = {
         "upvotePower": 12.5,
     },
 }
-SMALL = {"EndPoint": "q9", "Data": {"clients": 0, "vars": None}}
+SMALL = {"EndPoint": "q9", "Data": {"clients": 0, "svMaxclients": 48, "vars": None}}
 RECORDS = [
     PartialRecord(
         id="abc123",
@@ -47,7 +47,7 @@ RECORDS = [
         players_max=128,
         tags=("roleplay", "cars", "sea"),
     ),
-    PartialRecord(id="q9", cfx_id="q9", players_current=0),
+    PartialRecord(id="q9", cfx_id="q9", players_current=0, players_max=48),
 ]
 
 

@@ -232,6 +232,11 @@ def test_a_row_never_continues_in_the_next_one(read_csv: ReadCsv) -> None:
         (2, "must have 3 fields, not 4"),
         (3, "must have 3 fields, not 2"),
     ]
+    # Its last fields stand where those of a second row would.
+    found = read_csv("name,time,online\na,1700000000000,5,x,a,1700000000001,6\n", LONG)
+    assert [(line, reason) for line, reason, _ in found.rejects] == [
+        (2, "must have 3 fields, not 7")
+    ]
 
 
 def test_a_long_list_of_columns_is_cut(read_csv: ReadCsv) -> None:

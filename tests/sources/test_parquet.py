@@ -23,7 +23,7 @@ from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import LATEST
 from srvstat.sources.arrow_columns import choose_columns, read_record_batches
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT, Runs
-from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.observations import read_batches
 from srvstat.sources.source import Source
 
@@ -169,6 +169,7 @@ def test_integers_that_look_like_seconds_are_rejected_under_a_mapping(read: Read
     times = pa.array([1_700_000_000, NOON_MS])
 
     assert [place for place, *_ in read(ids, times, players).rejects] == [1]
+    assert len(read(ids, times, players, STRICT).kept) == len(times)
 
 
 @given(data=st.data())

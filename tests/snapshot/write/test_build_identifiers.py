@@ -46,6 +46,15 @@ def test_without_records_each_identifier_becomes_a_server(cli: Cli) -> None:
     assert cli("get", "late", "-s", "out.db").exit_code == 44
 
 
+def test_an_identifier_that_is_its_own_slug_is_not_stored_twice(cli: Cli) -> None:
+    write([("main-lobby", 5, 5)])
+
+    assert cli(*NEW).exit_code == 0
+    root = read_root("out.db")
+    assert cli(*NEW, *SLUGS).exit_code == 0
+    assert read_root("out.db") == root
+
+
 def test_slugs_are_the_ids_of_servers_and_the_originals_their_hostnames(cli: Cli) -> None:
     write([("MAIN_LOBBY", 5, 5), ("play.example.net:30120", 6, 5), ("MAIN_LOBBY", 7, 5)])
 
