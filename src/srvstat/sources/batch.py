@@ -64,10 +64,6 @@ class Runs(Sequence[str]):
             return [self[at] for at in range(*row.indices(len(self)))]
         return self.names[bisect_right(self.ends, range(len(self))[row])]
 
-    def iter_runs(self) -> Iterator[tuple[str, slice]]:
-        """Yield each identifier with its rows."""
-        return zip(self.names, map(slice, (0, *self.ends), self.ends), strict=True)
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:

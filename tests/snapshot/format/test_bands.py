@@ -19,7 +19,7 @@ from snapshot.server_rows import build_server
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.snapshot.format.bands import (
-    NOT_STORED,
+    UNKNOWN,
     Bands,
     Members,
     ValueNumbers,
@@ -234,7 +234,7 @@ def test_a_band_of_one_value_has_no_digest() -> None:
     starts=st.sets(st.integers(0, LARGEST), max_size=40).map(sorted),
     digests=st.dictionaries(
         st.integers(0, 2**32 - 1),
-        st.one_of(st.binary(min_size=16, max_size=16), st.just(NOT_STORED)),
+        st.one_of(st.binary(min_size=16, max_size=16), st.just(UNKNOWN)),
         max_size=9,
     ),
 )
@@ -243,8 +243,8 @@ def test_the_bands_of_a_server_are_read_back(starts: list[int], digests: dict[in
 
     assert list(bands.starts) == starts
     assert bands.digests_by_number == digests
-    stored = {band for band, digest in digests.items() if digest != NOT_STORED}
-    assert {band for band in digests if bands.is_stored(band)} == stored
+    stored = {band for band, digest in digests.items() if digest != UNKNOWN}
+    assert {band for band in digests if bands.is_known(band)} == stored
     assert bands.list_rows() == sorted(stored)
 
 

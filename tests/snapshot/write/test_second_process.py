@@ -71,7 +71,7 @@ def test_errors_are_raised_after_the_results_before_them(second: SecondProcess) 
 
 
 @pytest.mark.parametrize("at", [0, 1, 20])
-def test_work_goes_on_when_the_second_process_is_killed(
+def test_work_continues_when_the_second_process_is_killed(
     at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(second_process, "count_cores", lambda: 2)

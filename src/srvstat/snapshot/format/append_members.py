@@ -35,7 +35,7 @@ def append_members(
     with_row = [band for band in above if bands.get_digest(band)]
     changed = stored.read_members(table, with_row) if with_row else {}
     for band, values in above.items():
-        if band not in changed and any(values) and bands.is_stored(band):
+        if band not in changed and any(values) and bands.is_known(band):
             # So far, all members were the start of the band.
             size = cumulative[band] - (cumulative[band - 1] if band else 0)
             changed[band] = Members(size, bytes(size))

@@ -124,7 +124,7 @@ def _find_usual_interval(
     total = 0
     for rank in find_middle_ranks(cumulative[-1]):
         band = bisect_right(cumulative, rank)
-        if not bands.is_stored(band):
+        if not bands.is_known(band):
             return None
         if band not in members and bands.get_digest(band):
             members |= stored.read_members("intervals", [band])

@@ -30,8 +30,8 @@ _MIN_BANDS, _MAX_BANDS = 16, 512
 _MAX_OBSERVATIONS_PER_BAND = 100_000
 """Limits the time to read a band of a server with many observations to milliseconds."""
 
-NOT_STORED = b"\xff" * DIGEST_BYTES
-"""Takes the place of the digest of a band without a row that can have several values."""
+UNKNOWN = b"\xff" * DIGEST_BYTES
+"""Takes the place of the digest of a band of several values that has no row."""
 
 _NUMBER_BYTES = 4
 
@@ -57,15 +57,15 @@ class Bands(NamedTuple):
     def get_digest(self, band: int) -> bytes | None:
         """Return the digest of a band's row; None for a band without one."""
         found = self._find_digest(band)
-        return None if found == NOT_STORED else found
+        return None if found == UNKNOWN else found
 
-    def is_stored(self, band: int) -> bool:
-        """Check that the values in a band are known: from its row, or as they are its start."""
-        return self._find_digest(band) != NOT_STORED
+    def is_known(self, band: int) -> bool:
+        """Check that the values in a band are known: its row has them, or all are its start."""
+        return self._find_digest(band) != UNKNOWN
 
     def list_rows(self) -> list[int]:
         """Return the numbers of the bands that have a row."""
-        return [band for band in self.numbers if self.is_stored(band)]
+        return [band for band in self.numbers if self.is_known(band)]
 
     def _find_digest(self, band: int) -> bytes | None:
         at = bisect_left(self.numbers, band)

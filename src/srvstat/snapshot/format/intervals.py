@@ -12,7 +12,7 @@ from itertools import accumulate, chain, compress, pairwise, repeat
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
-from srvstat.snapshot.format.bands import NOT_STORED, digest_rows, pack_digests
+from srvstat.snapshot.format.bands import UNKNOWN, digest_rows, pack_digests
 from srvstat.snapshot.format.packing import pack, unpack
 from srvstat.snapshot.format.rows import BANDS_PER_SERVER, IntervalCounts, ServerRow, Value
 from srvstat.snapshot.format.summaries import DAYS_PER_BLOCK
@@ -45,7 +45,7 @@ class IntervalBands(NamedTuple):
     def pack_digests(self, rows: Iterable[tuple[Value, ...]]) -> bytes:
         """Pack the digests of `rows`, which are those of `intervals`, and mark unknown bands."""
         unknown = [band for band in range(len(self.starts)) if not self.is_known(band)]
-        return pack_digests(dict.fromkeys(unknown, NOT_STORED) | digest_rows("intervals", rows))
+        return pack_digests(dict.fromkeys(unknown, UNKNOWN) | digest_rows("intervals", rows))
 
     def is_known(self, band: int) -> bool:
         """Check that a band without a row has only intervals that equal its start."""

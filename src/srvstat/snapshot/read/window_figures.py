@@ -188,7 +188,7 @@ def _find_usual_interval(ranked: RankedWindow, intervals: RankedValues) -> int |
     if intervals.ranking.count != ranked.count - 1:
         raise ValueError("not the intervals of the observations")
     ranks = find_middle_ranks(ranked.count - 1)
-    if not all(intervals.bands.is_stored(intervals.find_band(rank)) for rank in ranks):
+    if not all(intervals.bands.is_known(intervals.find_band(rank)) for rank in ranks):
         return None
     return sum(map(intervals.find_value, ranks))
 

@@ -39,10 +39,10 @@ REJECT_REASONS = {MALFORMED: MALFORMED_REASON, EMPTY: "serverId: empty"}
 class Roster(dict[str, int]):
     """Maps each identifier to the key of its server, or to a code below 1 if it has none.
 
-    Keys are 1, 2, 3 …; servers of `keys` have theirs already. The sourceId of the servers
-    `found_by_slug` is the only identifier of theirs. An identifier is judged when it is first
-    looked up. It is the sourceId of a record, the id of one or, with `uses_slugs`, a text
+    Keys are 1, 2, 3 …; servers of `keys` have theirs already. An identifier is judged when it is
+    first looked up. It is the sourceId of a record, the id of one or, with `uses_slugs`, a text
     whose slug is the id. With `new_game`, any other identifier becomes a server with that game.
+    With `uses_slugs`, servers `found_by_slug` have no other identifier than their sourceId.
 
     A look-up raises SourceError if two identifiers have one slug, or if one that becomes a server
     has no slug or the cfxId of another server.
