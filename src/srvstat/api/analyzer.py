@@ -220,8 +220,7 @@ class Analyzer(OpenFile):
     ) -> History:
         """Read observations or, with `step` such as `1h`, an aggregate of each step.
 
-        Rows are read from the snapshot while they are iterated over, each time anew, and in flat
-        memory.
+        Each iteration reads the rows from the snapshot, in little memory.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError, SnapshotError.
         """
