@@ -154,10 +154,11 @@ def test_identifiers_become_servers_only_of_a_snapshot_without_a_servers_file(cl
     assert cli(*build, *options).exit_code == 0
 
     Path("day.csv").write_bytes(csv([("a", LAST + 1, 3), ("hidden", LAST + 1, 3)]))
-    listed = cli(*UPDATE, *options)
+    listed = cli(*UPDATE, *options, "--save-mapping", "own.toml")
     Path("day.csv").write_bytes(csv([("MAIN_LOBBY", LAST + 1, 3), ("Sky Wars", LAST, 4)]))
     known = cli("snapshot", "update", "own.db", "--observations", "day.csv")
-    added = cli("snapshot", "update", "own.db", "--observations", "day.csv", *options)
+    saved = ["--mapping", "own.toml"]
+    added = cli("snapshot", "update", "own.db", "--observations", "day.csv", *saved)
 
     assert parse_summary(listed)["skipped"] == "1 (1 not in the snapshot)"
     assert parse_summary(known)["servers"] == "1"

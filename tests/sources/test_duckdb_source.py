@@ -34,6 +34,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> str:
             "CREATE TABLE observations (serverid TEXT, observedat TIMESTAMPTZ, players UTINYINT)",
             f"INSERT INTO observations VALUES ('a', make_timestamptz({AS_OF}000), 7)",  # noqa: S608 - values of ours
             "INSERT INTO observations VALUES ('b', NULL, 1)",
+            "CREATE SEQUENCE numbers",
             """CREATE TABLE polls (name ENUM ('x', 'y'), "at" TIMESTAMP, online DECIMAL(18, 3))""",
             f"INSERT INTO polls VALUES ('y', make_timestamp({AS_OF}999), 3)",  # noqa: S608 - values of ours
         ):
@@ -58,6 +59,13 @@ def test_a_query_chooses_the_rows_of_a_database(database: str) -> None:
     source = Source(database, "duckdb", mapping, "FROM polls;")
 
     assert read_table(source).kept == [(1, "y", AS_OF, 3)]
+
+
+def test_a_query_can_not_write_to_a_database(database: str) -> None:
+    query = "SELECT 'a' AS serverId, nextval('numbers') AS observedAt, 1 AS players"
+
+    with pytest.raises(SourceError, match="read-only mode"):
+        read_table(Source(database, "duckdb", UTC, query))
 
 
 def test_a_query_reads_any_file_that_duckdb_reads(tmp_path: Path, cli: Cli) -> None:
@@ -86,7 +94,7 @@ def test_a_dry_run_repeats_what_was_given(database: str, tmp_path: Path, cli: Cl
 
     assert (alone.exit_code, found.exit_code) == (6, 6)
     assert "--observations" not in alone.stderr
-    assert f"--observations {database} --query" in " ".join(found.stderr.split())
+    assert f"--observations {database} --query '…'" in " ".join(found.stderr.split())
     assert "games.duckdb, row 1" in found.stderr
 
 
@@ -148,7 +156,9 @@ def test_a_query_needs_a_database(cli: Cli, tmp_path: Path) -> None:
 
     assert with_file.exit_code == 2
     assert "--query: week.csv is not a database; leave out --observations" in with_file.stderr
-    assert cli(*build, "--from=postgresql").exit_code == 2
+    other_kind = cli(*build, "--from=postgresql")
+    assert other_kind.exit_code == 2
+    assert "--observations: missing; name a source of the kind postgresql" in other_kind.stderr
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from srvstat.contract.errors import SourceError
@@ -32,6 +32,7 @@ WIDE_OPTIONS = st.builds(MappingOptions, wide=NAMES, time_zone=st.sampled_from([
 
 
 @given(options=OPTIONS | WIDE_OPTIONS)
+@example(options=MappingOptions(wide='a "b" \x00\x7f\\'))
 def test_a_written_file_is_read_as_it_was(
     options: MappingOptions, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -141,7 +141,7 @@ class Source:
             return format_title(STDIN)
         if _DESCRIPTOR_NAME.fullmatch(self.name):
             return "file descriptor"
-        if is_url(self.name) or self.is_in_memory:
+        if is_url(self.name):
             return self.title
         return os.path.basename(self.given_title.rstrip(os.sep))
 
