@@ -211,7 +211,11 @@ def test_a_month_of_no_observation_has_one_empty_file(
             2,
             'error: --partition: "day" is not month\n',
         ),
-        (["-o", "x", "unknown"], 44, "error: SERVER_NOT_FOUND: "),
+        (
+            ["-o", "x", "A"],
+            44,
+            "error: SERVER_NOT_FOUND: Server not found\nno id A; similar: a\n",
+        ),
         (["-o", "x", "-s", "none.db"], 3, "error: none.db: no such file; "),
     ],
 )
