@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from sources.tables import read_table
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.observations import read_batches
 from srvstat.sources.source import Source
@@ -32,13 +33,12 @@ class Rows(NamedTuple):
 
 def read_rows(path: Path, kind: str, mapping: ColumnMapping = STRICT) -> Rows:
     """Read a source of a kind whose rows have a place each."""
-    rows = Rows({}, {}, Counter())
-    for batch in read_batches(Source(str(path), kind, mapping)):
-        columns = zip(batch.server_ids, batch.instants, batch.players, strict=True)
-        rows.kept.update(zip(batch.places, columns, strict=True))
-        rows.rejects.update({reject.place: reject.reason for reject in batch.rejects})
-        rows.skipped.update(batch.skipped)
-    return rows
+    table = read_table(Source(str(path), kind, mapping))
+    return Rows(
+        {place: (server_id, at, players) for place, server_id, at, players in table.kept},
+        {place: reason for place, reason, _ in table.rejects},
+        table.skipped,
+    )
 
 
 def read_file(path: Path, data: bytes) -> Reading:

@@ -11,8 +11,8 @@ from srvstat.sources.servers import format_records
 def draft_servers(options: SourceOptions) -> Outcome:
     """Draft a servers file.
 
-    Prints a server record for each identifier in the observations. It can be built as it is, or be
-    edited before.
+    Prints a server record for each identifier in the observations. Build with the records as they
+    are, or edit them first.
 
     Example: srvstat snapshot draft-servers --observations week.csv --game game_a > servers.ndjson
     """
