@@ -4,7 +4,7 @@ A file has one answer, an array of answers, or several one after the other. Colo
 stay in the texts: an answer of srvstat has them as the API's has.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -35,15 +35,12 @@ _ANSWER = {
 }
 
 
-def read_records(
-    source: Source, warn: Callable[[str], None] = lambda _warning: None
-) -> list[PartialRecord]:
+def read_records(source: Source) -> list[PartialRecord]:
     """Read all server records. They have no game, because Cfx.re does not name it.
 
     Raises SourceError if the source can't be read, or for an answer that is not one of Cfx.re about
     a server.
     """
-    del warn
     records = []
     for number, answer in enumerate(_read_answers(source), 1):
         try:

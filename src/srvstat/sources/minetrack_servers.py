@@ -1,6 +1,5 @@
 """Read the servers.json of Minetrack: an array of objects with a name and an address (`ip`)."""
 
-from collections.abc import Callable
 from typing import Any
 
 from srvstat.contract.errors import SourceError
@@ -13,14 +12,11 @@ from srvstat.sources.source import Source
 _SERVER = {"name": None, "ip": None}
 
 
-def read_records(
-    source: Source, warn: Callable[[str], None] = lambda _warning: None
-) -> list[PartialRecord]:
+def read_records(source: Source) -> list[PartialRecord]:
     """Read all server records: the name is the hostname, and the address the source's identifier.
 
     Raises SourceError if the source can't be read, or for a server without name or address.
     """
-    del warn
     records = []
     events = read_events(source)
     found = read_value(events, _read_servers)

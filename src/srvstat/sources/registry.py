@@ -12,7 +12,7 @@ class Kind(NamedTuple):
     """The file extensions of a kind of source, and the modules that read it.
 
     The module `observations` has `read(source)`, which yields batches. The module `records` has
-    `read_records(source, warn)`, which returns server records. None means that sources of this kind
+    `read_records(source)`, which returns server records. None means that sources of this kind
     have no such data. `needs_library` says that the extra `bulk` has the library of the modules.
     `is_fixed` says that the observations are read without the options of a mapping. `uses_slugs`
     says that identifiers never have the contract's form, so that slugs of them are used. `is_whole`

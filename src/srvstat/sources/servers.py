@@ -37,15 +37,13 @@ _OWN_KEYS = ("sourceId", "completed", "publishable")
 """The keys of a record besides those of the specification."""
 
 
-def read_records(
-    source: Source, warn: Callable[[str], None] = lambda _warning: None
-) -> list[PartialRecord]:
+def read_records(source: Source) -> list[PartialRecord]:
     """Read all server records, publishable or not. Identical records count once.
 
     A record may lack the cfxId, the game and the hostname.
 
-    `warn` is called with one line for each field whose values in publishable servers do not have
-    the form that the specification names (2.6). The values are kept unchanged (D20).
+    Warns of each field whose values in publishable servers do not have the form that the
+    specification names (2.6). The values are kept unchanged (D20).
 
     Raises SourceError for an invalid record, with its line and field, and as `read_blocks` does.
     """
@@ -67,8 +65,9 @@ def read_records(
             if identifier is not None and first != line:
                 raise source.build_error(line, f"{name}: the same as in line {first}")
         found[record] = line
-    for warning in _describe_oddities(source.title, found):
-        warn(warning)
+    if source.on_warning:
+        for warning in _describe_oddities(source.title, found):
+            source.on_warning(warning)
     return list(found)
 
 

@@ -4,7 +4,7 @@ Every row is verified by its digest before it is used.
 """
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from srvstat.contract.errors import SnapshotError, SourceError
@@ -46,14 +46,11 @@ def read(source: Source) -> Iterator[Batch]:
                 done = places.stop - 1
 
 
-def read_records(
-    source: Source, warn: Callable[[str], None] = lambda _warning: None
-) -> list[ServerRecord]:
+def read_records(source: Source) -> list[ServerRecord]:
     """Read the records from which a snapshot was built. Values that were fallbacks are None again.
 
     Raises SourceError if the snapshot is missing or damaged.
     """
-    del warn
     with _open(source) as snapshot:
         records = []
         for server in snapshot.iter_servers():

@@ -185,7 +185,8 @@ def read_roster(
     """
     if source is None:
         return create_open_roster(uses_slugs=uses_slugs, game=game)
-    records: list[PartialRecord] = load_record_reader(source.kind).read_records(source, warn)
+    read = load_record_reader(source.kind).read_records
+    records: list[PartialRecord] = read(replace(source, on_warning=warn))
     return Roster(complete_records(source.title, records, game), uses_slugs=uses_slugs)
 
 

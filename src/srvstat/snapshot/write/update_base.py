@@ -69,12 +69,12 @@ def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -
         # A servers file may have withheld servers, which would otherwise become new ones.
         new_game = new.game if old.file_row.is_open else None
     else:
-        read = load_record_reader(new.source.kind).read_records(new.source, warn)
-        title = new.source.title
-        given = complete_records(title, read, new.game)
+        source = replace(new.source, on_warning=warn)
+        partial_records = load_record_reader(source.kind).read_records(source)
+        given = complete_records(source.title, partial_records, new.game)
         found_by_slug -= {record.id for record in given if record.source_id is not None}
         records |= {record.id: _keep_source_id(record, records.get(record.id)) for record in given}
-        check_identifiers(f"{title} and {old.path}", records.values())
+        check_identifiers(f"{source.title} and {old.path}", records.values())
     roster = Roster(
         list(records.values()),
         uses_slugs=new.uses_slugs,
