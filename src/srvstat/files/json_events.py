@@ -24,7 +24,9 @@ _STARTS = ("start_map", "start_array")
 _ENDS = ("end_map", "end_array")
 
 # From outside a string: any complete strings, and the text up to the next one.
-_COMPLETE = re.compile(rb'(?:[^"]*+"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[^"]*+', re.DOTALL)
+# The outer group is not possessive: when one fails at an incomplete string, Python before 3.11.5
+# continues from there instead of from the end of the last complete one.
+_COMPLETE = re.compile(rb'(?:[^"]*+"[^"\\]*+(?:\\.[^"\\]*+)*+")*[^"]*+', re.DOTALL)
 _INSIDE = re.compile(rb"[^\"\\]*+(?:\\.[^\"\\]*+)*+", re.DOTALL)
 _BEGINNING = re.compile(rb'"([ !#-\[\]-~]{0,200})')
 """Characters that need no escape, so that the text can be cut after each."""
