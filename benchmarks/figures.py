@@ -71,7 +71,7 @@ FIGURES: Sequence[Figure[Results]] = (
     Figure("five servers with 600,000 observations of 0 to 100,000 players: time for 1y",
            "≤", None, 300, "{:.1f} ms",
            lambda results: results.wide.year * 1_000),
-    Figure("snapshot verify: rate / rate of reading and hashing the same rows", "≥", 0.5, 0.8,
+    Figure("snapshot verify: rate / rate of reading and hashing rows", "≥", 0.5, 0.8,
            "{:.2f}×", lambda results: results.verified.over_hashing),
     Figure("snapshot verify: observations per second", "≥", None, 1_000_000, "{:,.0f}",
            lambda results: results.verified.observations_per_second),
