@@ -1,13 +1,17 @@
 """Suggestions for unknown servers."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
+
+import pytest
 
 from conftest import AS_OF, Build, server
 from srvstat.analysis.suggestions import suggest_servers
 from srvstat.contract.requests import build_server_reference
+from srvstat.snapshot.read import reader
 from srvstat.snapshot.read.connection import open_connection
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 MANY = 3_000
 
@@ -46,3 +50,13 @@ def test_a_hint_reads_every_identifier_of_a_small_snapshot(build: Build) -> None
     assert suggest_servers(snapshot, build_server_reference("aaa")) is None
     assert snapshot.read >= 2 * len(names)
     snapshot.close()
+
+
+def test_the_identifier_of_a_source_is_looked_for_in_files_of_some_size_only(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = [server("main-lobby", sourceId="MAIN-LOBBY.example"), server("b")]
+    with closing(open_file(build(records, [("b", AS_OF, 1)]))) as snapshot:
+        assert snapshot.find_source_id("main-lobby.EXAMPLE") == "main-lobby"
+        monkeypatch.setattr(reader, "_MAX_SEARCHED_SERVERS", 1)
+        assert snapshot.find_source_id("main-lobby.EXAMPLE") is None

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, DAY, Cli, csv, ndjson, server
+from srvstat.contract.errors import UsageError
+from srvstat.snapshot.write.build import build
 from support.snapshots import COMMAND, WEEK, read_directory, read_rejects
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -228,3 +230,8 @@ def test_an_empty_file_name_is_invalid_usage(options: list[str], here: Path, cli
     assert "name" in ran.stderr
     assert "empty" in ran.stderr
     assert read_directory(here) == before
+
+
+def test_a_build_without_sources_is_refused() -> None:
+    with pytest.raises(UsageError, match="--observations is required"):
+        build("out.db", servers_source=None, observation_sources=[])

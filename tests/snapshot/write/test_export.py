@@ -18,6 +18,7 @@ from snapshot.observed import Observed, draw_fleets
 from srvstat import open_snapshot
 from srvstat.cli.main import main
 from srvstat.contract.instants import format_instant
+from srvstat.snapshot.write import from_snapshot
 from support.snapshots import change
 
 CSV = b"""serverId,observedAt,players
@@ -101,6 +102,16 @@ def test_a_build_of_an_export_or_of_the_snapshot_has_the_same_root(
         assert build_again(folder / "again.db", snapshot, *sources) == root
         itself = ["--from=snapshot", f"--observations={snapshot}"]
         assert build_again(folder / "copy.db", snapshot, *itself) == root
+
+
+def test_a_snapshot_is_read_in_batches(
+    here: Path, small: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(from_snapshot, "_ROWS_PER_BATCH", 1)
+    sources = ["--from=snapshot", f"--observations={small}"]
+
+    with open_snapshot(small) as file:
+        assert build_again(here / "again.db", Path(small), *sources) == file.root
 
 
 @pytest.mark.usefixtures("here")

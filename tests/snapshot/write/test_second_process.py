@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, Cli, csv, few_examples, ndjson, server
 from srvstat.snapshot.write import ingest, second_process, store
-from srvstat.snapshot.write.second_process import SecondProcess, serve
+from srvstat.snapshot.write.second_process import SecondProcess, pass_messages, serve
 from support.process import restore_signals
 
 
@@ -52,6 +52,12 @@ def test_results_are_in_order_wherever_they_are_computed(
     found = list(second.compute(len, items))
 
     assert found == [(item, len(item)) for item in items]
+
+
+def test_messages_pass_in_the_middle_of_a_job(second: SecondProcess) -> None:
+    jobs = [pass_messages, os.getpid] * 9
+
+    assert [result is None for _, result in second.compute(call, jobs)] == [True, False] * 9
 
 
 def test_errors_are_raised_after_the_results_before_them(second: SecondProcess) -> None:

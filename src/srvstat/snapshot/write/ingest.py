@@ -108,7 +108,7 @@ class Intake:
     def take_batch(self, number: int, batch: Batch) -> None:
         """Stage the observations to keep of a batch of a source; count and keep the other rows."""
         self.rejects.add_batch(number, batch)
-        if isinstance(batch.server_ids, Runs):
+        if isinstance(batch.server_ids, Runs):  # pragma: no branch - group_rows makes them
             self._stage(batch, batch.server_ids, self.rejects.locate_rows(number, batch))
         self.skipped.update(batch.skipped)
 
