@@ -1,10 +1,12 @@
 """Append newer observations to the rows of a server, as if all had been derived at once."""
 
 import random
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from conftest import AS_OF, DAY, few_examples
 from snapshot.observed import LARGEST
 from snapshot.server_rows import build_server
 from srvstat.snapshot.format.append import append
+from srvstat.snapshot.format.append_summaries import append_summaries
 from srvstat.snapshot.format.bands import Members
 from srvstat.snapshot.format.derive import derive
 from srvstat.snapshot.format.epochs import find_epoch
@@ -24,7 +27,8 @@ from srvstat.snapshot.format.rows import (
     Summaries,
     SummaryIndex,
 )
-from srvstat.snapshot.format.summaries import MAX_LONG
+from srvstat.snapshot.format.summaries import DAYS_PER_BLOCK, MAX_LONG
+from srvstat.snapshot.format.summary_blocks import read_block
 
 KEY = 7
 HOUR = DAY // 24
@@ -134,6 +138,49 @@ def test_long_intervals_are_listed_up_to_a_limit_that_appending_can_exceed() -> 
         assert check_appending(stored, instants[:end], players[:end], split)
         (summaries,) = stored.read_summaries(range(1))
         assert summaries.long_count == (MAX_LONG if end == last + 1 else None)
+
+
+def test_a_new_usual_interval_does_not_follow_from_unlisted_long_intervals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lengths = [HOUR * 12 + at * 7_919 % 9_001 + 3 * DAY * (at % 9 == 0) for at in range(299)]
+    instants, players = [*accumulate(lengths, initial=0)], [at % 7 for at in range(300)]
+    assert find_epoch("a", 298) == find_epoch("a", 300)
+    listed = DerivedServer(instants[:299], players[:299])
+    assert append(listed, instants[299:], players[299:]) is not None
+
+    monkeypatch.setattr("srvstat.snapshot.format.summary_blocks.MAX_LONG", 3)
+    unlisted = DerivedServer(instants[:299], players[:299])
+
+    assert append(unlisted, instants[299:], players[299:]) is None
+
+
+@pytest.mark.parametrize("column", ["last_observed_at", "last_players"])
+def test_summaries_without_a_last_observation_are_refused(column: str) -> None:
+    stored = DerivedServer(range(0, 100 * HOUR, HOUR), [5] * 100)
+    changed: dict[str, Any] = {column: None}
+    stored.server = stored.server._replace(**changed)
+
+    with pytest.raises(ValueError, match=r"^summaries without observations$"):
+        append_summaries(stored, array("q", [100 * HOUR]), array("q", [5]), stored.take)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"day_count": 0}, "not the days of a block"),
+        ({"day_count": DAYS_PER_BLOCK + 1}, "not the days of a block"),
+        ({"long_count": -1}, "not a number of long intervals"),
+        ({"long_count": MAX_LONG + 1}, "not a number of long intervals"),
+    ],
+)
+def test_a_block_with_counts_that_no_build_writes_is_refused(
+    changed: dict[str, Any], message: str
+) -> None:
+    (row,) = DerivedServer(range(0, 100 * HOUR, HOUR), [5] * 100).read_summaries(range(1))
+
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        read_block(row._replace(**changed))
 
 
 def check_appending(

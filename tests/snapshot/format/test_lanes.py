@@ -1,8 +1,10 @@
 """Compute with many integers at once."""
 
+import sys
 from array import array
 from itertools import accumulate, pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,3 +49,17 @@ def test_offsets_take_four_bytes(start: int, offsets: list[int]) -> None:
 
     packed = b"".join(offset.to_bytes(4, "little") for offset in offsets)
     assert pack_offsets(numbers, start) == packed
+
+
+def test_the_other_byte_order_gives_the_same_differences(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Numbers with swapped bytes are those of a machine with the other byte order.
+    monkeypatch.setattr(sys, "byteorder", {"little": "big", "big": "little"}[sys.byteorder])
+    numbers = array("q", [5, 6, 300_006, 2**40])
+    numbers.byteswap()
+    before = numbers[:]
+
+    differences = subtract_neighbors(numbers)
+
+    assert numbers == before
+    differences.byteswap()
+    assert [*differences] == [1, 300_000, 2**40 - 300_006]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.snapshot.format.packing import extend_packed, pack, unpack
+from srvstat.snapshot.format.packing import extend_packed, pack, pack_values, unpack
 
 BYTES = [
     ([0], 0, "00"),
@@ -119,3 +119,9 @@ def test_unpacking_returns_the_requested_count_or_fails(packed: bytes, count: in
     else:
         with pytest.raises(ValueError, match=r"^not numbers of one width$"):
             unpack(packed, count)
+
+
+def test_values_that_need_more_than_eight_bytes_are_refused() -> None:
+    assert pack_values([2**64 - 1]) == b"\xff" * 8
+    with pytest.raises(OverflowError, match=r"^a number that needs more bytes$"):
+        pack_values([1, 2**64])

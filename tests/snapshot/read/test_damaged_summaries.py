@@ -177,6 +177,17 @@ def test_steps_that_no_observations_have_are_refused(columns: str, path: str) ->
             snapshot.compute_step_totals(row, [START, START + 9 * DAY, START + 20 * DAY])
 
 
+def test_intervals_without_length_are_refused(path: str) -> None:
+    forge(path, "UPDATE summary_index SET bands = zeroblob(length(bands))")
+    forge(path, "UPDATE intervals SET lengths = zeroblob(length(lengths))")
+
+    with closing(open_file(path)) as snapshot:
+        (row,) = snapshot.find_servers([ServerReference(identifier="wide", by="id")])
+        assert row
+        with pytest.raises(SnapshotError, match="damaged"):
+            snapshot.compute_figures([row], WINDOWS[1], [])
+
+
 @pytest.mark.parametrize("value", ["NULL", "0", "-1", "9223372036854775807"])
 @pytest.mark.parametrize("column", ["usual_interval", "covered", "first_observed_at"])
 def test_a_forged_coverage_is_a_share_or_refused(column: str, value: str, path: str) -> None:
