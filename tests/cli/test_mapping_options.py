@@ -1,11 +1,13 @@
 """Options of a mapping, its file, and the dry run that shows what they mean."""
 
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from conftest import AS_OF, DAY, Cli
+from conftest import AS_OF, DAY, Cli, ndjson, server
+from srvstat.snapshot.write import dry_run
 from support.snapshots import read_root
 from support.terminal import run_srvstat_in_terminal
 
@@ -139,6 +141,38 @@ def test_a_dry_run_counts_as_a_build_does(cli: Cli) -> None:
     assert "1 row rejected: serverId: must be" in dry
     assert "1 row skipped: not in the servers file\n  rows.csv, line 8\n" in dry
     assert "1 row skipped: not publishable" in dry
+
+
+def test_a_dry_run_tells_of_servers_without_observations(cli: Cli) -> None:
+    rows = "serverId,observedAt,players\n"
+    Path("late.csv").write_text(f"{rows}late,{AS_OF + 1},5\n")
+    options = ["week.csv", "--observations", "late.csv", "--as-of", str(AS_OF), "--dry-run"]
+    shown = [
+        cli(*BUILD, *options, "--game", "game_a").stdout.decode(),
+        cli(
+            *BUILD, "late.csv", "--observations", "week.csv", *options[3:], "--game", "game_a"
+        ).stdout.decode(),
+    ]
+    Path("servers.ndjson").write_bytes(ndjson([server("a"), server("quiet")]))
+    listed = cli(*BUILD, *options, "--servers", "servers.ndjson").stdout.decode()
+
+    for text in (*shown, listed):
+        assert re.search(r"^ *servers +2\b", text, re.MULTILINE), text
+    assert re.search(r"^ *late +not kept ", shown[1], re.MULTILINE), shown[1]
+
+
+def test_a_dry_run_without_temporary_space_is_an_error(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_rejects: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(dry_run, "_collect_examples", fail)
+
+    ran = cli(*BUILD, "week.csv", "--game", "game_a", "--dry-run")
+
+    assert ran.exit_code != 0
+    assert "SQLite's temporary files: database or disk is full" in ran.stderr
 
 
 @pytest.mark.parametrize(
