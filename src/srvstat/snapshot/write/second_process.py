@@ -242,8 +242,7 @@ class _Process:
     def _wait(self) -> None:
         pipes = select.poll()
         pipes.register(self._input, select.POLLIN)
-        if self._unsent:
-            pipes.register(self._output, select.POLLOUT)
+        pipes.register(self._output, select.POLLOUT if self._unsent else 0)
         pipes.poll()
 
     def _write(self) -> None:
