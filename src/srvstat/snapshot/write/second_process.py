@@ -261,10 +261,9 @@ class _Process:
                 self._take_results()
 
     def _take_results(self) -> None:
-        while len(self._received) >= (start := _LENGTH_BYTES):
-            end = start + int.from_bytes(self._received[:start])
-            if len(self._received) < end:
-                return
+        # With less than a length, the end is beyond it, too.
+        start = _LENGTH_BYTES
+        while len(self._received) >= (end := start + int.from_bytes(self._received[:start])):
             outcome = pickle.loads(self._received[start:end])  # noqa: S301 - from our own process
             del self._received[:end]
             if self._is_ready:
