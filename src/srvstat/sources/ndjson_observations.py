@@ -88,7 +88,7 @@ def _decode_object(text: str, keys: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _format_count(value: Any) -> str:
-    """Return the text of a count, or the JSON of a value that is none."""
+    """Return the text of a count, or the JSON of a value that is not a count."""
     if value is None or type(value) in (int, float, str):
         return _format_scalar("players", value)
     return wire.quote_value(value)
