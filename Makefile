@@ -53,7 +53,12 @@ $(EXTERNAL)/installed: tests/external/requirements.txt tests/external/package.js
 			--fetch-timeout=30000 --fetch-retries=4 && \
 		touch $@ || echo 'some programs could not be installed; their tests are skipped' >&2
 
-external: $(EXTERNAL)/installed  ## Test with generated clients, recordings of real clients and Chromium
+# Spark's tests need srvstat and PySpark in one environment.
+$(BIN)/installed-spark: $(BIN)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
+	@touch $@
+
+external: $(EXTERNAL)/installed $(BIN)/installed-spark  ## Test with generated clients, recordings of real clients, Chromium and Spark
 	$(BIN)/python -m pytest -m external
 
 fix: $(BIN)/installed  ## Format, and fix lint errors where possible

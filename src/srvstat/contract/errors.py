@@ -65,6 +65,12 @@ class SourceError(SrvstatError):
     exit_code = 6
 
 
+class EngineError(SrvstatError):
+    """An engine for large data failed: it is unreachable, or out of memory or disk."""
+
+    exit_code = 7
+
+
 class ApiError(SrvstatError):
     """An error response of the API (specification, section 7).
 

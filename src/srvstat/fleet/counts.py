@@ -1,0 +1,139 @@
+"""Define what an engine returns: integers that are exact and can be merged.
+
+An engine counts. It never divides, so that no definition can differ between engines; `finish.py`
+computes the figures with `srvstat.stats`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from srvstat.contract.ranges import Window
+from srvstat.sources.source import Source
+
+Conflicts = Literal["first", "lowest"]
+"""Which of several unequal observations of a server at one instant stands (D16).
+
+`first` is the first one by source, then by row; `lowest` is the one with the fewest players.
+"""
+
+ORDER_BITS = 40
+"""The position of a row is `number of its source << ORDER_BITS | row`; both count from 0."""
+
+SURVEY = pa.schema(
+    [
+        ("identifier", pa.string()),  # as the source writes it
+        ("rows", pa.int64()),  # well-formed rows, also those after the as-of time
+        ("late", pa.int64()),  # those after the as-of time
+        ("last_at", pa.int64()),  # the latest instant up to the as-of time, null without one
+        ("last_position", pa.int64()),  # the position of the row that stands at that instant
+        ("last_players", pa.int64()),  # its players
+    ]
+)
+"""The columns of a survey: one row for each distinct identifier."""
+
+COUNTS = pa.schema(
+    [
+        ("server", pa.int32()),
+        ("values", pa.list_(pa.int64())),  # the distinct values in the window, in any order
+        ("counts", pa.list_(pa.int64())),  # how often each of them was observed
+        ("first", pa.int64()),  # the players of the first observation in the window
+        ("last", pa.int64()),  # and of the last one
+    ]
+)
+"""The columns of counts: one row for each server with an observation in the window."""
+
+FIGURES = pa.schema(
+    [
+        ("server", pa.int32()),
+        ("observations", pa.int64()),
+        ("mean", pa.float64()),
+        ("median", pa.float64()),
+        ("peak", pa.int64()),
+        ("lowest", pa.int64()),
+        ("growth_players", pa.int64()),
+        ("growth_percentage", pa.float64()),
+    ]
+)
+"""The columns of figures, which are those of `srvstat.stats.Statistics`."""
+
+
+class Job(NamedTuple):
+    """What to read, and how.
+
+    Each file of a folder is a source of its own, in the order of names. `as_of`, in Unix
+    milliseconds, defaults to the latest observation of a known server.
+    """
+
+    sources: Sequence[Source]
+    as_of: int | None
+    conflicts: Conflicts
+
+
+class Survey(NamedTuple):
+    """The identifiers of all sources, and the counts of the rows that are no observations.
+
+    `identifiers` has the columns of SURVEY. `rejected` and `skipped` count rows by reason.
+    """
+
+    identifiers: pa.Table
+    rejected: Mapping[str, int]
+    skipped: Mapping[str, int]
+    warnings: Sequence[str] = ()
+
+
+class Servers(NamedTuple):
+    """The publishable servers: their ids, and the server that each identifier means.
+
+    A server's number is the position of its id in `ids`, which ascend. `numbers` has the number of
+    each identifier to keep, and `shards` the shard of each server, if there are any.
+    """
+
+    ids: Sequence[str]
+    numbers: Mapping[str, int]
+    shards: Sequence[int] = ()
+
+
+class Resolved(NamedTuple):
+    """How repeated and conflicting observations were resolved (D16).
+
+    `conflict` describes one of the conflicts, for messages.
+    """
+
+    kept: int
+    repeated: int
+    conflicting: int
+    conflict: str | None = None
+
+
+class Count(NamedTuple):
+    """The result of a count: a table with the columns of FIGURES, in any order."""
+
+    figures: pa.Table
+    resolved: Resolved
+
+
+Progress = Callable[[str, float, str], None]
+"""Called with the name of a step, the share of it that is done, and a detail, such as tasks."""
+
+
+class Engine(Protocol):
+    """An engine that is open for one job.
+
+    All methods raise SourceError if a source can't be read, if its rows changed, or if unequal
+    observations have no order in which one is the first; EngineError if the engine itself fails.
+    """
+
+    def survey(self) -> Survey:
+        """Read all rows, and return their identifiers."""
+
+    def count(self, servers: Servers, window: Window) -> Count:
+        """Count the observations of servers in a window, and finish them to figures."""
+
+    def write_rows(self, servers: Servers, until: int, folder: str) -> Resolved:
+        """Write the resolved observations up to an instant as Parquet files, by shard.
+
+        The files of shard 3 are `folder/shard=3/*.parquet`, with the columns `serverId` (the id of
+        the server), `observedAt` and `players`, sorted by server and instant.
+        """
