@@ -10,6 +10,7 @@ from srvstat.documents.document import Document
 from srvstat.documents.explanation import Explanation
 from srvstat.documents.growth import GrowthDocument
 from srvstat.documents.integrity import Integrity
+from srvstat.documents.manifest import Manifest
 from srvstat.documents.peak_hours import PeakHours
 from srvstat.documents.recording import Recording
 from srvstat.documents.replay import Replay
@@ -30,6 +31,7 @@ DOCUMENTS: Mapping[str, type[Document]] = {
         Explanation,
         GrowthDocument,
         Integrity,
+        Manifest,
         PeakHours,
         Recording,
         Replay,
