@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError
+from srvstat.contract.identifiers import MAX_IDENTIFIER_LENGTH
 from srvstat.contract.models import (
     ContractModel,
     InvalidValueError,
@@ -17,9 +18,6 @@ from srvstat.contract.models import (
 from srvstat.contract.ranges import DAYS, DEFAULT_RANGE, Range
 
 MAX_BODY_BYTES = 16_384
-MAX_IDENTIFIER_LENGTH = 128
-IDENTIFIER_PATTERN = rf"[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}}"
-"""A pattern of a valid identifier; match it against the full text."""
 MIN_SERVERS, MAX_SERVERS = 2, 5
 
 Namespace = Literal["id", "cfxId"]

@@ -19,7 +19,22 @@ Conflicts = Literal["first", "lowest"]
 """
 
 ORDER_BITS = 40
-"""The position of a row is `number of its source << ORDER_BITS | row`; both count from 0."""
+"""The position of a row is `number of its source << ORDER_BITS | place`.
+
+Sources count from 0. A place is a line of a text, or a row of any other source; both count from 1.
+All rows of a source without an order, such as a database, have place 0.
+Of rows in one position, the one with the fewest players is the first.
+"""
+
+ROWS = pa.schema(
+    [
+        ("identifier", pa.string()),  # as the source writes it
+        ("at", pa.int64()),  # Unix milliseconds
+        ("players", pa.int64()),
+        ("position", pa.int64()),
+    ]
+)
+"""The columns of observations before they are counted."""
 
 SURVEY = pa.schema(
     [

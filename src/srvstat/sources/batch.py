@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise, repeat
 from typing import NamedTuple, overload
 
-from srvstat.contract.requests import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH
+from srvstat.contract.identifiers import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH
 from srvstat.contract.wire import MAX_SAFE_INTEGER
 from srvstat.sources.source import FindText
 

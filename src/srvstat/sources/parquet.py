@@ -9,7 +9,7 @@ from typing import BinaryIO
 from urllib.parse import unquote
 
 import pyarrow as pa
-from pyarrow.parquet import ParquetFile
+from pyarrow.parquet import FileMetaData, ParquetFile
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.errors import convert_errors
@@ -44,6 +44,15 @@ def read(source: Source) -> Iterator[Batch]:
         yield from read_record_batches(
             source, columns, _read_columns(source, file, columns, partitions)
         )
+
+
+def read_metadata(source: Source) -> FileMetaData:
+    """Return the metadata of a file: its columns, and the statistics of its row groups.
+
+    Raises SourceError.
+    """
+    with _open_file(source) as file:
+        return file.metadata
 
 
 def list_files(source: Source) -> list[Source]:

@@ -6,8 +6,8 @@ than they need. Other rows are parsed one by one.
 
 import re
 
+from srvstat.contract.identifiers import MAX_IDENTIFIER_LENGTH
 from srvstat.contract.instants import UTC_INSTANT, InstantError, parse_utc_instants
-from srvstat.contract.requests import MAX_IDENTIFIER_LENGTH
 from srvstat.sources.batch import Batch
 from srvstat.sources.source import Block
 

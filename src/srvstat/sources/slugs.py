@@ -3,7 +3,7 @@
 import re
 
 from srvstat.contract import wire
-from srvstat.contract.requests import MAX_IDENTIFIER_LENGTH
+from srvstat.contract.identifiers import MAX_IDENTIFIER_LENGTH
 
 MAX_SOURCE_ID_LENGTH = 512
 """The most characters of a server's identifier in its source."""

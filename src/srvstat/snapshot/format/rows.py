@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, NamedTuple, get_args
 
-from srvstat.contract.requests import IDENTIFIER_PATTERN, Namespace
+from srvstat.contract.identifiers import IDENTIFIER_PATTERN
+from srvstat.contract.requests import Namespace
 from srvstat.contract.responses import Game
 
 Value = int | str | bytes | None
