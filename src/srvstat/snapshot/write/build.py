@@ -65,21 +65,29 @@ def build(  # noqa: PLR0913 - each is an option of the command
         with open_draft(output, draft) as connection:
             intake = Intake(connection, roster, observation_sources, as_of, second)
             intake.warnings.extend(warnings)
-            summary = _fill(connection, intake, rules, rejects_file=rejects_file, progress=progress)
+            summary, _ = fill_draft(
+                connection, intake, rules, rejects_file=rejects_file, progress=progress
+            )
         check_draft(output, draft, summary.kept)
         check_journal(output)
     return summary
 
 
-def _fill(
+def fill_draft(  # noqa: PLR0913 - each is a part of the build
     connection: sqlite3.Connection,
     intake: Intake,
     rules: Rules,
     *,
     rejects_file: RejectsFile,
     progress: Progress,
-) -> BuildSummary:
-    """Fill a new database file from the sources."""
+    names: Sequence[str] | None = None,
+) -> tuple[BuildSummary, FileRow]:
+    """Fill a new database file from the sources; return a summary and the row of the file.
+
+    `names` are those that the file stores, by default the names of the sources.
+
+    Raises SourceError.
+    """
     with fill_tables(connection) as database:
         try:
             intake.read(progress, strict=rules.strict)
@@ -94,11 +102,13 @@ def _fill(
         as_of = check_rows(intake, stored, rules, first_reject)
         rows = build_server_rows(intake.roster, stored, as_of)
         summary = summarize(intake, stored, rows, as_of, first_reject)
-        store_servers(database, rows, _build_file_row(intake, summary))
-    return summary
+        texts = encode_texts(list_stored_names(intake.sources) if names is None else names)
+        described = _build_file_row(summary, texts, is_open=intake.roster.is_open)
+        file_row = store_servers(database, rows, described)
+    return summary, file_row
 
 
-def _build_file_row(intake: Intake, summary: BuildSummary) -> FileRow:
+def _build_file_row(summary: BuildSummary, sources: str, *, is_open: bool) -> FileRow:
     """Return the row of the file, without its digests."""
     return FileRow(
         as_of=summary.as_of,
@@ -106,11 +116,11 @@ def _build_file_row(intake: Intake, summary: BuildSummary) -> FileRow:
         observation_count=summary.kept,
         first_observed_at=summary.first_observed_at,
         last_observed_at=summary.last_observed_at,
-        sources=encode_texts(list_stored_names(intake.sources)),
+        sources=sources,
         repeated=summary.repeated,
         conflicting=summary.conflicting,
         rejected=summary.rejected,
-        is_open=int(intake.roster.is_open),
+        is_open=int(is_open),
         parent_root=None,
         covered_from=None,
         bucket_digests=b"",

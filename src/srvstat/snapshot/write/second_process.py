@@ -185,7 +185,7 @@ class _Process:
             descriptors += os.pipe()
             descriptors += os.pipe()
             jobs, self._output, self._input, results = descriptors
-            self.id: int | None = _spawn(jobs, results)
+            self.id: int | None = spawn_python(_PROGRAM, jobs, results)
         except OSError:
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -271,8 +271,10 @@ class _Process:
             self._is_ready = True
 
 
-def _spawn(jobs: int, results: int) -> int:
-    """Start a Python that serves jobs on two descriptors, and return its process id.
+def spawn_python(program: str, jobs: int, results: int) -> int:
+    """Start a Python program with two descriptors as its standard input and output; return its id.
+
+    It can import only the standard library until it sets `sys.path`.
 
     Raises OSError.
     """
@@ -280,7 +282,7 @@ def _spawn(jobs: int, results: int) -> int:
     # `sys.path`. This process decides what an interruption means.
     return os.posix_spawn(
         sys.executable,
-        [sys.executable, "-I", "-S", "-c", _PROGRAM],
+        [sys.executable, "-I", "-S", "-c", program],
         os.environ,
         file_actions=[(os.POSIX_SPAWN_DUP2, jobs, 0), (os.POSIX_SPAWN_DUP2, results, 1)],
         setsigmask=[signal.SIGINT, signal.SIGHUP],
