@@ -32,7 +32,7 @@ IMPORTS = {
         "sources",
     },
     "operations": {"contract", "snapshot/format", "snapshot/read", "stats"},
-    "fleet": {"contract", "sources", "stats"},
+    "fleet": {"contract", "files", "sources", "stats"},
     "analysis": {
         "__init__",
         "access",

@@ -1,0 +1,81 @@
+"""Choose the Parquet files that an engine can read itself, and how their values become integers.
+
+An engine reads columns of plain types only. All other sources are read by our own readers.
+"""
+
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from srvstat.sources.arrow_columns import choose_columns, get_value_type
+from srvstat.sources.arrow_values import has_no_zone, is_text
+from srvstat.sources.source import Source
+from srvstat.sources.values import SECONDS
+
+_PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+
+
+class NativeColumns(NamedTuple):
+    """The columns of a file that an engine reads itself, and the types of their values.
+
+    Files with equal columns can be read together.
+    """
+
+    id: str
+    at: str
+    players: str
+    at_type: pa.DataType
+    players_type: pa.DataType
+    unit: "InstantUnit"
+
+
+class InstantUnit(NamedTuple):
+    """How the stored times of a column become Unix milliseconds.
+
+    A time is divided by `per_millisecond`, rounded down, and multiplied by `milliseconds`. Times in
+    `invalid` are not valid, because they look like seconds.
+    """
+
+    per_millisecond: int
+    milliseconds: int
+    invalid: range
+
+    def find_bounds(self, first: int, last: int) -> tuple[int, int]:
+        """Return the least and the greatest stored time of the instants from first to last."""
+        if self.milliseconds > 1:
+            return -(-first // self.milliseconds), last // self.milliseconds
+        return first * self.per_millisecond, (last + 1) * self.per_millisecond - 1
+
+
+def find_native_columns(source: Source, schema: pa.Schema) -> NativeColumns | None:
+    """Return the columns of a Parquet file if an engine can read all of them, otherwise None.
+
+    Raises SourceError if a column can't be read at all.
+    """
+    mapping = source.mapping
+    wanted = (mapping.id, mapping.at, mapping.players)
+    folded = [name.lower() for name in schema.names]
+    # Engines ignore capitals. A column that the file lacks may be a folder of its path.
+    if mapping.is_wide or any(folded.count(name.lower()) != 1 for name in wanted):
+        return None
+    if not set(wanted) <= set(schema.names):
+        return None
+    choose_columns(source, schema)
+    id_type, at_type, players_type = (get_value_type(schema, name) for name in wanted)
+    unit = _find_unit(source, at_type)
+    if unit is None or not is_text(id_type) or not pa.types.is_integer(players_type):
+        return None
+    return NativeColumns(*wanted, at_type, players_type, unit)
+
+
+def _find_unit(source: Source, kind: pa.DataType) -> InstantUnit | None:
+    mapping = source.mapping
+    if pa.types.is_integer(kind):
+        if mapping.time_unit == "s":
+            return InstantUnit(1, 1000, range(0))
+        return InstantUnit(1, 1, range(0) if mapping.is_strict else SECONDS)
+    if not pa.types.is_timestamp(kind) or kind.unit not in _PER_MILLISECOND:
+        return None
+    if has_no_zone(kind) and mapping.time_zone != "UTC":
+        return None
+    return InstantUnit(_PER_MILLISECOND[kind.unit], 1, range(0))
