@@ -93,7 +93,7 @@ def compute_server_results(
     """
     statistics = snapshot.compute_statistics(servers, find_window(range, at))
     return [
-        _build_result(server, range, figures)
+        build_result(server.id, server.cfx_id, server.players_current, range, figures)
         for server, figures in zip(servers, statistics, strict=True)
     ]
 
@@ -151,12 +151,15 @@ def _build_unknown_error(
     )
 
 
-def _build_result(server: ServerRow, range: Range, figures: Statistics) -> ServerResult:
+def build_result(
+    server_id: str, cfx_id: str, current_players: int, range: Range, figures: Statistics
+) -> ServerResult:
+    """Return the result of one server (specification, section 2.4)."""
     return ServerResult(
-        serverId=server.id,
-        cfxId=server.cfx_id,
+        serverId=server_id,
+        cfxId=cfx_id,
         range=range,
-        currentPlayers=server.players_current,
+        currentPlayers=current_players,
         averagePlayers=figures.mean,
         medianPlayers=figures.median,
         peakPlayers=figures.peak,

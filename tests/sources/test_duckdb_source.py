@@ -155,7 +155,9 @@ def test_a_query_needs_a_database(cli: Cli, tmp_path: Path) -> None:
     with_file = cli(*build, "--observations=week.csv")
 
     assert with_file.exit_code == 2
-    assert "--query: week.csv is not a database; leave out --observations" in with_file.stderr
+    assert (
+        "--query: week.csv is not a database; leave it out, and name the file" in with_file.stderr
+    )
     other_kind = cli(*build, "--from=postgresql")
     assert other_kind.exit_code == 2
     assert "--observations: missing; name a source of the kind postgresql" in other_kind.stderr

@@ -51,6 +51,7 @@ COMMANDS: Mapping[str, Command | Group] = {
             "diff": Command("diff", "diff"),
         },
     ),
+    "fleet": Command("fleet", "fleet"),
     "serve": Command("serve", "serve"),
     "access": Group(
         "Create keys and check an access file.",

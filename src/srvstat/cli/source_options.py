@@ -61,8 +61,8 @@ QueryOption = Annotated[
     str | None,
     typer.Option(
         metavar="SQL",
-        help="A query whose columns are serverId, observedAt and players, for the database of"
-        " --observations, else for DuckDB.",
+        help="A query whose columns are serverId, observedAt and players, for the database that is"
+        " named, else for DuckDB.",
     ),
 ]
 ColumnsOption = Annotated[
@@ -173,10 +173,12 @@ def parse_sources(
     *others: str | None,
     needs_observations: bool = True,
     reads_servers: bool = True,
+    name: str = "--observations",
 ) -> Sources:
     """Return the sources that the options name. `others` are files that the command also writes.
 
-    Without `reads_servers`, there is no source of server records.
+    Without `reads_servers`, there is no source of server records. `name` is that of the option or
+    argument that names observations.
 
     Raises UsageError, and SourceError for the file of --mapping or a folder of sources.
     """
@@ -185,7 +187,7 @@ def parse_sources(
             f"--format: {wire.quote_value(options.format)} is not one of {', '.join(TEXT_KINDS)}"
         )
     if needs_observations and not options.observations and options.query is None:
-        raise UsageError("--observations: missing; name a file, a URL, or - for standard input")
+        raise UsageError(f"{name}: missing; name a file, a URL, or - for standard input")
     check_stdin_once(
         filter(None, (options.mapping, options.servers, *(options.observations or ())))
     )
@@ -204,8 +206,8 @@ def parse_sources(
         _parse_servers(options) if reads_servers else None,
         [
             part
-            for name in _list_names(options)
-            for part in split_folder(_parse_observations(name, options, mapping))
+            for title in _list_names(options, name)
+            for part in split_folder(_parse_observations(title, options, mapping))
         ],
         ids,
         found.game,
@@ -264,14 +266,14 @@ def _parse_columns(option: str, text: str | None) -> dict[str, str] | None:
         raise UsageError(f"{option}: {error}") from None
 
 
-def _list_names(options: SourceOptions) -> list[str]:
+def _list_names(options: SourceOptions, name: str) -> list[str]:
     """Return the names of the sources of observations, if any; a query alone is one in memory."""
     if options.observations:
         return options.observations
     if options.query is None:
         return []
     if options.from_ not in {None, "duckdb"}:
-        raise UsageError(f"--observations: missing; name a source of the kind {options.from_}")
+        raise UsageError(f"{name}: missing; name a source of the kind {options.from_}")
     return [IN_MEMORY]
 
 
@@ -292,8 +294,8 @@ def _parse_observations(name: str, options: SourceOptions, mapping: ColumnMappin
     if options.query is not None:
         if not KINDS[source.kind].takes_query:
             raise UsageError(
-                f"--query: {source.title} is not a database; leave out --observations, and name"
-                " the file in the query"
+                f"--query: {source.title} is not a database; leave it out, and name the file in"
+                " the query"
             )
         source = replace(source, query=options.query)
     if not mapping.is_strict and KINDS[source.kind].is_fixed:

@@ -13,7 +13,10 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     Task,
+    TaskID,
+    TaskProgressColumn,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.text import Text
@@ -65,18 +68,14 @@ class _RowRate(ProgressColumn):
         return Text(f"{rate:,.0f} rows/s")
 
 
+_BAR = (TextColumn("{task.description}", markup=False), BarColumn())
+
+
 @contextmanager
-def _show_bars() -> Iterator[Progress]:
-    """Show bars while the block runs, and restore the cursor after any interruption."""
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        _Completed(),
-        _RowRate(),
-        TimeRemainingColumn(),
-    )
+def _show_bars(*columns: ProgressColumn) -> Iterator[Progress]:
+    """Show bars with more columns while the block runs; restore the cursor in any case."""
     console = Console(file=cast("IO[str]", _LenientStderr()))
-    progress = Progress(*columns, console=console, transient=True)
+    progress = Progress(*_BAR, *columns, console=console, transient=True)
     try:
         progress.start()
         yield progress
@@ -87,13 +86,17 @@ def _show_bars() -> Iterator[Progress]:
             progress.stop()
 
 
+def _list_row_columns() -> tuple[ProgressColumn, ...]:
+    return _Completed(), _RowRate(), TimeRemainingColumn()
+
+
 @contextmanager
 def show_verify_progress() -> Iterator[Callable[[int, int], None]]:
     """Show a bar while the block runs.
 
     Yield a callback that takes the number of rows just verified and the number of all rows.
     """
-    with _show_bars() as progress:
+    with _show_bars(*_list_row_columns()) as progress:
         verifying = progress.add_task("verifying", total=None, rows=0, unit="rows")
 
         def advance(rows: int, total: int) -> None:
@@ -110,7 +113,7 @@ def show_build_progress(total_bytes: int | None) -> Iterator[Callable[[str, int,
     Yield a callback that takes the step, `reading` or `storing`, and the numbers of bytes and rows
     just done. Without `total_bytes`, the first bar shows no end. The bars disappear afterwards.
     """
-    with _show_bars() as progress:
+    with _show_bars(*_list_row_columns()) as progress:
         reading = progress.add_task("reading", total=total_bytes, rows=0, unit="bytes")
         storing = progress.add_task("storing", visible=False, total=None, rows=0, unit="rows")
 
@@ -124,5 +127,28 @@ def show_build_progress(total_bytes: int | None) -> Iterator[Callable[[str, int,
                 progress.reset(storing, visible=True, total=progress.tasks[reading].fields["rows"])
             done = progress.tasks[storing].fields["rows"] + rows
             progress.update(storing, advance=rows, rows=done)
+
+        yield advance
+
+
+@contextmanager
+def show_step_progress() -> Iterator[Callable[[str, float, str], None]]:
+    """Show a bar for each step of a job while the block runs.
+
+    Yield a callback that takes the name of a step, the share of it that is done, and a detail. It
+    may be called in any thread. The bars disappear afterwards.
+    """
+    with _show_bars(
+        TaskProgressColumn(), TextColumn("{task.fields[detail]}", markup=False), TimeElapsedColumn()
+    ) as progress:
+        steps: dict[str, TaskID] = {}
+
+        def advance(step: str, share: float, detail: str) -> None:
+            if step not in steps:
+                for earlier in steps.values():
+                    progress.update(earlier, completed=1)
+                    progress.stop_task(earlier)
+                steps[step] = progress.add_task(step, total=1, detail=detail)
+            progress.update(steps[step], completed=share, detail=detail)
 
         yield advance

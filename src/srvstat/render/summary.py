@@ -1,5 +1,6 @@
-"""The summaries of a build, an update, a bundle and an export as plain lines."""
+"""The summaries of builds, updates, bundles, exports and fleets as plain lines."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
 from srvstat.contract.instants import format_instant
@@ -7,21 +8,22 @@ from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
 from srvstat.documents.build_summary import BuildSummary, UpdateSummary
 from srvstat.documents.bundle_summary import BundleSummary
 from srvstat.documents.export_summary import ExportSummary
+from srvstat.documents.fleet_summary import FleetSummary
 from srvstat.render.text import (
     format_completed,
     format_count,
     format_fallbacks,
     format_span,
     format_time,
+    format_window,
 )
 
 
 def format_build_summary(output: str, summary: BuildSummary, seconds: float) -> list[str]:
     """Return the summary of a build as lines; `seconds` is the time that it took."""
-    withheld = f" ({summary.withheld:,} not publishable, skipped)" if summary.withheld else ""
     return [
         f"built {output}",
-        f"  servers      {summary.servers:,}{withheld}",
+        f"  servers      {summary.servers:,}{_format_withheld(summary)}",
         *_format_rows(summary, seconds),
     ]
 
@@ -41,25 +43,56 @@ def format_update_summary(path: str, summary: UpdateSummary, seconds: float) -> 
 
 def _format_rows(summary: BuildSummary, seconds: float) -> list[str]:
     """Return what became of the rows of the sources, and what the snapshot covers, as lines."""
+    lines = [
+        *_format_kept(summary, seconds),
+        f"  rejected     {summary.rejected:,}",
+        f"  skipped      {_format_reasons(summary.skipped)}",
+        f"  span         {format_span(summary.first_observed_at, summary.last_observed_at)}",
+        f"  as of        {format_time(summary.as_of)}",
+        *_format_completion(summary),
+    ]
+    if summary.first_reject:
+        lines.append(f"  first rejected or conflicting row: {summary.first_reject}")
+    if summary.remedy:
+        lines.append(f"  {summary.remedy}")
+    return lines
+
+
+def _format_kept(summary: BuildSummary | FleetSummary, seconds: float) -> list[str]:
     # The rate is computed from the rounded seconds, so that the line is consistent.
     shown = f"{seconds:.1f}" if seconds >= 1 else f"{max(seconds, 0.001):.3f}"
     rate = f"{summary.read / float(shown):,.0f} per second"
-    lines = [
+    return [
         f"  read         {format_count(summary.read, 'row')} in {shown} s, {rate}",
         f"  kept         {summary.kept:,}",
         f"  repeated     {summary.repeated:,}",
         f"  conflicting  {summary.conflicting:,}",
-        f"  rejected     {summary.rejected:,}",
-        f"  skipped      {_format_skipped(summary)}",
-        f"  span         {format_span(summary.first_observed_at, summary.last_observed_at)}",
-        f"  as of        {format_time(summary.as_of)}",
     ]
+
+
+def _format_completion(summary: BuildSummary | FleetSummary) -> Iterator[str]:
     if summary.completed:
-        lines.append(f"  completed    {format_completed(summary.completed)}")
+        yield f"  completed    {format_completed(summary.completed)}"
     if summary.fallbacks:
-        lines.append(f"  fallbacks    {format_fallbacks(summary.fallbacks)}")
-    if summary.first_reject:
-        lines.append(f"  first rejected or conflicting row: {summary.first_reject}")
+        yield f"  fallbacks    {format_fallbacks(summary.fallbacks)}"
+
+
+def format_fleet_summary(output: str, summary: FleetSummary, seconds: float) -> list[str]:
+    """Return the summary of a fleet as lines; `seconds` is the time that it took."""
+    early = {"before the window": summary.early} if summary.early else {}
+    skipped = {**summary.skipped, **early}
+    lines = [
+        f"wrote {output}",
+        f"  servers      {summary.servers:,}{_format_withheld(summary)}",
+        f"  observed     {summary.observed:,} of them in the window",
+        *_format_kept(summary, seconds),
+        f"  rejected     {_format_reasons(summary.reject_reasons)}",
+        f"  skipped      {_format_reasons(skipped)}",
+        f"  window       {format_window(summary.start, summary.as_of)}",
+        *_format_completion(summary),
+    ]
+    if summary.conflict:
+        lines.append(f"  a conflicting row: {summary.conflict}")
     if summary.remedy:
         lines.append(f"  {summary.remedy}")
     return lines
@@ -112,20 +145,35 @@ def format_export_summary(folder: str, summary: ExportSummary) -> list[str]:
 def format_dropped_rows(summary: BuildSummary) -> list[str]:
     """Return one line that counts the rows not kept by reason; no line if all were kept."""
     counts = {"rejected": summary.rejected, "conflicting": summary.conflicting}
-    counts.update(sorted(summary.skipped.items()))
+    notes = [f"first rejected or conflicting row: {summary.first_reject}"]
+    return _format_dropped(summary, counts, notes if summary.first_reject else [])
+
+
+def format_dropped_fleet_rows(summary: FleetSummary) -> list[str]:
+    """Return one line as `format_dropped_rows` does. Rows before the window are not missed."""
+    rejected = {f"rejected, {why}": rows for why, rows in summary.reject_reasons.items()}
+    counts = {**rejected, "conflicting": summary.conflicting}
+    notes = [f"a conflicting row: {summary.conflict}"]
+    return _format_dropped(summary, counts, notes if summary.conflict else [])
+
+
+def _format_dropped(
+    summary: BuildSummary | FleetSummary, counts: Mapping[str, int], notes: Sequence[str]
+) -> list[str]:
+    counts = {**counts, **dict(sorted(summary.skipped.items()))}
     dropped = sum(counts.values())
     if not dropped:
         return []
     reasons = ", ".join(f"{count:,} {why}" for why, count in counts.items() if count)
     line = f"{dropped:,} of {format_count(summary.read, 'row')} not kept: {reasons}"
-    if summary.first_reject:
-        line += f"; first rejected or conflicting row: {summary.first_reject}"
-    if summary.remedy:
-        line += f"; {summary.remedy}"
-    return [line]
+    return ["; ".join([line, *notes, *filter(None, [summary.remedy])])]
 
 
-def _format_skipped(summary: BuildSummary) -> str:
-    total = sum(summary.skipped.values())
-    reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(summary.skipped.items()))
+def _format_withheld(summary: BuildSummary | FleetSummary) -> str:
+    return f" ({summary.withheld:,} not publishable, skipped)" if summary.withheld else ""
+
+
+def _format_reasons(counts: Mapping[str, int]) -> str:
+    total = sum(counts.values())
+    reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(counts.items()))
     return f"{total:,} ({reasons})" if total else "0"

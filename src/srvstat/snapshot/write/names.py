@@ -19,17 +19,24 @@ def check_names(
 
     Raises UsageError, OutputError.
     """
-    read = set(map(_locate, sources))
     check_stdin_once(source.name for source in sources)
     written = [check_name(name, output)]
     if rejects is not None:
         written.append(check_name("--rejects", rejects))
     for path, location in zip((output, rejects), written, strict=False):
-        if location in read:
-            raise UsageError(f"{path}: is also a source; name another file")
+        check_is_no_source(path, location, sources)
     if len(set(written)) < len(written):
         raise UsageError(f"{rejects}: is also the snapshot; name another file for the rejects")
     check_journal(output)
+
+
+def check_is_no_source(path: str | None, location: str, sources: Sequence[Source]) -> None:
+    """Refuse a file to write, with a real path, that is also a source.
+
+    Raises UsageError.
+    """
+    if location in set(map(_locate, sources)):
+        raise UsageError(f"{path}: is also a source; name another file")
 
 
 def _locate(source: Source) -> str | None:

@@ -1,0 +1,215 @@
+"""`fleet`: compute the statistics of every server with an engine for large data."""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from srvstat.cli.build_options import QuietOption
+from srvstat.cli.options import RangeOption, parse_count, parse_instant_option
+from srvstat.cli.output import Form, Outcome, is_progress_shown, report
+from srvstat.cli.output_file import OverwriteOption
+from srvstat.cli.show import show_error
+from srvstat.cli.signals import allow_cleanup
+from srvstat.cli.source_options import SourceOptions, parse_sources, take_source_options
+from srvstat.contract import wire
+from srvstat.contract.errors import InvalidRequestError, UsageError
+from srvstat.contract.ranges import DEFAULT_RANGE
+from srvstat.contract.requests import parse_range
+from srvstat.files.atomic_write import check_name, check_target
+from srvstat.fleet.engines import ENGINES, load_engine
+from srvstat.fleet.request import RESULT_EXTENSIONS, EngineOptions, FleetRequest, find_extension
+from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summary
+from srvstat.snapshot.write.names import check_is_no_source
+from srvstat.sources.source import Source
+
+if TYPE_CHECKING:
+    from srvstat.fleet.counts import Conflicts
+
+_SIZE = re.compile(r"[1-9][0-9]{0,5}(MiB|GiB|TiB)")
+_ENGINES = tuple(ENGINES)
+_CONFLICTS: tuple["Conflicts", ...] = ("first", "lowest")
+
+_Choice = TypeVar("_Choice", bound=str)
+
+SourcesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SOURCE", help="Rows of serverId, observedAt and players: FILE, FOLDER, URL or -."
+    ),
+]
+OutputOption = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="The file of the results, one line or row per server: .ndjson, .jsonl or .parquet.",
+    ),
+]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="The instant at which the window ends; later observations are skipped [default: the"
+        " latest observation].",
+    ),
+]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(_ENGINES),
+        help="The program that counts.",
+        show_default=True,
+        autocompletion=lambda: list(_ENGINES),
+    ),
+]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="The memory of DuckDB, such as 4GiB; what needs more is written to temporary files.",
+    ),
+]
+ThreadsOption = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="The threads of DuckDB [default: one for each processor]."),
+]
+MasterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="The cluster of Spark: local[N], spark://HOST:PORT, yarn, k8s://URL or"
+        " sc://HOST:PORT [default: local[*]].",
+    ),
+]
+ConflictsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(_CONFLICTS),
+        help="Which of several unequal observations of a server at one instant stands: the first"
+        " by source and row, or the one with the fewest players.",
+        show_default=True,
+        autocompletion=lambda: list(_CONFLICTS),
+    ),
+]
+
+
+@take_source_options("observations", "save_mapping")
+def fleet(
+    options: SourceOptions,
+    sources: SourcesArgument = None,
+    output: OutputOption = None,
+    range: RangeOption = None,
+    as_of: AsOfOption = None,
+    conflicts: ConflictsOption = _CONFLICTS[0],
+    engine: EngineOption = _ENGINES[0],
+    memory: MemoryOption = None,
+    threads: ThreadsOption = None,
+    master: MasterOption = None,
+    overwrite: OverwriteOption = False,
+    quiet: QuietOption = False,
+) -> Outcome:
+    """Compute the statistics of every server.
+
+    The results are those of `srvstat compare`, byte for byte. DuckDB computes them on one machine,
+    also from files larger than its memory, and Spark on a cluster.
+
+    Example: srvstat fleet observations/ --servers servers.ndjson --range 30d -o results.parquet
+    """
+    found = parse_sources(options._replace(observations=sources), output, name="SOURCE")
+    request = FleetRequest(
+        found.servers,
+        found.observations,
+        uses_slugs=found.ids == "slug",
+        game=found.game,
+        range=DEFAULT_RANGE,
+        as_of=parse_instant_option("--as-of", as_of),
+        conflicts=_choose("--conflicts", conflicts, _CONFLICTS),
+        output=_check_output(output, found.observations, overwrite=overwrite),
+        overwrite=overwrite,
+        engine=_choose("--engine", engine, _ENGINES),
+        options=_parse_engine_options(engine, memory, threads, master),
+    )
+    try:
+        request = request._replace(range=parse_range(DEFAULT_RANGE if range is None else range))
+    except InvalidRequestError as error:
+        return show_error(error, Form.TABLE)
+    return _run(request, quiet=quiet)
+
+
+def _run(request: FleetRequest, *, quiet: bool) -> Outcome:
+    load_engine(request.engine)
+    # It imports pyarrow, which the engine needs, too.
+    from srvstat.fleet.run import run_fleet  # noqa: PLC0415
+
+    started = time.monotonic()
+    with _show_progress(quiet=quiet) as progress:
+        summary = run_fleet(request, progress)
+    seconds = time.monotonic() - started
+    if quiet:
+        report(*(f"warning: {line}" for line in format_dropped_fleet_rows(summary)))
+    else:
+        report(*format_fleet_summary(request.output, summary, seconds))
+    report(*(f"warning: {warning}" for warning in summary.warnings))
+    return Outcome()
+
+
+def _choose(option: str, value: str, choices: Sequence[_Choice]) -> _Choice:
+    for choice in choices:
+        if choice == value:
+            return choice
+    raise UsageError(f"{option}: {wire.quote_value(value)} is not one of {', '.join(choices)}")
+
+
+def _check_output(path: str | None, sources: Sequence[Source], *, overwrite: bool) -> str:
+    """Return the path of the results, if they may be written there.
+
+    Raises UsageError, OutputError.
+    """
+    if path is None:
+        raise UsageError(f"-o: missing; name a file that ends in {', '.join(RESULT_EXTENSIONS)}")
+    location = check_name("-o", path)
+    if find_extension(path) not in RESULT_EXTENSIONS:
+        raise UsageError(
+            f"-o {path}: unknown format; end the name in {', '.join(RESULT_EXTENSIONS)}"
+        )
+    check_is_no_source(path, location, sources)
+    check_target(path, overwrite=overwrite)
+    return path
+
+
+def _parse_engine_options(
+    engine: str, memory: str | None, threads: str | None, master: str | None
+) -> EngineOptions:
+    """Return the options of an engine.
+
+    Raises UsageError for an option that the engine does not take, or for an invalid value.
+    """
+    given = {"memory": memory, "threads": threads, "master": master}
+    for option, value in given.items():
+        if value is not None and option not in ENGINES[engine].options:
+            raise UsageError(f"--{option}: --engine {engine} does not take it")
+    if memory is not None and not _SIZE.fullmatch(memory):
+        raise UsageError(
+            f"--memory: {wire.quote_value(memory)} is not a size such as 512MiB or 4GiB"
+        )
+    count = None if threads is None else parse_count("--threads", threads, least=1)
+    return EngineOptions(memory, count, master)
+
+
+@contextmanager
+def _show_progress(*, quiet: bool) -> Iterator[Callable[[str, float, str], None]]:
+    """Show progress on a terminal. An interrupted block can clean up."""
+    if not is_progress_shown(quiet=quiet):
+        with allow_cleanup():
+            yield lambda _step, _share, _detail: None
+        return
+    # Imported only for a bar: Rich takes 30 ms. Nothing may be imported after allow_cleanup.
+    from srvstat.render.progress import show_step_progress  # noqa: PLC0415
+
+    with allow_cleanup(), show_step_progress() as progress:
+        yield progress
