@@ -98,13 +98,13 @@ def generate_servers_ndjson(size: int) -> bytes:
 
 def generate_course(number: int) -> Course:
     """Return all observations of one server, in order of time."""
-    return _generate_observations(np.array([number]), np.arange(POLLS))
+    return generate_observations(np.array([number]), np.arange(POLLS))
 
 
 def generate_day(size: int, day: int, every: int) -> Course:
     """Return the observations of one day of a fleet and one in `every` polls, sorted by server."""
     polls = np.arange(day * POLLS_PER_DAY, (day + 1) * POLLS_PER_DAY, every)
-    return _generate_observations(np.arange(size), polls)
+    return generate_observations(np.arange(size), polls)
 
 
 def generate_courses(numbers: Iterable[int]) -> Course:
@@ -117,7 +117,7 @@ def generate_recorded_csv(size: int, days: range = range(DAYS)) -> Iterator[byte
     """Yield a fleet's observations as CSV in order of time, as a collector writes them."""
     yield _HEADER
     for day in days:
-        course = _generate_observations(
+        course = generate_observations(
             np.arange(size), np.arange(day * POLLS_PER_DAY, (day + 1) * POLLS_PER_DAY)
         )
         # A poll ends before the next one starts, so sorting each day is enough.
@@ -128,7 +128,7 @@ def generate_shuffled_csv(size: int) -> Iterator[bytes]:
     """Yield a fleet's observations as CSV in random order."""
     yield _HEADER
     course = generate_courses(range(size))
-    keys, _, _ = _draw_noise(_NoiseKind.SHUFFLE, course.servers, course.instants)
+    keys, _, _ = draw_noise(NoiseKind.SHUFFLE, course.servers, course.instants)
     yield from _format_lines(course, np.argsort(keys, kind="stable"))
 
 
@@ -143,11 +143,11 @@ def _format_lines(course: Course, order: Integers) -> Iterator[bytes]:
         yield "".join(lines).encode("ascii")
 
 
-def _generate_observations(numbers: Integers, polls: Integers) -> Course:
+def generate_observations(numbers: Integers, polls: Integers) -> Course:
     """Return the observations of some servers in some polls, sorted by server and time."""
     server, poll = numbers[:, np.newaxis], polls[np.newaxis, :]
-    late, lost, shake = _draw_noise(_NoiseKind.OBSERVATION, server, poll)
-    _, loss, _ = _draw_noise(_NoiseKind.TRAITS, server)
+    late, lost, shake = draw_noise(NoiseKind.OBSERVATION, server, poll)
+    _, loss, _ = draw_noise(NoiseKind.TRAITS, server)
     # An observation is up to 9 seconds late; 3 to 15 of 1,000 are missing.
     instants = START_MS + poll * POLL_MS + late % _LATEST_MS
     arrived = (lost % 1_000 >= 3 + loss % 13) & ~_is_in_gap(server, poll)
@@ -158,7 +158,7 @@ def _generate_observations(numbers: Integers, polls: Integers) -> Course:
 
 def _compute_demand(server: Integers, poll: Integers, shake: Integers) -> Integers:
     """Return the player counts without restarts."""
-    zone, share, grows = _draw_noise(_NoiseKind.DEMAND, server)
+    zone, share, grows = draw_noise(NoiseKind.DEMAND, server)
     minute = START_MS // 60_000 + poll * 5 + zone % 24 * 60
     hour, past = minute // 60, minute % 60
     daily = _DAILY[hour % 24] * (60 - past) + _DAILY[(hour + 1) % 24] * past
@@ -168,7 +168,7 @@ def _compute_demand(server: Integers, poll: Integers, shake: Integers) -> Intege
     low, risen = 250 + share % 700, np.where(grows % 2 == 0, poll, POLLS - 1 - poll)
     thousandths = thousandths * (low * POLLS + (1_000 - low) * risen) // (1_000 * POLLS)
     # Each hour has a level of 85 to 100 %; an observation is within 2 % of it.
-    level, _, _ = _draw_noise(_NoiseKind.HOUR, server, hour)
+    level, _, _ = draw_noise(NoiseKind.HOUR, server, hour)
     thousandths = thousandths * (850 + level % 151) // 1_000 * (980 + shake % 41) // 1_000
     return (thousandths + 500) // 1_000
 
@@ -187,8 +187,8 @@ def _compute_running(server: Integers, poll: Integers) -> Integers:
 
     Every fourth server restarts once a day, the others about every twelve days.
     """
-    daily, _, _ = _draw_noise(_NoiseKind.TRAITS, server)
-    whether, when, how_long = _draw_noise(_NoiseKind.RESTART, server, poll // POLLS_PER_DAY)
+    daily, _, _ = draw_noise(NoiseKind.TRAITS, server)
+    whether, when, how_long = draw_noise(NoiseKind.RESTART, server, poll // POLLS_PER_DAY)
     since = poll % POLLS_PER_DAY - when % POLLS_PER_DAY
     restarted = (whether % np.where(daily % 4 == 0, 1, 12) == 0) & (since >= 0)
     return np.where(restarted, np.clip(since - how_long % 3, 0, _RAMP), _RAMP)
@@ -196,13 +196,13 @@ def _compute_running(server: Integers, poll: Integers) -> Integers:
 
 def _is_in_gap(server: Integers, poll: Integers) -> NDArray[np.bool_]:
     """Return whether polls are in a gap: 2 hours to 3 days long, in one of ten fortnights."""
-    whether, when, how_long = _draw_noise(_NoiseKind.GAP, server, poll // _POLLS_PER_FORTNIGHT)
+    whether, when, how_long = draw_noise(NoiseKind.GAP, server, poll // _POLLS_PER_FORTNIGHT)
     since = poll % _POLLS_PER_FORTNIGHT - when % (_POLLS_PER_FORTNIGHT - _LONGEST_GAP)
     length = 24 + how_long % (_LONGEST_GAP - 24)
     return (whether % 10 == 0) & (since >= 0) & (since < length)
 
 
-class _NoiseKind(IntEnum):
+class NoiseKind(IntEnum):
     """Kinds of noise; each gives independent numbers."""
 
     TRAITS = auto()
@@ -212,10 +212,11 @@ class _NoiseKind(IntEnum):
     RESTART = auto()
     GAP = auto()
     SHUFFLE = auto()
+    FLAW = auto()
 
 
-def _draw_noise(
-    kind: _NoiseKind, server: Integers, moment: Integers | int = 0
+def draw_noise(
+    kind: NoiseKind, server: Integers, moment: Integers | int = 0
 ) -> tuple[Integers, Integers, Integers]:
     """Return three numbers below 2^20 for each server and moment, with SplitMix64."""
     mixed = (server.astype(np.uint64) << np.uint64(48)) + np.uint64(kind)
