@@ -1,0 +1,117 @@
+"""Find the cause of a failure of Spark, and say it in one line."""
+
+import re
+from collections.abc import Callable
+from urllib.parse import unquote
+
+from srvstat.contract import errors
+from srvstat.contract.errors import EngineError, SourceError, SrvstatError
+
+_LONGEST = 300
+
+_OURS = re.compile(r"srvstat\.contract\.errors\.(\w+): (.+)")
+_FILE = re.compile(
+    r"\[FAILED_READ_FILE\.(?P<kind>\w+)\] Encountered error while reading file (?P<path>.+?)\. "
+    r"(?P<detail>.*)"
+)
+_NO_PATH = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (.+?)\. SQLSTATE")
+_MODULE = re.compile(r"No module named '([\w.]+)'")
+_COLUMN = re.compile(r"column \[(.+)\]\. Expected Spark type (.+?), actual Parquet type (\w+)")
+_CAUSE = re.compile(r"^(?:Caused by|): ?[\w.$]+(?:Exception|Error)\b:? ?(.*)$", re.MULTILINE)
+
+_CAUSES = {
+    r"No space left on device|Disk quota exceeded": (
+        "a disk is full; free some, or set SPARK_LOCAL_DIRS to a larger one"
+    ),
+    r"OutOfMemoryError|MemoryError|exit(?:ed with)? (?:code|status) (?:52|137|143)|"
+    r"running beyond physical memory|OOMKilled": (
+        "out of memory; raise spark.executor.memory, or with a local master spark.driver.memory"
+    ),
+    r"Python worker exited unexpectedly": (
+        "a Python worker was killed or crashed, perhaps for lack of memory outside of Java;"
+        " raise spark.executor.memoryOverhead"
+    ),
+    r'Cannot run program "(?P<name>[^"]+)"': (
+        "executors have no {name}; set PYSPARK_PYTHON to a Python of theirs that has pyarrow"
+    ),
+    r"PYTHON_VERSION_MISMATCH\].*?(?P<name>Python in worker.*?)[.,] PySpark": (
+        "{name}; set PYSPARK_PYTHON to a Python of the same version"
+    ),
+    r"All masters are unresponsive|Cannot call methods on a stopped SparkContext|"
+    r"SparkContext was shut down|Master removed our application": (
+        "the cluster's master ended the application, or can't be reached"
+    ),
+    r"ExecutorLostFailure \((?P<name>executor [^ ]+) .*Reason: (?:.*)": (
+        "{name} was lost too often; see its log"
+    ),
+}
+"""Patterns of causes, the most specific first, and what to say."""
+
+
+def explain_failure(error: Exception, read_log: Callable[[], str]) -> SrvstatError:
+    """Return our error for an exception of PySpark, Py4J or gRPC.
+
+    `read_log` returns the last words of Spark's Java process, for failures in which it ended.
+    """
+    if isinstance(error, SrvstatError):
+        return error
+    text = str(error)
+    known = _find_our_error(text) or _find_file(text)
+    if known:
+        return known
+    if _is_connection_lost(error):
+        text = f"{text}\n{read_log()}"
+    reason = _find_cause(text)
+    if reason is None and _is_connection_lost(error):
+        reason = f"the connection to Spark was lost; {read_log() or 'its process ended'}"
+    return EngineError(f"Spark: {reason or _find_first_words(text)}")
+
+
+def _find_our_error(text: str) -> SrvstatError | None:
+    """Find an error that our own code raised on an executor."""
+    found = _OURS.search(text)
+    kind = getattr(errors, found[1], None) if found else None
+    return kind(found[2].strip()) if found and kind else None
+
+
+def _find_file(text: str) -> SourceError | None:
+    if missing := _NO_PATH.search(text):
+        return SourceError(f"{_find_path(missing[1])}: no such file or folder")
+    if not (failed := _FILE.search(text)):
+        return None
+    path = _find_path(failed["path"])
+    column = _COLUMN.search(failed["detail"])
+    if failed["kind"] == "FILE_NOT_EXIST":
+        return SourceError(f"{path}: it vanished while it was read")
+    if column:
+        return SourceError(
+            f"{path}: the column {column[1]} is {column[3]}, but {column[2]} in other files;"
+            " files of one source must have the same types"
+        )
+    return SourceError(f"{path}: not a whole Parquet file; it is damaged, cut off or unreadable")
+
+
+def _find_path(uri: str) -> str:
+    """Return the path of a local file, as the user writes it, or another URI unchanged."""
+    return unquote(re.sub("^file:(//)?", "", uri)) if uri.startswith("file:") else uri
+
+
+def _find_cause(text: str) -> str | None:
+    if missing := _MODULE.search(text):
+        return f"executors have no Python module {missing[1]}; install it there"
+    for pattern, reason in _CAUSES.items():
+        if found := re.search(pattern, text):
+            return reason.format(**found.groupdict())
+    return None
+
+
+def _is_connection_lost(error: Exception) -> bool:
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"ConnectionError", "Py4JNetworkError"}) or "UNAVAILABLE" in str(error)
+
+
+def _find_first_words(text: str) -> str:
+    """Return the message of the root cause, without class names and stack traces."""
+    causes = [cause for cause in _CAUSE.findall(text) if cause.strip()]
+    first = causes[-1] if causes else text.strip().split("\n")[0]
+    return first.strip()[:_LONGEST] or "it failed without a reason"
