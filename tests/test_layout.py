@@ -120,6 +120,7 @@ HOMES = {
     "plotille": {"render"},
     "pyarrow": {"documents", "fleet", "sources"},
     "pyspark": {"fleet"},
+    "grpc": {"fleet"},
     "duckdb": {"fleet", "sources"},
     "psycopg": {"sources"},
     "fontpkg_noto_sans": {"render"},

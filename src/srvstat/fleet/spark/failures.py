@@ -48,13 +48,17 @@ _CAUSES = {
 """Patterns of causes, the most specific first, and what to say."""
 
 
+def is_failure_of_spark(error: Exception) -> bool:
+    """Whether PySpark or the connection to it raised an error; others are ours, or bugs."""
+    library = type(error).__module__.split(".")[0]
+    return library in {"grpc", "py4j", "pyspark"} or isinstance(error, ConnectionError)
+
+
 def explain_failure(error: Exception, read_log: Callable[[], str]) -> SrvstatError:
     """Return our error for an exception of PySpark, Py4J or gRPC.
 
     `read_log` returns the last words of Spark's Java process, for failures in which it ended.
     """
-    if isinstance(error, SrvstatError):
-        return error
     text = str(error)
     known = _find_our_error(text) or _find_file(text)
     if known:

@@ -1,68 +1,76 @@
-"""Start a Spark session, and stop it with its Java process."""
+"""Open a session of Spark, on a cluster of any kind."""
 
 import os
-import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from srvstat.contract.errors import EngineError, MissingLibraryError
+from srvstat.contract.errors import MissingLibraryError
+from srvstat.fleet.spark.classic import open_classic
+from srvstat.fleet.spark.connect import open_connect
 from srvstat.fleet.spark.java import check_java
 from srvstat.fleet.spark.package import zip_package
+from srvstat.fleet.spark.reach import CONNECT, check_master
+from srvstat.fleet.spark.watch import IDLE_SECONDS, Report, watch_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INSTALL_SPARK = "run pip install 'srvstat[spark]'"
 
-_LOG_NAME = "java.log"
-_LOG_LINES = 5
-
 _SETTINGS: Mapping[str, str] = {
-    "spark.app.name": "srvstat fleet",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+}
+
+_APPLICATION_SETTINGS: Mapping[str, str] = {
+    "spark.app.name": "srvstat fleet",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-
-_LOCAL_SETTINGS: Mapping[str, str] = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "2g",  # in local mode, it is the memory of the tasks, too
-}
-"""The settings of a session whose processes all run on this machine."""
+"""The settings of an application of our own; a Connect server has its own ones."""
 
 
 @contextmanager
 def open_session(
-    master: str, settings: Mapping[str, str] | None = None
+    master: str,
+    settings: Mapping[str, str] | None = None,
+    report: Report = lambda _share, _detail: None,
+    idle_seconds: float = IDLE_SECONDS,
 ) -> Iterator["SparkSession"]:
-    """Start a session on a master, such as `local[*]` or `spark://HOST:PORT`.
+    """Open a session on a master, such as `local[*]`, `spark://HOST:PORT` or `sc://HOST:PORT`.
 
     Executors import srvstat from a copy that the session sends to them. `settings` are settings of
-    Spark in addition to ours. What Java prints goes to a file, which is removed at the end.
+    Spark in addition to ours. `report` is called with the progress of stages. If no executor runs
+    a task for `idle_seconds`, the jobs are cancelled.
 
-    Raises MissingLibraryError without PySpark or Java, EngineError if Spark can't start.
+    Raises UsageError for an unknown form of master, MissingLibraryError without PySpark or Java,
+    EngineError if Spark can't start. Errors of PySpark in the block are replaced by SourceError or
+    EngineError.
     """
+    check_master(master)
     with hide_warnings(), tempfile.TemporaryDirectory(prefix="srvstat-spark-") as folder:
         check_library()
-        check_java()
-        session = _start(master, settings or {}, os.path.join(folder, _LOG_NAME))
-        try:
+        ours = {**_SETTINGS, **(settings or {})}
+        if master.startswith(CONNECT):
+            opened = open_connect(master, ours)
+        else:
+            check_java()
+            log_path = os.path.join(folder, "java.log")
+            opened = open_classic(master, {**_APPLICATION_SETTINGS, **ours}, log_path)
+        with opened as session, watch_tasks(session, report, idle_seconds):
             session.addArtifacts(zip_package(folder), pyfile=True)
             yield session
-        finally:
-            _stop(session)
 
 
 @contextmanager
 def hide_warnings() -> Iterator[None]:
-    """Hide the warning of PySpark that it may not support pandas 3, of which we use nothing."""
+    """Hide PySpark's warnings: that it may not support pandas 3, and that it tries no longer."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully", FutureWarning)
+        warnings.filterwarnings("ignore", module=r"pyspark\b")
         yield
 
 
@@ -78,40 +86,3 @@ def check_library() -> None:
     except ImportError as error:
         reason = " ".join(str(error).split())
         raise MissingLibraryError(f"Spark: {reason}; {INSTALL_SPARK}") from None
-
-
-def _start(master: str, settings: Mapping[str, str], log_path: str) -> "SparkSession":
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - PySpark is an extra
-    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - see above
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - see above
-
-    # The executors' Python must be that of the driver; another place on a cluster can be set.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    local = _LOCAL_SETTINGS if master.startswith("local") else {}
-    every = {**_SETTINGS, **local, **settings, "spark.master": master}
-    conf = SparkConf(loadDefaults=False).setAll(list(every.items()))
-    with open(log_path, "wb") as log:
-        try:
-            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
-            context = SparkContext(conf=conf, gateway=gateway)
-        except Exception as error:  # Py4J and PySpark have no common class of errors
-            raise EngineError(f"Spark can't start: {_read_last_lines(log_path)}") from error
-    context.setLogLevel("ERROR")
-    return SparkSession(context)
-
-
-def _read_last_lines(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as log:
-        return " | ".join(line.strip() for line in log.readlines()[-_LOG_LINES:])
-
-
-def _stop(session: "SparkSession") -> None:
-    from pyspark import SparkContext  # noqa: PLC0415 - see above
-
-    session.stop()
-    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark has no public way to end its Java
-    if gateway is not None:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
-        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - see above
