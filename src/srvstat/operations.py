@@ -13,7 +13,7 @@ from srvstat.contract.responses import (
     ServerResult,
 )
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import Statistics
 
 
@@ -37,7 +37,7 @@ class NotInBundleError(SnapshotError):
     """
 
 
-def get_server(snapshot: SnapshotFile, request: ServerReference) -> ServerResponse:
+def get_server(snapshot: Snapshot, request: ServerReference) -> ServerResponse:
     """Answer Get Server (specification, section 4.1).
 
     Raises UnknownServerError, NotInBundleError, SnapshotError.
@@ -47,7 +47,7 @@ def get_server(snapshot: SnapshotFile, request: ServerReference) -> ServerRespon
 
 
 def compare(
-    snapshot: SnapshotFile, request: CompareRequest, *, at: int | None = None
+    snapshot: Snapshot, request: CompareRequest, *, at: int | None = None
 ) -> CompareResponse:
     """Answer Compare Servers (specification, section 4.2).
 
@@ -63,7 +63,7 @@ def compare(
 
 
 def compute_results(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     references: Sequence[ServerReference],
     range: Range,
     *,
@@ -83,7 +83,7 @@ def compute_results(
 
 
 def compute_server_results(
-    snapshot: SnapshotFile, servers: Sequence[ServerRow], range: Range, *, at: int
+    snapshot: Snapshot, servers: Sequence[ServerRow], range: Range, *, at: int
 ) -> list[ServerResult]:
     """Compute the results of servers of a snapshot over a range, as of `at`.
 
@@ -98,7 +98,7 @@ def compute_server_results(
     ]
 
 
-def check_coverage(snapshot: SnapshotFile, window: Window) -> None:
+def check_coverage(snapshot: Snapshot, window: Window) -> None:
     """Refuse a window that begins before a bundle does, even if no observation is missing.
 
     Raises NotInBundleError.
@@ -111,7 +111,7 @@ def check_coverage(snapshot: SnapshotFile, window: Window) -> None:
         )
 
 
-def find_whole_window(snapshot: SnapshotFile, end: int) -> Window:
+def find_whole_window(snapshot: Snapshot, end: int) -> Window:
     """Return the window of all observations up to `end`; in a bundle, of those that it covers.
 
     In a bundle, it starts 1 ms before the first instant covered, since a window excludes its start.
@@ -124,9 +124,7 @@ def find_whole_window(snapshot: SnapshotFile, end: int) -> Window:
     return Window(snapshot.covered_from - 1, end)
 
 
-def resolve_servers(
-    snapshot: SnapshotFile, references: Sequence[ServerReference]
-) -> list[ServerRow]:
+def resolve_servers(snapshot: Snapshot, references: Sequence[ServerReference]) -> list[ServerRow]:
     """Return the server that each reference names, in their order.
 
     Raises UnknownServerError for the first unknown reference, SnapshotError; for a bundle
@@ -141,7 +139,7 @@ def resolve_servers(
 
 
 def _build_unknown_error(
-    snapshot: SnapshotFile, reference: ServerReference
+    snapshot: Snapshot, reference: ServerReference
 ) -> UnknownServerError | NotInBundleError:
     if snapshot.parent_root is None:
         return UnknownServerError(reference)

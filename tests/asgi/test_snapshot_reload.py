@@ -228,7 +228,7 @@ def _rewrite(path: Path, content: bytes) -> None:
 
 CHANGES: list[tuple[Callable[[Path], None], str]] = [
     (remove, "no such file"),
-    (make_directory, "a directory, not a snapshot"),
+    (make_directory, "a directory without manifest.json, not a snapshot"),
     (make_pipe, "a pipe, socket or device, not a snapshot"),
     (write_text, "not a snapshot and not a SQLite file"),
     (write_nothing, "an empty file, not a snapshot"),

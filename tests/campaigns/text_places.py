@@ -117,6 +117,7 @@ def show_in_list(texts: Sequence[str], screen: Screen) -> str | None:
         repeated=0,
         conflicting=0,
         rejected=0,
+        shards=None,
         matched=len(listed),
         identifiers=servers,
     )

@@ -49,6 +49,7 @@ def build_info(servers: Sequence[ListedServer]) -> SnapshotInfo:
         repeated=0,
         conflicting=0,
         rejected=0,
+        shards=None,
         matched=len(servers),
         identifiers=ServerList(servers),
     )

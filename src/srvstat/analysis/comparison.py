@@ -10,13 +10,13 @@ from srvstat.contract.responses import ServerResult
 from srvstat.documents.comparison import ComparedServer, Comparison
 from srvstat.operations import compare, resolve_servers
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 _HOUR_MS = DAY_MS // 24
 
 
 def describe_comparison(
-    snapshot: SnapshotFile, request: CompareRequest, cells: int, *, at: int | None = None
+    snapshot: Snapshot, request: CompareRequest, cells: int, *, at: int | None = None
 ) -> Comparison:
     """Answer Compare Servers, and add averages over `cells` equal parts of the window.
 
@@ -37,7 +37,7 @@ def describe_comparison(
 
 
 def _describe_server(  # noqa: PLR0913, PLR0917 - all come from describe_comparison
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     server: ServerRow,
     result: ServerResult,
     window: Window,

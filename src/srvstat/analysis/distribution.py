@@ -10,7 +10,7 @@ from srvstat.contract.ranges import Window
 from srvstat.documents.distribution import Distribution, ServerDistribution
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.figures import compute_quantiles
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 MOST_BINS = 40
 
@@ -18,7 +18,7 @@ _QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 
 
 def compute_distribution(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Sequence[ServerRow],
     window: Window,
     most_bins: int = MOST_BINS,
@@ -49,7 +49,7 @@ def compute_distribution(
     )
 
 
-def _rank_players(snapshot: SnapshotFile, server: ServerRow, window: Window) -> list[int]:
+def _rank_players(snapshot: Snapshot, server: ServerRow, window: Window) -> list[int]:
     # The players of one step take less time than observations, whose instants are not needed.
     (first, last), players = snapshot.read_steps(server, (window.start, window.end))
     return sorted(players[first:last])

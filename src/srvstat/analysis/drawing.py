@@ -7,7 +7,7 @@ from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 
 def check_server_count(count: int) -> None:
@@ -21,7 +21,7 @@ def check_server_count(count: int) -> None:
         raise UsageError(f"servers: {count:,} given, at most {MAX_SERVERS} can be drawn")
 
 
-def bound_window(snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window) -> Window:
+def bound_window(snapshot: Snapshot, servers: Sequence[ServerRow], window: Window) -> Window:
     """Return a window, from just before the first observation of servers if it has no beginning.
 
     Raises SnapshotError.

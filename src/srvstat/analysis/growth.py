@@ -18,7 +18,7 @@ from srvstat.documents.document import GrowthPart
 from srvstat.documents.growth import GrowthDocument, GrowthStep, GrowthStepName, ServerGrowth
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.figures import StepTotals, build_empty_steps
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.trends import Averages, compute_median_slope
 
 GROWTH_STEPS: tuple[GrowthStepName, ...] = get_args(GrowthStepName)
@@ -47,7 +47,7 @@ def parse_growth_step(text: str) -> GrowthStepName:
 
 
 def compute_growth(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Sequence[ServerRow],
     window: Window,
     step: GrowthStepName,
@@ -75,7 +75,7 @@ def compute_growth(
     )
 
 
-def _find_previous(snapshot: SnapshotFile, window: Window) -> Window | None:
+def _find_previous(snapshot: Snapshot, window: Window) -> Window | None:
     """Return the window before; None if there is none, or a bundle does not cover it."""
     if window.start == BEFORE_ALL:
         return None
@@ -95,7 +95,7 @@ def _is_start_of_step(instant: int, step: Step, zone: ZoneInfo) -> bool:
 
 
 def _iter_servers(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Sequence[ServerRow],
     edges: Sequence[int],
     times: Sequence[_StepTimes],

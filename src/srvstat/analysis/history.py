@@ -20,7 +20,7 @@ from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
 from srvstat.documents.history import Aggregate, History, StepCell
 from srvstat.documents.rows import Column, Kind
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import find_middle_ranks
 
 AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
@@ -55,7 +55,7 @@ def parse_steps(
     return None if step is None else parse_step(step), chosen
 
 
-def read_history(snapshot: SnapshotFile, servers: Iterable[ServerRow], window: Window) -> History:
+def read_history(snapshot: Snapshot, servers: Iterable[ServerRow], window: Window) -> History:
     """Return the observations in a window, one server after the other.
 
     Iterating over the rows raises SnapshotError.
@@ -66,7 +66,7 @@ def read_history(snapshot: SnapshotFile, servers: Iterable[ServerRow], window: W
 
 
 def _iter_observations(
-    snapshot: SnapshotFile, servers: Iterable[ServerRow], window: Window
+    snapshot: Snapshot, servers: Iterable[ServerRow], window: Window
 ) -> Iterator[_Row]:
     for server in servers:
         for instants, players in snapshot.iter_observations(server, window):
@@ -74,7 +74,7 @@ def _iter_observations(
 
 
 def list_history_edges(
-    snapshot: SnapshotFile, servers: Iterable[ServerRow], window: Window, step: Step, zone: ZoneInfo
+    snapshot: Snapshot, servers: Iterable[ServerRow], window: Window, step: Step, zone: ZoneInfo
 ) -> list[int]:
     """Return the edges of the steps of a window.
 
@@ -91,7 +91,7 @@ def list_history_edges(
     return list_step_edges(window, step, zone)
 
 
-def find_first_instant(snapshot: SnapshotFile, servers: Iterable[ServerRow]) -> int:
+def find_first_instant(snapshot: Snapshot, servers: Iterable[ServerRow]) -> int:
     """Return the instant of the first observation of servers; LATEST if they have none.
 
     Raises SnapshotError.
@@ -105,7 +105,7 @@ def find_first_instant(snapshot: SnapshotFile, servers: Iterable[ServerRow]) -> 
 
 
 def aggregate_history(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Sequence[ServerRow],
     edges: Sequence[int],
     aggregate: Aggregate = "mean",
@@ -136,7 +136,7 @@ def has_fractions(aggregate: Aggregate) -> bool:
 
 
 def _iter_steps(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Iterable[ServerRow],
     edges: Sequence[int],
     aggregate: Aggregate,
@@ -158,7 +158,7 @@ def _iter_steps(
 
 
 def _iter_sums(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Sequence[ServerRow],
     edges: Sequence[int],
     aggregate: Aggregate,
@@ -170,7 +170,7 @@ def _iter_sums(
 
 
 def sum_steps(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Iterable[ServerRow],
     edges: Sequence[int],
     aggregate: Aggregate,

@@ -17,7 +17,7 @@ from srvstat.documents.history import (
     StepTable,
 )
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 _SHOWN = 50
 """The most rows shown at the beginning and at the end of a table."""
@@ -27,7 +27,7 @@ _SERVERS_PER_TABLE = 8
 
 
 def describe_observations(
-    snapshot: SnapshotFile, servers: Iterable[ServerRow], query: HistoryQuery
+    snapshot: Snapshot, servers: Iterable[ServerRow], query: HistoryQuery
 ) -> Iterator[HistoryPart]:
     """Yield a table of the observations of each server, and notes on all of them.
 
@@ -53,7 +53,7 @@ def describe_observations(
 
 
 def describe_steps(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Sequence[ServerRow],
     edges: Sequence[int],
     query: HistoryQuery,
@@ -76,7 +76,7 @@ def describe_steps(
 
 
 def read_lines(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Sequence[ServerRow],
     edges: Sequence[int],
     query: HistoryQuery,

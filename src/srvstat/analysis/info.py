@@ -7,11 +7,11 @@ from srvstat.analysis.server_list import describe_listed
 from srvstat.documents.server_list import ServerList
 from srvstat.documents.snapshot_info import SnapshotInfo
 from srvstat.snapshot.read.decoding import read_texts
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 
 def describe_snapshot(
-    snapshot: SnapshotFile, wanted: ServerFilter | None = None, *, limit: int | None = None
+    snapshot: Snapshot, wanted: ServerFilter | None = None, *, limit: int | None = None
 ) -> SnapshotInfo:
     """Return the totals of a snapshot, and its servers. Verifies all rows of the servers.
 
@@ -49,6 +49,7 @@ def describe_snapshot(
         repeated=totals.repeated,
         conflicting=totals.conflicting,
         rejected=totals.rejected,
+        shards=snapshot.shards,
         matched=matched,
         identifiers=listed,
     )

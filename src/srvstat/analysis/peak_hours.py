@@ -14,7 +14,7 @@ from srvstat.analysis.statistics import build_window_part
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.documents.peak_hours import HourCell, HourPart, PeakHours, ServerPeakHours
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import find_middle_ranks
 
 MIN_OBSERVATIONS = 4
@@ -35,7 +35,7 @@ _FindHours = Callable[[int], _Hours]
 
 
 def compute_peak_hours(
-    snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window, zone: ZoneInfo
+    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window, zone: ZoneInfo
 ) -> PeakHours:
     """Return the players of servers in each hour of the week, in their order.
 
@@ -62,7 +62,7 @@ def compute_peak_hours(
 
 
 def _describe_server(
-    snapshot: SnapshotFile, server: ServerRow, window: Window, find_hours: _FindHours
+    snapshot: Snapshot, server: ServerRow, window: Window, find_hours: _FindHours
 ) -> ServerPeakHours:
     observed = _read_hours(snapshot, server, window, find_hours)
     averages = {
@@ -83,7 +83,7 @@ def _describe_server(
 
 
 def _read_hours(
-    snapshot: SnapshotFile, server: ServerRow, window: Window, find_hours: _FindHours
+    snapshot: Snapshot, server: ServerRow, window: Window, find_hours: _FindHours
 ) -> list[list[int]]:
     """Return the players observed in each hour of the week."""
     found: list[list[int]] = [[] for _ in range(WEEK_HOURS)]
@@ -102,7 +102,7 @@ def _read_hours(
     return found
 
 
-def _list_periods(snapshot: SnapshotFile, server: ServerRow, window: Window) -> list[int]:
+def _list_periods(snapshot: Snapshot, server: ServerRow, window: Window) -> list[int]:
     """Return the periods of a window that have observations."""
     days = (entry.day for entry in snapshot.iter_entries(server, max(window.start // DAY_MS, 0)))
     inside = takewhile(lambda day: day <= window.end // DAY_MS, days)

@@ -21,7 +21,7 @@ from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.growth import GrowthStepName
 from srvstat.documents.report import Report
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 MOST_STEPS = 9_000
 """Enough for the hours of a year."""
@@ -76,7 +76,7 @@ def describe_origin(
 
 
 def build_report(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Sequence[ServerRow],
     window: Window,
     zone: ZoneInfo,

@@ -13,7 +13,7 @@ from srvstat.contract.requests import ServerReference
 from srvstat.documents.color_codes import remove_color_codes
 from srvstat.operations import resolve_servers
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 _SERVERS_PER_READ = 500
 """Servers found with one statement, which SQLite limits."""
@@ -85,7 +85,7 @@ class FilterOptions:
         return replace(self._values, seen_since=as_of - self._seen_within + 1)
 
 
-def find_matches(snapshot: SnapshotFile, wanted: ServerFilter) -> Iterator[ServerRow]:
+def find_matches(snapshot: Snapshot, wanted: ServerFilter) -> Iterator[ServerRow]:
     """Yield the servers that match a filter, in the order of their ids.
 
     Raises SnapshotError.
@@ -96,9 +96,7 @@ def find_matches(snapshot: SnapshotFile, wanted: ServerFilter) -> Iterator[Serve
                 yield server
 
 
-def find_references(
-    snapshot: SnapshotFile, references: Iterable[ServerReference]
-) -> list[ServerRow]:
+def find_references(snapshot: Snapshot, references: Iterable[ServerReference]) -> list[ServerRow]:
     """Return the servers of references, each once, in the order of their first reference.
 
     Raises UnknownServerError, NotInBundleError, SnapshotError.
@@ -109,10 +107,10 @@ def find_references(
         for start in range(0, len(wanted), _SERVERS_PER_READ)
         for server in resolve_servers(snapshot, wanted[start : start + _SERVERS_PER_READ])
     ]
-    return list({server.server: server for server in found}.values())
+    return list({server.id: server for server in found}.values())
 
 
-def iter_batches(snapshot: SnapshotFile, servers: Iterable[ServerRow]) -> Iterator[list[ServerRow]]:
+def iter_batches(snapshot: Snapshot, servers: Iterable[ServerRow]) -> Iterator[list[ServerRow]]:
     """Yield servers in batches. Before all but the first, the snapshot forgets what it has read."""
     rest = iter(servers)
     batch = list(islice(rest, _SERVERS_PER_BATCH))
@@ -130,7 +128,7 @@ class RecordValues(NamedTuple):
     tags: Counter[str]
 
 
-def count_record_values(snapshot: SnapshotFile, *, most: int | None = None) -> RecordValues:
+def count_record_values(snapshot: Snapshot, *, most: int | None = None) -> RecordValues:
     """Return the games, regions and tags of all servers, or of the first `most`.
 
     Raises SnapshotError.

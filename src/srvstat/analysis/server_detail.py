@@ -3,11 +3,11 @@
 from srvstat.contract.requests import ServerReference
 from srvstat.documents.server_detail import ServerTable
 from srvstat.operations import resolve_servers
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 
 def describe_server(
-    snapshot: SnapshotFile, request: ServerReference, *, at: int | None = None
+    snapshot: Snapshot, request: ServerReference, *, at: int | None = None
 ) -> ServerTable:
     """Answer Get Server, and find the last observation up to `at`.
 

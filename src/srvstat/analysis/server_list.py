@@ -13,7 +13,7 @@ from srvstat.documents.servers import Servers, SortKey
 from srvstat.snapshot.format.intervals import compute_server_coverage
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.decoding import read_texts
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 _HALF_MS_PER_SECOND = 2_000
 
@@ -31,7 +31,7 @@ _SORT_VALUES: dict[SortKey, Callable[[ListedServer], Any]] = {
 
 
 def list_servers(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     wanted: ServerFilter,
     *,
     sort: SortKey = "id",

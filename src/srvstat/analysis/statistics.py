@@ -21,7 +21,7 @@ from srvstat.documents.statistics import (
 from srvstat.operations import check_coverage
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.figures import WindowFigures
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import compute_durations
 
 _HALF_MS_PER_HOUR = 7_200_000
@@ -38,7 +38,7 @@ class FigureQuery(NamedTuple):
 
 
 def compute_stats(  # noqa: PLR0913 - all are parts of the question
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Iterable[ServerRow],
     window: Window,
     *,
@@ -64,7 +64,7 @@ def compute_stats(  # noqa: PLR0913 - all are parts of the question
 
 
 def build_query(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     window: Window,
     quantiles: Sequence[Fraction],
     above: int | None,
@@ -100,7 +100,7 @@ def build_window_part(window: Window) -> WindowPart:
 
 
 def describe_servers(
-    snapshot: SnapshotFile, servers: Iterable[ServerRow], window: Window, query: FigureQuery
+    snapshot: Snapshot, servers: Iterable[ServerRow], window: Window, query: FigureQuery
 ) -> Iterator[ServerStatistics]:
     """Yield the statistics of servers in a window.
 
@@ -123,7 +123,7 @@ def describe_servers(
 
 
 def _compute_figures(
-    snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window, query: FigureQuery
+    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window, query: FigureQuery
 ) -> list[FiguresPart]:
     found = snapshot.compute_figures(servers, window, query.quantiles)
     return [
@@ -133,7 +133,7 @@ def _compute_figures(
 
 
 def _compute_above(
-    snapshot: SnapshotFile, server: ServerRow, window: Window, players: int | None
+    snapshot: Snapshot, server: ServerRow, window: Window, players: int | None
 ) -> AbovePart | None:
     if players is None:
         return None

@@ -12,7 +12,7 @@ from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.documents.history import HistoryQuery, StepCell, StepLine, StepTable
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 _WITHIN_DAY = ("1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "6h")
 """Without 12h: with two values a day, the difference of day and night hides everything else."""
@@ -25,7 +25,7 @@ _FEW_OBSERVATIONS = 10
 
 
 def compute_step_chart(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Sequence[ServerRow],
     query: HistoryQuery,
     step: Step | None,
@@ -55,7 +55,7 @@ def compute_step_chart(
 
 
 def _read_lines(
-    snapshot: SnapshotFile, servers: Sequence[ServerRow], edges: Sequence[int], query: HistoryQuery
+    snapshot: Snapshot, servers: Sequence[ServerRow], edges: Sequence[int], query: HistoryQuery
 ) -> Iterator[StepLine]:
     is_whole = len(edges) > 1 and not any(edge % DAY_MS for edge in edges[1:-1])
     if query.is_sum or query.aggregate != "mean" or not is_whole:
@@ -74,7 +74,7 @@ def _read_lines(
 
 
 def _choose_edges(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Sequence[ServerRow],
     window: Window,
     zone: ZoneInfo,

@@ -5,13 +5,13 @@ from difflib import get_close_matches
 from itertools import islice, product
 
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 _MAX_COMPARED_CHARACTERS = 12_000
 """Comparing this many takes about 20 ms."""
 
 
-def suggest_servers(snapshot: SnapshotFile, unknown: ServerReference) -> str | None:
+def suggest_servers(snapshot: Snapshot, unknown: ServerReference) -> str | None:
     """Return a hint such as `did you mean cfxId:abc?` for an unknown reference; None without one.
 
     Raises SnapshotError.
@@ -28,7 +28,7 @@ def suggest_servers(snapshot: SnapshotFile, unknown: ServerReference) -> str | N
     return f"similar: {', '.join(near)}" if near else None
 
 
-def _find_neighbors(snapshot: SnapshotFile, unknown: ServerReference) -> list[str]:
+def _find_neighbors(snapshot: Snapshot, unknown: ServerReference) -> list[str]:
     """Return the few identifiers before and after an unknown one, in order.
 
     Upper case sorts before lower case, so each spelling has its own neighbors.
@@ -43,6 +43,6 @@ def _find_neighbors(snapshot: SnapshotFile, unknown: ServerReference) -> list[st
     return sorted(found)
 
 
-def _find_known(snapshot: SnapshotFile, by: Namespace, identifiers: Iterable[str]) -> list[str]:
+def _find_known(snapshot: Snapshot, by: Namespace, identifiers: Iterable[str]) -> list[str]:
     """Return the identifiers that name a server."""
     return [name for name in identifiers if snapshot.has_identifier(by, name)]

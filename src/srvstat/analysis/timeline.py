@@ -11,7 +11,7 @@ from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.documents.document import GapPart
 from srvstat.documents.timeline import ServerTimeline, Timeline
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 _MINUTE, _HOUR = DAY_MS // 1440, DAY_MS // 24
 _WITHIN_DAY = (
@@ -40,7 +40,7 @@ class _Steps(NamedTuple):
 
 
 def compute_timeline(
-    snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window, most_steps: int
+    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window, most_steps: int
 ) -> Timeline:
     """Return the players of servers in at most `most_steps` steps (at least 2), in their order.
 
@@ -86,7 +86,7 @@ def _iter_lengths() -> Iterator[int]:
 
 
 def _describe_server(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     server: ServerRow,
     window: Window,
     steps: _Steps,

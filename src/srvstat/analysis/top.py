@@ -12,7 +12,7 @@ from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import Window
 from srvstat.documents.statistics import Top, TopKey
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 TOP_KEYS: tuple[TopKey, ...] = get_args(TopKey)
 
@@ -32,7 +32,7 @@ def parse_top_key(text: str) -> TopKey:
 
 
 def rank_servers(  # noqa: PLR0913 - all are parts of the question
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     wanted: ServerFilter,
     window: Window,
     by: TopKey,
@@ -75,7 +75,7 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
 
 
 def _find_values(
-    snapshot: SnapshotFile, servers: Sequence[ServerRow], window: Window, by: TopKey
+    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window, by: TopKey
 ) -> list[float | None]:
     """Return the figure of each server, by the cheapest means; None if it has none."""
     if by == "current":

@@ -11,7 +11,7 @@ from srvstat.contract.instants import InstantError, format_instant, parse_instan
 from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, DAYS, DEFAULT_RANGE, Window
 from srvstat.contract.time_zones import load_zone
 from srvstat.operations import check_coverage, find_whole_window
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 HOUR_MS = DAY_MS // 24
 _LONGEST = 36_500 * DAY_MS
@@ -35,7 +35,7 @@ class WindowQuery(NamedTuple):
     default: str = DEFAULT_RANGE
 
 
-def choose_window(snapshot: SnapshotFile, query: WindowQuery) -> Window:
+def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
     """Return the window of a query. It begins at BEFORE_ALL if all observations count.
 
     A range ends at `end`, by default at the snapshot's as_of. In a bundle, all observations are

@@ -13,7 +13,7 @@ from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DEFAULT_RANGE
 from srvstat.contract.requests import build_server_reference
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 _Value = TypeVar("_Value")
 
@@ -105,7 +105,7 @@ def build_filter(
     return options.build_filter(as_of)
 
 
-def find_servers(file: SnapshotFile, identifiers: list[str] | None, by: str) -> Iterable[ServerRow]:
+def find_servers(file: Snapshot, identifiers: list[str] | None, by: str) -> Iterable[ServerRow]:
     """Return the servers of identifiers, each once; all servers for None.
 
     Raises InvalidRequestError, UnknownServerError, NotInBundleError, SnapshotError.

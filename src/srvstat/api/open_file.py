@@ -9,13 +9,13 @@ from typing import NoReturn, Self
 from srvstat.api.arguments import name_parameters
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import format_instant
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 
 class OpenFile:
     """A snapshot file, one call at a time, until it is closed."""
 
-    def __init__(self, file: SnapshotFile) -> None:
+    def __init__(self, file: Snapshot) -> None:
         self._file = file
         self._is_closed = False
         # Reentrant: a signal handler may close the snapshot during a call in the same thread.
@@ -43,7 +43,7 @@ class OpenFile:
             self._file.close()
 
     @contextmanager
-    def _use(self) -> Iterator[SnapshotFile]:
+    def _use(self) -> Iterator[Snapshot]:
         """Lock the file for one call.
 
         Raises ValueError after `close`.

@@ -11,7 +11,7 @@ from srvstat.contract.instants import parse_instant
 from srvstat.contract.ranges import Range
 from srvstat.contract.requests import Namespace, build_compare_request, build_server_reference
 from srvstat.contract.responses import CompareResponse, ServerResponse
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read import snapshot
 
 
 class Snapshot(Analyzer, PictureData):
@@ -69,8 +69,8 @@ class Snapshot(Analyzer, PictureData):
 
 
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:
-    """Open a snapshot for reading. The file is never created or changed.
+    """Open a snapshot for reading: a file or a folder of shards, which is never changed.
 
     Raises SnapshotError; TypeError if `path` is not a path.
     """
-    return Snapshot(open_file(fsdecode(path)))
+    return Snapshot(snapshot.open_snapshot(fsdecode(path)))

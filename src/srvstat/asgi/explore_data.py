@@ -19,7 +19,7 @@ from srvstat.contract.requests import (
     parse_server_reference,
 )
 from srvstat.operations import check_coverage, resolve_servers
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 MOST_STEPS = 3_000
 """Steps of a chart: about two for each pixel of a wide screen."""
@@ -39,7 +39,7 @@ class Question(Protocol):
         Raises FeatureNotAvailableError.
         """
 
-    def answer(self, snapshot: SnapshotFile) -> bytes:
+    def answer(self, snapshot: Snapshot) -> bytes:
         """Return a document as JSON.
 
         Raises ServerNotFoundError, SnapshotError.
@@ -59,7 +59,7 @@ class _Search(NamedTuple):
     def check_plan(self, plan: Plan, as_of: int) -> None:
         """Allow it: every plan may know which servers there are."""
 
-    def answer(self, snapshot: SnapshotFile) -> bytes:
+    def answer(self, snapshot: Snapshot) -> bytes:
         """Return the document `servers`."""
         wanted = FilterOptions(text=self.text).build_filter(snapshot.as_of)
         return list_servers(snapshot, wanted, sort="current", limit=self.limit).to_json()
@@ -73,7 +73,7 @@ class _TimelineQuestion(NamedTuple):
         """Check that the plan includes the range and its raw history."""
         plan.check_timeline(self.range, as_of)
 
-    def answer(self, snapshot: SnapshotFile) -> bytes:
+    def answer(self, snapshot: Snapshot) -> bytes:
         """Return the document `timeline`."""
         window = find_window(self.range, snapshot.as_of)
         check_coverage(snapshot, window)

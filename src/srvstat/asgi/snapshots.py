@@ -1,6 +1,7 @@
 """Answer from the snapshot at a path, and switch to a new one while the service runs."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -16,7 +17,7 @@ from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.wire import EncodedJson
 from srvstat.files.watching import Candidate, WatchedFile
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import Snapshot, identify_snapshot, open_snapshot
 from srvstat.snapshot.read.verify import check_chain
 
 _SECONDS_TO_WAIT = 1.0
@@ -35,7 +36,7 @@ class ClientGoneError(Exception):
 class Generation:
     """A file that was at the path: its connection in each worker, and the answers from it."""
 
-    def __init__(self, files: Mapping[Worker, SnapshotFile]) -> None:
+    def __init__(self, files: Mapping[Worker, Snapshot]) -> None:
         self.files = files
         self.results = Results()
         self.details = DetailCache()
@@ -59,7 +60,7 @@ class ServedSnapshot:
         self._log = log
         self._workers = Workers()
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="srvstat-checker")
-        self._file = WatchedFile(path)
+        self._file = WatchedFile(path, identify_snapshot)
         self._generation = Generation(_open_in_workers(path, self._workers.all))
         self._adoption: asyncio.Task[None] | None = None
         self._wait_until = 0.0
@@ -82,7 +83,7 @@ class ServedSnapshot:
     async def ask(
         self,
         generation: Generation,
-        question: Callable[[SnapshotFile], _T],
+        question: Callable[[Snapshot], _T],
         *,
         remember: Callable[[_T], None],
         is_wanted: Callable[[], bool],
@@ -172,7 +173,7 @@ async def answer_get_server(
     Raises ServerNotFoundError, SnapshotError, ClientGoneError.
     """
 
-    def answer(file: SnapshotFile) -> bytes:
+    def answer(file: Snapshot) -> bytes:
         # An equal question may have been answered while this one waited.
         known = generation.details.look_up(reference)
         return operations.get_server(file, reference).to_json() if known is None else known
@@ -197,7 +198,7 @@ async def complete_results(
     Raises ServerNotFoundError, SnapshotError, ClientGoneError.
     """
 
-    def answer(file: SnapshotFile) -> dict[int, EncodedJson]:
+    def answer(file: Snapshot) -> dict[int, EncodedJson]:
         known = enumerate(generation.results.look_up(request))
         found = {position: result for position, result in known if result is not None}
         missing = [position for position in range(len(results)) if position not in found]
@@ -223,16 +224,16 @@ async def complete_results(
         results[position] = result
 
 
-def _open_in_workers(path: str, workers: Sequence[Worker]) -> dict[Worker, SnapshotFile]:
+def _open_in_workers(path: str, workers: Sequence[Worker]) -> dict[Worker, Snapshot]:
     """Open the same file in each worker.
 
     Raises SnapshotError.
     """
     for _ in range(_MAX_ATTEMPTS):
-        files: dict[Worker, SnapshotFile] = {}
+        files: dict[Worker, Snapshot] = {}
         try:
             for worker in workers:
-                files[worker] = worker.submit(open_file, path).result()
+                files[worker] = worker.submit(_open_completely, path).result()
         except BaseException:
             _close(files)
             raise
@@ -243,13 +244,27 @@ def _open_in_workers(path: str, workers: Sequence[Worker]) -> dict[Worker, Snaps
     raise SnapshotError(f"{path}: was replaced each time it was opened; try again")
 
 
-def _verify_and_open(path: str, workers: Sequence[Worker]) -> dict[Worker, SnapshotFile]:
+def _open_completely(path: str) -> Snapshot:
+    """Open a snapshot with all of its files: other ones may be at their paths later.
+
+    Raises SnapshotError.
+    """
+    snapshot = open_snapshot(path)
+    try:
+        deque(snapshot.iter_files(), 0)
+    except BaseException:
+        snapshot.close()
+        raise
+    return snapshot
+
+
+def _verify_and_open(path: str, workers: Sequence[Worker]) -> dict[Worker, Snapshot]:
     """Verify everything in a file that answers read, and open it in each worker.
 
     Raises SnapshotError.
     """
     for _ in range(_MAX_ATTEMPTS):
-        with closing(open_file(path)) as file:
+        with closing(open_snapshot(path)) as file:
             check_chain(file)
             files = _open_in_workers(path, workers)
             if file.is_same_as(next(iter(files.values()))):
@@ -263,6 +278,6 @@ def _close_unused(generation: Generation) -> None:
         _close(generation.files)
 
 
-def _close(files: Mapping[Worker, SnapshotFile]) -> None:
+def _close(files: Mapping[Worker, Snapshot]) -> None:
     for worker, file in files.items():
         worker.submit(file.close)

@@ -30,7 +30,7 @@ from srvstat.contract.ranges import DEFAULT_RANGE, Window
 from srvstat.contract.requests import ServerReference, build_server_reference
 from srvstat.render.text import format_count, format_span, format_time
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
 _LIST_LENGTH = 50
 
@@ -114,7 +114,7 @@ def _complete_value(
     """Complete a value that servers of the snapshot have. Omits those that need quotes."""
     name = ctx.params.get("snapshot") or ctx.params.get("path")
     try:
-        with closing(open_file(find_snapshot(name))) as snapshot:
+        with closing(open_snapshot(find_snapshot(name))) as snapshot:
             counts = count_record_values(snapshot, most=_SERVERS_FOR_COMPLETION)
     except SrvstatError:
         return []
@@ -226,7 +226,7 @@ def build_references(identifiers: Sequence[str] | None, by: str | None) -> list[
 
 
 def report_missing_data(
-    snapshot: SnapshotFile, window: Window, servers: Iterable[ServerRow] = ()
+    snapshot: Snapshot, window: Window, servers: Iterable[ServerRow] = ()
 ) -> None:
     """Say on standard error why a window has no observation, or that it ends after all data.
 
@@ -263,7 +263,7 @@ def report_missing_data(
 
 
 def select_servers(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     references: Sequence[ServerReference],
     filters: FilterOptions,
     *,
@@ -278,7 +278,7 @@ def select_servers(
     return find_references(snapshot, references)
 
 
-def _iter_matches(snapshot: SnapshotFile, wanted: ServerFilter) -> Iterator[ServerRow]:
+def _iter_matches(snapshot: Snapshot, wanted: ServerFilter) -> Iterator[ServerRow]:
     has_match = False
     for server in find_matches(snapshot, wanted):
         has_match = True
@@ -287,7 +287,7 @@ def _iter_matches(snapshot: SnapshotFile, wanted: ServerFilter) -> Iterator[Serv
         report_no_match(snapshot, wanted)
 
 
-def report_no_match(snapshot: SnapshotFile, wanted: ServerFilter) -> None:
+def report_no_match(snapshot: Snapshot, wanted: ServerFilter) -> None:
     """Say on standard error that no server matches a filter, and what exists if a value does not.
 
     Raises SnapshotError.

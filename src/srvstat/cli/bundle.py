@@ -22,7 +22,7 @@ from srvstat.contract.ranges import find_window
 from srvstat.contract.requests import build_server_reference, parse_range
 from srvstat.operations import check_coverage, resolve_servers
 from srvstat.render.summary import format_bundle_summary
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.snapshot.write.bundle import write_bundle
 
 IdentifiersArgument = Annotated[
@@ -75,7 +75,7 @@ def bundle(
     try:
         references = [build_server_reference(identifier, by=by) for identifier in identifiers]
         longest = parse_range(range)
-        with closing(open_file(find_snapshot(snapshot))) as parent:
+        with closing(open_snapshot(find_snapshot(snapshot))) as parent:
             check_coverage(parent, find_window(longest, parent.as_of))
             with add_hint(parent):
                 # One statement looks up a few hundred servers at most, and there is no limit here.

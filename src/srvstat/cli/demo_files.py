@@ -8,7 +8,7 @@ from srvstat.cli.output import report
 from srvstat.contract.errors import OutputError, SnapshotError, UsageError
 from srvstat.files.atomic_write import atomic_write
 from srvstat.files.errors import convert_errors, convert_write_errors
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.snapshot.write.build import build
 from srvstat.sources.source import Source
 
@@ -75,7 +75,7 @@ def _is_present(path: str, content: bytes) -> bool:
 
 def _check_snapshot(path: str) -> None:
     try:
-        with closing(open_file(path)) as snapshot:
+        with closing(open_snapshot(path)) as snapshot:
             is_ours = (
                 snapshot.as_of == demo.AS_OF and list(snapshot.iter_identifiers("id")) == demo.IDS
             )

@@ -18,7 +18,7 @@ from srvstat.cli.show import show, show_error
 from srvstat.contract.errors import ApiError, DifferenceError
 from srvstat.contract.requests import build_server_reference
 from srvstat.render.text import format_time
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.support.diff import compare_snapshots
 
 OldArgument = Annotated[str, typer.Argument(metavar="OLD", help="The earlier snapshot.")]
@@ -62,7 +62,7 @@ def diff(
     instant = parse_instant_option("--at", at)
     try:
         references = [build_server_reference(text, by=by) for text in identifiers or []]
-        with closing(open_file(old)) as before, closing(open_file(new)) as after:
+        with closing(open_snapshot(old)) as before, closing(open_snapshot(new)) as after:
             _warn_of_missing_data(before, after, instant)
             with add_hint(after, before):
                 found = compare_snapshots(before, after, references, at=instant)
@@ -71,7 +71,7 @@ def diff(
     return show(found, form, exit_code=0 if found.is_empty else DifferenceError.exit_code)
 
 
-def _warn_of_missing_data(old: SnapshotFile, new: SnapshotFile, at: int | None) -> None:
+def _warn_of_missing_data(old: Snapshot, new: Snapshot, at: int | None) -> None:
     for snapshot in (old, new):
         if at is not None and at > snapshot.as_of:
             end = format_time(snapshot.as_of)

@@ -22,7 +22,7 @@ from srvstat.files.atomic_folder import check_new_folder
 from srvstat.render.rows import encode_rows
 from srvstat.render.summary import format_export_summary
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.write.export import write_export
 
 FORMATS = ("csv", "ndjson", "parquet")
@@ -68,7 +68,7 @@ def export(
     check_new_folder("-o", output)
     try:
         references = build_references(identifiers, by) if identifiers else None
-        with closing(open_file(find_snapshot(snapshot))) as file:
+        with closing(open_snapshot(find_snapshot(snapshot))) as file:
             servers = file.iter_servers
             if references is not None:
                 with add_hint(file):
@@ -106,6 +106,6 @@ def _check_format(format: str, partition: str | None) -> None:
 
 
 def _encode(
-    snapshot: SnapshotFile, format: str, servers: Iterable[ServerRow], window: Window
+    snapshot: Snapshot, format: str, servers: Iterable[ServerRow], window: Window
 ) -> Iterable[bytes]:
     return encode_rows(read_history(snapshot, servers, window), format)

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from srvstat.analysis.suggestions import suggest_servers
 from srvstat.contract.errors import ServerNotFoundError
 from srvstat.operations import UnknownServerError
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 
 @contextmanager
-def add_hint(*snapshots: SnapshotFile) -> Iterator[None]:
+def add_hint(*snapshots: Snapshot) -> Iterator[None]:
     """Add a hint to the error of an unknown server that the block raises.
 
     The first snapshot that has a hint gives it.

@@ -47,7 +47,7 @@ from srvstat.contract.errors import ApiError, UsageError
 from srvstat.contract.ranges import Window
 from srvstat.documents.history import Aggregate, HistoryNotes, HistoryQuery
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
 StepOption = Annotated[
     str | None,
@@ -121,7 +121,7 @@ def history(
         if permissions is not None:
             permissions.check_raw_history()
         with ExitStack() as stack:
-            file = stack.enter_context(closing(open_file(find_snapshot(snapshot))))
+            file = stack.enter_context(closing(open_snapshot(find_snapshot(snapshot))))
             window = choose_window(file, question.window)
             if permissions is not None:
                 permissions.check_history(window, file.as_of)
@@ -162,7 +162,7 @@ def _parse_question(
 
 
 def _answer(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Sequence[ServerRow],
     window: Window,
     question: _Question,

@@ -24,7 +24,7 @@ from srvstat.cli.options import (
 )
 from srvstat.cli.output import Outcome, choose_form
 from srvstat.cli.show import show
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.snapshot import open_snapshot
 
 
 def info(
@@ -56,7 +56,7 @@ def info(
         seen_within=seen_within,
     )
     most = parse_limit(limit, form)
-    with closing(open_file(choose_snapshot(path, snapshot))) as file:
+    with closing(open_snapshot(choose_snapshot(path, snapshot))) as file:
         wanted = options.build_filter(file.as_of)
         found = describe_snapshot(file, wanted, limit=most)
         if found.servers and not found.matched:

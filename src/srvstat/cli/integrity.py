@@ -38,7 +38,7 @@ from srvstat.cli.options import (
 from srvstat.cli.output import Outcome, choose_form
 from srvstat.cli.show import show, show_error
 from srvstat.contract.errors import ApiError
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.snapshot import open_snapshot
 
 RangeOption = Annotated[
     str | None,
@@ -95,7 +95,7 @@ def integrity(
     zone = find_zone(tz)
     try:
         references = build_references(identifiers, by)
-        with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
+        with closing(open_snapshot(find_snapshot(snapshot))) as file, add_hint(file):
             window = choose_window(file, query)
             servers = select_servers(file, references, filters, all=all)
             report_missing_data(file, window, () if all else servers)

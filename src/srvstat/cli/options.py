@@ -18,7 +18,7 @@ from srvstat.contract.requests import NAMESPACES, CompareRequest, Namespace, Ser
 from srvstat.contract.wire import MAX_SAFE_INTEGER, quote_value
 from srvstat.files.errors import convert_errors
 from srvstat.render.text import format_time
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
     from srvstat.access import Plan
@@ -53,7 +53,7 @@ def complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
             searches.append((prefix, namespace, ""))
     name = ctx.params.get("snapshot") or ctx.params.get("new")
     try:
-        with closing(open_file(find_snapshot(name))) as snapshot:
+        with closing(open_snapshot(find_snapshot(name))) as snapshot:
             return [
                 prefix + name
                 for prefix, namespace, start in searches
@@ -63,7 +63,7 @@ def complete_identifier(ctx: typer.Context, incomplete: str) -> Iterable[str]:
         return []
 
 
-def _list_identifiers(snapshot: SnapshotFile, by: Namespace, start: str) -> list[str]:
+def _list_identifiers(snapshot: Snapshot, by: Namespace, start: str) -> list[str]:
     """Return the identifiers that begin with a text, or how they continue if they are many.
 
     These continuations are texts such as `srv-0` and `srv-1`, one character longer than what all
@@ -80,7 +80,7 @@ def _list_identifiers(snapshot: SnapshotFile, by: Namespace, start: str) -> list
     ]
 
 
-def _iter_identifiers(snapshot: SnapshotFile, by: Namespace, start: str) -> Iterator[str]:
+def _iter_identifiers(snapshot: Snapshot, by: Namespace, start: str) -> Iterator[str]:
     names = snapshot.iter_identifiers(by, start)
     return takewhile(methodcaller("startswith", start), names)
 

@@ -31,7 +31,7 @@ from srvstat.cli.options import (
 from srvstat.cli.output import Outcome, choose_form
 from srvstat.cli.show import show, show_error
 from srvstat.contract.errors import ApiError, UsageError
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.snapshot import open_snapshot
 
 ZoneOption = Annotated[
     str,
@@ -68,7 +68,7 @@ def peak_hours(
         raise UsageError("no server; give IDENTIFIER…")
     try:
         references = build_references(identifiers, by)
-        with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
+        with closing(open_snapshot(find_snapshot(snapshot))) as file, add_hint(file):
             window = choose_window(file, query)
             servers = find_references(file, references)
             if chart:

@@ -44,18 +44,18 @@ from srvstat.contract.ranges import Window
 from srvstat.documents.growth import GrowthDocument
 from srvstat.render.pictures import PictureDocument, Theme, draw_sheet, encode_svg
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
 _THEMES: tuple[Theme, ...] = get_args(Theme)
 _ENDINGS = (".svg", ".png")
 _LEAST_WIDTH, _MOST_WIDTH = 320, 4_000
 _DEFAULT_WIDTH = 960
 
-_Compute = Callable[[SnapshotFile, list[ServerRow], Window, ZoneInfo], PictureDocument]
+_Compute = Callable[[Snapshot, list[ServerRow], Window, ZoneInfo], PictureDocument]
 
 
 def _compute_growth(
-    snapshot: SnapshotFile, servers: list[ServerRow], window: Window, zone: ZoneInfo
+    snapshot: Snapshot, servers: list[ServerRow], window: Window, zone: ZoneInfo
 ) -> GrowthDocument:
     step = choose_growth_step(bound_window(snapshot, servers, window))
     return compute_growth(snapshot, servers, window, step, zone)
@@ -138,7 +138,7 @@ def plot(
     check_output(form.path, overwrite=overwrite)
     try:
         references = build_references(identifiers, by)
-        with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
+        with closing(open_snapshot(find_snapshot(snapshot))) as file, add_hint(file):
             check_snapshot_is_kept(form.path, file.path)
             window = choose_window(file, query)
             servers = list(find_references(file, references))

@@ -40,7 +40,7 @@ from srvstat.contract.requests import (
 )
 from srvstat.contract.responses import CompareResponse, ErrorResponse, Response, ServerResponse
 from srvstat.render.text import format_time
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
     from srvstat.access import Plan
@@ -122,7 +122,7 @@ def compare(
 
 
 def _get(
-    snapshot: SnapshotFile, request: ServerReference, form: Form, at: int | None, *, explain: bool
+    snapshot: Snapshot, request: ServerReference, form: Form, at: int | None, *, explain: bool
 ) -> "ServerResponse | ServerTable | Explanation":
     # Importing what only tables need takes 3 ms, and 40 ms with Rich.
     if explain:
@@ -137,7 +137,7 @@ def _get(
 
 
 def _compare(
-    snapshot: SnapshotFile, request: CompareRequest, form: Form, at: int | None, *, explain: bool
+    snapshot: Snapshot, request: CompareRequest, form: Form, at: int | None, *, explain: bool
 ) -> "CompareResponse | Comparison | Explanation":
     if explain:
         from srvstat.support.explain import explain_comparison  # noqa: PLC0415 - see _get
@@ -151,7 +151,7 @@ def _compare(
     return describe_comparison(snapshot, request, CELLS[request.range], at=at)
 
 
-def _draw(snapshot: SnapshotFile, request: CompareRequest, at: int | None) -> "StepTable":
+def _draw(snapshot: Snapshot, request: CompareRequest, at: int | None) -> "StepTable":
     """Return the averages of the window in steps, as many as fit the screen."""
     from srvstat.analysis.step_chart import compute_step_chart  # noqa: PLC0415 - see _get
     from srvstat.documents.history import HistoryQuery  # noqa: PLC0415 - see _get
@@ -172,7 +172,7 @@ def _answer_batch(
 
 
 def _answer_line(
-    snapshot: SnapshotFile, body: bytes, at: int | None, plan: "Plan | None", line: int
+    snapshot: Snapshot, body: bytes, at: int | None, plan: "Plan | None", line: int
 ) -> Response:
     try:
         request = parse_compare_request(body)
@@ -184,9 +184,9 @@ def _answer_line(
 
 
 @contextmanager
-def _open_snapshot(name: str | None, at: int | None) -> Iterator[SnapshotFile]:
+def _open_snapshot(name: str | None, at: int | None) -> Iterator[Snapshot]:
     """Open the snapshot, and warn if `at` is later than its data."""
-    with closing(open_file(find_snapshot(name))) as snapshot:
+    with closing(open_snapshot(find_snapshot(name))) as snapshot:
         if at is not None and at > snapshot.as_of:
             end = format_time(snapshot.as_of)
             report(f"warning: --at is later than the snapshot, which ends {end}")
@@ -194,7 +194,7 @@ def _open_snapshot(name: str | None, at: int | None) -> Iterator[SnapshotFile]:
 
 
 @contextmanager
-def _open_with_hints(name: str | None, at: int | None) -> Iterator[SnapshotFile]:
+def _open_with_hints(name: str | None, at: int | None) -> Iterator[Snapshot]:
     """Open the snapshot, and add a hint to the error of an unknown server."""
     with _open_snapshot(name, at) as snapshot, add_hint(snapshot):
         yield snapshot

@@ -26,7 +26,7 @@ from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.replay import Replay
 from srvstat.files.reading import STDIN
 from srvstat.render.text import format_count, format_time
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.support.comparing import EXACT
 from srvstat.support.recordings.exchange import Exchange, Unreadable
 from srvstat.support.recordings.reading import read_recording
@@ -121,7 +121,7 @@ def replay(
     settings = ReplaySettings(rule, length, distance, known_plan, known_access, explain)
     exchanges = _read_recordings(recordings)
     first = list(islice(exchanges, 1))  # a missing recording is reported before the snapshot
-    with closing(open_file(find_snapshot(snapshot))) as file:
+    with closing(open_snapshot(find_snapshot(snapshot))) as file:
         document = replay_exchanges(file, chain(first, exchanges), settings)
     _warn_of_later_instants(document, rule)
     is_different = document.counts.differs > 0 or document.counts.unreadable > 0

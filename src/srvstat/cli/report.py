@@ -34,7 +34,7 @@ from srvstat.cli.peak_hours import ZoneOption
 from srvstat.cli.show import show, show_error
 from srvstat.contract.errors import ApiError, UsageError
 from srvstat.render.report import render_report
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.snapshot import open_snapshot
 
 OutputOption = Annotated[
     str | None,
@@ -91,7 +91,7 @@ def report(
     check_output(target, overwrite=overwrite)
     try:
         references = build_references(identifiers, by)
-        with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
+        with closing(open_snapshot(find_snapshot(snapshot))) as file, add_hint(file):
             check_snapshot_is_kept(target, file.path)
             window = choose_window(file, query)
             servers = find_references(file, references)

@@ -27,7 +27,7 @@ from srvstat.cli.options import (
 )
 from srvstat.cli.output import Outcome, choose_form
 from srvstat.cli.show import show
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.snapshot import open_snapshot
 
 
 def _complete_sort_key(incomplete: str) -> list[str]:
@@ -76,7 +76,7 @@ def servers(
         seen_within=seen_within,
     )
     most = parse_limit(limit, form)
-    with closing(open_file(find_snapshot(snapshot))) as file:
+    with closing(open_snapshot(find_snapshot(snapshot))) as file:
         wanted = options.build_filter(file.as_of)
         found = list_servers(file, wanted, sort=key, limit=most)
         if not found.matched:

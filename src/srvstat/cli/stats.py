@@ -51,7 +51,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, UsageError
 from srvstat.contract.requests import MAX_SERVERS
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.snapshot import open_snapshot
 
 
 def _complete_key(incomplete: str) -> list[str]:
@@ -129,7 +129,7 @@ def stats(
     is_versus = _parse_versus(versus, query)
     try:
         references = build_references(identifiers, by)
-        with closing(open_file(find_snapshot(snapshot))) as file, add_hint(file):
+        with closing(open_snapshot(find_snapshot(snapshot))) as file, add_hint(file):
             window = choose_window(file, query)
             servers = select_servers(file, references, filters, all=all)
             drawn = _list_drawn(servers) if chart else []
@@ -189,7 +189,7 @@ def top(
     players = None if above is None else parse_count("--above", above, least=0)
     is_versus = _parse_versus(versus, query)
     key, count = parse_top_key(by), parse_count("--limit", limit, least=1)
-    with closing(open_file(find_snapshot(snapshot))) as file:
+    with closing(open_snapshot(find_snapshot(snapshot))) as file:
         window = choose_window(file, query)
         report_missing_data(file, window)
         wanted = filters.build_filter(file.as_of)

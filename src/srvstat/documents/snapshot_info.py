@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from srvstat.documents.document import Instant, Part, SnapshotDocument
+from srvstat.documents.manifest import ManifestShard
 from srvstat.documents.rows import Column, Rows
 from srvstat.documents.server_list import ListedServer, ServerList, describe_array, iter_array
 
@@ -57,7 +58,7 @@ class SnapshotInfo(SnapshotDocument):
     Only `matched` and the list depend on a filter. `games` counts the servers of each game, and
     `completed` those with each field that records lacked. Without observations, the first and the
     last instant are None. `parent_root` and `covered_from` are those of a bundle, and None for a
-    whole snapshot.
+    whole snapshot. `shards` is None for a snapshot of one file.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, json_schema_extra=_describe_list)
@@ -77,6 +78,7 @@ class SnapshotInfo(SnapshotDocument):
     repeated: int
     conflicting: int
     rejected: int
+    shards: tuple[ManifestShard, ...] | None
     matched: int
     identifiers: Annotated[ServerList, Field(exclude=True)]
 

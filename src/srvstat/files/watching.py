@@ -1,6 +1,7 @@
 """Decide when to read a file again because it was replaced or changed."""
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from srvstat.files.identity import Identity, identify_file
@@ -26,9 +27,10 @@ class WatchedFile:
     that read. The caller reads one candidate at a time, and reports each with `accept` or `reject`.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, identify: Callable[[str], Identity] = identify_file) -> None:
         self.path = path
-        self._accepted = identify_file(path)
+        self._identify = identify
+        self._accepted = identify(path)
         self._rejected: Candidate | None = None
         self._pause = _FIRST_PAUSE
         self._retry_at = 0.0
@@ -36,7 +38,7 @@ class WatchedFile:
 
     def find_candidate(self) -> Candidate | None:
         """Return the file at the path if it has to be read now, else None."""
-        identity = identify_file(self.path)
+        identity = self._identify(self.path)
         if identity == self._accepted:
             if self._rejected:
                 self._forget_rejection()

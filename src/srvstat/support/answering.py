@@ -17,7 +17,7 @@ from srvstat.contract.http import (
 )
 from srvstat.contract.requests import CompareRequest, ServerReference, parse_compare_request
 from srvstat.contract.responses import ErrorResponse, Response
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.support.recordings.exchange import Exchange
 from srvstat.support.recordings.heads import is_foreign_path
 
@@ -49,7 +49,7 @@ def is_foreign(head: Head) -> bool:
 
 
 def answer_exchange(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     exchange: Exchange,
     *,
     plan: Plan | None,
@@ -109,7 +109,7 @@ def _parse_request(head: Head, body: bytes) -> ServerReference | CompareRequest:
 
 
 def _answer_request(
-    snapshot: SnapshotFile, request: ServerReference | CompareRequest, at: int
+    snapshot: Snapshot, request: ServerReference | CompareRequest, at: int
 ) -> Response:
     if isinstance(request, ServerReference):
         return operations.get_server(snapshot, request)

@@ -22,7 +22,7 @@ from srvstat.documents.snapshot_diff import (
 from srvstat.snapshot.format.calendar import Entry
 from srvstat.snapshot.format.days import read_day_observations
 from srvstat.snapshot.format.rows import Day, ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.support.comparing import find_differences
 
 _RANGES: tuple[Range, ...] = get_args(Range)
@@ -38,8 +38,8 @@ _SERVERS_PER_READ = 100
 class _Files(NamedTuple):
     """The two snapshots, and the instant from which both have observations (None: all)."""
 
-    old: SnapshotFile
-    new: SnapshotFile
+    old: Snapshot
+    new: Snapshot
     compared_from: int | None
 
 
@@ -53,7 +53,7 @@ class _Pair(NamedTuple):
 class _Days(NamedTuple):
     """The days of a server in a snapshot, with the digests of their rows."""
 
-    file: SnapshotFile
+    file: Snapshot
     server: ServerRow
     digests: Mapping[int, bytes]
     last_read: dict[int, Day]
@@ -89,8 +89,8 @@ class _Change(NamedTuple):
 
 
 def compare_snapshots(
-    old: SnapshotFile,
-    new: SnapshotFile,
+    old: Snapshot,
+    new: Snapshot,
     references: Sequence[ServerReference] = (),
     *,
     at: int | None = None,
@@ -130,7 +130,7 @@ def compare_snapshots(
     )
 
 
-def _find_common_start(old: SnapshotFile, new: SnapshotFile) -> int | None:
+def _find_common_start(old: Snapshot, new: Snapshot) -> int | None:
     """Return the instant from which both have observations; None if neither is a bundle."""
     covered = [file.covered_from for file in (old, new) if file.covered_from is not None]
     return max(covered, default=None)
@@ -165,7 +165,7 @@ def _find_pairs(files: _Files, references: Sequence[ServerReference]) -> list[_P
     ]
 
 
-def _find_server(file: SnapshotFile, reference: ServerReference) -> ServerRow | None:
+def _find_server(file: Snapshot, reference: ServerReference) -> ServerRow | None:
     """Return a server; None for an unknown one.
 
     Raises NotInBundleError.

@@ -23,7 +23,7 @@ from srvstat.documents.explanation import (
 from srvstat.operations import compare, find_whole_window, get_server, resolve_servers
 from srvstat.snapshot.format.days import is_ascending
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import (
     Growth,
     Statistics,
@@ -41,9 +41,7 @@ from srvstat.stats import (
 _MAX_GAPS = 5
 
 
-def explain_comparison(
-    snapshot: SnapshotFile, request: CompareRequest, at: int | None
-) -> Explanation:
+def explain_comparison(snapshot: Snapshot, request: CompareRequest, at: int | None) -> Explanation:
     """Answer Compare Servers, and explain each figure of the answer.
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of.
@@ -61,9 +59,7 @@ def explain_comparison(
     return _build_explanation(snapshot, as_of, request.range, explained, response)
 
 
-def explain_server(
-    snapshot: SnapshotFile, reference: ServerReference, at: int | None
-) -> Explanation:
+def explain_server(snapshot: Snapshot, reference: ServerReference, at: int | None) -> Explanation:
     """Answer Get Server, and explain its current count and the observations of the server.
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of for the observations.
@@ -81,7 +77,7 @@ def explain_server(
 
 
 def _build_explanation(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     as_of: int,
     range: Range | None,
     servers: tuple[ServerExplanation, ...],
@@ -148,7 +144,7 @@ class _Intervals(NamedTuple):
 
 
 def _explain_figures(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     server: ServerRow,
     window: Window,
     start: int | None,
@@ -189,9 +185,7 @@ def _explain_figures(
     )
 
 
-def _find_last_in_snapshot(
-    snapshot: SnapshotFile, server: ServerRow
-) -> ExplainedObservation | None:
+def _find_last_in_snapshot(snapshot: Snapshot, server: ServerRow) -> ExplainedObservation | None:
     """Return the last observation of a server, as its row has it; None without any.
 
     Raises SnapshotError if the row contradicts itself.
@@ -205,7 +199,7 @@ def _find_last_in_snapshot(
 
 
 def _read_observed(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     server: ServerRow,
     window: Window,
     last_in_snapshot: ExplainedObservation | None,

@@ -29,7 +29,7 @@ from srvstat.documents.replay import (
     ServerIntervals,
 )
 from srvstat.operations import NotInBundleError
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.support.answering import (
     NotReproducibleError,
     RecomputedAnswer,
@@ -78,7 +78,7 @@ class ReplaySettings:
 
 
 def replay(
-    snapshot: SnapshotFile, exchanges: Iterable[Exchange | Unreadable], settings: ReplaySettings
+    snapshot: Snapshot, exchanges: Iterable[Exchange | Unreadable], settings: ReplaySettings
 ) -> Replay:
     """Answer all exchanges and compare the answers with the recorded responses.
 
@@ -103,7 +103,7 @@ def replay(
 
 
 class _Replayer:
-    def __init__(self, snapshot: SnapshotFile, settings: ReplaySettings) -> None:
+    def __init__(self, snapshot: Snapshot, settings: ReplaySettings) -> None:
         self._snapshot = snapshot
         self._settings = settings
 

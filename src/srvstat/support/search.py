@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from srvstat.contract.ranges import DAY_MS, DAYS, Range, Window
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import Growth, Statistics, compute_growth, compute_ranking_statistics
 
 Instants = tuple[int, int]
@@ -20,7 +20,7 @@ Instants = tuple[int, int]
 
 
 def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to search
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     server: ServerRow,
     recorded: Mapping[str, Any],
     range: Range,
@@ -53,7 +53,7 @@ def find_true_intervals(  # noqa: PLR0913, PLR0917 - a result, and where to sear
     return found
 
 
-def limit_search(snapshot: SnapshotFile, range: Range, searched: Instants) -> Instants:
+def limit_search(snapshot: Snapshot, range: Range, searched: Instants) -> Instants:
     """Return the instants of a search whose windows a snapshot covers; a bundle lacks the others.
 
     It must cover the window of the last one.

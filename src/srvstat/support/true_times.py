@@ -10,7 +10,7 @@ from srvstat.contract import wire
 from srvstat.contract.requests import CompareRequest
 from srvstat.documents.replay import Difference
 from srvstat.operations import resolve_servers
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.support.comparing import MAX_DIFFERENCES, is_number_equal
 from srvstat.support.search import Instants, find_true_intervals, intersect
 
@@ -36,7 +36,7 @@ class TrueTimes(NamedTuple):
 
 
 def find_true_times(
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     request: CompareRequest,
     results: Sequence[Result],
     searched: Instants,

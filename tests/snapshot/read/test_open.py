@@ -67,7 +67,11 @@ def test_a_newline_in_a_name_does_not_break_the_message(check_refusal: CheckRefu
 
 
 def test_a_directory_is_refused(check_refusal: CheckRefusal) -> None:
-    check_refusal(".", ".: a directory, not a snapshot")
+    check_refusal(
+        ".",
+        ".: a directory without manifest.json, not a snapshot; name a snapshot file, or a directory"
+        " from `srvstat fleet --snapshots`",
+    )
 
 
 def test_a_device_is_refused(check_refusal: CheckRefusal) -> None:

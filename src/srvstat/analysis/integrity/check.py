@@ -16,7 +16,7 @@ from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.documents.document import WindowPart
 from srvstat.documents.integrity import AnyRule, Integrity, ServerIntegrity
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 
 DEFAULT_RANGE = "90d"
 """The window of an integrity check unless it is given: most rules need weeks."""
@@ -37,7 +37,7 @@ RULES: Sequence[Rule] = (
 
 
 def check_integrity(
-    snapshot: SnapshotFile, servers: Iterable[ServerRow], window: Window, zone: ZoneInfo
+    snapshot: Snapshot, servers: Iterable[ServerRow], window: Window, zone: ZoneInfo
 ) -> Integrity:
     """Return the results of all rules for servers, in their order.
 
@@ -62,7 +62,7 @@ def check_series(series: Series) -> tuple[AnyRule, ...]:
 
 
 def _check_server(
-    snapshot: SnapshotFile, server: ServerRow, window: Window, zone: ZoneInfo
+    snapshot: Snapshot, server: ServerRow, window: Window, zone: ZoneInfo
 ) -> ServerIntegrity:
     # A window may end after the snapshot. The time between is no gap.
     known = Window(window.start, min(window.end, snapshot.as_of))

@@ -1,9 +1,10 @@
 """The table of a snapshot: its totals and the first of its servers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from srvstat.documents.manifest import ManifestShard
 from srvstat.documents.snapshot_info import SnapshotInfo
 from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
@@ -40,6 +41,12 @@ def _list_coverage(info: SnapshotInfo) -> Iterator[tuple[str, str]]:
         yield "covered from", format_time(info.covered_from)
 
 
+def _describe_shards(shards: Sequence[ManifestShard]) -> str:
+    least, most = (choose(shard.servers for shard in shards) for choose in (min, max))
+    servers = format_count(most, "server")
+    return f"{len(shards):,} of {servers if least == most else f'{least:,} to {servers}'}"
+
+
 def _list_fields(info: SnapshotInfo, screen: Screen) -> Fields:
     games = ", ".join(f"{game} {count:,}" for game, count in info.games.items())
     dropped = (
@@ -50,6 +57,7 @@ def _list_fields(info: SnapshotInfo, screen: Screen) -> Fields:
         ("as of", format_time(info.as_of)),
         ("root", info.root),
         *_list_coverage(info),
+        *([("shards", _describe_shards(info.shards))] if info.shards else []),
         ("observed", format_span(info.first_observed_at, info.last_observed_at)),
         ("observations", f"{info.observations:,}"),
         ("servers", f"{info.servers:,}" + (f" ({games})" if games else "")),

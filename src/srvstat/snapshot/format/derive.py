@@ -28,7 +28,7 @@ from srvstat.snapshot.format.derive_summaries import derive_summaries
 from srvstat.snapshot.format.digest import digest_row
 from srvstat.snapshot.format.epochs import find_epoch
 from srvstat.snapshot.format.packing import pack
-from srvstat.snapshot.format.rows import DAYS_PER_SERVER, ServerRow, Value
+from srvstat.snapshot.format.rows import DAYS_PER_SERVER, FileRow, ServerRow, Value
 
 
 class DerivedColumns(NamedTuple):
@@ -111,12 +111,12 @@ def has_valid_observations(instants: Sequence[int], players: Sequence[int], as_o
 
 
 def find_observed_span(
-    servers: Iterable[DerivedColumns | ServerRow],
+    holders: Iterable[DerivedColumns | ServerRow | FileRow],
 ) -> tuple[int | None, int | None]:
-    """Return the first and the last instant of all observations of servers."""
+    """Return the first and the last instant of all observations of servers or files."""
     firsts, lasts = [], []
-    for server in servers:
-        if server.first_observed_at is not None and server.last_observed_at is not None:
-            firsts.append(server.first_observed_at)
-            lasts.append(server.last_observed_at)
+    for holder in holders:
+        if holder.first_observed_at is not None and holder.last_observed_at is not None:
+            firsts.append(holder.first_observed_at)
+            lasts.append(holder.last_observed_at)
     return min(firsts, default=None), max(lasts, default=None)

@@ -28,15 +28,16 @@ _UTF_8 = 1
 _SCHEMA_ENTRIES = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 _BUILD_REMEDY = "build one with `srvstat snapshot build`"
 
-# The page cache holds up to 32 MiB, enough for answers about a few hundred servers.
 _SETTINGS = (
     "trusted_schema = 0",
     "cell_size_check = 1",
     "mmap_size = 0",
     "query_only = 1",
     "temp_store = 2",
-    "cache_size = -32768",
 )
+_CACHE_KIB = 32_768
+"""Size of the page cache; it is enough for answers about a few hundred servers."""
+_LEAST_CACHE_KIB = 64
 # Far above what our statements need; a hostile file can't exceed them.
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: MAX_ROW_BYTES,
@@ -64,7 +65,9 @@ _TABLES = frozenset(
         "sqlite_master",
     }
 )
-_PRAGMAS = frozenset({*(setting.partition(" ")[0] for setting in _SETTINGS), "integrity_check"})
+_PRAGMAS = frozenset(
+    {*(setting.partition(" ")[0] for setting in _SETTINGS), "cache_size", "integrity_check"}
+)
 _FUNCTIONS = frozenset({"count"})
 
 _MAX_ATTEMPTS = 100
@@ -86,17 +89,22 @@ class SnapshotConnection:
     `open_connection` opens one. Every method raises SnapshotError if the file is damaged.
     """
 
-    def __init__(self, path: str, connection: sqlite3.Connection, size: int) -> None:
+    def __init__(
+        self, path: str, connection: sqlite3.Connection, size: int, sharing: int = 1
+    ) -> None:
         self.path = path
         self.size = size
         """The size of the file in bytes."""
+        self.sharing = sharing
+        """How many files share the memory of one."""
         self._connection = connection
         self._deadline = _Deadline()
         connection.set_progress_handler(self._deadline.has_passed, _STEPS_PER_CLOCK_CHECK)
         connection.set_authorizer(_authorize)
         for category, limit in _LIMITS.items():
             connection.setlimit(category, limit)
-        for setting in _SETTINGS:
+        cache = max(_CACHE_KIB // sharing, _LEAST_CACHE_KIB)
+        for setting in (*_SETTINGS, f"cache_size = -{cache}"):
             self.fetch_rows(f"PRAGMA {setting}", part="the whole file")
         # A view under the name of a table could compute endlessly, and a trigger or a generated
         # column could run any expression. Our own view serves other programs only.
@@ -152,18 +160,7 @@ class SnapshotConnection:
 
     def build_damage_error(self, part: str) -> SnapshotError:
         """Return the error that reports a damaged part of the file."""
-        return _build_damage_error(self.path, part)
-
-    @contextmanager
-    def convert_decode_errors(self, part: str) -> Iterator[None]:
-        """Report the errors of decoders as damage of a part, with a fixed message.
-
-        A forged file with matching digests can hold any values.
-        """
-        try:
-            yield
-        except DECODE_ERRORS:
-            raise self.build_damage_error(part) from None
+        return build_damage_error(self.path, part)
 
 
 class _Deadline:
@@ -202,8 +199,10 @@ def _read_expected_schema() -> set[Any]:
         return set(ours.execute(_SCHEMA_ENTRIES))
 
 
-def open_connection(path: str) -> SnapshotConnection:
+def open_connection(path: str, *, sharing: int = 1) -> SnapshotConnection:
     """Open a file whose header and tables are those of a snapshot.
+
+    `sharing` files share the memory that one file may use.
 
     Raises SnapshotError with a one-line reason that names the problem and a remedy, and shows
     nothing of the file's content.
@@ -213,7 +212,7 @@ def open_connection(path: str) -> SnapshotConnection:
         connection = _connect(path, location)
         try:
             if _is_unchanged(path, location, status):
-                return SnapshotConnection(path, connection, status.st_size)
+                return SnapshotConnection(path, connection, status.st_size, sharing)
         except BaseException:
             connection.close()
             raise
@@ -261,7 +260,7 @@ def _check_file(path: str) -> tuple[str, os.stat_result]:
     if (65_536 if page_size == 1 else page_size) * int.from_bytes(header[28:32]) != status.st_size:
         raise SnapshotError(f"{path}: truncated or extended since it was built; copy it again")
     if int.from_bytes(header[56:60]) != _UTF_8:
-        raise _build_damage_error(path, "its header")
+        raise build_damage_error(path, "its header")
     return location, status
 
 
@@ -315,5 +314,18 @@ def _describe_kind(mode: int) -> str:
     return "a directory" if stat.S_ISDIR(mode) else "a pipe, socket or device"
 
 
-def _build_damage_error(path: str, part: str) -> SnapshotError:
+def build_damage_error(path: str, part: str) -> SnapshotError:
+    """Return the error that reports a damaged part of a file."""
     return SnapshotError(f"{path}: damaged ({part}); copy it again, or {_BUILD_REMEDY}")
+
+
+@contextmanager
+def convert_decode_errors(path: str, part: str) -> Iterator[None]:
+    """Report the errors of decoders as damage of a part of a file, with a fixed message.
+
+    A forged file with matching digests can hold any values.
+    """
+    try:
+        yield
+    except DECODE_ERRORS:
+        raise build_damage_error(path, part) from None

@@ -2,32 +2,27 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from fractions import Fraction
 from itertools import islice
 
-from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
 from srvstat.snapshot.format.calendar import Entry
 from srvstat.snapshot.format.days import read_day_observations, read_day_steps
-from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Bucket, Day, FileRow, ServerRow
+from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Bucket, Day, ServerRow
 from srvstat.snapshot.read.connection import SnapshotConnection, open_connection
 from srvstat.snapshot.read.decoding import (
     DetailWithInstants,
-    Totals,
-    check_coverage,
-    check_instant,
     check_optional_instant,
     read_detail,
-    read_totals,
 )
 from srvstat.snapshot.read.figures import StepTotals, WindowFigures
+from srvstat.snapshot.read.header import SnapshotHeader
 from srvstat.snapshot.read.statistics import compute_window_statistics, compute_window_totals
 from srvstat.snapshot.read.steps import compute_steps
 from srvstat.snapshot.read.summary_rows import verify_summaries
-from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, VerifiedRows
+from srvstat.snapshot.read.verified_rows import DIRECTORY, VerifiedRows
 from srvstat.snapshot.read.window_figures import compute_window_figures
 from srvstat.stats import Statistics
 
@@ -37,20 +32,20 @@ _MAX_SEARCHED_SERVERS = 50_000
 """Reading the sourceIds of this many takes about 0.1 s."""
 
 
-class SnapshotFile:
+class SnapshotFile(SnapshotHeader):
     """An open snapshot; `open_file` opens one.
 
     Instants are Unix milliseconds. Every method may raise SnapshotError, which names the damaged
     part of the file.
     """
 
+    shards: None = None
+    """A single file has none."""
+
     def __init__(self, connection: SnapshotConnection) -> None:
-        self.path = connection.path
         self._connection = connection
         self._rows = VerifiedRows(connection)
-        with connection.convert_decode_errors(FILE_ROW):
-            self.as_of = check_instant(self.file_row.as_of)
-            check_coverage(self.file_row)
+        super().__init__(connection.path, self._rows.file_row)
 
     def close(self) -> None:
         """Close the file; later reads raise sqlite3.ProgrammingError."""
@@ -61,30 +56,13 @@ class SnapshotFile:
         """The rows of the file."""
         return self._rows
 
-    @property
-    def file_row(self) -> FileRow:
-        """The verified row of `snapshot`."""
-        return self._rows.file_row
+    def iter_files(self) -> "Iterator[SnapshotFile]":
+        """Yield the files of the snapshot: this one."""
+        yield self
 
-    @property
-    def root(self) -> str:
-        """The digest of the whole content, as 64 hexadecimal digits."""
-        return self.file_row.root.hex()
-
-    @property
-    def parent_root(self) -> str | None:
-        """The root of a bundle's parent, as 64 hexadecimal digits; None for a whole snapshot."""
-        root = self.file_row.parent_root
-        return None if root is None else root.hex()
-
-    @property
-    def covered_from(self) -> int | None:
-        """The first instant that a bundle covers; None for a whole snapshot."""
-        return self.file_row.covered_from
-
-    def is_same_as(self, other: "SnapshotFile") -> bool:
-        """Check whether both files have equal content and equal counts of their sources."""
-        return self.file_row == other.file_row
+    def get_file(self, server: ServerRow) -> "SnapshotFile":  # noqa: ARG002 - see ShardedSnapshot
+        """Return the file that has a server: this one."""
+        return self
 
     def find_servers(self, references: Iterable[ServerReference]) -> list[ServerRow | None]:
         """Return the server of each reference, compared exactly; None for an unknown one."""
@@ -231,11 +209,6 @@ class SnapshotFile:
         """Remove all servers from memory, so that the next query reads them again."""
         self._rows.forget_servers()
 
-    def read_totals(self) -> Totals:
-        """Return the counts in the row of the file."""
-        with self.convert_decode_errors(FILE_ROW):
-            return read_totals(self.file_row)
-
     def count_calendar_blocks(self, server: ServerRow) -> int:
         """Return the number of rows of `calendars` of a server."""
         return self._rows.get_calendar(server).stored_blocks
@@ -262,22 +235,14 @@ class SnapshotFile:
         """Check the structure of the whole file with SQLite, including its indexes."""
         return self._connection.is_sound()
 
-    def build_damage_error(self, part: str) -> SnapshotError:
-        """Return the error that reports a damaged part of the file."""
-        return self._connection.build_damage_error(part)
 
-    def convert_decode_errors(self, part: str) -> AbstractContextManager[None]:
-        """Report values that can't be decoded as damage of a part of the file."""
-        return self._connection.convert_decode_errors(part)
-
-
-def open_file(path: str) -> SnapshotFile:
-    """Open a snapshot for reading.
+def open_file(path: str, *, sharing: int = 1) -> SnapshotFile:
+    """Open a snapshot file for reading. `sharing` files share the memory that one may use.
 
     Raises SnapshotError with a one-line reason that names the problem and a remedy, and shows
     nothing of the file's content.
     """
-    connection = open_connection(path)
+    connection = open_connection(path, sharing=sharing)
     try:
         return SnapshotFile(connection)
     except BaseException:

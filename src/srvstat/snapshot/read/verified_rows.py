@@ -31,9 +31,13 @@ from srvstat.snapshot.format.rows import (
     FileRow,
     ServerRow,
 )
-from srvstat.snapshot.read.connection import DECODE_ERRORS, SnapshotConnection
+from srvstat.snapshot.read.connection import (
+    DECODE_ERRORS,
+    SnapshotConnection,
+    convert_decode_errors,
+)
+from srvstat.snapshot.read.header import FILE_ROW
 
-FILE_ROW = "the table snapshot"
 DIRECTORY = "the directory of identifiers"
 
 Reference = tuple[Namespace, str]
@@ -123,7 +127,7 @@ class VerifiedRows:
         }
         last = ""
         rows = self._connection.stream("SELECT * FROM servers ORDER BY id", part=part)
-        with self._connection.convert_decode_errors(part):
+        with convert_decode_errors(self._connection.path, part):
             for row in rows:
                 # A damaged index can yield the rows in another order.
                 if not has_digest("servers", row, digests.pop(row[0], b"")) or row[1] <= last:
@@ -322,7 +326,7 @@ class VerifiedRows:
 
     def _limit_memory(self) -> None:
         """Remove all servers from memory once they take too much of it."""
-        if self._kept > _MAX_BYTES_KEPT:
+        if self._kept > _MAX_BYTES_KEPT // self._connection.sharing:
             self.forget_servers()
 
     def forget_servers(self) -> None:

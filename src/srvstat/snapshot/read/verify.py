@@ -13,8 +13,11 @@ from srvstat.snapshot.format.days import read_day_observations
 from srvstat.snapshot.format.derive import derive, find_observed_span, has_valid_observations
 from srvstat.snapshot.format.digest import build_directory, digest_directory, seal
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, Day, ServerRow, Value
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.snapshot.read.verified_rows import DIRECTORY, FILE_ROW, format_day
+from srvstat.snapshot.format.shards import MANIFEST
+from srvstat.snapshot.read.header import FILE_ROW
+from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
+from srvstat.snapshot.read.verified_rows import DIRECTORY, format_day
 from srvstat.snapshot.read.written_rows import count_derived, verify_rows
 
 _PARTS = {
@@ -45,37 +48,54 @@ def verify(
 
     Raises SnapshotError, which names the first part that differs.
     """
-    with closing(open_file(path)) as snapshot:
-        servers = list(snapshot.iter_servers())
-        observations = 0
-        counts: Counter[str] = Counter()
-        for server in servers:
-            days = list(snapshot.iter_days(server))
-            instants, players = _read_observations(snapshot, server, days)
-            counts += _check_derived(snapshot, server, days, instants, players)
-            snapshot.verify_bands(server)
-            snapshot.verify_summaries(server)
-            snapshot.get_detail(server)
-            observations += len(instants)
-            progress(len(instants), snapshot.file_row.observation_count)
-        _check_directory(snapshot, servers, observations)
-        _check_counts(snapshot, counts)
-        # The last check, as it can't name the damaged part.
-        _check_structure(snapshot)
+    with closing(open_snapshot(path)) as snapshot:
+        total = snapshot.file_row.observation_count
+        days = sum(
+            _verify_file(file, lambda observations: progress(observations, total))
+            for file in snapshot.iter_files()
+        )
+        _check_whole(snapshot)
         return Verification(
             root=snapshot.root,
             as_of=snapshot.as_of,
-            servers=len(servers),
-            observations=observations,
-            days=counts["days"],
+            servers=snapshot.file_row.server_count,
+            observations=total,
+            days=days,
         )
 
 
-def check_chain(snapshot: SnapshotFile) -> None:
-    """Verify every row that an answer can read, the counts of rows, and the file's structure.
+def _verify_file(snapshot: SnapshotFile, progress: Callable[[int], None]) -> int:
+    """Verify a file, and return the number of its days; `progress` is called for each server."""
+    servers = list(snapshot.iter_servers())
+    observations = 0
+    counts: Counter[str] = Counter()
+    for server in servers:
+        days = list(snapshot.iter_days(server))
+        instants, players = _read_observations(snapshot, server, days)
+        counts += _check_derived(snapshot, server, days, instants, players)
+        snapshot.verify_bands(server)
+        snapshot.verify_summaries(server)
+        snapshot.get_detail(server)
+        observations += len(instants)
+        progress(len(instants))
+    _check_directory(snapshot, servers, observations)
+    _check_counts(snapshot, counts)
+    # The last check, as it can't name the damaged part.
+    _check_structure(snapshot)
+    return counts["days"]
+
+
+def check_chain(snapshot: Snapshot) -> None:
+    """Verify every row that an answer can read, the counts of rows, and the structure of files.
 
     Raises SnapshotError.
     """
+    for file in snapshot.iter_files():
+        _check_file(file)
+    _check_whole(snapshot)
+
+
+def _check_file(snapshot: SnapshotFile) -> None:
     counts: Counter[str] = Counter()
     for server in snapshot.iter_servers():
         if not snapshot.has_server(server):
@@ -86,6 +106,26 @@ def check_chain(snapshot: SnapshotFile) -> None:
         counts += snapshot.verify_summaries(server)
     _check_counts(snapshot, counts)
     _check_structure(snapshot)
+
+
+def _check_whole(snapshot: Snapshot) -> None:
+    """Check what the files of a sharded snapshot have in common; one file has been verified.
+
+    Each server must be in its shard, a cfxId in one shard only, and the manifest must have the
+    first and the last observation.
+
+    Raises SnapshotError.
+    """
+    if isinstance(snapshot, SnapshotFile):
+        return
+    cfx_ids: set[str] = set()
+    for server in snapshot.iter_servers():
+        if server.cfx_id in cfx_ids:
+            raise snapshot.build_damage_error(f"{server.title}: another shard has its cfxId, too")
+        cfx_ids.add(server.cfx_id)
+    span = find_observed_span([file.file_row for file in snapshot.iter_files()])
+    if span != (snapshot.file_row.first_observed_at, snapshot.file_row.last_observed_at):
+        raise snapshot.build_damage_error(f"the first or last observation of {MANIFEST}")
 
 
 def check_written(snapshot: SnapshotFile, written: Mapping[str, Mapping[int, bytes]]) -> None:

@@ -11,7 +11,7 @@ from srvstat.files.atomic_write import atomic_write, check_name
 from srvstat.files.errors import convert_write_errors
 from srvstat.snapshot.format.derive import find_observed_span, has_valid_observations
 from srvstat.snapshot.format.rows import FileRow, ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.write.database import check_draft, check_journal, open_draft
 from srvstat.snapshot.write.store import store_server
 from srvstat.snapshot.write.tables import fill_tables, store_servers
@@ -22,7 +22,7 @@ REDACTED_URL = "https://redacted.invalid/"
 
 def write_bundle(  # noqa: PLR0913 - each is an option of the command
     output: str,
-    parent: SnapshotFile,
+    parent: Snapshot,
     servers: Sequence[ServerRow],
     range: Range,
     *,
@@ -64,7 +64,7 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
 
 def _fill_draft(
     connection: sqlite3.Connection,
-    parent: SnapshotFile,
+    parent: Snapshot,
     servers: Sequence[ServerRow],
     covered_from: int,
     *,
@@ -84,7 +84,7 @@ def _fill_draft(
 
 def _store_server(
     connection: sqlite3.Connection,
-    parent: SnapshotFile,
+    parent: Snapshot,
     server: ServerRow,
     key: int,
     covered_from: int,
@@ -112,7 +112,7 @@ def _redact(row: ServerRow) -> ServerRow:
 
 
 def _build_file_row(
-    parent: SnapshotFile, rows: Sequence[ServerRow], covered_from: int, *, redact: bool
+    parent: Snapshot, rows: Sequence[ServerRow], covered_from: int, *, redact: bool
 ) -> FileRow:
     """Return the row of the file, without its digests."""
     first, last = find_observed_span(rows)

@@ -11,7 +11,7 @@ from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
 from srvstat.documents.export_summary import ExportSummary
 from srvstat.files.atomic_folder import atomic_folder, write_file
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile
+from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.write.server_rows import build_record
 from srvstat.sources.server_records import ServerRecord
 from srvstat.sources.servers import format_records
@@ -24,7 +24,7 @@ _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 def write_export(  # noqa: PLR0913 - each is a choice of the command
     folder: str,
-    snapshot: SnapshotFile,
+    snapshot: Snapshot,
     servers: Callable[[], Iterable[ServerRow]],
     encode: EncodeObservations,
     *,
@@ -67,7 +67,7 @@ class _Export:
     """The passes over the servers of an export, and what has been written."""
 
     def __init__(
-        self, title: str, snapshot: SnapshotFile, servers: Callable[[], Iterable[ServerRow]]
+        self, title: str, snapshot: Snapshot, servers: Callable[[], Iterable[ServerRow]]
     ) -> None:
         self._title = title
         self._snapshot = snapshot
@@ -95,15 +95,15 @@ class _Export:
 
         Without observations, yield the month of as of.
         """
-        months: dict[int, int] = {}  # by server, as bits
+        months: dict[str, int] = {}  # by id, as bits
         for server in self._servers():
             with self._snapshot.convert_decode_errors(server.title):
                 days = [entry.day for entry in self._snapshot.iter_entries(server, 0)]
-                months[server.server] = sum(1 << month for month in {*map(_find_month, days)})
+                months[server.id] = sum(1 << month for month in {*map(_find_month, days)})
         found = reduce(or_, months.values(), 0) or 1 << _find_month(self._snapshot.as_of // DAY_MS)
         for month in range(found.bit_length()):
             if found >> month & 1:
-                chosen = (one for one in self._servers() if months[one.server] >> month & 1)
+                chosen = (one for one in self._servers() if months[one.id] >> month & 1)
                 yield *_build_window(month), chosen
 
 

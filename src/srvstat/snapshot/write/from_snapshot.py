@@ -13,7 +13,7 @@ from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.files.reading import STDIN
 from srvstat.snapshot.format.derive import has_valid_observations
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.write.server_rows import build_record
 from srvstat.sources.batch import Batch, Runs
 from srvstat.sources.server_records import ServerRecord
@@ -61,19 +61,19 @@ def read_records(source: Source) -> list[ServerRecord]:
 
 
 @contextmanager
-def _open(source: Source) -> Iterator[SnapshotFile]:
+def _open(source: Source) -> Iterator[Snapshot]:
     """Open a snapshot; errors that concern it in the block become those of a source."""
     if source.name == STDIN:
         raise SourceError(f"{source.title}: a snapshot can't be read from a pipe; name a file")
     try:
-        with closing(open_file(source.name)) as snapshot:
+        with closing(open_snapshot(source.name)) as snapshot:
             yield snapshot
     except SnapshotError as error:
         raise SourceError(error.reason) from None
 
 
 def _read_columns(
-    snapshot: SnapshotFile, server: ServerRow
+    snapshot: Snapshot, server: ServerRow
 ) -> Iterator[tuple["array[int]", "array[int]"]]:
     """Yield the observations of a server in columns of limited length."""
     window = Window(BEFORE_ALL, LATEST)

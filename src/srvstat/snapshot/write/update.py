@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import NamedTuple
 
-from srvstat.contract.errors import SourceError
+from srvstat.contract.errors import SnapshotError, SourceError
 from srvstat.documents.build_summary import BuildSummary, UpdateSummary
 from srvstat.files.atomic_write import atomic_write
 from srvstat.files.copying import copy_in_background
@@ -60,6 +60,11 @@ def update(  # noqa: PLR0913 - each is an option of the command
     new = NewServers(servers_source, uses_slugs, game)
     given = [] if servers_source is None else [servers_source]
     check_names(path, rejects, [*given, *observation_sources], name="PATH")
+    if os.path.isdir(path):
+        raise SnapshotError(
+            f"{path}: a directory, but only a snapshot file can be updated; write the shards again"
+            " with `srvstat fleet --snapshots`"
+        )
     # The snapshot is renamed into place first, then the rejects.
     with (
         open_rejects(rejects) as rejects_file,

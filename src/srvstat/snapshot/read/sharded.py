@@ -1,0 +1,238 @@
+"""Query a snapshot that is divided into shards: a folder with a manifest and a file for each."""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from heapq import merge
+from operator import attrgetter
+from typing import TypeVar
+
+from srvstat.contract.errors import SnapshotError
+from srvstat.contract.ranges import Window
+from srvstat.contract.requests import Namespace, ServerReference
+from srvstat.documents.manifest import Manifest, ManifestShard
+from srvstat.snapshot.format.calendar import Entry
+from srvstat.snapshot.format.rows import Day, ServerRow
+from srvstat.snapshot.format.shards import MANIFEST, find_shard
+from srvstat.snapshot.read.decoding import DetailWithInstants
+from srvstat.snapshot.read.figures import StepTotals, WindowFigures
+from srvstat.snapshot.read.header import SnapshotHeader
+from srvstat.snapshot.read.manifest import REMEDY, build_file_row, read_manifest
+from srvstat.snapshot.read.reader import SnapshotFile, open_file
+from srvstat.stats import Statistics
+
+_T = TypeVar("_T")
+
+
+class ShardedSnapshot(SnapshotHeader):
+    """An open folder of shards; `open_shards` opens one.
+
+    It answers as one file with all servers would; only the root is another. A shard is opened when
+    it is first needed, compared with the manifest, and stays open.
+    """
+
+    def __init__(self, folder: str, manifest: Manifest) -> None:
+        super().__init__(folder, build_file_row(manifest))
+        self.shards: tuple[ManifestShard, ...] = manifest.shards
+        """The shards in the order of their numbers."""
+        self._files: dict[int, SnapshotFile] = {}
+
+    def close(self) -> None:
+        """Close the shards that are open."""
+        for file in self._files.values():
+            file.close()
+
+    def iter_files(self) -> Iterator[SnapshotFile]:
+        """Yield the file of each shard, in the order of their numbers."""
+        return map(self._get_shard, range(len(self.shards)))
+
+    def get_file(self, server: ServerRow) -> SnapshotFile:
+        """Return the file that has a server."""
+        return self._get_shard(self._find_shard(server.id))
+
+    def find_servers(self, references: Iterable[ServerReference]) -> list[ServerRow | None]:
+        """Return the server of each reference, compared exactly; None for an unknown one.
+
+        An id is looked up in its shard, a cfxId in one shard after another.
+        """
+        wanted = list(references)
+        by_shard: defaultdict[int, list[int]] = defaultdict(list)
+        unplaced = []
+        for position, reference in enumerate(wanted):
+            if reference.by == "id":
+                by_shard[self._find_shard(reference.identifier)].append(position)
+            else:
+                unplaced.append(position)
+        found: list[ServerRow | None] = [None] * len(wanted)
+        for number in range(len(self.shards)) if unplaced else list(by_shard):
+            asked = by_shard[number] + unplaced
+            if asked:
+                file = self._get_shard(number)
+                for position, server in zip(
+                    asked, file.find_servers([wanted[at] for at in asked]), strict=True
+                ):
+                    found[position] = server and self._check_place(server, number)
+                unplaced = [position for position in unplaced if found[position] is None]
+        return found
+
+    def has_identifier(self, by: Namespace, identifier: str) -> bool:
+        """Check whether a server has an identifier."""
+        of_id = by == "id" and [self._get_shard(self._find_shard(identifier))]
+        return any(file.has_identifier(by, identifier) for file in of_id or self.iter_files())
+
+    def get_detail(self, server: ServerRow) -> DetailWithInstants:
+        """Return a server's public record."""
+        return self.get_file(server).get_detail(server)
+
+    def iter_servers(self) -> Iterator[ServerRow]:
+        """Yield all servers in the order of their ids."""
+        return merge(
+            *map(self._iter_servers_of, range(len(self.shards))),
+            key=attrgetter("id"),
+        )
+
+    def _iter_servers_of(self, number: int) -> Iterator[ServerRow]:
+        for server in self._get_shard(number).iter_servers():
+            yield self._check_place(server, number)
+
+    def iter_identifiers(
+        self, by: Namespace, start: str = "", *, backwards: bool = False
+    ) -> Iterator[str]:
+        """Yield unverified identifiers of a namespace, as `SnapshotFile.iter_identifiers`."""
+        names = [
+            file.iter_identifiers(by, start, backwards=backwards) for file in self.iter_files()
+        ]
+        return merge(*names, reverse=backwards)
+
+    def find_source_id(self, source_id: str) -> str | None:
+        """Return the unverified id of the server with a sourceId, whose ASCII case does not matter.
+
+        None without such a server, and if a shard has more servers than can be searched quickly.
+        """
+        found = [file.find_source_id(source_id) for file in self.iter_files()]
+        return min(filter(None, found), default=None)
+
+    def compute_statistics(self, servers: Sequence[ServerRow], window: Window) -> list[Statistics]:
+        """Return the statistics of each server in a window; each shard has a few reads."""
+        return self._compute(servers, lambda file, some: file.compute_statistics(some, window))
+
+    def compute_figures(
+        self, servers: Sequence[ServerRow], window: Window, quantiles: Sequence[Fraction] = ()
+    ) -> list[WindowFigures]:
+        """Return the figures of each server in a window, which may start at BEFORE_ALL."""
+        return self._compute(
+            servers, lambda file, some: file.compute_figures(some, window, quantiles)
+        )
+
+    def compute_totals(self, servers: Sequence[ServerRow], window: Window) -> list[tuple[int, int]]:
+        """Return the number of observations of each server in a window, and their sum."""
+        return self._compute(servers, lambda file, some: file.compute_totals(some, window))
+
+    def _compute(
+        self,
+        servers: Sequence[ServerRow],
+        compute: Callable[[SnapshotFile, Sequence[ServerRow]], Sequence[_T]],
+    ) -> list[_T]:
+        """Call a function with each shard and its servers; return the values by server."""
+        by_shard: defaultdict[int, list[int]] = defaultdict(list)
+        for position, server in enumerate(servers):
+            by_shard[self._find_shard(server.id)].append(position)
+        values: dict[int, _T] = {}
+        for number, positions in by_shard.items():
+            some = [servers[position] for position in positions]
+            values.update(zip(positions, compute(self._get_shard(number), some), strict=True))
+        return [values[position] for position in range(len(servers))]
+
+    def compute_step_totals(self, server: ServerRow, edges: Sequence[int]) -> StepTotals:
+        """Return the totals of the steps between successive ascending edges."""
+        return self.get_file(server).compute_step_totals(server, edges)
+
+    def read_observations(self, server: ServerRow, window: Window) -> tuple[list[int], list[int]]:
+        """Return the ascending instants of a server's observations in a window, and the players."""
+        return self.get_file(server).read_observations(server, window)
+
+    def iter_observations(
+        self, server: ServerRow, window: Window
+    ) -> Iterator[tuple[list[int], list[int]]]:
+        """Yield, day by day, what `read_observations` returns at once."""
+        return self.get_file(server).iter_observations(server, window)
+
+    def read_steps(self, server: ServerRow, edges: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return positions and players of the steps between edges, as `SnapshotFile` does."""
+        return self.get_file(server).read_steps(server, edges)
+
+    def find_last_observed_at(self, server: ServerRow, until: int) -> int | None:
+        """Return the instant of a server's last observation up to and including `until`."""
+        return self.get_file(server).find_last_observed_at(server, until)
+
+    def iter_entries(self, server: ServerRow, first_day: int) -> Iterator[Entry]:
+        """Yield a server's days from `first_day` on with the digests of their rows."""
+        return self.get_file(server).iter_entries(server, first_day)
+
+    def read_days(self, server: ServerRow, entries: Sequence[Entry]) -> list[Day]:
+        """Return the rows of some days of a server: at most 1,000, read with one statement."""
+        return self.get_file(server).read_days(server, entries)
+
+    def forget_servers(self) -> None:
+        """Remove all servers from memory, so that the next query reads them again."""
+        for file in self._files.values():
+            file.forget_servers()
+
+    def _find_shard(self, server_id: str) -> int:
+        return find_shard(server_id, len(self.shards))
+
+    def _check_place(self, server: ServerRow, number: int) -> ServerRow:
+        """Return a server of the shard with a number.
+
+        Raises SnapshotError if another shard should have it.
+        """
+        right = self._find_shard(server.id)
+        if right != number:
+            raise SnapshotError(
+                f"{self._build_path(number)}: {server.title} belongs into"
+                f" {self.shards[right].file}; {REMEDY}"
+            )
+        return server
+
+    def _build_path(self, number: int) -> str:
+        return os.path.join(self.path, self.shards[number].file)
+
+    def _get_shard(self, number: int) -> SnapshotFile:
+        """Return the file of a shard, opened and compared with the manifest.
+
+        Raises SnapshotError.
+        """
+        if number not in self._files:
+            path = self._build_path(number)
+            if not os.path.lexists(path):
+                raise SnapshotError(f"{path}: missing, but {MANIFEST} lists it; {REMEDY}")
+            file = open_file(path, sharing=len(self.shards))
+            try:
+                self._check_shard(file, self.shards[number])
+            except BaseException:
+                file.close()
+                raise
+            self._files[number] = file
+        return self._files[number]
+
+    def _check_shard(self, file: SnapshotFile, listed: ManifestShard) -> None:
+        row = file.file_row
+        if (file.root, row.server_count, row.observation_count) != (
+            *(listed.root, listed.servers, listed.observations),
+        ):
+            raise SnapshotError(
+                f"{file.path}: not the file that {MANIFEST} lists: its root differs; try again if"
+                f" the directory was just replaced, else {REMEDY}"
+            )
+        # The root covers these; so only a forged manifest lists such a file.
+        if file.as_of != self.as_of or file.parent_root is not None:
+            raise SnapshotError(f"{file.path}: ends at another instant than {MANIFEST}; {REMEDY}")
+
+
+def open_shards(folder: str) -> ShardedSnapshot:
+    """Open a folder of shards for reading.
+
+    Raises SnapshotError with a one-line reason that names the problem and a remedy.
+    """
+    return ShardedSnapshot(folder, read_manifest(folder))
