@@ -23,7 +23,14 @@ from srvstat.fleet.counts import (
     Survey,
 )
 from srvstat.fleet.duckdb_counter import Counter, build_order
-from srvstat.fleet.duckdb_rows import STAGED, Run, group_runs, select_malformed, select_rows
+from srvstat.fleet.duckdb_rows import (
+    STAGED,
+    Run,
+    can_be_named,
+    group_runs,
+    select_malformed,
+    select_rows,
+)
 from srvstat.fleet.duckdb_session import Session, describe_error, open_session
 from srvstat.fleet.finish import finish_counts
 from srvstat.fleet.native import NativeColumns, find_native_columns
@@ -32,7 +39,6 @@ from srvstat.sources.arrow_columns import Columns, read_record_batches
 from srvstat.sources.observations import read_batches
 from srvstat.sources.parquet import read_metadata
 from srvstat.sources.source import Source
-from srvstat.sources.sql import is_utf8
 
 _ROWS_PER_INSERT = 1 << 18
 
@@ -105,7 +111,7 @@ class DuckDbEngine:
 
     def _find_columns(self, source: Source) -> NativeColumns | None:
         """Return the columns of a file that DuckDB can read."""
-        if source.kind != "parquet" or not is_utf8(source.name):
+        if source.kind != "parquet" or not can_be_named(source.name):
             return None
         identity = identify_file(source.name)
         metadata = read_metadata(source)

@@ -10,12 +10,18 @@ from srvstat.fleet.counts import ORDER_BITS
 from srvstat.fleet.native import NativeColumns
 from srvstat.sources.batch import MAX_PLAYERS
 from srvstat.sources.source import Source
-from srvstat.sources.sql import quote_identifier, quote_text
+from srvstat.sources.sql import is_utf8, quote_identifier, quote_text
 
 STAGED = "staged"
 """The table of the rows that our own readers have read."""
 
 _GLOB_CHARACTERS = str.maketrans({each: f"[{each}]" for each in "*?["})
+
+
+def can_be_named(path: str) -> bool:
+    """Return whether DuckDB can open a file by its path, and not only a pattern like it."""
+    is_pattern = path.translate(_GLOB_CHARACTERS) != path
+    return is_utf8(path) and not (is_pattern and "\\" in path)  # patterns can't have backslashes
 
 
 class Run(NamedTuple):
