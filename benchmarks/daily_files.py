@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import NamedTuple
@@ -22,6 +23,10 @@ from pyarrow import parquet
 
 from benchmarks import fleet
 from benchmarks.fleet import POLL_MS, POLLS, POLLS_PER_DAY, Course, Integers, NoiseKind
+from benchmarks.measure import print_progress
+
+VERSION = 1
+"""Part of the names of kept folders: increase it when the generated data changes."""
 
 SERVERS_FILE = "servers.ndjson"
 FOLDER = "observations"
@@ -67,6 +72,17 @@ def choose_shape(servers: int, rows: int, skew: int = 1) -> Shape:
     per_server = rows / _ARRIVED / (_count_all(servers) + skew - 1)
     per_poll = ceil(per_server / POLLS)
     return Shape(servers, ceil(per_server / per_poll), per_poll, skew)
+
+
+def create_fleet(root: str, servers: int, rows: int, skew: int = 1) -> str:
+    """Return the folder of a fleet of about so many rows; create it on first use."""
+    directory = os.path.join(root, f"daily-{servers}-{rows}-{skew}-v{VERSION}")
+    if not os.path.exists(directory):
+        print_progress(f"creating {rows:,} rows of {servers:,} servers")
+        with tempfile.TemporaryDirectory(dir=root) as draft:
+            write_fleet(os.path.join(draft, "fleet"), choose_shape(servers, rows, skew))
+            os.rename(os.path.join(draft, "fleet"), directory)
+    return directory
 
 
 def write_fleet(directory: str, shape: Shape) -> int:
@@ -142,8 +158,9 @@ def _draw_flawed(course: Course) -> Course:
         )
     )
     changed = conflicting._replace(players=conflicting.players + 1 + conflicting.instants % 7)
+    kinds = (malformed.instants + malformed.servers) % len(_FLAWS)
     for kind, (name, value) in enumerate(_FLAWS):
-        getattr(malformed, name)[kind :: len(_FLAWS)] = value
+        getattr(malformed, name)[kinds == kind] = value
     return _concatenate([repeated, changed, malformed])
 
 

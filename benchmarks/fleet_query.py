@@ -9,6 +9,7 @@ row took less than half the time of `arg_min` over a pair, `DISTINCT ON` and `ro
 
 import argparse
 import os
+import tempfile
 
 import duckdb
 
@@ -77,12 +78,11 @@ def main() -> None:
     parser.add_argument("--memory", default="4GiB")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
-    config = {
-        "memory_limit": arguments.memory,
-        "threads": arguments.threads,
-        "temp_directory": f"{arguments.output}.spilled",
-    }
-    with duckdb.connect(config=config) as connection:
+    limits = {"memory_limit": arguments.memory, "threads": arguments.threads}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        duckdb.connect(config={**limits, "temp_directory": folder}) as connection,
+    ):
         connection.execute(build_query(arguments.directory, arguments.range, arguments.output))
 
 
