@@ -1,13 +1,13 @@
 """Run the whole benchmark: `python -m benchmarks --size 200`.
 
-`--only service` measures only the service and writes no report.
+`--only service` and `--only fleet` measure only a part and write no report.
 """
 
 import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from operator import attrgetter
 
@@ -19,6 +19,7 @@ from benchmarks import (
     diffs,
     digests,
     engines,
+    fleet_runs,
     hypixel,
     report,
     reports,
@@ -32,7 +33,7 @@ from benchmarks.builds import Order
 from benchmarks.commands import list_commands
 from benchmarks.data import FleetFiles
 from benchmarks.engines import Engine
-from benchmarks.figures import FIGURES, SERVICE_FIGURES, Finding, evaluate
+from benchmarks.figures import FIGURES, FLEET_FIGURES, SERVICE_FIGURES, Finding, evaluate
 from benchmarks.measure import FailedError, print_progress
 from benchmarks.questions import WrongAnswerError
 from benchmarks.results import FULL, LARGE, SMALL, SNAPSHOT, Results
@@ -54,11 +55,7 @@ def main() -> int:
     """Measure and write the report; return 1 if a requirement is missed."""
     arguments = _parse_arguments()
     try:
-        found = (
-            _run_service_part(arguments.size, arguments.data)
-            if arguments.only
-            else _run_all(arguments.size, arguments.data)
-        )
+        found = _PARTS[arguments.only](arguments.size, arguments.data)
     except (WrongAnswerError, FailedError) as error:
         print_progress(f"error: {error}")
         return 1
@@ -78,6 +75,7 @@ def _run_all(size: int, data: str) -> list[Finding]:
     results = _measure(size, data)
     found = [evaluate(figure, results) for figure in FIGURES]
     found += [evaluate(figure, results.service) for figure in SERVICE_FIGURES]
+    found += [evaluate(figure, results.fleet) for figure in FLEET_FIGURES]
     # Only a run of the full size writes the report in docs.
     output = _DOCS if size == FULL else data
     for path in report.write_report(output, results, found, time.monotonic() - started):
@@ -99,6 +97,24 @@ def _run_service_part(size: int, data: str) -> list[Finding]:
     return [evaluate(figure, rates) for figure in SERVICE_FIGURES]
 
 
+def _run_fleet_part(size: int, data: str) -> list[Finding]:
+    """Measure only the results of a whole fleet.
+
+    Raises WrongAnswerError, FailedError.
+    """
+    os.makedirs(data, exist_ok=True)
+    cost = fleet_runs.measure_fleet(data, quick=size == SMALL)
+    sys.stdout.write(f"{report.format_fleet(cost)}\n\n")
+    return [evaluate(figure, cost) for figure in FLEET_FIGURES]
+
+
+_PARTS: Mapping[str | None, Callable[[int, str], list[Finding]]] = {
+    None: _run_all,
+    "service": _run_service_part,
+    "fleet": _run_fleet_part,
+}
+
+
 def _measure_service(files: FleetFiles, *, quick: bool) -> service.Rates:
     return service.measure_rates(files, rounds=3 if quick else 5, seconds=1 if quick else 3)
 
@@ -108,7 +124,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--size", type=int, choices=(SMALL, FULL), default=FULL, help="number of servers [200]"
     )
-    parser.add_argument("--only", choices=("service",), help="part to measure [all]")
+    parser.add_argument("--only", choices=tuple(filter(None, _PARTS)), help="part to measure [all]")
     parser.add_argument(
         "--data",
         metavar="DIR",
@@ -163,6 +179,7 @@ def _measure(size: int, data: str) -> Results:
         analyzer=analyzed,
         page=browser.measure_page(files, data),
         reports=reported,
+        fleet=fleet_runs.measure_fleet(data, quick=quick),
     )
 
 

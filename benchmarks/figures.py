@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-from benchmarks import browser, builds, commands, engines, service
+from benchmarks import browser, builds, commands, engines, fleet_runs, service
+from benchmarks.fleet_runs import FleetCost
 from benchmarks.results import FULL, Results
 from benchmarks.service import Rates
 
@@ -141,6 +142,23 @@ SERVICE_FIGURES: Sequence[Figure[Rates]] = (
            _divide_rates(service.UNCACHED_MONTH, service.DATASETTE)),
 )  # fmt: skip
 """The figures of the service, which follow in the report and can be measured alone."""
+
+
+def _if_full(measure: Callable[[FleetCost], float]) -> Callable[[FleetCost], float | None]:
+    """Return a function that measures only a fleet of the full size."""
+    return lambda cost: measure(cost) if cost.is_full else None
+
+
+FLEET_FIGURES: Sequence[Figure[FleetCost]] = (
+    Figure("fleet of 105 million rows: time / time of a plain DuckDB query", "≤", 1.3, 1.0,
+           "{:.2f}×", _if_full(lambda cost: cost.srvstat.seconds / cost.duckdb.seconds)),
+    Figure("fleet of 105 million rows, 4 GiB for DuckDB: peak memory", "≤", None, 4_500,
+           "{:,.0f} MiB", _if_full(lambda cost: cost.srvstat.peak_mib)),
+    Figure(f"fleet of 105 million rows, {fleet_runs.LOW_MEMORY}: time / time with 4 GiB",
+           "≤", None, 2, "{:.2f}×",
+           _if_full(lambda cost: cost.low.seconds / cost.srvstat.seconds)),
+)  # fmt: skip
+"""The figures of `srvstat fleet`, likewise."""
 
 
 class Finding(NamedTuple):

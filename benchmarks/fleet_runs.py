@@ -20,6 +20,16 @@ SERVERS = 1_000
 ROWS, QUICK_ROWS = 105_000_000, 3_000_000
 MEMORY = "4GiB"
 LOW_MEMORY, QUICK_LOW_MEMORY = "1GiB", "200MiB"
+
+SETUPS = {
+    "srvstat fleet": "The whole process, from Parquet files to a Parquet file of results, with two"
+    " threads and a limit of memory for DuckDB.",
+    "DuckDB, plain query": "The whole process of `benchmarks/fleet_query.py`, with the same limits."
+    " It resolves the same repeats, applies the same rules, and computes the same figures with"
+    " DuckDB's functions, but counts no rejected, repeated or conflicting rows.",
+}
+"""The setup of each program, for the report."""
+
 _RANGE = "1y"
 _THREADS = "2"
 _ROUNDS = 3
@@ -44,6 +54,11 @@ class FleetCost(NamedTuple):
     duckdb: FleetRun
     low_memory: str
     low: FleetRun
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the fleet has the full size."""
+        return self.rows > QUICK_ROWS
 
 
 def measure_fleet(root: str, *, quick: bool) -> FleetCost:

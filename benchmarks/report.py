@@ -8,10 +8,20 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 
-from benchmarks import analyzer, builds, commands, engines, fleet, picture, service
+from benchmarks import (
+    analyzer,
+    builds,
+    commands,
+    engines,
+    fleet,
+    fleet_runs,
+    picture,
+    service,
+)
 from benchmarks.analyzer import AnalyzerTimes
 from benchmarks.builds import Build
 from benchmarks.figures import Finding
+from benchmarks.fleet_runs import FleetCost
 from benchmarks.questions import RANGES
 from benchmarks.results import FULL, SMALL, Results
 
@@ -94,6 +104,14 @@ request at a time. In brackets: relative to the minimal Starlette application.
 
 On disk, in bytes per observation: {files}.
 
+## The results of a whole fleet
+
+`srvstat fleet --range 1y` on {fleet_rows:,} rows of {fleet_servers:,} servers in daily Parquet
+files, and a plain DuckDB query. The results of all runs are equal, apart from the last bit of some
+averages of DuckDB's. Spilled are temporary files, at their peak.
+
+{fleet}
+
 ## Setup of each tool
 
 {given}
@@ -168,6 +186,9 @@ def _format_page(results: Results, found: Sequence[Finding], seconds: float) -> 
         connections=service.CONNECTIONS,
         service=_format_service(results.service),
         builds=_format_builds(results.loads),
+        fleet_rows=results.fleet.rows,
+        fleet_servers=fleet_runs.SERVERS,
+        fleet=format_fleet(results.fleet),
         files=", ".join(
             f"{name} {size / results.observations:.1f}" for name, size in results.file_bytes.items()
         ),
@@ -179,6 +200,7 @@ def _format_page(results: Results, found: Sequence[Finding], seconds: float) -> 
                 commands.SETUPS,
                 service.SETUPS,
                 builds.SETUPS,
+                fleet_runs.SETUPS,
             )
             for name, given in part.items()
         ),
@@ -265,6 +287,28 @@ def _format_builds(found: Sequence[Build]) -> str:
         for build in found
     ]
     head = ("", "rows", "order", "seconds", "rows per second", "MiB", "bytes per row", "runs")
+    return _format_markdown(head, rows)
+
+
+def format_fleet(cost: FleetCost) -> str:
+    """Format the runs over a whole fleet as a table."""
+    runs = (
+        ("srvstat fleet", fleet_runs.MEMORY, cost.srvstat),
+        ("DuckDB, plain query", fleet_runs.MEMORY, cost.duckdb),
+        ("srvstat fleet", cost.low_memory, cost.low),
+    )
+    rows = [
+        (
+            name,
+            memory,
+            f"{ran.seconds:,.1f}",
+            f"{cost.rows / ran.seconds:,.0f}",
+            f"{ran.peak_mib:,.0f}",
+            f"{ran.spilled_mib:,.0f}",
+        )
+        for name, memory, ran in runs
+    ]
+    head = ("", "limit", "seconds", "rows per second", "MiB", "MiB spilled")
     return _format_markdown(head, rows)
 
 

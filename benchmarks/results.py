@@ -9,6 +9,7 @@ from benchmarks.browser import PageCost
 from benchmarks.builds import Build, Order
 from benchmarks.diffs import DiffCost
 from benchmarks.digests import DigestCost, VerifyRate
+from benchmarks.fleet_runs import FleetCost
 from benchmarks.questions import RANGES
 from benchmarks.reports import ReportCost
 from benchmarks.rounds import Latencies, Medians
@@ -51,6 +52,7 @@ class Results:
     page: PageCost
     reports: ReportCost
     update: Update
+    fleet: FleetCost
 
     def speed_over_duckdb(self, engine: str, range: Range) -> float:
         """Return the time of DuckDB's faster form divided by that of an engine."""
