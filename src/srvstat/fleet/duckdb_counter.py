@@ -1,6 +1,6 @@
 """Resolve repeated and conflicting observations in DuckDB, and count the others by value."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -8,16 +8,27 @@ from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import format_instant
 from srvstat.contract.ranges import Window
 from srvstat.fleet.counts import COUNTS, ORDER_BITS, Job, Resolved, Servers
+from srvstat.fleet.duckdb_rows import NativeFile, select_rows
 from srvstat.fleet.duckdb_session import Session
 from srvstat.fleet.reader_rows import has_order
+from srvstat.fleet.slices import Span, cut_window
 
 _KEY_BITS = 63
+_ROWS_PER_SLICE = 8_000_000
+"""Groups of so many rows fit in about 1 GiB, and mostly in the processor's caches."""
+
 _NUMBERS = pa.schema([("identifier", pa.string()), ("number", pa.int32())])
 
 # A key packs a server and an instant into one integer, which is grouped much faster than text.
 # Observations of one key are compared in the order of sources only if they differ.
 _COUNTED = """
-CREATE OR REPLACE TEMP TABLE counted AS
+CREATE OR REPLACE TEMP TABLE counted (
+    server INTEGER, players BIGINT, conflict {key_type}, kept BIGINT, rows BIGINT,
+    first_key {key_type}, last_key {key_type}
+)"""
+
+_COUNT_SLICE = """
+INSERT INTO counted
 WITH resolved AS (
     SELECT key, count(*) AS rows, min(players) AS least, max(players) AS greatest
     FROM ({keyed})
@@ -91,6 +102,7 @@ class Counter:
         self._job = job
         self._servers = servers
         self._start = max(window.start, -1)
+        self._window = window._replace(start=self._start)
         self._bits = max(window.end - self._start, 1).bit_length()
         # Only a count of all time over very many servers needs more bits.
         is_long = self._bits + len(servers.ids).bit_length() > _KEY_BITS
@@ -98,15 +110,19 @@ class Counter:
         numbers = {"identifier": list(servers.numbers), "number": list(servers.numbers.values())}
         session.create_table("numbers", pa.table(numbers, _NUMBERS))
 
-    def resolve(self, rows: str) -> Resolved:
-        """Resolve the rows of a query, all of which are in the window, and count the others.
+    def resolve(self, files: Sequence[NativeFile], spans: Sequence[Span]) -> Resolved:
+        """Resolve the rows of files and of the staged table, and count those that are kept.
+
+        `spans` are those of all rows.
 
         Raises SourceError if unequal observations have no order.
         """
-        keyed = _KEYED.format(
-            rows=rows, key_type=self._key_type, bits=self._bits, start=self._start
-        )
-        self._session.execute("counting", _COUNTED.format(keyed=keyed, bits=self._bits))
+        self._session.execute("counting", _COUNTED.format(key_type=self._key_type))
+        slices = cut_window(spans, self._window, _ROWS_PER_SLICE)
+        for number, each in enumerate(slices):
+            query = _COUNT_SLICE.format(keyed=self._select_keys(files, each), bits=self._bits)
+            self._session.execute("counting", query, (number, len(slices)))
+        keyed = self._select_keys(files, self._window)
         totals = self._session.fetch("counting", _TOTALS).to_pylist()[0]
         self._session.execute(
             "conflicts", _CONTESTED.format(keyed=keyed if totals["has_conflict"] else _NO_KEYS)
@@ -117,6 +133,14 @@ class Counter:
         self._session.execute("counting", _HISTOGRAM.format(bits=self._bits))
         kept, read = totals["kept"], totals["rows"]
         return Resolved(kept, read - kept - conflicting, conflicting, conflict)
+
+    def _select_keys(self, files: Sequence[NativeFile], window: Window) -> str:
+        return _KEYED.format(
+            rows=select_rows(files, window),
+            key_type=self._key_type,
+            bits=self._bits,
+            start=self._start,
+        )
 
     def read_counts(self) -> Iterator[pa.RecordBatch]:
         """Return the counts of the last rows that were resolved."""

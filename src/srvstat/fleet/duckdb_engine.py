@@ -25,16 +25,16 @@ from srvstat.fleet.counts import (
 from srvstat.fleet.duckdb_counter import Counter, build_order
 from srvstat.fleet.duckdb_rows import (
     STAGED,
-    Run,
+    NativeFile,
     can_be_named,
-    group_runs,
     select_malformed,
     select_rows,
 )
 from srvstat.fleet.duckdb_session import Session, describe_error, open_session
 from srvstat.fleet.finish import finish_counts
-from srvstat.fleet.native import NativeColumns, find_native_columns
+from srvstat.fleet.native import find_native_columns, has_int96, read_spans
 from srvstat.fleet.reader_rows import Remarks, read_rows
+from srvstat.fleet.slices import Span
 from srvstat.sources.arrow_columns import Columns, read_record_batches
 from srvstat.sources.observations import read_batches
 from srvstat.sources.parquet import read_metadata
@@ -88,38 +88,37 @@ class DuckDbEngine:
     def __init__(self, session: Session, job: Job) -> None:
         self._session = session
         self._job = job
-        self._runs: list[Run] = []
-        self._rows_of_runs = 0
+        self._files: list[NativeFile] = []
+        self._spans: list[Span] = []  # of all rows, also of staged ones
         self._identities: dict[str, Identity] = {}
         self._remarks = Remarks()
 
     def prepare(self, progress: Progress) -> None:
         """Find the files that DuckDB can read, and read all other sources into a table."""
         self._session.create_table(STAGED, ROWS.empty_table())
-        native: list[tuple[int, Source, NativeColumns]] = []
         others: list[tuple[int, Source]] = []
         for number, source in enumerate(self._job.sources):
-            columns = self._find_columns(source)
-            if columns is None:
+            file = self._open_native(number, source)
+            if file is None:
                 others.append((number, source))
             else:
-                native.append((number, source, columns))
-        self._runs = group_runs(native)
+                self._files.append(file)
+                self._spans += file.spans
         for done, (number, source) in enumerate(others):
             progress("reading", done / len(others), source.title)
             self._stage(number, source)
 
-    def _find_columns(self, source: Source) -> NativeColumns | None:
-        """Return the columns of a file that DuckDB can read."""
+    def _open_native(self, number: int, source: Source) -> NativeFile | None:
+        """Return a file that DuckDB can read, otherwise None."""
         if source.kind != "parquet" or not can_be_named(source.name):
             return None
         identity = identify_file(source.name)
         metadata = read_metadata(source)
         columns = find_native_columns(source, metadata.schema.to_arrow_schema())
-        if columns is not None:
-            self._identities[source.name] = identity
-            self._rows_of_runs += metadata.num_rows
-        return columns
+        if columns is None or has_int96(columns, metadata):
+            return None
+        self._identities[source.name] = identity
+        return NativeFile(number, source, columns, read_spans(columns, metadata))
 
     def _stage(self, number: int, source: Source) -> None:
         """Read a source with our own reader, and store its rows."""
@@ -129,21 +128,27 @@ class DuckDbEngine:
             batches.append(batch)
             rows += batch.num_rows
             if rows >= _ROWS_PER_INSERT:
-                self._session.insert(STAGED, pa.Table.from_batches(batches))
+                self._insert(batches)
                 batches, rows = [], 0
         if batches:
-            self._session.insert(STAGED, pa.Table.from_batches(batches))
+            self._insert(batches)
+
+    def _insert(self, batches: list[pa.RecordBatch]) -> None:
+        rows = pa.Table.from_batches(batches)
+        ends = pc.min_max(rows["at"]).as_py()
+        self._spans.append(Span(ends["min"], ends["max"], len(rows)))
+        self._session.insert(STAGED, rows)
 
     def survey(self) -> Survey:
         """Read all rows, and return their identifiers."""
         with self.convert_errors():
             limit = "true" if self._job.as_of is None else f'"at" <= {self._job.as_of}'
             self._session.execute(
-                "survey", _SURVEY.format(rows=select_rows(self._runs), limit=limit)
+                "survey", _SURVEY.format(rows=select_rows(self._files), limit=limit)
             )
             identifiers = self._session.fetch(
                 "survey",
-                _LAST_ROWS.format(rows=select_rows(self._runs), order=build_order(self._job)),
+                _LAST_ROWS.format(rows=select_rows(self._files), order=build_order(self._job)),
             )
             self._count_malformed(pc.sum(identifiers["rows"]).as_py() or 0)
         remarks = self._remarks
@@ -151,23 +156,20 @@ class DuckDbEngine:
 
     def _count_malformed(self, rows: int) -> None:
         """Count the rows that the queries leave out, by the reason of our own converter."""
-        staged = self._session.fetch("survey", f"SELECT count(*) AS rows FROM {STAGED}")
-        if rows - staged["rows"][0].as_py() == self._rows_of_runs:
+        if rows == sum(span.rows for span in self._spans):
             return
-        for run in self._runs:
-            columns = Columns(run.columns.id, run.columns.at, [run.columns.players])
-            batches = self._session.stream("survey", select_malformed(run))
-            for batch in read_record_batches(run.sources[0], columns, batches):
-                assert not batch.instants, "rows that the condition must not leave out"  # noqa: S101 - see select_malformed
+        for file, query in select_malformed(self._files):
+            columns = Columns(file.columns.id, file.columns.at, [file.columns.players])
+            batches = self._session.stream("survey", query)
+            for batch in read_record_batches(file.source, columns, batches):
+                assert not batch.instants, "a well-formed row"  # noqa: S101 - the query has none
                 self._remarks.add_batch(batch)
 
     def count(self, servers: Servers, window: Window) -> Count:
         """Count the observations of servers in a window, and finish them to figures."""
         with self.convert_errors():
             counter = Counter(self._session, self._job, servers, window)
-            resolved = counter.resolve(
-                select_rows(self._runs, max(window.start + 1, 0), window.end)
-            )
+            resolved = counter.resolve(self._files, self._spans)
             figures = pa.Table.from_batches(map(finish_counts, counter.read_counts()), FIGURES)
         return Count(figures, resolved)
 

@@ -1,19 +1,23 @@
-"""Make the SQL that selects the observations of sources in DuckDB."""
+"""Make the SQL that selects the observations of a job's sources in DuckDB."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.fleet.counts import ORDER_BITS
 from srvstat.fleet.native import NativeColumns
+from srvstat.fleet.slices import Span
 from srvstat.sources.batch import MAX_PLAYERS
 from srvstat.sources.source import Source
 from srvstat.sources.sql import is_utf8, quote_identifier, quote_text
 
 STAGED = "staged"
 """The table of the rows that our own readers have read."""
+
+ALL_TIME = Window(BEFORE_ALL, LATEST)
 
 _GLOB_CHARACTERS = str.maketrans({each: f"[{each}]" for each in "*?["})
 
@@ -24,46 +28,55 @@ def can_be_named(path: str) -> bool:
     return is_utf8(path) and not (is_pattern and "\\" in path)  # patterns can't have backslashes
 
 
-class Run(NamedTuple):
-    """Successive Parquet files with equal columns, and the number of the first one in the job."""
+class NativeFile(NamedTuple):
+    """A Parquet file that DuckDB reads, its number in the job, and its row groups."""
+
+    number: int
+    source: Source
+    columns: NativeColumns
+    spans: Sequence[Span]
+
+
+class _Run(NamedTuple):
+    """Successive files with equal columns, which one scan reads."""
 
     first_number: int
-    sources: list[Source]
+    files: list[NativeFile]
     columns: NativeColumns
 
-    def is_followed_by(self, number: int, columns: NativeColumns) -> bool:
-        """Return whether a file is the next one of this run."""
-        return self.first_number + len(self.sources) == number and self.columns == columns
+
+def select_rows(files: Iterable[NativeFile], window: Window = ALL_TIME) -> str:
+    """Return a query for all well-formed rows in a window, with the columns of ROWS."""
+    chosen = [file for file in files if any(span.overlaps(window) for span in file.spans)]
+    staged = f'SELECT * FROM {STAGED} WHERE "at" BETWEEN {window.start + 1} AND {window.end}'
+    runs = (_select_run(run, window) for run in _group_files(chosen))
+    return "\nUNION ALL\n".join([*runs, staged])
 
 
-def group_runs(files: Iterable[tuple[int, Source, NativeColumns]]) -> list[Run]:
-    """Group files, given with their numbers in ascending order."""
-    runs: list[Run] = []
-    for number, source, columns in files:
-        if runs and runs[-1].is_followed_by(number, columns):
-            runs[-1].sources.append(source)
+def select_malformed(files: Iterable[NativeFile]) -> Iterator[tuple[NativeFile, str]]:
+    """Yield queries for all rows that are not well-formed, as they are stored.
+
+    Each query is for some of the files, of which it has the first one.
+    """
+    for run in _group_files(files):
+        names = ", ".join(map(quote_identifier, run.columns[:3]))
+        condition = _build_condition(run.columns, ALL_TIME)
+        query = f"SELECT {names} FROM {_build_table(run)} WHERE ({condition}) IS NOT TRUE"
+        yield run.files[0], query
+
+
+def _group_files(files: Iterable[NativeFile]) -> list[_Run]:
+    runs: list[_Run] = []
+    for file in files:
+        last = runs[-1] if runs else None
+        if last and last.columns == file.columns and last.files[-1].number + 1 == file.number:
+            last.files.append(file)
         else:
-            runs.append(Run(number, [source], columns))
+            runs.append(_Run(file.number, [file], file.columns))
     return runs
 
 
-def select_rows(runs: Sequence[Run], first: int = 0, last: int = LATEST) -> str:
-    """Return a query for all well-formed rows from one instant to another.
-
-    Its columns are those of ROWS.
-    """
-    staged = f'SELECT * FROM {STAGED} WHERE "at" BETWEEN {first} AND {last}'
-    return "\nUNION ALL\n".join([*(_select_run(run, first, last) for run in runs), staged])
-
-
-def select_malformed(run: Run) -> str:
-    """Return a query for the rows of a run that `select_rows` leaves out, as they are stored."""
-    names = ", ".join(map(quote_identifier, run.columns[:3]))
-    condition = _build_condition(run.columns, 0, LATEST)
-    return f"SELECT {names} FROM {_build_table(run)} WHERE ({condition}) IS NOT TRUE"
-
-
-def _select_run(run: Run, first: int, last: int) -> str:
+def _select_run(run: _Run, window: Window) -> str:
     identifier, _, players = map(quote_identifier, run.columns[:3])
     return f"""
         SELECT
@@ -73,23 +86,22 @@ def _select_run(run: Run, first: int, last: int) -> str:
             ((file_index::BIGINT + {run.first_number}) << {ORDER_BITS}) + file_row_number + 1
                 AS position
         FROM {_build_table(run)}
-        WHERE {_build_condition(run.columns, first, last)}"""
+        WHERE {_build_condition(run.columns, window)}"""
 
 
-def _build_table(run: Run) -> str:
-    names = ", ".join(quote_text(source.name.translate(_GLOB_CHARACTERS)) for source in run.sources)
-    return f"read_parquet([{names}], hive_partitioning = false)"
+def _build_table(run: _Run) -> str:
+    names = (quote_text(file.source.name.translate(_GLOB_CHARACTERS)) for file in run.files)
+    return f"read_parquet([{', '.join(names)}], hive_partitioning = false)"
 
 
-def _build_condition(columns: NativeColumns, first: int, last: int) -> str:
-    """Return the condition of well-formed rows from one instant to another.
+def _build_condition(columns: NativeColumns, window: Window) -> str:
+    """Return the condition of well-formed rows in a window.
 
     The stored times are compared, so that DuckDB leaves out row groups by their statistics.
     """
     identifier, at, players = map(quote_identifier, columns[:3])
-    least, greatest = (
-        _format_time(columns, bound) for bound in columns.unit.find_bounds(first, last)
-    )
+    bounds = columns.unit.find_bounds(window.start + 1, window.end)
+    least, greatest = (_format_time(columns.at_type, bound) for bound in bounds)
     conditions = [
         f"{identifier} IS NOT NULL",
         f"{at} BETWEEN {least} AND {greatest}",
@@ -102,26 +114,24 @@ def _build_condition(columns: NativeColumns, first: int, last: int) -> str:
 
 def _build_instant(columns: NativeColumns) -> str:
     """Return an expression for the instants in Unix milliseconds."""
-    at, unit = quote_identifier(columns.at), columns.unit
-    if pa.types.is_integer(columns.at_type):
-        instant = f"{at}::BIGINT"
-    elif columns.at_type.unit == "ns":
-        instant = f"epoch_ns({at})"
-    else:
-        return f"epoch_us({at}) // 1000"
-    if unit.per_millisecond > 1:
-        return f"{instant} // {unit.per_millisecond}"
-    return f"{instant} * {unit.milliseconds}" if unit.milliseconds > 1 else instant
+    at, kind, unit = quote_identifier(columns.at), columns.at_type, columns.unit
+    if pa.types.is_integer(kind):
+        return f"{at}::BIGINT * {unit.milliseconds}"
+    if kind.unit == "ns":
+        return f"epoch_ns({at}) // {unit.per_millisecond}"
+    # DuckDB reads milliseconds as microseconds.
+    return f"epoch_us({at}) // 1000"
 
 
-def _format_time(columns: NativeColumns, stored: int) -> str:
-    """Return a stored time as a literal of the column's type."""
-    kind = columns.at_type
+def _format_time(kind: pa.DataType, stored: int) -> str:
+    """Return a stored time as a literal of the type of its column."""
     if pa.types.is_integer(kind):
         return str(stored)
     if kind.unit == "ns":
-        return f"make_timestamp_ns({min(stored, (1 << 63) - 2)})"
-    # DuckDB reads milliseconds as microseconds.
-    scaled = stored * 1000 + 999 * (stored > 0) if kind.unit == "ms" else stored
-    time = f"make_timestamp({scaled})"
+        return f"make_timestamp_ns({min(stored, _LATEST_NANOSECOND)})"
+    time = f"make_timestamp({stored * 1000 if kind.unit == 'ms' else stored})"
     return time if kind.tz is None else f"{time}::TIMESTAMPTZ"
+
+
+_LATEST_NANOSECOND = (1 << 63) - 2
+"""The largest integer is DuckDB's infinity."""

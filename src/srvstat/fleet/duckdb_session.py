@@ -39,9 +39,12 @@ class Session:
         self._executor = executor
         self._progress = progress
 
-    def execute(self, step: str, query: str) -> None:
-        """Run a statement and report its progress under the name of a step."""
-        self._wait(step, self._executor.submit(self._connection.execute, query))
+    def execute(self, step: str, query: str, part: tuple[int, int] = (0, 1)) -> None:
+        """Run a statement and report its progress under the name of a step.
+
+        `part` is the number of the statement, counted from 0, and of all statements of the step.
+        """
+        self._wait(step, self._executor.submit(self._connection.execute, query), part)
 
     def fetch(self, step: str, query: str) -> pa.Table:
         """Return the rows of a query."""
@@ -80,7 +83,9 @@ class Session:
 
         self._wait(None, self._executor.submit(run))
 
-    def _wait(self, step: str | None, future: "Future[_Result]") -> _Result:
+    def _wait(
+        self, step: str | None, future: "Future[_Result]", part: tuple[int, int] = (0, 1)
+    ) -> _Result:
         try:
             while True:
                 try:
@@ -89,7 +94,8 @@ class Session:
                     if future.done():  # the query raised such an error itself
                         raise
                 if step:
-                    self._progress(step, max(self._connection.query_progress(), 0) / 100, "")
+                    share = max(self._connection.query_progress(), 0) / 100
+                    self._progress(step, (part[0] + share) / part[1], "")
         except BaseException:
             self._connection.interrupt()
             raise

@@ -6,7 +6,10 @@ An engine reads columns of plain types only. All other sources are read by our o
 from typing import NamedTuple
 
 import pyarrow as pa
+from pyarrow.parquet import FileMetaData, Statistics
 
+from srvstat.contract.instants import LATEST
+from srvstat.fleet.slices import Span
 from srvstat.sources.arrow_columns import choose_columns, get_value_type
 from srvstat.sources.arrow_values import has_no_zone, is_text
 from srvstat.sources.source import Source
@@ -79,3 +82,32 @@ def _find_unit(source: Source, kind: pa.DataType) -> InstantUnit | None:
     if has_no_zone(kind) and mapping.time_zone != "UTC":
         return None
     return InstantUnit(_PER_MILLISECOND[kind.unit], 1, range(0))
+
+
+def has_int96(columns: NativeColumns, metadata: FileMetaData) -> bool:
+    """Return whether times are stored as INT96, whose range is larger than that of a timestamp."""
+    return any(
+        column.path == columns.at and column.physical_type == "INT96"
+        for column in map(metadata.schema.column, range(metadata.num_columns))
+    )
+
+
+def read_spans(columns: NativeColumns, metadata: FileMetaData) -> list[Span]:
+    """Return the spans of the row groups of a file, from their statistics."""
+    names = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
+    at = names.index(columns.at)
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return [_read_span(columns, group.column(at).statistics, group.num_rows) for group in groups]
+
+
+def _read_span(columns: NativeColumns, statistics: Statistics | None, rows: int) -> Span:
+    # The statistics of unsigned integers are given as signed ones.
+    is_unsigned = pa.types.is_unsigned_integer(columns.at_type)
+    if statistics is None or not statistics.has_min_max or is_unsigned:
+        return Span(0, LATEST, rows)
+    unit = columns.unit
+    least, greatest = (
+        each // unit.per_millisecond * unit.milliseconds
+        for each in (statistics.min_raw, statistics.max_raw)
+    )
+    return Span(least, greatest, rows)
