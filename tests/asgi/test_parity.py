@@ -12,8 +12,10 @@ import pytest
 from asgi.small_service import format_access
 from campaigns.request_bodies import draw_body
 from conftest import AS_OF, DAY, Cli, build_in, server
-from support.http import COMPARE, HOST, JSON, Answer, Client, request
+from support import http
+from support.http import COMPARE, HOST, JSON, Answer, Client
 from support.process import Service, serve
+from support.shards import write_shards
 
 pytestmark = pytest.mark.slow
 
@@ -55,9 +57,11 @@ class Both(NamedTuple):
     service: Service
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """Serve a snapshot of about a year with random numbers of players."""
+@pytest.fixture(scope="module", params=["one file", "shards"])
+def both(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Both]:
+    """Serve a snapshot of about a year with random numbers of players; the command reads a file."""
     directory = tmp_path_factory.mktemp("parity")
     random = Random(SEED)  # noqa: S311 - drawn again with each run
     rows = [
@@ -69,7 +73,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     access = directory / "access.toml"
     keys = {f"key-of-{plan}": plan for plan in PLANS if plan}
     access.write_text(format_access(keys), encoding="utf-8")
-    with serve(snapshot, "--access", str(access)) as service:
+    served = snapshot
+    if request.param == "shards":
+        served = write_shards(snapshot, directory / "shards", 3)
+    with serve(served, "--access", str(access)) as service:
         yield Both(str(snapshot), str(access), service)
 
 
@@ -106,7 +113,7 @@ def draw_comparisons(both: Both, directory: Path) -> Iterator[Question]:
         path.write_bytes(body)
         yield Question(
             ["compare", "--request", str(path), *list_options(both, plan)],
-            request(COMPARE, HOST, build_key_header(plan), JSON, body=body),
+            http.request(COMPARE, HOST, build_key_header(plan), JSON, body=body),
         )
 
 
@@ -136,7 +143,7 @@ def draw_get_requests(both: Both) -> Iterator[Question]:
             of_by = [] if by in {"id", "cfxId", None} else ["--by", str(by)]
             yield Question(
                 ["get", *of_by, *list_options(both, plan), "--", f"{namespace}:{identifier}"],
-                request(f"GET {path}{query} HTTP/1.1".encode(), HOST, build_key_header(plan)),
+                http.request(f"GET {path}{query} HTTP/1.1".encode(), HOST, build_key_header(plan)),
             )
 
 

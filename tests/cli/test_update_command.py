@@ -193,7 +193,14 @@ def test_identifiers_of_the_snapshot_keep_their_servers(cli: Cli) -> None:
     [
         (["none.db", "--observations", "day.csv"], 3, "none.db: no such file; build one"),
         (["day.csv", "--observations", "snapshot.db", "--from", "csv"], 3, "day.csv: not a snap"),
-        ([".", "--observations", "day.csv"], 3, ".: a directory, not a snapshot"),
+        (
+            [".", "--observations", "day.csv"],
+            3,
+            (
+                ".: a directory, but only a snapshot file can be updated; write the shards again with"
+                " `srvstat fleet --snapshots`"
+            ),
+        ),
         (
             ["snapshot.db", "--from", "snapshot", "--observations", "./snapshot.db"],
             2,
