@@ -21,8 +21,13 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from srvstat.render.text import escape_text
+
 _GONE = (OSError, ValueError)
 """The errors of a write after the terminal (OSError) or the stream (ValueError) was closed."""
+
+
+_MAX_DETAIL = 40
 
 
 class _LenientStderr(io.TextIOBase):
@@ -144,6 +149,7 @@ def show_step_progress() -> Iterator[Callable[[str, float, str], None]]:
         steps: dict[str, TaskID] = {}
 
         def advance(step: str, share: float, detail: str) -> None:
+            detail = escape_text(detail, max_length=_MAX_DETAIL)
             if step not in steps:
                 for earlier in steps.values():
                     progress.update(earlier, completed=1)

@@ -18,6 +18,9 @@ from srvstat.render.text import (
     format_window,
 )
 
+_INDENT = 15
+"""The column in which values begin."""
+
 
 def format_build_summary(output: str, summary: BuildSummary, seconds: float) -> list[str]:
     """Return the summary of a build as lines; `seconds` is the time that it took."""
@@ -86,7 +89,8 @@ def format_fleet_summary(output: str, summary: FleetSummary, seconds: float) -> 
         f"  servers      {summary.servers:,}{_format_withheld(summary)}",
         f"  observed     {summary.observed:,} of them in the window",
         *_format_kept(summary, seconds),
-        f"  rejected     {_format_reasons(summary.reject_reasons)}",
+        f"  rejected     {summary.rejected:,}",
+        *_list_reasons(summary.reject_reasons),
         f"  skipped      {_format_reasons(skipped)}",
         f"  window       {format_window(summary.start, summary.as_of)}",
         *_format_completion(summary),
@@ -171,6 +175,12 @@ def _format_dropped(
 
 def _format_withheld(summary: BuildSummary | FleetSummary) -> str:
     return f" ({summary.withheld:,} not publishable, skipped)" if summary.withheld else ""
+
+
+def _list_reasons(counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield a line for each reason, which can be long, the commonest first."""
+    for why, rows in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        yield f"{' ' * _INDENT}{rows:,} {why}"
 
 
 def _format_reasons(counts: Mapping[str, int]) -> str:
