@@ -37,6 +37,7 @@ IMPORTS = {
         "documents",
         "files",
         "operations",
+        "snapshot/format",
         "snapshot/write",
         "sources",
         "stats",

@@ -1,6 +1,5 @@
 """`fleet`: compute the statistics of every server with an engine for large data."""
 
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,16 +20,23 @@ from srvstat.contract.ranges import DEFAULT_RANGE
 from srvstat.contract.requests import parse_range
 from srvstat.files.atomic_write import check_name, check_target
 from srvstat.fleet.engines import ENGINES, load_engine
-from srvstat.fleet.request import RESULT_EXTENSIONS, EngineOptions, FleetRequest, find_extension
+from srvstat.fleet.request import (
+    RESULT_EXTENSIONS,
+    EngineOptions,
+    FleetRequest,
+    find_extension,
+    parse_size,
+)
 from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summary
+from srvstat.snapshot.format.shards import MAX_SHARDS
 from srvstat.snapshot.write.names import check_is_no_source
 from srvstat.sources.source import Source
 
 if TYPE_CHECKING:
     from srvstat.fleet.counts import Conflicts
 
-_SIZE = re.compile(r"[1-9][0-9]{0,5}(MiB|GiB|TiB)")
 _ENGINES = tuple(ENGINES)
+_DEFAULT_SHARDS = 8
 _CONFLICTS: tuple["Conflicts", ...] = ("first", "lowest")
 
 _Choice = TypeVar("_Choice", bound=str)
@@ -48,6 +54,20 @@ OutputOption = Annotated[
         "-o",
         metavar="FILE",
         help="The file of the results, one line or row per server: .ndjson, .jsonl or .parquet.",
+    ),
+]
+SnapshotsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR", help="Write a snapshot of all observations, as a new folder of shards."
+    ),
+]
+ShardsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N",
+        help=f"The number of files of that snapshot, up to {MAX_SHARDS} [default:"
+        f" {_DEFAULT_SHARDS}].",
     ),
 ]
 AsOfOption = Annotated[
@@ -110,6 +130,8 @@ def fleet(
     memory: MemoryOption = None,
     threads: ThreadsOption = None,
     master: MasterOption = None,
+    snapshots: SnapshotsOption = None,
+    shards: ShardsOption = None,
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
 ) -> Outcome:
@@ -120,6 +142,10 @@ def fleet(
 
     Example: srvstat fleet observations/ --servers servers.ndjson --range 30d -o results.parquet
     """
+    if output is None:
+        _check_snapshots_alone(snapshots, range)
+    if shards is not None and snapshots is None:
+        raise UsageError("--shards: needs --snapshots DIR")
     found = parse_sources(options._replace(observations=sources), output, name="SOURCE")
     request = FleetRequest(
         found.servers,
@@ -131,6 +157,8 @@ def fleet(
         conflicts=_choose("--conflicts", conflicts, _CONFLICTS),
         output=_check_output(output, found.observations, overwrite=overwrite),
         overwrite=overwrite,
+        snapshots=snapshots,
+        shards=_parse_shards(shards),
         engine=_choose("--engine", engine, _ENGINES),
         options=_parse_engine_options(engine, memory, threads, master),
     )
@@ -153,7 +181,8 @@ def _run(request: FleetRequest, *, quiet: bool) -> Outcome:
     if quiet:
         report(*(f"warning: {line}" for line in format_dropped_fleet_rows(summary)))
     else:
-        report(*format_fleet_summary(request.output, summary, seconds))
+        outputs = [path for path in (request.output, request.snapshots) if path is not None]
+        report(*format_fleet_summary(outputs, summary, seconds))
     report(*(f"warning: {warning}" for warning in summary.warnings))
     return Outcome()
 
@@ -165,13 +194,13 @@ def _choose(option: str, value: str, choices: Sequence[_Choice]) -> _Choice:
     raise UsageError(f"{option}: {wire.quote_value(value)} is not one of {', '.join(choices)}")
 
 
-def _check_output(path: str | None, sources: Sequence[Source], *, overwrite: bool) -> str:
+def _check_output(path: str | None, sources: Sequence[Source], *, overwrite: bool) -> str | None:
     """Return the path of the results, if they may be written there.
 
     Raises UsageError, OutputError.
     """
     if path is None:
-        raise UsageError(f"-o: missing; name a file that ends in {', '.join(RESULT_EXTENSIONS)}")
+        return None
     location = check_name("-o", path)
     if find_extension(path) not in RESULT_EXTENSIONS:
         raise UsageError(
@@ -180,6 +209,23 @@ def _check_output(path: str | None, sources: Sequence[Source], *, overwrite: boo
     check_is_no_source(path, location, sources)
     check_target(path, overwrite=overwrite)
     return path
+
+
+def _check_snapshots_alone(snapshots: str | None, range: str | None) -> None:
+    """Check that there is something to write, and that a range is for results."""
+    if snapshots is None:
+        raise UsageError(f"-o: missing; name a file that ends in {', '.join(RESULT_EXTENSIONS)}")
+    if range is not None:
+        raise UsageError("--range: needs -o; a snapshot has all observations")
+
+
+def _parse_shards(text: str | None) -> int:
+    if text is None:
+        return _DEFAULT_SHARDS
+    shards = parse_count("--shards", text, least=1)
+    if shards > MAX_SHARDS:
+        raise UsageError(f"--shards: {shards:,} is more than {MAX_SHARDS:,}")
+    return shards
 
 
 def _parse_engine_options(
@@ -193,10 +239,11 @@ def _parse_engine_options(
     for option, value in given.items():
         if value is not None and option not in ENGINES[engine].options:
             raise UsageError(f"--{option}: --engine {engine} does not take it")
-    if memory is not None and not _SIZE.fullmatch(memory):
-        raise UsageError(
-            f"--memory: {wire.quote_value(memory)} is not a size such as 512MiB or 4GiB"
-        )
+    if memory is not None:
+        try:
+            parse_size(memory)
+        except ValueError as error:
+            raise UsageError(f"--memory: {wire.quote_value(memory)} {error}") from None
     count = None if threads is None else parse_count("--threads", threads, least=1)
     return EngineOptions(memory, count, master)
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from srvstat.documents.manifest import Manifest
+
 
 @dataclass(frozen=True, slots=True)
 class FleetSummary:
@@ -12,8 +14,9 @@ class FleetSummary:
     skipped, or an early one of a known server, before the window. `reject_reasons` and `skipped`
     have a count for each reason. `conflict` describes one of the conflicts, and `remedy` is a
     sentence on how to keep rejected rows, if anything helps. `servers` counts the results, and
-    `observed` those with an observation in the window, which is `(start, as_of]`. `withheld`,
-    `completed` and `fallbacks` are those of a build.
+    `observed` those with an observation in the window, which is `(start, as_of]`; it has no start
+    if only a snapshot was written. `withheld`, `completed` and `fallbacks` are those of a build.
+    `manifest` is that of the snapshot, if one was written.
     """
 
     read: int
@@ -30,9 +33,10 @@ class FleetSummary:
     withheld: int
     completed: Mapping[str, int]
     fallbacks: int
-    start: int
+    start: int | None
     as_of: int
     warnings: tuple[str, ...]
+    manifest: Manifest | None = None
 
     @property
     def rejected(self) -> int:

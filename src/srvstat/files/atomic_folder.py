@@ -14,15 +14,15 @@ _EXISTS = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 
 
 @contextmanager
-def atomic_folder(path: str) -> Iterator[str]:
+def atomic_folder(path: str, option: str = "-o") -> Iterator[str]:
     """Yield the path of a new folder to fill, and rename it to `path` if the block succeeds.
 
-    The block writes files with `write_file`. Folders that killed commands of the same target left
-    behind are removed first.
+    `option` is that of the path, for messages. The block flushes each file, as `write_file` does.
+    Folders that killed commands of the same target left behind are removed first.
 
     Raises UsageError if the target exists, OutputError if it can't be written.
     """
-    target = check_new_folder("-o", path)
+    target = check_new_folder(option, path)
     with ExitStack() as stack:
         with convert_write_errors(path):
             sweep_draft_folders(target)

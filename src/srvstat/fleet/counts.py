@@ -149,6 +149,7 @@ class Engine(Protocol):
     def write_rows(self, servers: Servers, until: int, folder: str) -> Resolved:
         """Write the resolved observations up to an instant as Parquet files, by shard.
 
-        The files of shard 3 are `folder/shard=3/*.parquet`, with the columns `serverId` (the id of
-        the server), `observedAt` and `players`, sorted by server and instant.
+        The folder is new. The files of shard 3 are `folder/shard=3/*.parquet`, with the columns
+        `serverId` (the id of the server), `observedAt` (Unix milliseconds) and `players`. A shard
+        is built faster if most of its rows are in the order of servers and instants.
         """

@@ -12,12 +12,14 @@ from srvstat.fleet.duckdb_rows import NativeFile, select_rows
 from srvstat.fleet.duckdb_session import Session
 from srvstat.fleet.reader_rows import has_order
 from srvstat.fleet.slices import Span, cut_window
+from srvstat.sources.sql import quote_text
 
 _KEY_BITS = 63
 _ROWS_PER_SLICE = 8_000_000
 """Groups of so many rows fit in about 1 GiB, and mostly in the processor's caches."""
 
 _NUMBERS = pa.schema([("identifier", pa.string()), ("number", pa.int32())])
+_SHARDS = pa.schema([("number", pa.int32()), ("id", pa.string()), ("shard", pa.int32())])
 
 # A key packs a server and an instant into one integer, which is grouped much faster than text.
 # Observations of one key are compared in the order of sources only if they differ.
@@ -27,13 +29,18 @@ CREATE OR REPLACE TEMP TABLE counted (
     first_key {key_type}, last_key {key_type}
 )"""
 
-_COUNT_SLICE = """
+_RESOLVED = """
+SELECT key, count(*) AS rows, min(players) AS least, max(players) AS greatest
+FROM ({keyed})
+GROUP BY key"""
+
+_STORED = """
+CREATE OR REPLACE TEMP TABLE resolved (
+    key {key_type}, rows BIGINT, least BIGINT, greatest BIGINT
+)"""
+
+_COUNT = """
 INSERT INTO counted
-WITH resolved AS (
-    SELECT key, count(*) AS rows, min(players) AS least, max(players) AS greatest
-    FROM ({keyed})
-    GROUP BY key
-)
 SELECT
     key >> {bits} AS server,
     least AS players,
@@ -42,7 +49,7 @@ SELECT
     sum(rows)::BIGINT AS rows,
     min(key) AS first_key,
     max(key) AS last_key
-FROM resolved
+FROM ({resolved})
 GROUP BY ALL"""
 
 _KEYED = """
@@ -93,6 +100,17 @@ SELECT
 FROM histogram
 GROUP BY server"""
 
+_WRITE = """
+COPY (
+    SELECT
+        shard,
+        id AS "serverId",
+        (key - (number::{key_type} << {bits}) + {start})::BIGINT AS "observedAt",
+        coalesce(standing.first.players, least) AS players
+    FROM resolved LEFT JOIN standing USING (key) JOIN shards ON key >> {bits} = number
+    ORDER BY shard, key
+) TO {folder} (FORMAT parquet, PARTITION_BY (shard))"""
+
 
 class Counter:
     """Counts the observations of servers in a window, with tables of a session."""
@@ -110,18 +128,24 @@ class Counter:
         numbers = {"identifier": list(servers.numbers), "number": list(servers.numbers.values())}
         session.create_table("numbers", pa.table(numbers, _NUMBERS))
 
-    def resolve(self, files: Sequence[NativeFile], spans: Sequence[Span]) -> Resolved:
+    def resolve(
+        self, files: Sequence[NativeFile], spans: Sequence[Span], *, is_stored: bool = False
+    ) -> Resolved:
         """Resolve the rows of files and of the staged table, and count those that are kept.
 
-        `spans` are those of all rows.
+        `spans` are those of all rows. With `is_stored`, the rows are kept for `write_rows`.
 
         Raises SourceError if unequal observations have no order.
         """
-        self._session.execute("counting", _COUNTED.format(key_type=self._key_type))
+        for table in (_COUNTED, _STORED):
+            self._session.execute("counting", table.format(key_type=self._key_type))
         slices = cut_window(spans, self._window, _ROWS_PER_SLICE)
         for number, each in enumerate(slices):
-            query = _COUNT_SLICE.format(keyed=self._select_keys(files, each), bits=self._bits)
+            rows = _RESOLVED.format(keyed=self._select_keys(files, each))
+            query = f"INSERT INTO resolved {rows}" if is_stored else self._build_count(rows)
             self._session.execute("counting", query, (number, len(slices)))
+        if is_stored:
+            self._session.execute("counting", self._build_count("FROM resolved"))
         keyed = self._select_keys(files, self._window)
         totals = self._session.fetch("counting", _TOTALS).to_pylist()[0]
         self._session.execute(
@@ -133,6 +157,9 @@ class Counter:
         self._session.execute("counting", _HISTOGRAM.format(bits=self._bits))
         kept, read = totals["kept"], totals["rows"]
         return Resolved(kept, read - kept - conflicting, conflicting, conflict)
+
+    def _build_count(self, resolved: str) -> str:
+        return _COUNT.format(resolved=resolved, bits=self._bits)
 
     def _select_keys(self, files: Sequence[NativeFile], window: Window) -> str:
         return _KEYED.format(
@@ -146,6 +173,17 @@ class Counter:
         """Return the counts of the last rows that were resolved."""
         for batch in self._session.stream("finishing", _COUNTS):
             yield batch.cast(COUNTS)
+
+    def write_rows(self, folder: str) -> None:
+        """Write the rows that were resolved and stored last as Parquet files, by shard."""
+        servers = self._servers
+        columns = (range(len(servers.ids)), servers.ids, servers.shards)
+        table = pa.table(dict(zip(_SHARDS.names, columns, strict=True)), _SHARDS)
+        self._session.create_table("shards", table)
+        query = _WRITE.format(
+            key_type=self._key_type, bits=self._bits, start=self._start, folder=quote_text(folder)
+        )
+        self._session.execute("writing", query)
 
     def _check_order(self) -> None:
         """Refuse unequal observations in a source whose rows have no order."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import compute as pc
 
 from srvstat.contract.errors import EngineError, SourceError, SrvstatError
-from srvstat.contract.ranges import Window
+from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.files.identity import Identity, identify_file
 from srvstat.files.reading import CHANGED
 from srvstat.fleet.counts import (
@@ -175,7 +175,11 @@ class DuckDbEngine:
 
     def write_rows(self, servers: Servers, until: int, folder: str) -> Resolved:
         """Write the resolved observations up to an instant as Parquet files, by shard."""
-        raise NotImplementedError
+        with self.convert_errors():
+            counter = Counter(self._session, self._job, servers, Window(BEFORE_ALL, until))
+            resolved = counter.resolve(self._files, self._spans, is_stored=True)
+            counter.write_rows(folder)
+        return resolved
 
     @contextmanager
     def convert_errors(self) -> Iterator[None]:

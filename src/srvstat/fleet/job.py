@@ -12,7 +12,7 @@ from srvstat.contract.errors import EngineError
 from srvstat.contract.ranges import Range, find_window
 from srvstat.contract.responses import ServerResult
 from srvstat.documents.fleet_summary import FleetSummary
-from srvstat.fleet.counts import Conflicts, Count, Engine, Job, Servers
+from srvstat.fleet.counts import Conflicts, Count, Engine, Job, Resolved, Servers
 from srvstat.operations import build_result
 from srvstat.snapshot.write.ingest import AFTER_AS_OF
 from srvstat.snapshot.write.reasons import Reason, describe_reasons, find_remedy
@@ -40,7 +40,7 @@ class Fleet(NamedTuple):
 
     `records` and `currents`, the values of `currentPlayers`, are in the order of `servers.ids`.
     `fallbacks` counts the currents that no record has. `rows` counts the observations of these
-    servers up to `as_of`.
+    servers up to `as_of`, and `observed` the servers with any.
     """
 
     servers: Servers
@@ -50,6 +50,7 @@ class Fleet(NamedTuple):
     withheld: int
     as_of: int
     rows: int
+    observed: int
     rejected: Mapping[str, int]
     skipped: Mapping[str, int]
     warnings: Sequence[str]
@@ -83,8 +84,8 @@ def survey_fleet(engine: Engine, job: Job, roster: Roster) -> Fleet:
         raise RowsRejectedError(f"no observation was kept: {describe_reasons(reasons)}")
     as_of = max(last.at for last in lasts.values()) if job.as_of is None else job.as_of
     fleet = Fleet(
-        Servers((), {}), (), (), 0, len(roster.withheld), as_of, rows, rejected, skipped,
-        survey.warnings,
+        Servers((), {}), (), (), 0, len(roster.withheld), as_of, rows, len(lasts), rejected,
+        skipped, survey.warnings,
     )  # fmt: skip
     return _add_servers(fleet, roster, keys, lasts)
 
@@ -146,7 +147,7 @@ def count_fleet(engine: Engine, fleet: Fleet, range: Range) -> Answer:
         build_result(record.id, record.cfx_id, current, range, each)
         for record, current, each in zip(fleet.records, fleet.currents, figures, strict=True)
     )
-    return Answer(results, _summarize(fleet, count, window.start))
+    return Answer(results, summarize(fleet, count.resolved, len(count.figures), window.start))
 
 
 def _check_count(fleet: Fleet, count: Count) -> None:
@@ -182,8 +183,8 @@ def _iter_figures(figures: pa.Table, servers: int) -> Iterator[Statistics]:
         row = next(rows, None)
 
 
-def _summarize(fleet: Fleet, count: Count, start: int) -> FleetSummary:
-    resolved = count.resolved
+def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None) -> FleetSummary:
+    """Return what became of all rows, given the servers with an observation in the window."""
     in_window = resolved.kept + resolved.repeated + resolved.conflicting
     remedy = find_remedy(_list_reasons(fleet.rejected, {}))
     return FleetSummary(
@@ -197,7 +198,7 @@ def _summarize(fleet: Fleet, count: Count, start: int) -> FleetSummary:
         conflict=resolved.conflict,
         remedy=remedy and remedy.text,
         servers=len(fleet.records),
-        observed=len(count.figures),
+        observed=observed,
         withheld=fleet.withheld,
         completed=count_completed(fleet.records),
         fallbacks=fleet.fallbacks,

@@ -1,40 +1,75 @@
 """Run a job: open the engine, compute what was asked for, and write it."""
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 from srvstat.documents.fleet_summary import FleetSummary
+from srvstat.files.atomic_folder import atomic_folder
 from srvstat.files.atomic_write import atomic_write
 from srvstat.files.errors import convert_write_errors
-from srvstat.fleet.counts import Job, Progress
+from srvstat.fleet.counts import Engine, Job, Progress
 from srvstat.fleet.engines import open_engine
-from srvstat.fleet.job import count_fleet, survey_fleet
-from srvstat.fleet.request import FleetRequest, find_extension
+from srvstat.fleet.job import Fleet, count_fleet, summarize, survey_fleet
+from srvstat.fleet.request import FleetRequest, count_processes, find_extension
 from srvstat.fleet.results import write_results
-from srvstat.snapshot.write.roster import read_roster
+from srvstat.fleet.snapshots import ShardedDraft
+from srvstat.snapshot.write.roster import Roster, read_roster
+from srvstat.sources.source import list_stored_names
 
 
 def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
-    """Write the result of every server to a file, completely or not at all.
+    """Write the results and the snapshot that were asked for, each completely or not at all.
 
     The engine is loaded already (`load_engine`).
 
     Raises UsageError, SourceError, EngineError, OutputError.
     """
     warnings: list[str] = []
-    with atomic_write(request.output, overwrite=request.overwrite) as draft:
-        roster = read_roster(
-            request.servers,
-            uses_slugs=request.uses_slugs,
-            game=request.game,
-            warn=warnings.append,
-        )
-        sources = [
-            replace(source, accepts_any_id=roster.accepts_any_id) for source in request.observations
-        ]
-        job = Job(sources, request.as_of, request.conflicts)
+    with ExitStack() as stack:
+        results = sharded = None
+        if request.output is not None:
+            writing = atomic_write(request.output, overwrite=request.overwrite)
+            results = stack.enter_context(writing)
+        if request.snapshots is not None:
+            folder = stack.enter_context(atomic_folder(request.snapshots, "--snapshots"))
+            sharded = ShardedDraft(folder, request.snapshots, request.shards)
+        roster = _read_roster(request, warnings)
+        job = _build_job(request, roster)
         with open_engine(request.engine, job, request.options, progress) as engine:
             fleet = survey_fleet(engine, job, roster)
-            answer = count_fleet(engine, fleet, request.range)
-        with convert_write_errors(request.output):
-            write_results(draft, answer.results, find_extension(request.output))
-    return replace(answer.summary, warnings=(*warnings, *answer.summary.warnings))
+            summary = _write_results(request, engine, fleet, results) if results else None
+            resolved = sharded.write_rows(engine, fleet) if sharded else None
+        # The engine has freed its memory.
+        if sharded and resolved:
+            summary = summary or summarize(fleet, resolved, fleet.observed, None)
+            manifest = sharded.build(
+                fleet,
+                resolved,
+                list_stored_names(request.observations),
+                processes=count_processes(request.options),
+                progress=progress,
+            )
+            summary = replace(summary, manifest=manifest)
+    assert summary, "neither results nor a snapshot"  # noqa: S101 - the command checks it
+    return replace(summary, warnings=(*warnings, *summary.warnings))
+
+
+def _read_roster(request: FleetRequest, warnings: list[str]) -> Roster:
+    return read_roster(
+        request.servers, uses_slugs=request.uses_slugs, game=request.game, warn=warnings.append
+    )
+
+
+def _build_job(request: FleetRequest, roster: Roster) -> Job:
+    sources = [
+        replace(source, accepts_any_id=roster.accepts_any_id) for source in request.observations
+    ]
+    return Job(sources, request.as_of, request.conflicts)
+
+
+def _write_results(request: FleetRequest, engine: Engine, fleet: Fleet, draft: str) -> FleetSummary:
+    answer = count_fleet(engine, fleet, request.range)
+    assert request.output  # noqa: S101 - it has a draft
+    with convert_write_errors(request.output):
+        write_results(draft, answer.results, find_extension(request.output))
+    return answer.summary

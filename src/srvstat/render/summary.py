@@ -80,12 +80,14 @@ def _format_completion(summary: BuildSummary | FleetSummary) -> Iterator[str]:
         yield f"  fallbacks    {format_fallbacks(summary.fallbacks)}"
 
 
-def format_fleet_summary(output: str, summary: FleetSummary, seconds: float) -> list[str]:
+def format_fleet_summary(
+    outputs: Sequence[str], summary: FleetSummary, seconds: float
+) -> list[str]:
     """Return the summary of a fleet as lines; `seconds` is the time that it took."""
     early = {"before the window": summary.early} if summary.early else {}
     skipped = {**summary.skipped, **early}
     lines = [
-        f"wrote {output}",
+        f"wrote {' and '.join(outputs)}",
         f"  servers      {summary.servers:,}{_format_withheld(summary)}",
         f"  observed     {summary.observed:,} of them in the window",
         *_format_kept(summary, seconds),
@@ -95,6 +97,13 @@ def format_fleet_summary(output: str, summary: FleetSummary, seconds: float) -> 
         f"  window       {format_window(summary.start, summary.as_of)}",
         *_format_completion(summary),
     ]
+    if summary.manifest:
+        observations = format_count(summary.manifest.observations, "observation")
+        shards = format_count(len(summary.manifest.shards), "shard")
+        lines += [
+            f"  snapshot     {observations} in {shards}",
+            f"  root         {summary.manifest.root}",
+        ]
     if summary.conflict:
         lines.append(f"  a conflicting row: {summary.conflict}")
     if summary.remedy:
