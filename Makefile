@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo quick lint test check external fix docs screenshots bench soak clean
+.PHONY: help demo quick lint test check external fix docs screenshots bench scaling soak clean
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -81,6 +81,10 @@ $(BIN)/installed-bench: $(BIN)/installed
 
 bench: $(BIN)/installed-bench  ## Compare with other tools, on SIZE=20 or SIZE=200 servers
 	$(BIN)/python -m benchmarks --size $(SIZE)
+
+# Up to three hours. CASES=1000x3000000 measures one fleet.
+scaling: $(BIN)/installed-bench $(BIN)/installed-spark  ## Measure how the cost of fleets grows, with Spark and DuckDB
+	$(BIN)/python -m benchmarks.scaling $(CASES)
 
 $(BIN)/installed-soak: $(BIN)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,soak]'

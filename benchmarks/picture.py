@@ -28,7 +28,7 @@ _COLOR_OF = {
 """Start of a name to color."""
 
 _SECOND = {engines.STATISTICS, *engines.DUCKDB[1:], *commands.DUCKDB[1:]}
-_STYLE = {
+STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "srvstat",
     "font.family": "sans-serif",
@@ -55,7 +55,7 @@ def draw(path: str, results: Results) -> None:
         name: {range: timed[range].seconds for range in RANGES}
         for name, timed in results.processes.items()
     }
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(11, 5), layout="constrained")
         left, right = figure.subplots(1, 2)
         _draw_panel(left, "In process, ms", in_process)

@@ -205,7 +205,7 @@ def _format_page(results: Results, found: Sequence[Finding], seconds: float) -> 
             for name, given in part.items()
         ),
         days=fleet.DAYS,
-        machine="\n".join(f"- {line}" for line in _describe_machine()),
+        machine="\n".join(f"- {line}" for line in describe_machine(_PACKAGES)),
     )
 
 
@@ -318,13 +318,14 @@ def _format_markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _describe_machine() -> list[str]:
+def describe_machine(packages: Iterable[str]) -> list[str]:
+    """Describe this machine, and the versions of Python and of packages, in a few lines."""
     cores = os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     found = [
         f"{cores} cores, {_find_processor()}, {memory:.0f} GiB of memory, {platform.system()}",
         f"Python {platform.python_version()} with SQLite {sqlite3.sqlite_version}",
-        ", ".join(f"{package} {version(package)}" for package in _PACKAGES),
+        ", ".join(f"{package} {version(package)}" for package in packages),
     ]
     if cli := shutil.which("sqlite3"):
         printed = subprocess.run([cli, "--version"], capture_output=True, text=True, check=True)
