@@ -22,7 +22,6 @@ _STOP_SECONDS = 15
 _LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "2g",  # in local mode, it is the memory of the tasks, too
 }
 """The settings of a session whose processes all run on this machine."""
 
@@ -38,6 +37,8 @@ def open_classic(
     """
     # The executors' Python must be that of the driver; another place on a cluster can be set.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # A file of settings can say otherwise. In local mode, it is the memory of the tasks, too.
+    os.environ.setdefault("SPARK_DRIVER_MEMORY", "2g")
     local = _LOCAL_SETTINGS if master.startswith("local") else {}
     with open(log_path, "wb") as log:
         java: subprocess.Popen[bytes] | None = None

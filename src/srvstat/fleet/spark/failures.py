@@ -37,9 +37,10 @@ _CAUSES = {
     r"PYTHON_VERSION_MISMATCH\].*?(?P<name>Python in worker.*?)[.,] PySpark": (
         "{name}; set PYSPARK_PYTHON to a Python of the same version"
     ),
-    r"All masters are unresponsive|Cannot call methods on a stopped SparkContext|"
+    r"All masters are unresponsive": "no master of the cluster answered within a minute",
+    r"Cannot call methods on a stopped SparkContext|"
     r"SparkContext was shut down|Master removed our application": (
-        "the cluster's master ended the application, or can't be reached"
+        "the cluster ended the application; see the log of its master"
     ),
     r"ExecutorLostFailure \((?P<name>executor [^ ]+) .*Reason: (?:.*)": (
         "{name} was lost too often; see its log"

@@ -1,0 +1,133 @@
+"""Start real clusters of Spark on the loopback interface, and run srvstat on them."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from srvstat.contract.errors import MissingLibraryError
+from srvstat.fleet.spark.java import check_java
+from support.process import restore_signals
+
+START_SECONDS = 90
+_LOG = "log"
+_MASTER = "org.apache.spark.deploy.master.Master"
+_WORKER = "org.apache.spark.deploy.worker.Worker"
+_CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_SETTINGS = {
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.ui.enabled": "false",
+}
+
+
+class Cluster(NamedTuple):
+    """A running cluster, and the processes of its parts by their names."""
+
+    url: str
+    processes: Mapping[str, "subprocess.Popen[bytes]"]
+
+
+def skip_without_spark() -> None:
+    """Skip the test without PySpark or Java."""
+    pytest.importorskip("pyspark", reason="needs PySpark; see `make external`")
+    try:
+        check_java()
+    except MissingLibraryError as error:
+        pytest.skip(error.reason)
+
+
+def make_environment(folder: Path, **settings: str) -> dict[str, str]:
+    """Return the environment of a program that uses Spark, with its settings in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"{name} {value}\n" for name, value in {**_SETTINGS, **settings}.items()]
+    (folder / "spark-defaults.conf").write_text("".join(lines), encoding="utf-8")
+    return {
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": str(folder),
+        "SPARK_DAEMON_MEMORY": "512m",
+        "SPARK_LOCAL_DIRS": str(folder),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "TMPDIR": str(folder),
+    }
+
+
+@contextmanager
+def start_standalone(folder: Path, *, workers: int = 1) -> Iterator[Cluster]:
+    """Start a standalone master, and workers with one core and 1 GiB each."""
+    place = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    size = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"))
+    with ExitStack() as stack:
+        master = stack.enter_context(_start(folder / "master", "spark-class", _MASTER, *place))
+        url = _wait_for(folder / "master", r"Starting Spark master at (spark://\S+)")
+        parts = {"master": master}
+        for number in range(workers):
+            name = f"worker-{number}"
+            command = ("spark-class", _WORKER, *place, *size, url)
+            parts[name] = stack.enter_context(_start(folder / name, *command))
+        for name in [*parts][1:]:
+            _wait_for(folder / name, "(Successfully registered) with master")
+        yield Cluster(url, parts)
+
+
+@contextmanager
+def start_connect(folder: Path) -> Iterator[Cluster]:
+    """Start a Spark Connect server on a local master with two cores."""
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.master": "local[2]",
+    }
+    command = ("spark-submit", "--class", _CONNECT_SERVER)
+    with _start(folder, *command, settings=settings) as server:
+        port = _wait_for(folder, r"server started at: 127\.0\.0\.1:(\d+)")
+        yield Cluster(f"sc://127.0.0.1:{port}", {"server": server})
+
+
+@contextmanager
+def _start(
+    folder: Path, program: str, *arguments: str, settings: Mapping[str, str] | None = None
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Start a program of Spark, which logs to a file in a folder, and kill it after the block."""
+    import pyspark  # noqa: PLC0415 - only `make external` installs it
+
+    folder.mkdir(parents=True)
+    path = Path(pyspark.__file__).parent / "bin" / program
+    with (folder / _LOG).open("wb") as log, restore_signals():
+        process = subprocess.Popen(
+            [path, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env=make_environment(folder / "conf", **(settings or {})),
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        # Its executors are in the same session.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _wait_for(folder: Path, pattern: str) -> str:
+    """Wait until a line of a program's log matches, and return its first group."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        text = (folder / _LOG).read_text(encoding="utf-8", errors="replace")
+        if found := re.search(pattern, text):
+            return found[1]
+        time.sleep(0.1)
+    raise AssertionError(text)
