@@ -1,10 +1,12 @@
 """Run queries in an embedded DuckDB, with limits, progress and signals."""
 
+import json
 import tempfile
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotDoneError
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from json import JSONDecodeError
 from typing import TypeVar
 
 import duckdb
@@ -137,4 +139,9 @@ def _configure(
 
 def describe_error(error: Exception) -> str:
     """Return the message of an error in one line, without the excerpt of the query."""
-    return " ".join(str(error).split("\n\nLINE ")[0].split())
+    message = str(error).split("\n\nLINE ")[0]
+    # A write in another thread gives an error as JSON.
+    _, start, detail = message.partition('{"exception_type"')
+    with suppress(JSONDecodeError):
+        message = json.loads(start + detail)["exception_message"] if start else message
+    return " ".join(message.split())

@@ -25,10 +25,13 @@ Report = Callable[[int], None]
 """Called with the number of rows just processed."""
 
 _PROGRAM = """
-import sys
+import os, sys
 from multiprocessing.connection import Connection
 connection = Connection(0)
-sys.path = connection.recv()
+try:
+    sys.path = connection.recv()
+except (EOFError, ConnectionError):
+    os._exit(1)
 from srvstat.snapshot.write.worker_processes import serve
 serve(connection)
 """
@@ -99,9 +102,9 @@ class _Worker:
 
     def __exit__(self, *_: object) -> None:
         """Kill the process and wait for its end, after which it writes no file."""
-        self.connection.close()
         if self._id:
             self._kill()
+        self.connection.close()
 
     def send_job(self, function: Callable[[Any, Report], Any], item: object) -> None:
         """Send a job to do next.

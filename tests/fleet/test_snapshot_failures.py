@@ -1,0 +1,162 @@
+"""Stop or starve a command that writes shards: there is a whole folder or none."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conftest import AS_OF, Cli, Ran, csv
+from support.process import restore_signals
+
+COMMAND = ["fleet", "rows.csv", "--game=game_a", "--snapshots=shards", "--shards=2", "--threads=2"]
+LIMITED = ["sh", "-c", 'ulimit -f "$0"; exec "$@"']
+SECONDS = 120
+
+
+@pytest.fixture(autouse=True)
+def before(here: Path) -> set[str]:
+    """Write a source, and return the names of the files in the current directory."""
+    rows = [(f"srv-{at % 20}", AS_OF - at * 7_000_000, at % 300) for at in range(20_000)]
+    (here / "rows.csv").write_bytes(csv(rows))
+    return {*os.listdir()}
+
+
+@contextmanager
+def start() -> Iterator[subprocess.Popen[bytes]]:
+    """Start the command; a test that fails leaves no process."""
+    with (
+        restore_signals(),
+        subprocess.Popen(
+            [sys.executable, "-m", "srvstat", *COMMAND], stderr=subprocess.PIPE
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for_children(process: subprocess.Popen[bytes]) -> list[int]:
+    """Return the processes that build shards, once there are two."""
+    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while process.poll() is None:
+        if len(children := path.read_text().split()) == 2:
+            return [*map(int, children)]
+        time.sleep(0.01)
+    pytest.fail(f"ended early: {process.communicate()[1].decode()}")
+
+
+def finish(process: subprocess.Popen[bytes]) -> Ran:
+    """Wait until the process and all of its children have ended: they share standard error."""
+    _, stderr = process.communicate(timeout=SECONDS)
+    return Ran(process.returncode, b"", stderr.decode())
+
+
+needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+
+
+@needs_proc
+@pytest.mark.slow
+def test_a_killed_process_of_a_shard_is_an_error(before: set[str]) -> None:
+    with start() as process:
+        os.kill(wait_for_children(process)[1], signal.SIGKILL)
+
+        assert finish(process) == Ran(
+            7,
+            b"",
+            "error: shards: a process ended by SIGKILL; if memory ran out, add --threads 1 or use"
+            " more --shards\n",
+        )
+    assert {*os.listdir()} == before
+
+
+@needs_proc
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_no_process_and_no_folder(
+    before: set[str], number: signal.Signals, code: int
+) -> None:
+    with start() as process:
+        children = wait_for_children(process)
+        # A signal from a terminal goes to all processes.
+        for child in children if number == signal.SIGINT else []:
+            os.kill(child, number)
+        process.send_signal(number)
+
+        assert finish(process) == Ran(code, b"", "")
+    assert {*os.listdir()} == before
+
+
+@needs_proc
+@pytest.mark.slow
+def test_a_killed_command_leaves_no_process_and_a_draft_that_the_next_one_removes(
+    before: set[str], cli: Cli
+) -> None:
+    with start() as process:
+        wait_for_children(process)
+        process.kill()
+
+        assert finish(process) == Ran(-9, b"", "")
+    (draft,) = {*os.listdir()} - before
+    assert draft.startswith(".shards.srvstat-")
+    assert cli(*COMMAND).exit_code == 0
+    assert {*os.listdir()} == {*before, "shards"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("blocks", "code", "message"),
+    [
+        ("64", 7, r'error: DuckDB: Could not write file "\S+": File too large\n'),
+        ("256", 4, r"error: shards/shard-00[01]\.db: .+\n"),
+    ],
+)
+def test_a_full_disk_is_an_error_and_leaves_nothing(
+    before: set[str], blocks: str, code: int, message: str
+) -> None:
+    done = subprocess.run(
+        [*LIMITED, blocks, sys.executable, "-m", "srvstat", *COMMAND],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+    assert done.returncode == code
+    assert re.fullmatch(message, done.stderr)
+    assert {*os.listdir()} == before
+
+
+def test_an_existing_folder_is_not_replaced(cli: Cli) -> None:
+    os.mkdir("shards")
+
+    ran = cli(*COMMAND, "--overwrite")
+
+    assert ran == Ran(2, b"", "error: shards: exists; name a new folder\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--shards=0"], '--shards: "0" is not a number from 1 on'),
+        (["--shards=4097"], "--shards: 4,097 is more than 4,096"),
+        (["--shards=x"], '--shards: "x" is not a number from 1 on'),
+        (["--range=7d"], "--range: needs -o; a snapshot has all observations"),
+        (["--snapshots="], "--snapshots: the name is empty; name a file"),
+    ],
+)
+def test_invalid_options_of_shards_exit_with_2(cli: Cli, options: list[str], message: str) -> None:
+    assert cli(*COMMAND, *options) == Ran(2, b"", f"error: {message}\n")
+
+
+def test_shards_need_a_folder(cli: Cli) -> None:
+    ran = cli("fleet", "rows.csv", "--game=game_a", "-o", "results.ndjson", "--shards=2")
+
+    assert ran == Ran(2, b"", "error: --shards: needs --snapshots DIR\n")
