@@ -14,19 +14,30 @@ if TYPE_CHECKING:
 
 
 class EngineKind(NamedTuple):
-    """Where an engine is opened, the extra with its libraries, and the options that it takes."""
+    """Where an engine is opened, its libraries and their extra, and the options that it takes."""
 
     module: str
     function: str
+    libraries: tuple[str, ...]
     extra: str
     options: tuple[str, ...]
 
 
 ENGINES: Mapping[str, EngineKind] = {
     "duckdb": EngineKind(
-        "srvstat.fleet.duckdb_engine", "open_duckdb", "bulk", ("memory", "threads")
+        module="srvstat.fleet.duckdb_engine",
+        function="open_duckdb",
+        libraries=("duckdb", "pyarrow"),
+        extra="bulk",
+        options=("memory", "threads"),
     ),
-    "spark": EngineKind("srvstat.fleet.spark.engine", "open_spark", "spark", ("master",)),
+    "spark": EngineKind(
+        module="srvstat.fleet.spark.engine",
+        function="open_spark",
+        libraries=("pyspark.sql", "pandas", "pyarrow"),
+        extra="spark",
+        options=("master",),
+    ),
 }
 """The engines by the names that `--engine` takes; the first one is the default."""
 
@@ -38,14 +49,14 @@ def load_engine(name: str) -> None:
     """
     kind = ENGINES[name]
     try:
-        import_module(kind.module)
+        for library in kind.libraries:
+            import_module(library)
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("srvstat"):
-            raise
         raise MissingLibraryError(
             f"--engine {name}: needs the library {error.name}; run pip install"
             f" 'srvstat[{kind.extra}]'"
         ) from None
+    import_module(kind.module)
 
 
 def open_engine(
