@@ -197,8 +197,8 @@ def test_identifiers_of_the_snapshot_keep_their_servers(cli: Cli) -> None:
             [".", "--observations", "day.csv"],
             3,
             (
-                ".: a directory, but only a snapshot file can be updated; write the shards again with"
-                " `srvstat fleet --snapshots`"
+                ".: a directory, but only a snapshot file can be updated; write the shards again"
+                " with `srvstat fleet --snapshots`"
             ),
         ),
         (

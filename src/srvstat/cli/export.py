@@ -60,7 +60,7 @@ def export(
     """Write servers and observations to files.
 
     The files are in a new folder. Without identifiers, they have all servers, and a snapshot that
-    is built from them has the same root.
+    is built from them has the same root, unless the exported one has shards.
 
     Example: srvstat snapshot export --format parquet -o export
     """

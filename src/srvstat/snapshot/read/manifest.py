@@ -44,6 +44,8 @@ def read_manifest(folder: str) -> Manifest:
         _check(manifest)
     except (wire.JsonError, InvalidValueError, InstantError, _ManifestError) as error:
         raise SnapshotError(f"{path}: damaged ({error}); {REMEDY}") from None
+    except UnicodeEncodeError:
+        raise SnapshotError(f"{path}: damaged (a lone surrogate); {REMEDY}") from None
     return manifest
 
 
@@ -102,7 +104,7 @@ def _parse(data: bytes) -> Manifest:
 def _check(manifest: Manifest) -> None:
     """Compare a manifest with its digests, and its totals with those of its shards.
 
-    Raises _ManifestError.
+    Raises _ManifestError; UnicodeEncodeError for a text that is not Unicode.
     """
     shards = manifest.shards
     if manifest.digest != manifest.compute_digest():

@@ -50,7 +50,8 @@ def write_export(  # noqa: PLR0913 - each is a choice of the command
         else:
             window = Window(BEFORE_ALL, snapshot.as_of)
             export.write(draft, observations, encode(servers(), window))
-    is_whole = export.server_count == snapshot.file_row.server_count
+    has_all = export.server_count == snapshot.file_row.server_count
+    is_one_file = snapshot.shards is None and snapshot.parent_root is None
     return ExportSummary(
         servers=export.server_count,
         observations=export.observation_count,
@@ -59,7 +60,7 @@ def write_export(  # noqa: PLR0913 - each is a choice of the command
         size=export.size,
         as_of=snapshot.as_of,
         covered_from=snapshot.covered_from,
-        root=snapshot.root if is_whole and snapshot.parent_root is None else None,
+        root=snapshot.root if has_all and is_one_file else None,
     )
 
 
