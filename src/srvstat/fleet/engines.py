@@ -52,8 +52,9 @@ def load_engine(name: str) -> None:
         for library in kind.libraries:
             import_module(library)
     except ModuleNotFoundError as error:
+        library = (error.name or library).partition(".")[0]
         raise MissingLibraryError(
-            f"--engine {name}: needs the library {error.name}; run pip install"
+            f"--engine {name}: needs the library {library}; run pip install"
             f" 'srvstat[{kind.extra}]'"
         ) from None
     import_module(kind.module)
