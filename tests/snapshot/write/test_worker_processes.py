@@ -1,16 +1,19 @@
 """Do jobs in several processes; none outlives the process that started it."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Pipe
+from threading import Thread
 
 import pytest
 
 from srvstat.contract.errors import OutputError
-from srvstat.snapshot.write.worker_processes import WorkerError, do_jobs
+from srvstat.snapshot.write.worker_processes import WorkerError, do_jobs, serve
 
 Report = Callable[[int], None]
 
@@ -20,7 +23,7 @@ def square(number: int, report: Report) -> tuple[int, int]:
     return number**2, os.getpid()
 
 
-def fail(number: int, _report: Report) -> None:
+def fail(number: object, _report: Report) -> None:
     if number == 1:
         raise OutputError("shard: No space left on device")
 
@@ -70,6 +73,34 @@ def test_a_process_that_can_not_start_is_an_error(monkeypatch: pytest.MonkeyPatc
 
     with pytest.raises(WorkerError, match="can't be started: No such file or directory"):
         [*do_jobs(square, [1], processes=1, report=print)]
+
+
+def test_a_process_that_ends_at_once_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", shutil.which("false"))
+
+    # It ends before it has read so much.
+    with pytest.raises(WorkerError, match="a process ended with exit code 1"):
+        [*do_jobs(fail, [bytes(9_000_000)], processes=1, report=print)]
+    assert not has_child()
+
+
+def test_a_process_serves_until_the_other_one_ends() -> None:
+    ours, theirs = Pipe()
+    ends: list[int] = []
+    with ours, theirs:
+        serving = Thread(target=serve, args=(theirs, ends.append))
+        serving.start()
+        ours.send((square, 3))
+        ours.send((fail, 1))
+
+        messages = [ours.recv() for _ in range(3)]
+
+        assert messages[:2] == [("rows", 3), ("result", (9, os.getpid()))]
+        assert messages[2][0] == "error"
+        assert isinstance(messages[2][1], OutputError)
+        ours.close()
+        serving.join()
+    assert ends == [1]
 
 
 def test_processes_end_when_the_one_that_started_them_is_killed() -> None:

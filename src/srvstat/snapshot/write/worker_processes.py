@@ -144,18 +144,17 @@ class _Worker:
         return os.waitstatus_to_exitcode(status)
 
 
-def serve(connection: "Connection") -> None:
-    """Do the jobs of another process until it ends."""
+def serve(connection: "Connection", end: Callable[[int], object] = os._exit) -> None:
+    """Do the jobs of another process until it ends, then end this one with an exit code."""
     jobs: SimpleQueue[Any] = SimpleQueue()
     # This thread notices in the middle of a job that the other process has ended.
-    Thread(target=_receive, args=(connection, jobs), daemon=True).start()
+    Thread(target=_receive, args=(connection, jobs, end), daemon=True).start()
 
     def report(rows: int) -> None:
         connection.send(("rows", rows))
 
     with suppress(ConnectionError):
-        while True:
-            function, item = jobs.get()
+        for function, item in iter(jobs.get, None):
             try:
                 message = "result", function(item, report)
             except Exception as error:  # noqa: BLE001 - raised in the other process
@@ -163,9 +162,12 @@ def serve(connection: "Connection") -> None:
             connection.send(message)
 
 
-def _receive(connection: "Connection", jobs: "SimpleQueue[Any]") -> None:
-    """Receive jobs until the other process ends, then end this one."""
+def _receive(
+    connection: "Connection", jobs: "SimpleQueue[Any]", end: Callable[[int], object]
+) -> None:
+    """Receive jobs until the other process ends."""
     with suppress(EOFError, ConnectionError):
         while True:
             jobs.put(connection.recv())
-    os._exit(1)
+    end(1)
+    jobs.put(None)
