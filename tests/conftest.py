@@ -23,7 +23,7 @@ from hypothesis import settings
 from srvstat import demo
 from srvstat.cli.main import main
 from support.descriptors import replace_descriptor
-from support.quick_start import start_quick_srvstat
+from support.quick_start import start_quick_srvstat, stop_quick_srvstat
 from support.records import AS_OF, DAY, csv, ndjson, server
 
 # Tests import these from here; the processes of campaigns import them without pytest.
@@ -36,6 +36,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # `make check` measures what the processes of pytest run, but not what other processes run.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+
+# Tests start hundreds of processes. Each would compile srvstat if none may store what it compiled.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No deadline, because other processes can slow down a test. `make soak` uses the long profile.
 settings.register_profile("short", deadline=None, max_examples=30, derandomize=True)
@@ -51,6 +55,7 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure() -> None:
     """Undo it: DuckDB complains of modules that are not collected at the end of the process."""
     gc.unfreeze()
+    stop_quick_srvstat()
 
 
 def few_examples() -> int:
@@ -239,10 +244,9 @@ def two_servers(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture(scope="session")
-def quick_srvstat() -> Iterator[str]:
+def quick_srvstat() -> str:
     """Return a directory for the search path of a shell; its `srvstat` starts quickly."""
-    with start_quick_srvstat() as directory:
-        yield directory
+    return start_quick_srvstat()
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def limit_descriptors() -> Iterator[None]:
 def service(small: str) -> Iterator[Service]:
     with ExitStack() as stack:
         with limit_descriptors():
-            running = stack.enter_context(serve(small))
+            running = stack.enter_context(serve(small, env={}))
         yield running
 
 

@@ -172,8 +172,13 @@ def test_usage_and_the_access_file_are_checked_before_the_snapshot_is_searched(
 
 
 @pytest.mark.parametrize("number", EXIT_CODES)
-def test_a_signal_stops_an_idle_service_at_once(number: signal.Signals, service: Service) -> None:
-    with Client(service) as silent, Client(service) as idle, Client(service) as late:
+def test_a_signal_stops_an_idle_service_at_once(number: signal.Signals, small: str) -> None:
+    with (
+        serve(small, env={}) as service,
+        Client(service) as silent,
+        Client(service) as idle,
+        Client(service) as late,
+    ):
         idle.send(get(b"a"))
         idle.read_answer()
         late.send(get(b"a")[:-2])
@@ -183,7 +188,7 @@ def test_a_signal_stops_an_idle_service_at_once(number: signal.Signals, service:
         assert time.monotonic() - began < 3
         for client in (silent, idle, late):
             assert client.read_rest() == b""
-    assert service.read_log()[-1]["event"] == "stopped"
+        assert service.read_log()[-1]["event"] == "stopped"
 
 
 @pytest.mark.parametrize("number", EXIT_CODES)

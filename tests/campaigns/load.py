@@ -82,7 +82,7 @@ def run(seed: int, count: int) -> Result:
     with (
         allow_descriptors(count),
         build_two_snapshots() as (snapshot, _),
-        serve(snapshot) as service,
+        serve(snapshot, env={}) as service,
         load_client.start_client() as client,
     ):
         crowd = _Crowd(service, client, count)

@@ -180,7 +180,7 @@ def run(seed: int, count: int) -> Result:
     with (
         allow_descriptors(2 * count),
         _build_snapshot() as snapshot,
-        serve(snapshot) as service,
+        serve(snapshot, env={}) as service,
         load_client.start_client() as client,
     ):
         turns = rotate(_list_good_exchanges(snapshot, seed), _GOOD_CLIENTS)

@@ -1,4 +1,4 @@
-"""Run srvstat as a service, and restore the signals of child processes."""
+"""Run srvstat as a service."""
 
 import json
 import os
@@ -11,25 +11,16 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
-
-@contextmanager
-def restore_signals() -> Iterator[None]:
-    """Let child processes started in the block receive signals that a background job ignores."""
-    numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+from support.quick_start import ForkedService
+from support.signals import restore_signals
 
 
 class Service(NamedTuple):
     """A running service."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | ForkedService
     port: int
     log_path: Path
 
@@ -57,17 +48,19 @@ class Service(NamedTuple):
 def serve(
     snapshot: str | Path, *options: str, env: Mapping[str, str] | None = None
 ) -> Iterator[Service]:
-    """Serve a snapshot on a free port until the block ends; `env` extends the environment."""
-    command = [sys.executable, "-m", "srvstat", "serve", "--snapshot", str(snapshot)]
+    """Serve a snapshot on a free port until the block ends.
+
+    The service is a fork of a process that has imported srvstat. With `env`, which extends the
+    environment and can be empty, it is a new process.
+    """
+    arguments = ["serve", "--snapshot", str(snapshot), "--port", "0", *options]
     with tempfile.TemporaryDirectory() as directory:
         log_path = Path(directory, "log")
-        with log_path.open("ab") as log, restore_signals():
-            started = subprocess.Popen(
-                [*command, "--port", "0", *options],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env={**os.environ, **(env or {})},
+        with log_path.open("ab") as log:
+            started = (
+                ForkedService(arguments, log.fileno())
+                if env is None
+                else _start_process(arguments, log, env)
             )
         with started as process:
             try:
@@ -78,3 +71,16 @@ def serve(
                 yield Service(process, int(found[1]), log_path)
             finally:
                 process.kill()
+
+
+def _start_process(
+    arguments: list[str], stderr: IO[bytes], env: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    with restore_signals():
+        return subprocess.Popen(
+            [sys.executable, "-m", "srvstat", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env={**os.environ, **env},
+        )

@@ -1,70 +1,145 @@
-"""Run srvstat in forks of one process that has imported it, for shells that run many commands.
+"""Run srvstat in forks of one process that has imported it, which saves most of their time.
 
-A small client named `srvstat` sends its arguments, directory, environment and standard descriptors
-to the process, and ends with the exit code of the fork. A command takes a tenth of the processor
-time of a start. `serve` starts as usual, because shells send signals to it.
+For shells, a small client named `srvstat` sends its arguments, directory, environment and standard
+descriptors to the process, and ends with the exit code of the fork. For tests, `ForkedService` does
+the same with the arguments of `serve`.
 """
 
-import json
+import atexit
+import marshal
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
-from typing import NoReturn
+from typing import NoReturn, Self
 
 import srvstat
+from srvstat.__main__ import run
 from srvstat.cli.main import main
 from srvstat.cli.start_up import start_lean
+from support.signals import restore_signals
 
 _HEAD_BYTES = 8
+_ANSWER_BYTES = 4
+# Importing no more than this halves the time of the client.
 _CLIENT = """\
-import json, os, socket, sys
-if sys.argv[2:3] == ["serve"]:
-    os.execv(sys.executable, [sys.executable, "-m", "srvstat", *sys.argv[2:]])
-with socket.socket(socket.AF_UNIX) as client:
-    client.connect(sys.argv[1])
-    request = json.dumps([sys.argv[2:], os.getcwd(), dict(os.environ)]).encode()
-    socket.send_fds(client, [len(request).to_bytes(8)], [0, 1, 2])
-    client.sendall(request)
-    sys.exit(client.recv(1)[0])
+import _socket, marshal, posix, sys
+arguments = sys.argv[2:]
+if arguments[:1] == ["serve"]:  # a shell sends signals to it
+    posix.execv(sys.executable, [sys.executable, "-m", "srvstat", *arguments])
+client = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+client.connect(sys.argv[1])
+request = marshal.dumps([arguments, posix.getcwd(), posix.environ])
+descriptors = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
+rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)
+client.sendmsg([len(request).to_bytes(8, "big")], [rights])
+client.sendall(request)
+sys.exit(int.from_bytes(client.recv(4), "big"))
 """
 
 
-@contextmanager
-def start_quick_srvstat() -> Iterator[str]:
-    """Start the process; yield a directory for the search path of a shell."""
-    with tempfile.TemporaryDirectory() as directory:
-        address = os.path.join(directory, "socket")
-        (Path(directory) / "client.py").write_text(_CLIENT)
-        command = Path(directory) / "srvstat"
-        client = f'exec "{sys.executable}" -IS "{directory}/client.py" "{address}" "$@"'
-        command.write_text(f"#!/bin/sh\n{client}\n")
-        command.chmod(0o755)
-        with subprocess.Popen(
-            [sys.executable, "-m", __name__, address],
+@cache
+def start_quick_srvstat() -> str:
+    """Start the process, unless it runs; return a directory for the search path of a shell.
+
+    It runs until `stop_quick_srvstat`, or the end of this process.
+    """
+    directory = tempfile.mkdtemp()
+    (Path(directory) / "client.py").write_text(_CLIENT)
+    command = Path(directory) / "srvstat"
+    client = f'exec "{sys.executable}" -IS "{directory}/client.py" "{directory}/socket" "$@"'
+    command.write_text(f"#!/bin/sh\n{client}\n")
+    command.chmod(0o755)
+    with restore_signals():
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__, f"{directory}/socket"],
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        ) as process:
-            assert process.stdout
-            process.stdout.readline()
+        )
+    assert process.stdout
+    process.stdout.readline()
+    _running.append((process, directory))
+    return directory
+
+
+_running: list[tuple[subprocess.Popen[bytes], str]] = []
+"""The process and its directory, in the process that has started it."""
+
+os.register_at_fork(after_in_child=_running.clear)
+
+
+@atexit.register
+def stop_quick_srvstat() -> None:
+    """End the process, if it runs."""
+    while _running:
+        process, directory = _running.pop()
+        with process, socket.socket(socket.AF_UNIX) as last:
+            last.connect(f"{directory}/socket")
+        shutil.rmtree(directory)
+
+
+class ForkedService:
+    """A service in a fork, with those parts of `subprocess.Popen` that tests use."""
+
+    def __init__(self, arguments: list[str], stderr: int) -> None:
+        reading, writing = os.pipe()
+        self.stdout = open(reading, "rb")  # noqa: SIM115 - __exit__ closes it
+        self._exit_code: int | None = None
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(f"{start_quick_srvstat()}/socket")
+        request = marshal.dumps([arguments, os.getcwd(), dict(os.environb)])
+        with open(os.devnull, "rb") as stdin:
+            head = len(request).to_bytes(_HEAD_BYTES)
+            socket.send_fds(self._connection, [head], [stdin.fileno(), writing, stderr])
+        os.close(writing)
+        self._connection.sendall(request)
+        self.pid = int.from_bytes(self._connection.recv(_ANSWER_BYTES))
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the service has ended."""
+        with suppress(TimeoutError):
+            self.wait(timeout=0)
+        if self._exit_code is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End the service, if it has not ended."""
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code, negative for a signal. Raises TimeoutError."""
+        if self._exit_code is None:
+            self._connection.settimeout(timeout)
             try:
-                yield directory
-            finally:
-                with socket.socket(socket.AF_UNIX) as last:
-                    last.connect(address)
+                answer = self._connection.recv(_ANSWER_BYTES)
+            except BlockingIOError:
+                raise TimeoutError from None
+            assert answer
+            self._exit_code = int.from_bytes(answer, signed=True)
+        return self._exit_code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wait()
+        self._connection.close()
+        self.stdout.close()
 
 
-def _serve(address: str) -> None:
+def _listen(address: str) -> None:
     """Run commands until a client sends nothing; then wait for the forks."""
     for module in walk_packages(srvstat.__path__, "srvstat."):
-        if not module.name.startswith(("srvstat.asgi", "srvstat.__main__")):
-            import_module(module.name)
+        import_module(module.name)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()
@@ -76,7 +151,8 @@ def _serve(address: str) -> None:
                 if not head:
                     break
                 if not os.fork():
-                    _run(connection, int.from_bytes(head), descriptors)
+                    listener.close()
+                    _answer(connection, int.from_bytes(head), descriptors)
             for descriptor in descriptors:
                 os.close(descriptor)
             with suppress(ChildProcessError):
@@ -86,20 +162,35 @@ def _serve(address: str) -> None:
             os.wait()
 
 
-def _run(connection: socket.socket, size: int, descriptors: list[int]) -> NoReturn:
+def _answer(connection: socket.socket, size: int, descriptors: list[int]) -> NoReturn:
     request = b""
     while len(request) < size:
         request += connection.recv(size - len(request))
-    arguments, directory, environment = json.loads(request)
-    for number, descriptor in enumerate(descriptors):
-        os.dup2(descriptor, number)
+    arguments, directory, environment = marshal.loads(request)  # noqa: S302 - from our own client
     os.chdir(directory)
     os.environ.clear()
-    os.environ.update(environment)
-    connection.sendall(bytes([main(arguments)]))
+    os.environb.update(environment)
+    # A service can end without a chance to send its exit code, so this process waits for it.
+    service = os.fork() if arguments[:1] == ["serve"] else None
+    if service:
+        connection.sendall(service.to_bytes(_ANSWER_BYTES))
+    else:
+        for number, descriptor in enumerate(descriptors):
+            os.dup2(descriptor, number)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    if service is None:
+        exit_code = main(arguments)
+    elif service:
+        exit_code = os.waitstatus_to_exitcode(os.waitpid(service, 0)[1])
+    else:
+        connection.close()
+        sys.argv[1:] = arguments
+        run()
+    connection.sendall(exit_code.to_bytes(_ANSWER_BYTES, signed=True))
     os._exit(0)
 
 
 if __name__ == "__main__":
     start_lean()
-    _serve(sys.argv[1])
+    _listen(sys.argv[1])

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF, Cli, csv, few_examples, ndjson, server
 from srvstat.snapshot.write import ingest, second_process, store
 from srvstat.snapshot.write.second_process import SecondProcess, pass_messages, serve
-from support.process import restore_signals
+from support.signals import restore_signals
 
 
 @pytest.fixture(scope="module")
