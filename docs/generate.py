@@ -60,6 +60,7 @@ WITH_EXAMPLES = (
             "api.md",
             "pictures.md",
             "service.md",
+            "snapshot.md",
             "sources.md",
             "support.md",
         )
