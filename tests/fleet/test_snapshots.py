@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import Cli, Ran
+from conftest import AS_OF, Cli, Ran, csv
 from fleet.random_fleet import FleetFiles, write_fleet
 from srvstat.snapshot.format.shards import find_shard
 from support.snapshots import parse_summary, read_directory, read_root
@@ -93,12 +93,31 @@ def build_all(cli: Cli, files: FleetFiles, directory: Path) -> dict[str, Any]:
     return info
 
 
+@pytest.mark.usefixtures("here")
+def test_one_shard_of_servers_without_records_is_the_whole_snapshot(cli: Cli) -> None:
+    rows = [(name, AS_OF - at, at) for name in ("MAIN LOBBY", "b") for at in range(9)]
+    Path("rows.csv").write_bytes(csv([*rows, ("late", AS_OF + 1, 5)]))
+    options = ["--ids=slug", "--game=game_b", f"--as-of={AS_OF}"]
+
+    shards = cli("fleet", "rows.csv", *options, "--snapshots=one", "--shards=1", "--output=r.ndjson")
+    built = cli("snapshot", "build", "all.db", "--observations=rows.csv", *options)
+
+    assert (shards.exit_code, built.exit_code) == (0, 0)
+    assert read_root("one/shard-000.db") == read_root("all.db")
+    compare = ["compare", "main-lobby", "b", "--json", "--snapshot"]
+    answer = cli(*compare, "one").stdout
+    assert answer == cli(*compare, "all.db").stdout
+    b, lobby = Path("r.ndjson").read_bytes().splitlines()
+    assert answer == b'{"range":"30d","data":[%s,%s]}\n' % (lobby, b)
+    assert parse_summary(shards)["snapshot"] == "18 observations in 1 shard"
+
+
 def test_shards_depend_neither_on_processes_nor_on_the_order_of_sources(
     cli: Cli, tmp_path: Path
 ) -> None:
     files = write_fleet(tmp_path, Random(7), servers=30)  # noqa: S311 - not a secret
     turned = files._replace(sources=files.sources[::-1])
-    options = ["--shards=60", "--conflicts=lowest"]
+    options = ["--shards=30", "--conflicts=lowest"]
 
     write_snapshots(cli, files, tmp_path / "one", *options, "--threads=1")
     write_snapshots(cli, turned, tmp_path / "two", *options, "--threads=2")
