@@ -37,7 +37,7 @@ from srvstat.asgi.connection import (  # noqa: E402
     HEAD_SECONDS,
     IDLE_SECONDS,
 )
-from srvstat.asgi.server import MAX_CONNECTIONS  # noqa: E402
+from srvstat.asgi.descriptors import MAX_CONNECTIONS  # noqa: E402
 from srvstat.cli.demo_files import write_demo  # noqa: E402
 from srvstat.cli.main import main as run_srvstat  # noqa: E402
 from srvstat.contract.errors import ApiError, SrvstatError  # noqa: E402

@@ -1,7 +1,6 @@
 """Exceed the limit of connections: other clients are answered, and descriptors do not run out."""
 
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -9,35 +8,22 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from asgi.small_service import build_small
+from support.descriptors import DESCRIPTORS, limit_descriptors
 from support.http import TWO, Client, compare, get, send_request
 from support.process import Service, serve
 
 pytestmark = pytest.mark.slow
 
-DESCRIPTORS = 256
-"""Descriptors of the service; it allows 64 fewer connections."""
-
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(build_small(tmp_path_factory.mktemp("small")))
-
-
-@contextmanager
-def limit_descriptors() -> Iterator[None]:
-    """Limit the descriptors of processes started in the block."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
 """Serve a folder of shards, and replace it while the service runs."""
 
+import resource
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from asgi.log_entries import empty_log, wait_for_events
 from asgi.small_service import build_small
 from srvstat.snapshot.format.shards import find_shard, name_shard
+from support.descriptors import limit_descriptors
 from support.http import compare, get, send_request
 from support.process import Service, serve
 from support.shards import write_shards
@@ -44,7 +47,9 @@ def path(folders: dict[int, Path], tmp_path: Path) -> Path:
 
 @pytest.fixture
 def service(path: Path) -> Iterator[Service]:
-    with serve(path) as service:
+    with ExitStack() as stack:
+        with limit_descriptors():
+            service = stack.enter_context(serve(path))
         yield service
 
 
@@ -67,6 +72,8 @@ def test_a_replaced_folder_is_used_once_it_is_whole(
     service: Service, path: Path, folders: dict[int, Path]
 ) -> None:
     assert read_players(service) == 6
+    soft, _ = resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)
+    assert soft >= 2_000 + 9 * SHARDS
 
     path.rename(path.with_name("old"))
     shutil.copytree(folders[8], path)

@@ -3,7 +3,6 @@
 import asyncio
 import ipaddress
 import logging
-import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -22,20 +21,17 @@ from srvstat.asgi.connection import (
     Connection,
     ConnectionLimiter,
 )
+from srvstat.asgi.descriptors import MAX_CONNECTIONS, compute_connection_limit
 from srvstat.asgi.log import Log, WarningHandler
 from srvstat.asgi.recorder import Recorder
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.contract.errors import UsageError
 
-MAX_CONNECTIONS = 2_000
-"""Limit of open connections, and of further ones that wait to be accepted."""
 _ACCEPTED_AT_ONCE = 8
 """Connections that asyncio accepts in one step, even if few descriptors are left.
 
 asyncio uses the backlog as this number, so the backlog is raised after the start.
 """
-_OTHER_DESCRIPTORS = 64
-"""Descriptors reserved for everything but connections."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -87,8 +83,10 @@ def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], No
     Raises SourceError for the access file, SnapshotError, and what Recorder raises.
     """
     log = Log()
-    service = _create_service(settings, log)
-    limiter = ConnectionLimiter(_compute_connection_limit())
+    authenticator = Authenticator(settings.access, log)
+    snapshot = ServedSnapshot(settings.snapshot, log)
+    service = _create_service(settings, snapshot, authenticator, log)
+    limiter = ConnectionLimiter(compute_connection_limit(snapshot.current.shards))
     connect = partial(Connection, limiter=limiter, answer_malformed=service.answer_malformed)
     config = uvicorn.Config(
         service,
@@ -112,9 +110,9 @@ def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], No
     _Server(config, limiter, service, on_ready).run([listener])
 
 
-def _create_service(settings: Settings, log: Log) -> Service:
-    authenticator = Authenticator(settings.access, log)
-    snapshot = ServedSnapshot(settings.snapshot, log)
+def _create_service(
+    settings: Settings, snapshot: ServedSnapshot, authenticator: Authenticator, log: Log
+) -> Service:
     recorder = None if settings.record is None else Recorder(settings.record, log)
     if not settings.explore:
         return Service(snapshot, authenticator, log, recorder)
@@ -186,8 +184,3 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
         self._checks.cancel()
         self._service.close()
-
-
-def _compute_connection_limit() -> int:
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return min(MAX_CONNECTIONS, max(soft - _OTHER_DESCRIPTORS, 1))

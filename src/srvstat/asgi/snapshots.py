@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from srvstat import operations
+from srvstat.asgi.descriptors import reserve_descriptors
 from srvstat.asgi.log import Log
 from srvstat.asgi.results import DetailCache, Results
 from srvstat.asgi.workers import Work, Worker, Workers
@@ -45,6 +46,7 @@ class Generation:
         file = next(iter(files.values()))
         self.as_of = file.as_of
         self.root = file.root
+        self.shards = file.shards
 
 
 class ServedSnapshot:
@@ -250,6 +252,7 @@ def _open_completely(path: str) -> Snapshot:
     Raises SnapshotError.
     """
     snapshot = open_snapshot(path)
+    reserve_descriptors(snapshot.shards)
     try:
         deque(snapshot.iter_files(), 0)
     except BaseException:
@@ -264,7 +267,7 @@ def _verify_and_open(path: str, workers: Sequence[Worker]) -> dict[Worker, Snaps
     Raises SnapshotError.
     """
     for _ in range(_MAX_ATTEMPTS):
-        with closing(open_snapshot(path)) as file:
+        with closing(_open_completely(path)) as file:
             check_chain(file)
             files = _open_in_workers(path, workers)
             if file.is_same_as(next(iter(files.values()))):
