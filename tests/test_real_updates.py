@@ -43,9 +43,6 @@ class RealData(NamedTuple):
 
 
 DATA = {
-    "War Brokers": RealData(
-        "warbrokers/observations.csv.gz", split_lines, [], servers="warbrokers/servers.ndjson"
-    ),
     "Hypixel": RealData(
         "hypixel-hourly/player_counts.csv.gz",
         split_lines,
@@ -68,7 +65,6 @@ def test_an_update_of_real_data_has_the_root_of_a_build(
     tmp_path: Path,
     cli: Cli,
     monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
 ) -> None:
     if not (SHARED_DATA / data.file).exists():
         pytest.skip("the data is not beside the repository")
@@ -79,14 +75,30 @@ def test_an_update_of_real_data_has_the_root_of_a_build(
     earlier, later = (["--observations", part] for part in parts)
     build = ["snapshot", "build", *data.options, *servers, "--quiet"]
     assert cli(*build, "u.db", *earlier).exit_code == 0
-    built = "all.db"
-    if data is DATA["War Brokers"]:  # other tests share it
-        built = request.getfixturevalue("war_brokers_snapshot")
-    else:
-        assert cli(*build, built, "--observations", str(SHARED_DATA / data.file)).exit_code == 0
+    assert cli(*build, "all.db", "--observations", str(SHARED_DATA / data.file)).exit_code == 0
 
     ran = cli("snapshot", "update", "u.db", *data.options, *later)
 
     assert ran.exit_code == 0, ran.stderr
-    root = cli("snapshot", "info", built).json["root"]
+    root = cli("snapshot", "info", "all.db").json["root"]
+    assert cli("snapshot", "verify", "u.db", "--expect", root).exit_code == 0
+
+
+@pytest.mark.slow
+def test_all_months_of_an_export_but_one_are_built_and_the_last_is_added(
+    war_brokers_snapshot: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    export = ["--format", "parquet", "--partition", "month", "-o", "e"]
+    assert cli("snapshot", "export", "-s", war_brokers_snapshot, *export).exit_code == 0
+    months = Path("e/observations.parquet")
+    last = max(months.iterdir())
+    last.rename("last")
+    sources = ["--servers=e/servers.ndjson", f"--observations={months}"]
+    assert cli("snapshot", "build", "u.db", *sources, "--quiet").exit_code == 0
+
+    ran = cli("snapshot", "update", "u.db", "--observations=last")
+
+    assert ran.exit_code == 0, ran.stderr
+    root = cli("snapshot", "info", war_brokers_snapshot).json["root"]
     assert cli("snapshot", "verify", "u.db", "--expect", root).exit_code == 0

@@ -29,6 +29,7 @@ from support.signals import restore_signals
 
 _HEAD_BYTES = 8
 _ANSWER_BYTES = 4
+_SECONDS_UNTIL_CHECK = 10
 # Importing no more than this halves the time of the client.
 _CLIENT = """\
 import _socket, marshal, posix, sys
@@ -137,15 +138,21 @@ class ForkedService:
 
 
 def _listen(address: str) -> None:
-    """Run commands until a client sends nothing; then wait for the forks."""
+    """Run commands until a client sends nothing or the parent ends; then wait for the forks."""
     for module in walk_packages(srvstat.__path__, "srvstat."):
         import_module(module.name)
+    parent = os.getppid()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()
+        listener.settimeout(_SECONDS_UNTIL_CHECK)
         print("ready", flush=True)  # noqa: T201 - for the process that starts this one
-        while True:
-            connection, _ = listener.accept()
+        while os.getppid() == parent:
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                continue
+            connection.setblocking(True)
             with connection:
                 head, descriptors, _, _ = socket.recv_fds(connection, _HEAD_BYTES, 3)
                 if not head:

@@ -253,17 +253,6 @@ def test_damage_in_the_middle_leaves_no_folder(here: Path, small: str, cli: Cli)
 
 
 @pytest.mark.slow
-def test_an_export_of_real_data_has_the_same_root(war_brokers_snapshot: str, here: Path) -> None:
-    snapshot = Path(war_brokers_snapshot)
-    with open_snapshot(war_brokers_snapshot) as file:
-        root = file.root
-
-    sources = export(snapshot, here / "months", "--format", "parquet", "--partition", "month")
-
-    assert build_again(here / "again.db", snapshot, *sources) == root
-
-
-@pytest.mark.slow
 def test_a_full_disk_leaves_no_folder(here: Path) -> None:
     command = f"ulimit -f 1; exec {sys.executable} -m srvstat snapshot export -o full"
     many = [("a", AS_OF - at * 1000, at) for at in range(500)]
