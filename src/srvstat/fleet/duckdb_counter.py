@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import format_instant
-from srvstat.contract.ranges import Window
+from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.fleet.counts import COUNTS, ORDER_BITS, Job, Resolved, Servers
 from srvstat.fleet.duckdb_rows import NativeFile, select_rows
 from srvstat.fleet.duckdb_session import Session
@@ -15,60 +15,61 @@ from srvstat.fleet.slices import Span, cut_window
 from srvstat.sources.sql import quote_text
 
 _KEY_BITS = 63
-_ROWS_PER_SLICE = 8_000_000
-"""Groups of so many rows fit in about 1 GiB, and mostly in the processor's caches."""
-
-_NUMBERS = pa.schema([("identifier", pa.string()), ("number", pa.int32())])
+_INTEGER_BITS = 31
 _SHARDS = pa.schema([("number", pa.int32()), ("id", pa.string()), ("shard", pa.int32())])
+_NUMBERS = pa.schema([("identifier", pa.string()), ("number", pa.int32())])
 
-# A key packs a server and an instant into one integer, which is grouped much faster than text.
-# Observations of one key are compared in the order of sources only if they differ.
-_COUNTED = """
-CREATE OR REPLACE TEMP TABLE counted (
-    server INTEGER, players BIGINT, conflict {key_type}, kept BIGINT, rows BIGINT,
-    first_key {key_type}, last_key {key_type}
-)"""
+_ROWS_PER_SLICE_AND_THREAD = 250_000
+"""So many groups fit in the caches of a processor, which makes grouping twice as fast."""
 
-_RESOLVED = """
-SELECT key, count(*) AS rows, min(players) AS least, max(players) AS greatest
-FROM ({keyed})
-GROUP BY key"""
+_ROWS_PER_CHUNK = 8_000_000
+"""Resolved rows that are counted at a time: few enough for 1 GiB, and many of each value."""
 
-_STORED = """
+# A key packs a server and an instant into one integer, which is grouped faster than text. The
+# rows of a key are compared in the order of sources only if their players differ.
+_TABLES = """
 CREATE OR REPLACE TEMP TABLE resolved (
-    key {key_type}, rows BIGINT, least BIGINT, greatest BIGINT
-)"""
+    key {key_type}, rows BIGINT, least {players_type}, greatest {players_type}
+);
+CREATE OR REPLACE TEMP TABLE counted (server INTEGER, players BIGINT, kept BIGINT);
+CREATE OR REPLACE TEMP TABLE ends (
+    server INTEGER, first_key {key_type}, "first" BIGINT, last_key {key_type}, "last" BIGINT,
+    kept BIGINT, rows BIGINT
+);
+CREATE OR REPLACE TEMP TABLE conflicts (key {key_type})"""
+
+_KEYED = """
+SELECT
+    (number::{key_type} << {bits}) + ("at" - {start}) AS key, players::{players_type} AS players,
+    position
+FROM ({rows}) JOIN numbers USING (identifier)"""
+
+_RESOLVE = """
+INSERT INTO resolved
+SELECT key, count(*), min(players), max(players) FROM ({keyed}) GROUP BY key"""
 
 _COUNT = """
 INSERT INTO counted
+SELECT (key >> {bits})::INTEGER, least, count(*) FROM resolved WHERE least = greatest GROUP BY ALL;
+INSERT INTO ends
 SELECT
-    key >> {bits} AS server,
-    least AS players,
-    CASE WHEN least <> greatest THEN key END AS conflict,
-    count(*) AS kept,
-    sum(rows)::BIGINT AS rows,
-    min(key) AS first_key,
-    max(key) AS last_key
-FROM ({resolved})
-GROUP BY ALL"""
-
-_KEYED = """
-SELECT (number::{key_type} << {bits}) + ("at" - {start}) AS key, players, position
-FROM ({rows}) JOIN numbers USING (identifier)"""
+    (key >> {bits})::INTEGER, min(key), arg_min(least, key), max(key), arg_max(least, key),
+    count(*), sum(rows)
+FROM resolved GROUP BY ALL;
+INSERT INTO conflicts SELECT key FROM resolved WHERE least <> greatest"""
 
 _TOTALS = """
 SELECT
     coalesce(sum(kept), 0)::BIGINT AS kept, coalesce(sum(rows), 0)::BIGINT AS rows,
-    count(conflict) > 0 AS has_conflict
-FROM counted"""
+    EXISTS (FROM conflicts) AS has_conflict
+FROM ends"""
 
 _CONTESTED = """
 CREATE OR REPLACE TEMP TABLE contested AS
-SELECT key, players, position
-FROM ({keyed})
-SEMI JOIN (SELECT conflict AS key FROM counted WHERE conflict IS NOT NULL) USING (key)"""
+SELECT key, players::BIGINT AS players, position
+FROM ({keyed}) SEMI JOIN conflicts USING (key)"""
 
-_NO_KEYS = "SELECT first_key AS key, players, 0 AS position FROM counted LIMIT 0"
+_NO_KEYS = "SELECT key, least AS players, 0 AS position FROM resolved LIMIT 0"
 """Saves reading all rows again."""
 
 _STANDING = """
@@ -76,29 +77,37 @@ CREATE OR REPLACE TEMP TABLE standing AS
 SELECT key, min({order}) AS first FROM contested GROUP BY key"""
 
 _DIFFERENT = """
-SELECT key, contested.players AS players, position, first.players AS first_players,
+SELECT
+    key, contested.players AS players, position, first.players AS first_players,
     first.position AS first_position
 FROM contested JOIN standing USING (key)
 WHERE contested.players <> first.players"""
 
-_HISTOGRAM = """
-CREATE OR REPLACE TEMP TABLE histogram AS
-SELECT
-    server, players, sum(kept)::BIGINT AS kept, min(first_key) AS first_key,
-    max(last_key) AS last_key
-FROM (
-    SELECT server, players, kept, first_key, last_key FROM counted WHERE conflict IS NULL
-    UNION ALL
-    SELECT key >> {bits}, first.players, 1, key, key FROM standing
-)
-GROUP BY server, players"""
-
 _COUNTS = """
+WITH histogram AS (
+    SELECT server, players, sum(kept)::BIGINT AS kept
+    FROM (
+        FROM counted
+        UNION ALL
+        SELECT (key >> {bits})::INTEGER AS server, first.players AS players, 1 AS kept FROM standing
+    )
+    GROUP BY server, players
+), histograms AS (
+    SELECT server, list(players) AS "values", list(kept) AS counts FROM histogram GROUP BY server
+), growths AS (
+    SELECT
+        server,
+        min(first_key) AS first_key, arg_min("first", first_key) AS "first",
+        max(last_key) AS last_key, arg_max("last", last_key) AS "last"
+    FROM ends GROUP BY server
+)
 SELECT
-    server::INTEGER AS server, list(players) AS "values", list(kept) AS counts,
-    arg_min(players, first_key) AS "first", arg_max(players, last_key) AS "last"
-FROM histogram
-GROUP BY server"""
+    server, "values", counts,
+    coalesce(firsts.first.players, growths."first") AS "first",
+    coalesce(lasts.first.players, growths."last") AS "last"
+FROM histograms JOIN growths USING (server)
+LEFT JOIN standing AS firsts ON firsts.key = first_key
+LEFT JOIN standing AS lasts ON lasts.key = last_key"""
 
 _WRITE = """
 COPY (
@@ -113,18 +122,27 @@ COPY (
 
 
 class Counter:
-    """Counts the observations of servers in a window, with tables of a session."""
+    """Counts the observations of servers in a window, with tables of a session.
 
-    def __init__(self, session: Session, job: Job, servers: Servers, window: Window) -> None:
+    `most` is a limit of the players of all rows, if one is known.
+    """
+
+    def __init__(
+        self, session: Session, job: Job, servers: Servers, window: Window, most: int | None
+    ) -> None:
         self._session = session
         self._job = job
         self._servers = servers
-        self._start = max(window.start, -1)
-        self._window = window._replace(start=self._start)
-        self._bits = max(window.end - self._start, 1).bit_length()
+        self._window = window._replace(start=max(window.start, BEFORE_ALL))
+        length = self._window.end - self._window.start
+        self._bits = max(length, 1).bit_length()
         # Only a count of all time over very many servers needs more bits.
         is_long = self._bits + len(servers.ids).bit_length() > _KEY_BITS
-        self._key_type = "HUGEINT" if is_long else "BIGINT"
+        is_small = most is not None and most.bit_length() <= _INTEGER_BITS
+        self._types = {
+            "key_type": "HUGEINT" if is_long else "BIGINT",
+            "players_type": "INTEGER" if is_small else "BIGINT",
+        }
         numbers = {"identifier": list(servers.numbers), "number": list(servers.numbers.values())}
         session.create_table("numbers", pa.table(numbers, _NUMBERS))
 
@@ -137,41 +155,21 @@ class Counter:
 
         Raises SourceError if unequal observations have no order.
         """
-        for table in (_COUNTED, _STORED):
-            self._session.execute("counting", table.format(key_type=self._key_type))
-        slices = cut_window(spans, self._window, _ROWS_PER_SLICE)
-        for number, each in enumerate(slices):
-            rows = _RESOLVED.format(keyed=self._select_keys(files, each))
-            query = f"INSERT INTO resolved {rows}" if is_stored else self._build_count(rows)
-            self._session.execute("counting", query, (number, len(slices)))
-        if is_stored:
-            self._session.execute("counting", self._build_count("FROM resolved"))
-        keyed = self._select_keys(files, self._window)
+        self._count_slices(files, spans, is_stored=is_stored)
         totals = self._session.fetch("counting", _TOTALS).to_pylist()[0]
-        self._session.execute(
-            "conflicts", _CONTESTED.format(keyed=keyed if totals["has_conflict"] else _NO_KEYS)
-        )
-        self._session.execute("conflicts", _STANDING.format(order=build_order(self._job)))
+        has_conflict = totals["has_conflict"]
+        keyed = self._select_keys(files, self._window) if has_conflict else _NO_KEYS
+        self._session.execute("resolving conflicts", _CONTESTED.format(keyed=keyed))
+        order = build_order(self._job)
+        self._session.execute("resolving conflicts", _STANDING.format(order=order))
         self._check_order()
         conflicting, conflict = self._describe_conflicts()
-        self._session.execute("counting", _HISTOGRAM.format(bits=self._bits))
         kept, read = totals["kept"], totals["rows"]
         return Resolved(kept, read - kept - conflicting, conflicting, conflict)
 
-    def _build_count(self, resolved: str) -> str:
-        return _COUNT.format(resolved=resolved, bits=self._bits)
-
-    def _select_keys(self, files: Sequence[NativeFile], window: Window) -> str:
-        return _KEYED.format(
-            rows=select_rows(files, window),
-            key_type=self._key_type,
-            bits=self._bits,
-            start=self._start,
-        )
-
     def read_counts(self) -> Iterator[pa.RecordBatch]:
-        """Return the counts of the last rows that were resolved."""
-        for batch in self._session.stream("finishing", _COUNTS):
+        """Return the counts of the rows that were resolved."""
+        for batch in self._session.stream("finishing", _COUNTS.format(bits=self._bits)):
             yield batch.cast(COUNTS)
 
     def write_rows(self, folder: str) -> None:
@@ -181,9 +179,39 @@ class Counter:
         table = pa.table(dict(zip(_SHARDS.names, columns, strict=True)), _SHARDS)
         self._session.create_table("shards", table)
         query = _WRITE.format(
-            key_type=self._key_type, bits=self._bits, start=self._start, folder=quote_text(folder)
+            key_type=self._types["key_type"],
+            bits=self._bits,
+            start=self._window.start,
+            folder=quote_text(folder),
         )
         self._session.execute("writing", query)
+
+    def _count_slices(
+        self, files: Sequence[NativeFile], spans: Sequence[Span], *, is_stored: bool
+    ) -> None:
+        """Resolve the rows of one slice of the window after the other, and count them."""
+        session = self._session
+        session.execute("counting", _TABLES.format(**self._types))
+        rows_per_slice = _ROWS_PER_SLICE_AND_THREAD * session.threads
+        slices = cut_window(spans, self._window, rows_per_slice)
+        rows = 0
+        for number, each in enumerate(slices):
+            query = _RESOLVE.format(keyed=self._select_keys(files, each))
+            session.execute("counting", query, (number, len(slices)))
+            rows += sum(span.rows for span in spans if span.overlaps(each))
+            if rows >= _ROWS_PER_CHUNK and not is_stored:
+                self._count_resolved(is_stored=False)
+                rows = 0
+        self._count_resolved(is_stored=is_stored)
+
+    def _count_resolved(self, *, is_stored: bool) -> None:
+        self._session.execute("counting", _COUNT.format(bits=self._bits))
+        if not is_stored:
+            self._session.execute("counting", "TRUNCATE resolved")
+
+    def _select_keys(self, files: Sequence[NativeFile], window: Window) -> str:
+        rows = select_rows(files, window)
+        return _KEYED.format(rows=rows, bits=self._bits, start=self._window.start, **self._types)
 
     def _check_order(self) -> None:
         """Refuse unequal observations in a source whose rows have no order."""
@@ -193,7 +221,7 @@ class Counter:
         if not unordered or self._job.conflicts == "lowest":
             return
         found = self._session.fetch(
-            "conflicts",
+            "resolving conflicts",
             f"{_DIFFERENT} AND position = first.position AND position >> {ORDER_BITS}"
             f" IN ({', '.join(map(str, unordered))}) ORDER BY key, players LIMIT 1",
         )
@@ -206,9 +234,9 @@ class Counter:
     def _describe_conflicts(self) -> tuple[int, str | None]:
         """Return the number of conflicting rows, and a description of the first of them."""
         counted = f"SELECT count(*) AS rows FROM ({_DIFFERENT})"
-        rows = self._session.fetch("conflicts", counted)["rows"][0].as_py()
+        rows = self._session.fetch("resolving conflicts", counted)["rows"][0].as_py()
         first = f"{_DIFFERENT} ORDER BY key, position, players LIMIT 1"
-        for row in self._session.fetch("conflicts", first).to_pylist():
+        for row in self._session.fetch("resolving conflicts", first).to_pylist():
             return rows, self._describe(row)
         return 0, None
 
@@ -218,7 +246,7 @@ class Counter:
         places = [self._format_place(row[name]) for name in ("position", "first_position")]
         return (
             f"{places[0]}: server {self._servers.ids[number]} has {row['players']} players at"
-            f" {format_instant(at + self._start)}, but {row['first_players']} in {places[1]}"
+            f" {format_instant(at + self._window.start)}, but {row['first_players']} in {places[1]}"
         )
 
     def _format_place(self, position: int) -> str:

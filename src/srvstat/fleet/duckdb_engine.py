@@ -48,7 +48,8 @@ SELECT
     identifier,
     count(*) AS rows,
     count(*) FILTER (NOT ({limit})) AS late,
-    max("at") FILTER ({limit}) AS last_at
+    max("at") FILTER ({limit}) AS last_at,
+    max(players) AS most
 FROM ({rows})
 GROUP BY identifier"""
 
@@ -61,7 +62,7 @@ WITH last_rows AS (
 )
 SELECT
     identifier, rows, late, last_at,
-    standing.position AS last_position, standing.players AS last_players
+    standing.position AS last_position, standing.players AS last_players, most
 FROM surveyed LEFT JOIN last_rows USING (identifier)"""
 
 
@@ -92,6 +93,7 @@ class DuckDbEngine:
         self._spans: list[Span] = []  # of all rows, also of staged ones
         self._identities: dict[str, Identity] = {}
         self._remarks = Remarks()
+        self._most: int | None = None  # players of a row
 
     def prepare(self, progress: Progress) -> None:
         """Find the files that DuckDB can read, and read all other sources into a table."""
@@ -150,9 +152,15 @@ class DuckDbEngine:
                 "survey",
                 _LAST_ROWS.format(rows=select_rows(self._files), order=build_order(self._job)),
             )
+            self._most = pc.max(identifiers["most"]).as_py()
             self._count_malformed(pc.sum(identifiers["rows"]).as_py() or 0)
         remarks = self._remarks
-        return Survey(identifiers.cast(SURVEY), remarks.rejected, remarks.skipped, remarks.warnings)
+        return Survey(
+            identifiers.drop_columns("most").cast(SURVEY),
+            remarks.rejected,
+            remarks.skipped,
+            remarks.warnings,
+        )
 
     def _count_malformed(self, rows: int) -> None:
         """Count the rows that the queries leave out, by the reason of our own converter."""
@@ -168,7 +176,7 @@ class DuckDbEngine:
     def count(self, servers: Servers, window: Window) -> Count:
         """Count the observations of servers in a window, and finish them to figures."""
         with self.convert_errors():
-            counter = Counter(self._session, self._job, servers, window)
+            counter = Counter(self._session, self._job, servers, window, self._most)
             resolved = counter.resolve(self._files, self._spans)
             figures = pa.Table.from_batches(map(finish_counts, counter.read_counts()), FIGURES)
         return Count(figures, resolved)
@@ -176,7 +184,8 @@ class DuckDbEngine:
     def write_rows(self, servers: Servers, until: int, folder: str) -> Resolved:
         """Write the resolved observations up to an instant as Parquet files, by shard."""
         with self.convert_errors():
-            counter = Counter(self._session, self._job, servers, Window(BEFORE_ALL, until))
+            window = Window(BEFORE_ALL, until)
+            counter = Counter(self._session, self._job, servers, window, self._most)
             resolved = counter.resolve(self._files, self._spans, is_stored=True)
             counter.write_rows(folder)
         return resolved

@@ -40,6 +40,7 @@ class Session:
         self._connection = connection
         self._executor = executor
         self._progress = progress
+        ((self.threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
 
     def execute(self, step: str, query: str, part: tuple[int, int] = (0, 1)) -> None:
         """Run a statement and report its progress under the name of a step.

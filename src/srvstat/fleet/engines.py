@@ -54,8 +54,7 @@ def load_engine(name: str) -> None:
     except ModuleNotFoundError as error:
         library = (error.name or library).partition(".")[0]
         raise MissingLibraryError(
-            f"--engine {name}: needs the library {library}; run pip install"
-            f" 'srvstat[{kind.extra}]'"
+            f"--engine {name}: needs the library {library}; run pip install 'srvstat[{kind.extra}]'"
         ) from None
     import_module(kind.module)
 
