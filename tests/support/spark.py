@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,7 @@ import pytest
 
 from srvstat.contract.errors import MissingLibraryError
 from srvstat.fleet.spark.java import check_java
-from support.process import restore_signals
+from support.signals import restore_signals
 
 START_SECONDS = 90
 _LOG = "log"
@@ -23,7 +23,9 @@ _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _SETTINGS = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # compiles for short jobs
     "spark.driver.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.executor.memory": "512m",
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
@@ -131,3 +133,49 @@ def _wait_for(folder: Path, pattern: str) -> str:
             return found[1]
         time.sleep(0.1)
     raise AssertionError(text)
+
+
+def start_fleet(
+    sources: Iterable[Path], output: Path, master: str, folder: Path, **settings: str
+) -> "subprocess.Popen[bytes]":
+    """Start `srvstat fleet` on a master, with settings of Spark and temporary files in a folder."""
+    command = [
+        "fleet",
+        *map(str, sources),
+        "--engine=spark",
+        f"--master={master}",
+        f"--output={output}",
+    ]
+    with restore_signals():
+        return subprocess.Popen(
+            [sys.executable, "-m", "srvstat", *command, "--game=game_a", "--range=30d", "--quiet"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=make_environment(folder, **settings),
+        )
+
+
+def find_descendants(pid: int) -> dict[int, str]:
+    """Return the processes that a process started, directly or not, with their command lines."""
+    found: dict[int, str] = {}
+    waiting = [pid]
+    while waiting:
+        for children in Path("/proc", str(waiting.pop()), "task").glob("*/children"):
+            with suppress(OSError):  # it may have ended
+                for child in map(int, children.read_text(encoding="ascii").split()):
+                    command = Path(f"/proc/{child}/cmdline").read_bytes()
+                    found[child] = command.replace(b"\0", b" ").decode(errors="replace")
+                    waiting.append(child)
+    return found
+
+
+def wait_for_descendant(process: "subprocess.Popen[bytes]", text: str) -> int:
+    """Wait until a process has a descendant with a text in its command line; return its id."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        for pid, command in find_descendants(process.pid).items():
+            if text in command:
+                return pid
+        time.sleep(0.1)
+    raise AssertionError(process.communicate())

@@ -9,13 +9,17 @@ from contextlib import contextmanager, suppress
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from srvstat.contract.errors import EngineError
 from srvstat.fleet.spark.failures import explain_failure, is_failure_of_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-START_SECONDS = 600.0
+_START_SECONDS = 600.0
 """How long a cluster may take to accept an application. A queue of YARN can be long."""
+
+_MASTER_SECONDS = 30.0
+"""How long a standalone master may take, which has no queue. Spark itself would wait for 60 s."""
 
 _STOP_SECONDS = 15
 
@@ -45,7 +49,7 @@ def open_classic(
         try:
             gateway = _launch({**local, **settings, "spark.master": master}, log)
             java = gateway.proc
-            session = _start_session(gateway)
+            session = _start_session(gateway, master)
             yield session
             session.stop()
             gateway.shutdown()
@@ -70,16 +74,27 @@ def _launch(settings: Mapping[str, str], log: Any) -> Any:
     return launch_gateway(conf, {"stdout": log, "stderr": log, "start_new_session": True})
 
 
-def _start_session(gateway: Any) -> "SparkSession":
+def _start_session(gateway: Any, master: str) -> "SparkSession":
+    """Start an application on a cluster.
+
+    Raises EngineError if the cluster takes too long.
+    """
     from pyspark import SparkContext  # noqa: PLC0415 - PySpark is an extra
     from pyspark.sql import SparkSession  # noqa: PLC0415 - see above
 
-    deadline = Timer(START_SECONDS, gateway.proc.kill)
+    seconds = _MASTER_SECONDS if master.startswith("spark://") else _START_SECONDS
+    deadline = Timer(seconds, gateway.proc.kill)
     deadline.daemon = True
     deadline.start()
     handler = signal.getsignal(signal.SIGINT)
     try:
         context = SparkContext(gateway=gateway)
+    except Exception:
+        if deadline.finished.is_set():
+            raise EngineError(
+                f"Spark at {master}: the job was not accepted within {seconds:.0f} seconds"
+            ) from None
+        raise
     finally:
         deadline.cancel()
         # PySpark installs a handler of its own.

@@ -7,6 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from srvstat.contract.errors import EngineError
+from srvstat.fleet.counts import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,6 +19,26 @@ IDLE_SECONDS = 300.0
 """How long tasks may wait for an executor. A cluster that adds machines needs some minutes."""
 
 _INTERVAL = 0.5
+_PATIENCE = 3
+"""The seconds after which a progress bar shows that tasks wait; some wait between two stages."""
+
+
+class Steps:
+    """The current step of a job, and the callback for its progress."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._step = ""
+        self.begin("starting")
+
+    def begin(self, step: str) -> None:
+        """Begin a step."""
+        self._step = step
+        self.report(0, "")
+
+    def report(self, share: float, detail: str) -> None:
+        """Report the progress of the step."""
+        self._progress(self._step, share, detail)
 
 
 class Tasks(NamedTuple):
@@ -28,15 +49,10 @@ class Tasks(NamedTuple):
     done: int
     running: int
 
-    @property
-    def are_waiting(self) -> bool:
-        """Whether there are tasks, but none of them runs."""
-        return self.running == 0 and self.done < self.total
-
     def describe(self, idle: float) -> str:
         """Describe the tasks, and the seconds for which none of them has run."""
         names = ", ".join(map(str, self.stages))
-        waiting = f", waiting for executors for {idle:.0f} s" if idle > 2 * _INTERVAL else ""
+        waiting = f", waiting for an executor for {idle:.0f} s" if idle > _PATIENCE else ""
         return f"stage {names}: {self.done} of {self.total} tasks{waiting}"
 
 
@@ -55,11 +71,11 @@ def watch_tasks(
     cancel = session.interruptAll if is_connect else session.sparkContext.cancelAllJobs
 
     def follow() -> None:
-        since = monotonic()
+        since, before = monotonic(), None
         while not ended.wait(_INTERVAL):
             tasks = read()
-            if tasks is None or not tasks.are_waiting:
-                since = monotonic()
+            if tasks is None or tasks.running or tasks != before:
+                since, before = monotonic(), tasks
             if tasks:
                 report(tasks.done / tasks.total, tasks.describe(monotonic() - since))
             if monotonic() - since > idle_seconds:
