@@ -1,0 +1,26 @@
+"""Create DataFrames from tables of the driver, and describe their columns."""
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+_TYPES = {pa.int32(): "INT", pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.string(): "STRING"}
+
+
+def describe_schema(schema: pa.Schema) -> dict[str, str]:
+    """Return the type in Spark of each column."""
+    return {field.name: _TYPES[field.type] for field in schema}
+
+
+def format_schema(schema: pa.Schema) -> str:
+    """Return a schema as Spark's functions take it."""
+    return ", ".join(f"{quote_name(name)} {kind}" for name, kind in describe_schema(schema).items())
+
+
+def create_frame(session: SparkSession, table: pa.Table) -> DataFrame:
+    """Return a table of the driver as a DataFrame."""
+    return session.createDataFrame(table)
+
+
+def quote_name(name: str) -> str:
+    """Return the name of a column in which no character has a meaning."""
+    return "`{}`".format(name.replace("`", "``"))

@@ -1,0 +1,135 @@
+"""Read Parquet files with Spark itself."""
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyarrow.parquet import FileMetaData
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from srvstat.contract.instants import LATEST
+from srvstat.fleet.counts import ORDER_BITS
+from srvstat.fleet.native import NativeColumns, find_native_columns
+from srvstat.fleet.spark.frames import create_frame, describe_schema, quote_name
+from srvstat.sources.batch import MAX_PLAYERS
+from srvstat.sources.parquet import read_metadata
+from srvstat.sources.source import Source
+
+_MAX_INTEGER = (1 << 63) - 1
+
+_STORED = pa.schema([("identifier", pa.string()), ("stored_at", pa.int64()), ("count", pa.int64())])
+"""All plain types are read as these: times as the integers that they are stored as."""
+
+_NUMBERS = pa.schema([("file", pa.string()), ("number", pa.int64())])
+
+
+class ParquetFiles(NamedTuple):
+    """Parquet files with equal columns, with their numbers in the job."""
+
+    columns: NativeColumns
+    files: list[tuple[int, Source]]
+
+    def select_rows(self, session: SparkSession, first: int = 0, last: int = LATEST) -> DataFrame:
+        """Return the well-formed rows from one instant to another.
+
+        The columns are identifier, at, players, file and place; `locate_rows` finds the position.
+        """
+        unit = self.columns.unit
+        instant = f"stored_at div {unit.per_millisecond} * {unit.milliseconds}L"
+        rows = self._read(session).where(self._build_condition(first, last))
+        return rows.select(
+            "identifier",
+            sql.expr(instant).alias("at"),
+            sql.col("count").alias("players"),
+            "file",
+            "place",
+        )
+
+    def select_malformed(self, session: SparkSession) -> DataFrame:
+        """Return the rows that `select_rows` leaves out, as they are stored."""
+        is_kept = sql.coalesce(self._build_condition(0, LATEST), sql.lit(False))
+        return self._read(session).where(~is_kept).select(*_STORED.names)
+
+    def _read(self, session: SparkSession) -> DataFrame:
+        """Return all rows as they are stored, with their file and their place in it."""
+        stored = [quote_name(name) for name in self.columns[:3]]
+        types = describe_schema(_STORED).values()
+        schema = ", ".join(f"{name} {kind}" for name, kind in zip(stored, types, strict=True))
+        # Without this, Spark would take a name with characters such as * for a pattern.
+        reader = session.read.schema(schema).option("__globPaths__", "false")
+        frame = reader.parquet(*(build_path(source) for _, source in self.files))
+        metadata = frame.metadataColumn("_metadata")
+        return frame.select(
+            *(frame[name].alias(new) for name, new in zip(stored, _STORED.names, strict=True)),
+            metadata.file_path.alias("file"),
+            (metadata.row_index + 1).alias("place"),
+        )
+
+    def _build_condition(self, first: int, last: int) -> Column:
+        """Return the condition of well-formed rows from one instant to another.
+
+        It compares stored times, so that Spark leaves out row groups by their statistics.
+        """
+        unit, at = self.columns.unit, sql.col("stored_at")
+        least, greatest = unit.find_bounds(first, last)
+        condition = at.between(least, min(greatest, _MAX_INTEGER))
+        condition &= sql.col("count").between(0, MAX_PLAYERS)
+        condition &= sql.col("identifier").isNotNull() & sql.is_valid_utf8("identifier")
+        if unit.invalid:
+            condition &= ~at.between(unit.invalid.start, unit.invalid.stop - 1)
+        return condition
+
+
+def locate_rows(
+    session: SparkSession, rows: DataFrame, files: Iterable[tuple[int, Source]]
+) -> DataFrame:
+    """Return rows with their position in place of their file and their place in it.
+
+    If they have no file, their place is their position.
+    """
+    numbers: dict[str, int] = {}
+    for number, source in files:
+        numbers.setdefault(build_path(source), number)
+    table = pa.table([list(numbers), list(numbers.values())], schema=_NUMBERS)
+    # The file is a URI, in which a plus sign stands for itself.
+    path = sql.url_decode(sql.replace("file", sql.lit("+"), sql.lit("%2B")))
+    position = sql.shiftleft("number", ORDER_BITS).bitwiseOR(sql.col("place"))
+    position = sql.when(sql.isnull("file"), sql.col("place")).otherwise(position)
+    unknown = sql.raise_error(sql.concat(sql.lit("a file that was not listed: "), "file"))
+    located = rows.withColumn("file", path).join(
+        sql.broadcast(create_frame(session, table)), "file", "left"
+    )
+    return located.withColumn("position", sql.coalesce(position, unknown)).drop(
+        "file", "place", "number"
+    )
+
+
+def build_path(source: Source) -> str:
+    """Return the name of a file that Spark understands, whatever its default file system is."""
+    return f"file:{os.path.abspath(source.name)}"
+
+
+def find_columns(source: Source) -> tuple[NativeColumns | None, int]:
+    """Return the columns of a file if Spark can read all of them, and its number of rows.
+
+    Raises SourceError if the file is not Parquet, or if a column can't be read at all.
+    """
+    metadata = read_metadata(source)
+    columns = find_native_columns(source, metadata.schema.to_arrow_schema())
+    if columns is None or not _is_plain(source, metadata, columns):
+        return None, metadata.num_rows
+    return columns, metadata.num_rows
+
+
+def _is_plain(source: Source, metadata: FileMetaData, columns: NativeColumns) -> bool:
+    """Return whether Spark reads a file with this name, and its columns as 64-bit integers."""
+    physical = {
+        column.path: column.physical_type
+        for column in map(metadata.schema.column, range(metadata.num_columns))
+    }
+    has_integers = {physical[columns.at], physical[columns.players]} <= {"INT32", "INT64"}
+    is_unsigned = pa.uint64() in {columns.at_type, columns.players_type}
+    is_hidden = os.path.basename(source.name).startswith((".", "_"))
+    return has_integers and not is_unsigned and not is_hidden

@@ -1,0 +1,130 @@
+"""Read the observations of all sources as one DataFrame."""
+
+import os
+import stat
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from srvstat.contract.errors import SourceError, UsageError
+from srvstat.contract.instants import LATEST
+from srvstat.files.identity import Identity, identify_file
+from srvstat.files.reading import CHANGED, STDIN
+from srvstat.fleet.counts import Job
+from srvstat.fleet.reader_rows import Remarks
+from srvstat.fleet.spark.frames import create_frame, format_schema
+from srvstat.fleet.spark.parquet_rows import ParquetFiles, find_columns, locate_rows
+from srvstat.fleet.spark.tasks import READ, REMARKS, add_remarks, build_judge, build_reader
+from srvstat.sources.source import Source
+from srvstat.sources.sql import is_utf8
+
+
+class FleetRows:
+    """The observations of a job's sources.
+
+    Spark reads Parquet files of plain types itself. Each other source is read once, by a task with
+    our own reader, and its rows are kept on the disks of executors.
+
+    `remarks` has the rows that are no observations, after `survey_others` and `judge_malformed`.
+    """
+
+    def __init__(self, session: SparkSession, job: Job) -> None:
+        self._session = session
+        self._sources = job.sources
+        self._native: dict[tuple[object, ...], ParquetFiles] = {}
+        self._others: list[tuple[int, Source]] = []
+        self._native_rows = 0
+        self._identities = {source.name: _identify(source) for source in job.sources}
+        self._staged: DataFrame | None = None
+        self.remarks = Remarks()
+        for number, source in enumerate(job.sources):
+            self._add_source(number, source)
+
+    def _add_source(self, number: int, source: Source) -> None:
+        columns = None
+        if source.kind == "parquet" and is_utf8(source.name):
+            columns, count = find_columns(source)
+        if columns is None:
+            self._others.append((number, source))
+        else:
+            self._native.setdefault(columns, ParquetFiles(columns, [])).files.append(
+                (number, source)
+            )
+            self._native_rows += count
+
+    def read_others(self) -> int:
+        """Read the sources that Spark can't read itself, and return the number of their rows.
+
+        Raises SourceError.
+        """
+        if not self._others:
+            return 0
+        count = len(self._others)
+        tasks = self._session.range(0, count, 1, count)
+        read = tasks.mapInArrow(build_reader(self._others), format_schema(READ))
+        self._staged = read.persist(StorageLevel.DISK_ONLY)
+        is_remark = self._staged[REMARKS].isNotNull()
+        texts = self._staged.where(is_remark).select(REMARKS).toArrow()
+        add_remarks(self.remarks, texts[REMARKS].to_pylist())
+        return int(self._staged.where(~is_remark).count())
+
+    def judge_malformed(self, rows: int) -> None:
+        """Count the stored rows that are no observations by reason; `rows` are observations."""
+        if rows == self._native_rows:
+            return
+        for files in self._native.values():
+            judge = build_judge(files.files[0][1], files.columns)
+            judged = files.select_malformed(self._session).mapInArrow(judge, format_schema(READ))
+            add_remarks(self.remarks, judged.select(REMARKS).toArrow()[REMARKS].to_pylist())
+
+    def select(self, first: int = 0, last: int = LATEST) -> DataFrame:
+        """Return the observations from one instant to another.
+
+        The columns are identifier, at, players, file and place; see `locate`.
+        """
+        parts = [files.select_rows(self._session, first, last) for files in self._native.values()]
+        if self._staged is not None or not parts:
+            staged = self._staged or create_frame(self._session, READ.empty_table())
+            is_row = staged[REMARKS].isNull() & staged["at"].between(first, last)
+            no_file = sql.lit(None).cast("string").alias("file")
+            place = sql.col("position").alias("place")
+            parts.append(staged.where(is_row).select("identifier", "at", "players", no_file, place))
+        rows, *others = parts
+        for other in others:
+            rows = rows.unionAll(other)
+        return rows
+
+    def locate(self, rows: DataFrame) -> DataFrame:
+        """Replace the columns file and place by the position of each row."""
+        files = [file for group in self._native.values() for file in group.files]
+        return locate_rows(self._session, rows, files)
+
+    def check_unchanged(self) -> None:
+        """Check that no file has changed since the start.
+
+        Raises SourceError.
+        """
+        for source in self._sources:
+            identity = self._identities[source.name]
+            if identity is not None and identify_file(source.name) != identity:
+                raise SourceError(f"{source.title}: {CHANGED}")
+
+    def close(self) -> None:
+        """Free the disks of executors."""
+        if self._staged is not None:
+            self._staged.unpersist()
+
+
+def _identify(source: Source) -> Identity:
+    """Return the identity of a file.
+
+    Raises UsageError for an input that only one process can read, and only once.
+    """
+    try:
+        mode = os.stat(source.name).st_mode
+    except (OSError, ValueError):
+        mode = stat.S_IFREG  # the reader says what is wrong with it
+    if source.name == STDIN or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise UsageError(f"{source.title}: Spark can't read it; name a file")
+    return identify_file(source.name)
