@@ -1,6 +1,7 @@
 """Read Parquet files with Spark itself."""
 
 import os
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -16,6 +17,9 @@ from srvstat.fleet.spark.frames import create_frame, describe_schema, quote_name
 from srvstat.sources.batch import MAX_PLAYERS
 from srvstat.sources.parquet import read_metadata
 from srvstat.sources.source import Source
+
+# Spark takes a name for a pattern. A backslash makes the next character mean itself.
+_PATTERN = re.compile(r"([]*?{}\\[])")
 
 _MAX_INTEGER = (1 << 63) - 1
 
@@ -57,9 +61,10 @@ class ParquetFiles(NamedTuple):
         stored = [quote_name(name) for name in self.columns[:3]]
         types = describe_schema(_STORED).values()
         schema = ", ".join(f"{name} {kind}" for name, kind in zip(stored, types, strict=True))
-        # Without this, Spark would take a name with characters such as * for a pattern.
-        reader = session.read.schema(schema).option("__globPaths__", "false")
-        frame = reader.parquet(*(build_path(source) for _, source in self.files))
+        # Folders such as month=1 are no columns here.
+        reader = session.read.schema(schema).option("recursiveFileLookup", "true")
+        paths = (_PATTERN.sub(r"\\\1", build_path(source)) for _, source in self.files)
+        frame = reader.parquet(*paths)
         metadata = frame.metadataColumn("_metadata")
         return frame.select(
             *(frame[name].alias(new) for name, new in zip(stored, _STORED.names, strict=True)),

@@ -14,7 +14,7 @@ from srvstat.files.reading import CHANGED, STDIN
 from srvstat.fleet.counts import Job
 from srvstat.fleet.reader_rows import Remarks
 from srvstat.fleet.spark.frames import create_frame, format_schema
-from srvstat.fleet.spark.parquet_rows import ParquetFiles, find_columns, locate_rows
+from srvstat.fleet.spark.parquet_rows import ParquetFiles, build_path, find_columns, locate_rows
 from srvstat.fleet.spark.tasks import READ, REMARKS, add_remarks, build_judge, build_reader
 from srvstat.sources.source import Source
 from srvstat.sources.sql import is_utf8
@@ -35,7 +35,8 @@ class FleetRows:
         self._native: dict[tuple[object, ...], ParquetFiles] = {}
         self._others: list[tuple[int, Source]] = []
         self._native_rows = 0
-        self._identities = {source.name: _identify(source) for source in job.sources}
+        self._identities: dict[str, Identity] = {}
+        self._paths: set[str] = set()
         self._staged: DataFrame | None = None
         self.remarks = Remarks()
         for number, source in enumerate(job.sources):
@@ -43,7 +44,11 @@ class FleetRows:
 
     def _add_source(self, number: int, source: Source) -> None:
         columns = None
-        if source.kind == "parquet" and is_utf8(source.name):
+        # Spark would read a file that is named twice only once.
+        is_repeated = build_path(source) in self._paths
+        self._paths.add(build_path(source))
+        self._identities[source.name] = _identify(source)
+        if source.kind == "parquet" and is_utf8(source.name) and not is_repeated:
             columns, count = find_columns(source)
         if columns is None:
             self._others.append((number, source))
