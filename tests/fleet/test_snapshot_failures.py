@@ -150,6 +150,10 @@ def test_an_existing_folder_is_not_replaced(cli: Cli) -> None:
         (["--shards=x"], '--shards: "x" is not a number from 1 on'),
         (["--range=7d"], "--range: needs -o; a snapshot has all observations"),
         (["--snapshots="], "--snapshots: the name is empty; name a file"),
+        (
+            ["--snapshots=a\udcff"],
+            "--snapshots a\\udcff: the whole path must be UTF-8; name another one",
+        ),
     ],
 )
 def test_invalid_options_of_shards_exit_with_2(cli: Cli, options: list[str], message: str) -> None:

@@ -99,7 +99,9 @@ def test_one_shard_of_servers_without_records_is_the_whole_snapshot(cli: Cli) ->
     Path("rows.csv").write_bytes(csv([*rows, ("late", AS_OF + 1, 5)]))
     options = ["--ids=slug", "--game=game_b", f"--as-of={AS_OF}"]
 
-    shards = cli("fleet", "rows.csv", *options, "--snapshots=one", "--shards=1", "--output=r.ndjson")
+    shards = cli(
+        "fleet", "rows.csv", *options, "--snapshots=one", "--shards=1", "--output=r.ndjson"
+    )
     built = cli("snapshot", "build", "all.db", "--observations=rows.csv", *options)
 
     assert (shards.exit_code, built.exit_code) == (0, 0)

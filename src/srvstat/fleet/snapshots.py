@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from srvstat.contract.errors import EngineError
+from srvstat.contract.errors import EngineError, UsageError
 from srvstat.documents.manifest import Manifest, ManifestShard, seal_manifest
 from srvstat.files.atomic_folder import write_file
 from srvstat.files.errors import convert_write_errors
@@ -20,6 +20,7 @@ from srvstat.snapshot.format.shards import (
 )
 from srvstat.snapshot.write.shard import Shard, build_shard
 from srvstat.snapshot.write.worker_processes import WorkerError, do_jobs
+from srvstat.sources.sql import is_utf8
 
 _ROWS = "rows"
 """The folder of the resolved rows, which is removed when all shards are built."""
@@ -32,6 +33,9 @@ class ShardedDraft:
     """A folder to fill with the shards of a fleet, and its name for messages."""
 
     def __init__(self, folder: str, title: str, shards: int) -> None:
+        """Raise UsageError for a path that an engine can't write to."""
+        if not is_utf8(folder):
+            raise UsageError(f"--snapshots {title}: the whole path must be UTF-8; name another one")
         self._folder = folder
         self._title = title
         self._shards = shards
