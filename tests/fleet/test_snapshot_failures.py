@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, Cli, Ran, csv
-from support.process import restore_signals
+from support.signals import restore_signals
 
 COMMAND = ["fleet", "rows.csv", "--game=game_a", "--snapshots=shards", "--shards=2", "--threads=2"]
 LIMITED = ["sh", "-c", 'ulimit -f "$0"; exec "$@"']
