@@ -1,8 +1,9 @@
 """Resolve repeated and conflicting observations in DuckDB, and count the others by value."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
+from pyarrow import compute as pc
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import format_instant
@@ -19,7 +20,7 @@ _INTEGER_BITS = 31
 _SHARDS = pa.schema([("number", pa.int32()), ("id", pa.string()), ("shard", pa.int32())])
 _NUMBERS = pa.schema([("identifier", pa.string()), ("number", pa.int32())])
 
-_ROWS_PER_SLICE_AND_THREAD = 250_000
+_ROWS_PER_SLICE_AND_THREAD = 100_000
 """So many groups fit in the caches of a processor, which makes grouping twice as fast."""
 
 _ROWS_PER_CHUNK = 8_000_000
@@ -83,18 +84,17 @@ SELECT
 FROM contested JOIN standing USING (key)
 WHERE contested.players <> first.players"""
 
-_COUNTS = """
-WITH histogram AS (
-    SELECT server, players, sum(kept)::BIGINT AS kept
-    FROM (
-        FROM counted
-        UNION ALL
-        SELECT (key >> {bits})::INTEGER AS server, first.players AS players, 1 AS kept FROM standing
-    )
-    GROUP BY server, players
-), histograms AS (
-    SELECT server, list(players) AS "values", list(kept) AS counts FROM histogram GROUP BY server
-), growths AS (
+_HISTOGRAMS = """
+SELECT server, players, sum(kept)::BIGINT AS kept
+FROM (
+    FROM counted
+    UNION ALL
+    SELECT (key >> {bits})::INTEGER AS server, first.players AS players, 1 AS kept FROM standing
+)
+GROUP BY server, players ORDER BY server"""
+
+_GROWTHS = """
+WITH growths AS (
     SELECT
         server,
         min(first_key) AS first_key, arg_min("first", first_key) AS "first",
@@ -102,12 +102,13 @@ WITH histogram AS (
     FROM ends GROUP BY server
 )
 SELECT
-    server, "values", counts,
+    server,
     coalesce(firsts.first.players, growths."first") AS "first",
     coalesce(lasts.first.players, growths."last") AS "last"
-FROM histograms JOIN growths USING (server)
+FROM growths
 LEFT JOIN standing AS firsts ON firsts.key = first_key
-LEFT JOIN standing AS lasts ON lasts.key = last_key"""
+LEFT JOIN standing AS lasts ON lasts.key = last_key
+ORDER BY server"""
 
 _WRITE = """
 COPY (
@@ -168,9 +169,17 @@ class Counter:
         return Resolved(kept, read - kept - conflicting, conflicting, conflict)
 
     def read_counts(self) -> Iterator[pa.RecordBatch]:
-        """Return the counts of the rows that were resolved."""
-        for batch in self._session.stream("finishing", _COUNTS.format(bits=self._bits)):
-            yield batch.cast(COUNTS)
+        """Return the counts of the rows that were resolved, in the order of servers."""
+        growths = self._session.fetch("finishing", _GROWTHS)
+        # A list of all values of all servers would not fit in memory, but sorted rows do.
+        rows = self._session.stream("finishing", _HISTOGRAMS.format(bits=self._bits))
+        done = 0
+        for histograms in _split_servers(rows):
+            lists = _build_lists(histograms)
+            ends = growths.slice(done, len(lists[0])).combine_chunks()
+            done += len(lists[0])
+            columns = [*lists, *(ends[name].chunk(0) for name in ("first", "last"))]
+            yield pa.RecordBatch.from_arrays(columns, schema=COUNTS)
 
     def write_rows(self, folder: str) -> None:
         """Write the rows that were resolved and stored last as Parquet files, by shard."""
@@ -194,14 +203,13 @@ class Counter:
         session.execute("counting", _TABLES.format(**self._types))
         rows_per_slice = _ROWS_PER_SLICE_AND_THREAD * session.threads
         slices = cut_window(spans, self._window, rows_per_slice)
-        rows = 0
+        chunks = sum(span.rows for span in spans) // _ROWS_PER_CHUNK + 1
+        slices_per_chunk = len(slices) // chunks + 1
         for number, each in enumerate(slices):
             query = _RESOLVE.format(keyed=self._select_keys(files, each))
             session.execute("counting", query, (number, len(slices)))
-            rows += sum(span.rows for span in spans if span.overlaps(each))
-            if rows >= _ROWS_PER_CHUNK and not is_stored:
+            if (number + 1) % slices_per_chunk == 0 and not is_stored:
                 self._count_resolved(is_stored=False)
-                rows = 0
         self._count_resolved(is_stored=is_stored)
 
     def _count_resolved(self, *, is_stored: bool) -> None:
@@ -261,3 +269,29 @@ def build_order(job: Job) -> str:
     if job.conflicts == "lowest":
         names = ("players", "position")
     return "struct_pack({})".format(", ".join(f"{name} := {name}" for name in names))
+
+
+def _split_servers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Split rows, sorted by server, into tables that have all rows of their servers."""
+    parts: list[pa.RecordBatch] = []
+    for batch in batches:
+        last = batch["server"][-1]
+        cut = pc.index(batch["server"], last).as_py()
+        if cut:
+            yield pa.Table.from_batches([*parts, batch.slice(0, cut)])
+            parts = []
+        elif parts and parts[-1]["server"][-1] != last:
+            yield pa.Table.from_batches(parts)
+            parts = []
+        parts.append(batch.slice(cut))
+    if parts:
+        yield pa.Table.from_batches(parts)
+
+
+def _build_lists(histograms: pa.Table) -> list[pa.Array]:
+    """Return the servers of rows that are sorted by them, and the values and counts of each."""
+    rows = histograms.combine_chunks().to_batches()[0]
+    servers = pc.run_end_encode(rows["server"])
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), servers.run_ends])
+    lists = (pa.ListArray.from_arrays(offsets, rows[name]) for name in ("players", "kept"))
+    return [servers.values, *lists]

@@ -64,7 +64,8 @@ class Session:
             self._executor.submit(lambda: connection.sql(query).to_arrow_reader(_ROWS_PER_BATCH)),
         )
         while (batch := self._wait(step, self._executor.submit(next, reader, None))) is not None:
-            yield batch
+            if batch.num_rows:
+                yield batch
 
     def create_table(self, name: str, rows: pa.Table) -> None:
         """Store rows in a new temporary table."""
