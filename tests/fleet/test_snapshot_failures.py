@@ -71,7 +71,7 @@ def test_a_killed_process_of_a_shard_is_an_error(before: set[str]) -> None:
         assert finish(process) == Ran(
             7,
             b"",
-            "error: shards: a process ended by SIGKILL; if memory ran out, add --threads 1 or use"
+            "error: shards: a process ended by SIGKILL; if memory ran out, use fewer --threads or"
             " more --shards\n",
         )
     assert {*os.listdir()} == before
