@@ -179,3 +179,27 @@ def wait_for_descendant(process: "subprocess.Popen[bytes]", text: str) -> int:
                 return pid
         time.sleep(0.1)
     raise AssertionError(process.communicate())
+
+
+_SESSION = """
+from srvstat.contract.errors import SrvstatError
+from srvstat.fleet.spark.session import open_session
+import sys
+try:
+    with open_session(sys.argv[1], idle_seconds=3) as session:
+        {}
+except SrvstatError as error:
+    print(type(error).__name__, error.reason, sep=": ")
+"""
+
+
+def run_session(master: str, body: str, folder: Path) -> str:
+    """Run a line of Python with a session on a master; return what it printed, or the error."""
+    ran = subprocess.run(
+        [sys.executable, "-c", _SESSION.format(body), master],
+        capture_output=True,
+        check=True,
+        env=make_environment(folder),
+    )
+    assert not ran.stderr
+    return ran.stdout.decode().strip()

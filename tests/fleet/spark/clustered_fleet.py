@@ -42,7 +42,14 @@ def write_clustered_fleet(directory: Path) -> Fleet:
         parquet.write_table(pa.table(columns, list(names)), folder / f"day {day}.parquet")
     lines = (",".join(map(str, _draw(drawn))) for _ in range(_TEXT_ROWS))
     text.write_text("\n".join(["serverId,observedAt,players", *lines, ""]), encoding="utf-8")
-    command = ["fleet", folder, text, "--game=game_a", "--range=30d", f"--output={output}"]
+    command = [
+        "fleet",
+        str(folder),
+        str(text),
+        "--game=game_a",
+        "--range=30d",
+        f"--output={output}",
+    ]
     program = [sys.executable, "-m", "srvstat", *command, "--quiet"]
     ran = subprocess.run(program, check=True, capture_output=True)
     return Fleet(folder, text, output.read_bytes(), ran.stderr.decode())

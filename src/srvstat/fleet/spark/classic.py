@@ -7,13 +7,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Timer
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
 
 from srvstat.contract.errors import EngineError
 from srvstat.fleet.spark.failures import explain_failure, is_failure_of_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _START_SECONDS = 600.0
 """How long a cluster may take to accept an application. A queue of YARN can be long."""
@@ -22,6 +23,7 @@ _MASTER_SECONDS = 30.0
 """How long a standalone master may take, which has no queue. Spark itself would wait for 60 s."""
 
 _STOP_SECONDS = 15
+_LOG_BYTES = 4096
 
 _LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -31,9 +33,7 @@ _LOCAL_SETTINGS: Mapping[str, str] = {
 
 
 @contextmanager
-def open_classic(
-    master: str, settings: Mapping[str, str], log_path: str
-) -> Iterator["SparkSession"]:
+def open_classic(master: str, settings: Mapping[str, str], log_path: str) -> Iterator[SparkSession]:
     """Start a session on a master in a new Java process, which ends with the block.
 
     What Java prints goes to the log. Raises EngineError if Spark can't start, and instead of the
@@ -66,22 +66,16 @@ def open_classic(
 
 def _launch(settings: Mapping[str, str], log: Any) -> Any:
     """Start Java, and return its Py4J gateway."""
-    from pyspark import SparkConf  # noqa: PLC0415 - PySpark is an extra
-    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - see above
-
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     # In a session of its own, it gets no signal from the terminal. It ends when its stdin does.
     return launch_gateway(conf, {"stdout": log, "stderr": log, "start_new_session": True})
 
 
-def _start_session(gateway: Any, master: str) -> "SparkSession":
+def _start_session(gateway: Any, master: str) -> SparkSession:
     """Start an application on a cluster.
 
     Raises EngineError if the cluster takes too long.
     """
-    from pyspark import SparkContext  # noqa: PLC0415 - PySpark is an extra
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - see above
-
     seconds = _MASTER_SECONDS if master.startswith("spark://") else _START_SECONDS
     deadline = Timer(seconds, gateway.proc.kill)
     deadline.daemon = True
@@ -117,9 +111,6 @@ def _end(java: subprocess.Popen[bytes]) -> None:
 
 def _forget_session() -> None:
     """Make PySpark start a new Java process for the next session."""
-    from pyspark import SparkContext  # noqa: PLC0415 - PySpark is an extra
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - see above
-
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - PySpark has no public way
     SparkContext._active_spark_context = None  # noqa: SLF001 - see above
     SparkSession._instantiatedSession = None  # noqa: SLF001 - see above
@@ -128,5 +119,5 @@ def _forget_session() -> None:
 def _read_last_words(path: str) -> str:
     """Return the end of the log: what Java said before it ended."""
     with open(path, "rb") as log:
-        log.seek(max(0, os.path.getsize(path) - (1 << 14)))
+        log.seek(max(0, os.path.getsize(path) - _LOG_BYTES))
         return log.read().decode(errors="replace")

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Thread
-from typing import TYPE_CHECKING
+
+import grpc
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.client import DefaultChannelBuilder
+from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from srvstat.contract.errors import EngineError, UsageError
 from srvstat.fleet.spark.failures import explain_failure, is_failure_of_spark
 from srvstat.fleet.spark.reach import find_places
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 READY_SECONDS = 20.0
 """How long the server may take for its part of the handshake."""
@@ -21,15 +22,12 @@ _STOP_SECONDS = 10
 
 
 @contextmanager
-def open_connect(url: str, settings: Mapping[str, str]) -> Iterator["SparkSession"]:
+def open_connect(url: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """Open a session on the server of a URL, `sc://HOST:PORT`, and close it after the block.
 
     Raises UsageError for an invalid URL, EngineError if the server does not answer, and instead of
     the errors of PySpark in the block.
     """
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - PySpark is an extra
-    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - see above
-
     _wait_until_ready(url)
     session: SparkSession | None = None
     try:
@@ -54,9 +52,6 @@ def open_connect(url: str, settings: Mapping[str, str]) -> Iterator["SparkSessio
 
 def _wait_until_ready(url: str) -> None:
     """Wait for the handshake of gRPC, in which Spark itself would try for ten minutes."""
-    import grpc  # noqa: PLC0415 - it comes with PySpark, which is an extra
-    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - see above
-
     ((host, port),) = find_places(url)
     try:
         channel = DefaultChannelBuilder(url).toChannel()

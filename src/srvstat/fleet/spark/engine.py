@@ -34,6 +34,7 @@ from srvstat.fleet.spark.counter import (
 from srvstat.fleet.spark.frames import create_frame
 from srvstat.fleet.spark.rows import FleetRows
 from srvstat.fleet.spark.session import open_session
+from srvstat.fleet.spark.watch import Steps
 
 _ON_THIS_MACHINE = "local[*]"
 
@@ -45,8 +46,9 @@ def open_spark(job: Job, *, master: str | None, progress: Progress) -> Iterator[
     Raises UsageError for a source that a cluster can't read, SourceError if one is not valid,
     MissingLibraryError, EngineError.
     """
-    with open_session(master or _ON_THIS_MACHINE) as session:
-        engine = SparkEngine(session, job, progress)
+    steps = Steps(progress)
+    with open_session(master or _ON_THIS_MACHINE, report=steps.report) as session:
+        engine = SparkEngine(session, job, steps)
         try:
             yield engine
         finally:
@@ -57,19 +59,19 @@ def open_spark(job: Job, *, master: str | None, progress: Progress) -> Iterator[
 class SparkEngine:
     """An engine over Spark; see `srvstat.fleet.counts.Engine`."""
 
-    def __init__(self, session: SparkSession, job: Job, progress: Progress) -> None:
+    def __init__(self, session: SparkSession, job: Job, steps: Steps) -> None:
         self._session = session
         self._job = job
-        self._progress = progress
+        self._steps = steps
         self._rows = FleetRows(session, job)
         self._rows_of: dict[str, int] = {}
         self._kept: list[DataFrame] = []
 
     def survey(self) -> Survey:
         """Read all rows, and return their identifiers."""
-        self._progress("reading", 0, "")
+        self._steps.begin("reading")
         others = self._rows.read_others()
-        self._progress("survey", 0, "")
+        self._steps.begin("survey")
         is_early = sql.lit(True) if self._job.as_of is None else sql.col("at") <= self._job.as_of
         rows = self._rows.select().groupBy("identifier")
         found = rows.agg(
@@ -103,7 +105,7 @@ class SparkEngine:
 
     def count(self, servers: Servers, window: Window) -> Count:
         """Count the observations of servers in a window, and finish them to figures."""
-        self._progress("counting", 0, "")
+        self._steps.begin("counting")
         rows = self._select_servers(servers, window)
         tasks = 1 + sum(self._rows_of.values()) // ROWS_PER_TASK
         counted = self._keep(count_values(group_rows(rows, tasks, ["server", "piece"])))

@@ -19,6 +19,9 @@ _MODULE = re.compile(r"No module named '([\w.]+)'")
 _COLUMN = re.compile(r"column \[(.+)\]\. Expected Spark type (.+?), actual Parquet type (\w+)")
 _CAUSE = re.compile(r"^(?:Caused by|): ?[\w.$]+(?:Exception|Error)\b:? ?(.*)$", re.MULTILINE)
 
+_PROBLEM = re.compile(r"^.* ERROR \w+: (.+)$", re.MULTILINE)
+"""A line of Spark's log."""
+
 _CAUSES = {
     r"No space left on device|Disk quota exceeded": (
         "a disk is full; free some, or set SPARK_LOCAL_DIRS to a larger one"
@@ -64,12 +67,14 @@ def explain_failure(error: Exception, read_log: Callable[[], str]) -> SrvstatErr
     known = _find_our_error(text) or _find_file(text)
     if known:
         return known
-    if _is_connection_lost(error):
-        text = f"{text}\n{read_log()}"
-    reason = _find_cause(text)
-    if reason is None and _is_connection_lost(error):
-        reason = f"the connection to Spark was lost; {read_log() or 'its process ended'}"
-    return EngineError(f"Spark: {reason or _find_first_words(text)}")
+    if not _is_connection_lost(error):
+        return EngineError(f"Spark: {_find_cause(text) or _find_first_words(text)}")
+    log = read_log()
+    if reason := _find_cause(f"{text}\n{log}"):
+        return EngineError(f"Spark: {reason}")
+    problems = _PROBLEM.findall(log)[-1:]
+    said = f"; it said: {problems[0][:_LONGEST]}" if problems else ""
+    return EngineError(f"Spark: its process ended, or the connection to it was lost{said}")
 
 
 def _find_our_error(text: str) -> SrvstatError | None:

@@ -1,24 +1,27 @@
 """Open a session of Spark, on a cluster of any kind."""
 
+import logging
 import os
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager
+
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.utils import require_minimum_pandas_version
 
 from srvstat.contract.errors import MissingLibraryError
 from srvstat.fleet.spark.classic import open_classic
-from srvstat.fleet.spark.connect import open_connect
 from srvstat.fleet.spark.java import check_java
 from srvstat.fleet.spark.package import zip_package
 from srvstat.fleet.spark.reach import CONNECT, check_master
 from srvstat.fleet.spark.watch import IDLE_SECONDS, Report, watch_tasks
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+_INSTALL = "run pip install 'srvstat[spark]'"
 
-INSTALL_SPARK = "run pip install 'srvstat[spark]'"
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""PySpark logs errors that name a line of a query to standard error."""
 
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -39,7 +42,7 @@ def open_session(
     settings: Mapping[str, str] | None = None,
     report: Report = lambda _share, _detail: None,
     idle_seconds: float = IDLE_SECONDS,
-) -> Iterator["SparkSession"]:
+) -> Iterator[SparkSession]:
     """Open a session on a master, such as `local[*]`, `spark://HOST:PORT` or `sc://HOST:PORT`.
 
     Executors import srvstat from a copy that the session sends to them. `settings` are settings of
@@ -52,37 +55,41 @@ def open_session(
     """
     check_master(master)
     with hide_warnings(), tempfile.TemporaryDirectory(prefix="srvstat-spark-") as folder:
-        check_library()
-        ours = {**_SETTINGS, **(settings or {})}
-        if master.startswith(CONNECT):
-            opened = open_connect(master, ours)
-        else:
-            check_java()
-            log_path = os.path.join(folder, "java.log")
-            opened = open_classic(master, {**_APPLICATION_SETTINGS, **ours}, log_path)
+        opened = _choose(master, {**_SETTINGS, **(settings or {})}, folder)
         with opened as session, watch_tasks(session, report, idle_seconds):
             session.addArtifacts(zip_package(folder), pyfile=True)
             yield session
 
 
-@contextmanager
-def hide_warnings() -> Iterator[None]:
-    """Hide PySpark's warnings: that it may not support pandas 3, and that it tries no longer."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "PySpark does not yet fully", FutureWarning)
-        warnings.filterwarnings("ignore", module=r"pyspark\b")
-        yield
-
-
-def check_library() -> None:
-    """Import PySpark.
+def _choose(
+    master: str, settings: Mapping[str, str], folder: str
+) -> AbstractContextManager[SparkSession]:
+    """Return what opens a session on a master, after a check of what it needs.
 
     Raises MissingLibraryError.
     """
     try:
-        import pyspark.sql.pandas.utils as pandas  # noqa: PLC0415 - for this check
+        require_minimum_pandas_version()
+        if master.startswith(CONNECT):
+            from srvstat.fleet.spark.connect import open_connect  # noqa: PLC0415 - it needs gRPC
 
-        pandas.require_minimum_pandas_version()
+            return open_connect(master, settings)
     except ImportError as error:
-        reason = " ".join(str(error).split())
-        raise MissingLibraryError(f"Spark: {reason}; {INSTALL_SPARK}") from None
+        raise MissingLibraryError(f"Spark: {' '.join(str(error).split())}; {_INSTALL}") from None
+    check_java()
+    log_path = os.path.join(folder, "java.log")
+    return open_classic(master, {**_APPLICATION_SETTINGS, **settings}, log_path)
+
+
+@contextmanager
+def hide_warnings() -> Iterator[None]:
+    """Hide what PySpark prints of its own.
+
+    These are a warning of pandas 3, of which we use nothing, and errors, which we report.
+    """
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully", FutureWarning)
+        warnings.filterwarnings("ignore", module=r"pyspark\b")
+        yield

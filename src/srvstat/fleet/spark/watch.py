@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from pyspark.sql import SparkSession
 
 from srvstat.contract.errors import EngineError
 from srvstat.fleet.counts import Progress
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Report = Callable[[float, str], None]
 """Called with the share of the current stage that is done, and its tasks as text."""
@@ -58,7 +57,7 @@ class Tasks(NamedTuple):
 
 @contextmanager
 def watch_tasks(
-    session: "SparkSession", report: Report, idle_seconds: float = IDLE_SECONDS
+    session: SparkSession, report: Report, idle_seconds: float = IDLE_SECONDS
 ) -> Iterator[None]:
     """Report the tasks of a session until the block ends.
 
@@ -107,7 +106,7 @@ def _end_quietly(follow: Callable[[], None]) -> None:
         return
 
 
-def _follow_classic(session: "SparkSession") -> Callable[[], Tasks | None]:
+def _follow_classic(session: SparkSession) -> Callable[[], Tasks | None]:
     tracker = session.sparkContext.statusTracker()
 
     def read() -> Tasks | None:
@@ -123,7 +122,7 @@ def _follow_classic(session: "SparkSession") -> Callable[[], Tasks | None]:
     return read
 
 
-def _follow_connect(session: "SparkSession") -> Callable[[], Tasks | None]:
+def _follow_connect(session: SparkSession) -> Callable[[], Tasks | None]:
     latest: list[Tasks | None] = [None]
 
     def keep(stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:  # noqa: ARG001 - PySpark passes these names
