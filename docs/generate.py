@@ -2,9 +2,9 @@
 
 The lines between `<!-- generated: NAME -->` and `<!-- end -->` in a Markdown file are generated
 from the code. The console examples of WITH_EXAMPLES are run in a terminal of 80 columns and
-show its output; docs/pictures has the pictures that those of docs/pictures.md write. The fixtures
-are the files of the demo; docs/openapi generates src/srvstat/contract/openapi.json. A test fails
-when a file is out of date.
+show its output, those marked `console spark` only with `--spark`; docs/pictures has the pictures
+that those of docs/pictures.md write. The fixtures are the files of the demo; docs/openapi generates
+src/srvstat/contract/openapi.json. A test fails when a file is out of date.
 """
 
 import json
@@ -25,6 +25,7 @@ from typing import TypeVar
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+import fleet_costs  # noqa: E402 - it is beside this file
 import measure_integrity  # noqa: E402 - it imports from the tests, on the path since above
 from campaigns.campaign import format_counts  # noqa: E402 - from the tests
 from campaigns.registry import CAMPAIGNS  # noqa: E402 - likewise
@@ -58,6 +59,7 @@ WITH_EXAMPLES = (
         for name in (
             "analyzer.md",
             "api.md",
+            "fleet.md",
             "pictures.md",
             "service.md",
             "snapshot.md",
@@ -69,7 +71,10 @@ WITH_EXAMPLES = (
 
 _MARK = "\x1e"
 _BLOCK = re.compile(r"(?<=<!-- generated: )(\w[\w-]*)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
-_EXAMPLES = re.compile(r"(?<=```console\n).*?(?=```\n)", re.DOTALL)
+_EXAMPLES, _EXAMPLES_WITH_SPARK = (
+    re.compile(rf"(?:{heads}).*?(?=```\n)", re.DOTALL)
+    for heads in (r"(?<=```console\n)", r"(?<=```console\n)|(?<=```console spark\n)")
+)
 _PLOT = re.compile(r"^\$ srvstat plot (.*) -o (\w+\.svg)$", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _TIMING = re.compile(r"in [\d.]+ s, [\d,]+ per second")
@@ -201,18 +206,23 @@ CONTENT: dict[str, Callable[[], str]] = {
     "integrity-honest": measure_integrity.format_honest,
     "integrity-changed": measure_integrity.format_changed,
     "integrity-real": measure_integrity.format_real,
+    "fleet-measured": fleet_costs.format_measured,
+    "fleet-projected": fleet_costs.format_projected,
 }
 
 
-def run_examples(text: str, programs: str = str(Path(sys.executable).parent)) -> str:
+def run_examples(
+    text: str, programs: str = str(Path(sys.executable).parent), *, with_spark: bool = False
+) -> str:
     """Return a Markdown text with the current output of its console examples.
 
     They run one after another in one shell, in a directory that has only a link to `docs`, with
-    srvstat from a directory of programs.
+    srvstat from a directory of programs. Without Spark, its examples keep their output.
     """
+    examples = _EXAMPLES_WITH_SPARK if with_spark else _EXAMPLES
     commands = [
         line.removeprefix("$ ")
-        for block in _EXAMPLES.findall(text)
+        for block in examples.findall(text)
         for line in block.splitlines()
         if line.startswith("$ ")
     ]
@@ -222,7 +232,7 @@ def run_examples(text: str, programs: str = str(Path(sys.executable).parent)) ->
         lines = [line for line in block[0].splitlines() if line.startswith("$ ")]
         return "".join(f"{line}\n{next(outputs)}" for line in lines)
 
-    return _EXAMPLES.sub(show_output, text)
+    return examples.sub(show_output, text)
 
 
 def is_same_apart_from_times(one: str, other: str) -> bool:
@@ -267,7 +277,7 @@ def main() -> None:
         old = path.read_bytes() if path.exists() else b""
         new = content
         if path in WITH_EXAMPLES:
-            text = run_examples(content.decode("utf-8"))
+            text = run_examples(content.decode("utf-8"), with_spark="--spark" in sys.argv)
             # Keep the old file if only measured times differ.
             new = old if is_same_apart_from_times(text, old.decode("utf-8")) else text.encode()
         if new != old:
