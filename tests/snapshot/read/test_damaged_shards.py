@@ -111,6 +111,10 @@ def test_a_forged_manifest_is_refused(name: str, cli: Cli, shards: Path) -> None
     )
 
 
+def make_huge(path: Path) -> None:
+    os.truncate(path, 1 << 25)
+
+
 def make_pipe(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
@@ -121,6 +125,7 @@ FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "nothing": (lambda path: path.write_text(""), f"{MANIFEST}: damaged (not JSON at column 1"),
     "an array": (lambda path: path.write_text("[]"), f"{MANIFEST}: damaged (not an object)"),
     "depth": (lambda path: path.write_text("[" * 99_999), f"{MANIFEST}: damaged (nested too deep"),
+    "a huge file": (make_huge, f"{MANIFEST}: damaged (more than 16,"),
     "a repeated key": (
         lambda path: path.write_text('{"root":1,"root":1}'),
         f'{MANIFEST}: damaged (the key "root" is repeated)',

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Cli, build_in, few_examples, server
+from srvstat import open_snapshot
 from srvstat.snapshot.format.shards import find_shard, name_shard
 from support.shards import write_shards
 from support.snapshots import read_root
@@ -28,6 +29,8 @@ ROOT = re.compile(rb"[0-9a-f]{64}")
 COMMANDS = (
     ["get", "cfxId:srv-12", "--explain"],
     ["get", "nothing"],
+    ["get", "SRV-5"],
+    ["get", "x7"],
     ["compare", *IDS[:5], "--explain", "--range", "7d"],
     ["compare", "srv-1", "cfxId:x7"],
     ["compare", "srv-1", "cfxId:srv-1"],
@@ -102,7 +105,7 @@ requests: st.SearchStrategy[dict[str, Any]] = st.builds(
 
 
 @settings(max_examples=few_examples(), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(count=st.integers(1, 7), asked=st.lists(requests, min_size=20, max_size=60))
+@given(count=st.integers(1, 7), asked=st.lists(requests, min_size=5, max_size=40))
 def test_comparisons_over_shards_have_the_bytes_of_one_file(
     cli: Cli, whole: Path, divide: Callable[[int], Path], count: int, asked: list[Any]
 ) -> None:
@@ -157,6 +160,22 @@ def test_shards_can_be_the_source_of_a_build_of_one_file(
     assert cli("snapshot", "diff", path, str(shards)).exit_code == 0
 
 
+def test_tables_and_differences_are_those_of_one_file(
+    cli: Cli, whole: Path, shards: Path, tmp_path: Path
+) -> None:
+    rows = [(one, AS_OF - at, 7) for one in IDS[:9] for at in (0, DAY)]
+    other = build_in(tmp_path, [server(one) for one in IDS[:9]], rows)
+    for command in (
+        ["get", "srv-1", "--table", "--at", str(AS_OF - DAY), "-s"],
+        ["compare", *IDS[:5], "--table", "--at", str(AS_OF - DAY), "-s"],
+        ["snapshot", "diff", str(other)],
+    ):
+        one, several = (cli(*command, str(path)) for path in (whole, shards))
+        assert ROOT.sub(b"", several.stdout) == ROOT.sub(b"", one.stdout)
+        assert (several.exit_code, several.stderr) == (one.exit_code, one.stderr)
+        assert one.stdout
+
+
 def test_a_bundle_of_shards_answers_as_they_do(cli: Cli, shards: Path, tmp_path: Path) -> None:
     path = str(tmp_path / "bundle.db")
     assert cli("snapshot", "bundle", *IDS[:3], "-o", path, "-s", str(shards)).exit_code == 0
@@ -166,6 +185,22 @@ def test_a_bundle_of_shards_answers_as_they_do(cli: Cli, shards: Path, tmp_path:
     info = cli("snapshot", "info", str(shards)).json
     assert cli("snapshot", "info", path).json["parentRoot"] == info["root"]
     assert [one["file"] for one in info["shards"]] == [name_shard(number) for number in range(7)]
+
+
+def test_the_table_of_shards_shows_their_servers(cli: Cli, divide: Callable[[int], Path]) -> None:
+    several, one = (cli("snapshot", "info", str(divide(count)), "--table") for count in (4, 1))
+
+    sizes = [one["servers"] for one in cli("snapshot", "info", str(divide(4))).json["shards"]]
+    assert f"\nshards        4 of {min(sizes)} to {max(sizes)} servers\n" in several.stdout.decode()
+    assert "\nshards        1 of 24 servers\n" in one.stdout.decode()
+
+
+def test_python_reads_shards(whole: Path, shards: Path) -> None:
+    with open_snapshot(whole) as one, open_snapshot(shards) as other:
+        assert other.compare(IDS[:5]).to_json() == one.compare(IDS[:5]).to_json()
+        assert other.stats(IDS[:7]).to_json().replace(other.root.encode(), one.root.encode()) == (
+            one.stats(IDS[:7]).to_json()
+        )
 
 
 def test_an_id_needs_only_its_shard(cli: Cli, whole: Path, shards: Path) -> None:
