@@ -19,6 +19,7 @@ from typing import Any
 from campaigns.campaign import Campaign, Result
 from srvstat.contract.errors import ApiError, InvalidRequestError
 from support.process import serve
+from support.quick_start import start_quick_srvstat
 
 _DOCUMENT = Path(__file__).parents[2] / "src" / "srvstat" / "contract" / "openapi.json"
 _KEY = "a-good-key"
@@ -56,7 +57,7 @@ def run(seed: int, count: int) -> Result:
     """Send at least `count` requests to a service over the demo's snapshot."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        demo = [sys.executable, "-m", "srvstat", "demo", "demo"]
+        demo = [f"{start_quick_srvstat()}/srvstat", "demo", "demo"]
         subprocess.run(demo, cwd=directory, check=True, capture_output=True)
         access = directory / "access.toml"
         access.write_text(_ACCESS, encoding="utf-8")
