@@ -112,4 +112,4 @@ def test_an_error_outside_the_api_has_its_own_exit_code(
 def test_no_two_kinds_of_errors_share_an_exit_code() -> None:
     kinds = find_subclasses(SrvstatError) - {ApiError} - find_subclasses(UsageError)
 
-    assert sorted(kind.exit_code for kind in kinds) == [2, 3, 4, 5, 6, 40, 41, 43, 44, 49, 50]
+    assert sorted(kind.exit_code for kind in kinds) == [2, 3, 4, 5, 6, 7, 40, 41, 43, 44, 49, 50]
