@@ -32,7 +32,7 @@ from srvstat.fleet.duckdb_rows import (
 )
 from srvstat.fleet.duckdb_session import Session, describe_error, open_session
 from srvstat.fleet.finish import finish_counts
-from srvstat.fleet.native import find_native_columns, has_int96, read_spans
+from srvstat.fleet.native import find_native_columns, read_spans
 from srvstat.fleet.reader_rows import Remarks, read_rows
 from srvstat.fleet.slices import Span
 from srvstat.sources.arrow_columns import Columns, read_record_batches
@@ -117,10 +117,11 @@ class DuckDbEngine:
         identity = identify_file(source.name)
         metadata = read_metadata(source)
         columns = find_native_columns(source, metadata.schema.to_arrow_schema())
-        if columns is None or has_int96(columns, metadata):
+        spans = columns and read_spans(columns, metadata)
+        if columns is None or spans is None:
             return None
         self._identities[source.name] = identity
-        return NativeFile(number, source, columns, read_spans(columns, metadata))
+        return NativeFile(number, source, columns, spans)
 
     def _stage(self, number: int, source: Source) -> None:
         """Read a source with our own reader, and store its rows."""

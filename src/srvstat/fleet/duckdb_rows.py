@@ -127,10 +127,11 @@ def _format_time(kind: pa.DataType, stored: int) -> str:
     """Return a stored time as a literal of the type of its column."""
     if pa.types.is_integer(kind):
         return str(stored)
+    zone = "" if kind.tz is None else "TZ"
     if kind.unit == "ns":
-        return f"make_timestamp_ns({min(stored, _LATEST_NANOSECOND)})"
+        return f"make_timestamp_ns({min(stored, _LATEST_NANOSECOND)})::TIMESTAMP{zone}_NS"
     time = f"make_timestamp({stored * 1000 if kind.unit == 'ms' else stored})"
-    return time if kind.tz is None else f"{time}::TIMESTAMPTZ"
+    return f"{time}::TIMESTAMP{zone}"
 
 
 _LATEST_NANOSECOND = (1 << 63) - 2

@@ -16,6 +16,12 @@ from srvstat.sources.source import Source
 from srvstat.sources.values import SECONDS
 
 _PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+_MAX_INTEGER = (1 << 63) - 1
+_LATEST = {"ms": _MAX_INTEGER // 1_000, "us": _MAX_INTEGER, "ns": _MAX_INTEGER // 1_000_000 - 1}
+"""The last milliseconds that engines can read from each type of timestamp.
+
+They convert milliseconds to microseconds, and the largest number is an infinite time.
+"""
 
 
 class NativeColumns(NamedTuple):
@@ -84,20 +90,22 @@ def _find_unit(source: Source, kind: pa.DataType) -> InstantUnit | None:
     return InstantUnit(_PER_MILLISECOND[kind.unit], 1, range(0))
 
 
-def has_int96(columns: NativeColumns, metadata: FileMetaData) -> bool:
-    """Return whether times are stored as INT96, whose range is larger than that of a timestamp."""
-    return any(
-        column.path == columns.at and column.physical_type == "INT96"
-        for column in map(metadata.schema.column, range(metadata.num_columns))
-    )
+def read_spans(columns: NativeColumns, metadata: FileMetaData) -> list[Span] | None:
+    """Return the spans of the row groups of a file, from their statistics.
 
-
-def read_spans(columns: NativeColumns, metadata: FileMetaData) -> list[Span]:
-    """Return the spans of the row groups of a file, from their statistics."""
-    names = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
-    at = names.index(columns.at)
+    Returns None if an engine could not represent all of its times.
+    """
+    stored = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+    at = [column.path for column in stored].index(columns.at)
     groups = map(metadata.row_group, range(metadata.num_row_groups))
-    return [_read_span(columns, group.column(at).statistics, group.num_rows) for group in groups]
+    spans = [_read_span(columns, group.column(at).statistics, group.num_rows) for group in groups]
+    if pa.types.is_timestamp(columns.at_type):
+        latest = _LATEST[columns.at_type.unit]
+        is_wide = any(max(span.last, -span.first) > latest for span in spans)
+        # INT96 has more times than a timestamp, into which pyarrow and engines read it.
+        if is_wide or stored[at].physical_type == "INT96":
+            return None
+    return spans
 
 
 def _read_span(columns: NativeColumns, statistics: Statistics | None, rows: int) -> Span:

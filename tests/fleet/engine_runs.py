@@ -1,0 +1,122 @@
+"""Run the DuckDB engine on files, and compute the same from the rows of our own readers."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from srvstat.contract.ranges import Window
+from srvstat.fleet.counts import Conflicts, Job, Resolved, Servers
+from srvstat.fleet.duckdb_engine import DuckDbEngine, open_duckdb
+from srvstat.fleet.reader_rows import Remarks, read_rows
+from srvstat.sources.mapping import STRICT, ColumnMapping
+from srvstat.sources.source import Source
+from srvstat.stats import Growth, compute_statistics
+
+NOON = 1_700_000_000_000
+WINDOW = Window(NOON - 5, NOON + 5)
+IDS = ("a", "b", "c")
+SERVERS = Servers(IDS, {name: number for number, name in enumerate(IDS)})
+
+
+def write_rows(path: Path, rows: list[tuple[Any, Any, Any]], **types: pa.DataType) -> Path:
+    """Write observations as a Parquet file, whose columns may have other types."""
+    given_types = {"serverId": pa.string(), "observedAt": pa.int64(), "players": pa.int64()} | types
+    columns = zip(*rows, strict=True) if rows else ((), (), ())
+    table = pa.table(
+        {
+            name: pa.array(column, pa.int64()).cast(kind) if name == "observedAt" and rows
+            else pa.array(column, kind)
+            for (name, kind), column in zip(given_types.items(), columns, strict=True)
+        }
+    )  # fmt: skip
+    parquet.write_table(table, path)
+    return path
+
+
+class Outcome(NamedTuple):
+    """What an engine says about the servers of IDS."""
+
+    last_players: Mapping[str, int]
+    rejected: Mapping[str, int]
+    skipped: Mapping[str, int]
+    figures: Sequence[Mapping[str, Any]]
+    resolved: Resolved
+
+
+def open_sources(*paths: Path, mapping: ColumnMapping = STRICT) -> list[Source]:
+    """Return the sources at some paths."""
+    return [Source.from_name(str(path), None, mapping) for path in paths]
+
+
+def run_engine(sources: Sequence[Source], window: Window, conflicts: Conflicts) -> Outcome:
+    """Return the outcome of the DuckDB engine."""
+    job = Job(sources, None, conflicts)
+    with open_duckdb(job, memory="512MiB", threads=2, progress=lambda *_: None) as engine:
+        return ask_engine(engine, window)
+
+
+def ask_engine(engine: DuckDbEngine, window: Window) -> Outcome:
+    """Return the outcome of an engine that is open."""
+    survey = engine.survey()
+    count = engine.count(SERVERS, window)
+    return Outcome(
+        {row["identifier"]: row["last_players"] for row in survey.identifiers.to_pylist()},
+        dict(survey.rejected),
+        dict(survey.skipped),
+        count.figures.sort_by("server").to_pylist(),
+        count.resolved._replace(conflict=None),
+    )
+
+
+def compute_outcome(sources: Sequence[Source], window: Window, conflicts: Conflicts) -> Outcome:
+    """Return the outcome that follows from the rows of our own readers."""
+    remarks = Remarks()
+    by_instant: defaultdict[str, defaultdict[int, list[tuple[int, int]]]]
+    by_instant = defaultdict(lambda: defaultdict(list))
+    for number, source in enumerate(sources):
+        for batch in read_rows(source, number, remarks):
+            for row in batch.to_pylist():
+                pair = (row["position"], row["players"])
+                order = pair if conflicts == "first" else pair[::-1]
+                by_instant[row["identifier"]][row["at"]].append(order)
+    of_pair = 1 if conflicts == "first" else 0
+    standing = {
+        name: {at: min(rows)[of_pair] for at, rows in sorted(of_server.items())}
+        for name, of_server in by_instant.items()
+    }
+    figures = []
+    equal = different = kept = 0
+    for number, name in enumerate(IDS):
+        inside = {
+            at: n for at, n in standing.get(name, {}).items() if window.start < at <= window.end
+        }
+        kept += len(inside)
+        for at, players in inside.items():
+            values = [row[of_pair] for row in by_instant[name][at]]
+            equal += values.count(players) - 1
+            different += len(values) - values.count(players)
+        if inside:
+            *plain, growth = compute_statistics([*inside.values()])
+            figures.append(_name_figures(number, plain, growth))
+    lasts = {name: of_server[max(of_server)] for name, of_server in standing.items()}
+    return Outcome(
+        lasts,
+        dict(remarks.rejected),
+        dict(remarks.skipped),
+        figures,
+        Resolved(kept, equal, different),
+    )
+
+
+def _name_figures(number: int, plain: Sequence[Any], growth: Growth) -> dict[str, Any]:
+    names = ("observations", "mean", "median", "peak", "lowest")
+    return {
+        "server": number,
+        **dict(zip(names, plain, strict=True)),
+        "growth_players": growth.players,
+        "growth_percentage": growth.percentage,
+    }

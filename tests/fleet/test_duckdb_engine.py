@@ -1,0 +1,158 @@
+"""The DuckDB engine reads, resolves and counts rows by the rules of a build."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fleet.engine_runs import (
+    NOON,
+    SERVERS,
+    WINDOW,
+    compute_outcome,
+    open_sources,
+    run_engine,
+    write_rows,
+)
+from srvstat.contract.errors import SourceError
+from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.fleet.counts import Conflicts, Job
+from srvstat.fleet.duckdb_engine import open_duckdb
+from srvstat.sources.batch import MAX_PLAYERS
+from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.source import Source
+
+ALL = Window(BEFORE_ALL, LATEST)
+ANY_FORM = ColumnMapping(time_zone="UTC")
+SECONDS = ColumnMapping(time_unit="s")
+
+# Each is a type of times, how many of its units a second has, and the mapping that reads it.
+TIMES = {
+    "milliseconds": (pa.int64(), 1_000, ANY_FORM),
+    "strict": (pa.int64(), 1_000, ColumnMapping(is_strict=True)),
+    "seconds": (pa.int64(), 1, SECONDS),
+    "unsigned": (pa.uint64(), 1_000, ANY_FORM),
+    "timestamp[ms]": (pa.timestamp("ms"), 1_000, ANY_FORM),
+    "timestamp[us]": (pa.timestamp("us"), 1_000_000, ANY_FORM),
+    "timestamp[us, zone]": (pa.timestamp("us", "Europe/Paris"), 1_000_000, ANY_FORM),
+    "timestamp[ns, zone]": (pa.timestamp("ns", "UTC"), 1_000_000_000, ANY_FORM),
+}
+
+
+GREATEST = (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "greatest"),
+    [
+        *((kind, GREATEST) for kind in TIMES),
+        # DuckDB reads no later times of these types; our own reader reads a file that has one.
+        ("timestamp[ms]", GREATEST // 1_000),
+        ("timestamp[ns, zone]", GREATEST - 1_000_000),
+    ],
+)
+def test_native_columns_follow_the_rules_of_our_own_reader(
+    tmp_path: Path, kind: str, greatest: int
+) -> None:
+    type_of_times, per_second, mapping = TIMES[kind]
+    noon = NOON // 1000 * per_second
+    edges = [0, 1, per_second, 978_307_200, 978_307_200_000, LATEST // 1000, LATEST // 1000 + 1]
+    edges += [LATEST, LATEST + 1, (LATEST + 1) * 1000 - 1, (LATEST + 1) * 1000]
+    edges = [each for each in edges if each <= greatest] + [greatest]
+    edges += [noon + shift * per_second // 1000 for shift in range(-2000, 2000, 500)]
+    if kind != "unsigned":
+        edges += [-1, -per_second, -greatest]
+    rows: list[tuple[Any, Any, Any]] = [("a", at, 5) for at in edges]
+    rows += [("b", noon + 1, n) for n in (-1, 0, MAX_PLAYERS, MAX_PLAYERS + 1, None)]
+    rows += [(None, noon, 1), ("b", None, 1), ("not listed!", noon, 1), ("", noon, 1)]
+    text = pa.dictionary(pa.int8(), pa.large_string()) if per_second == 1_000 else pa.string()
+    path = write_rows(tmp_path / "rows.parquet", rows, serverId=text, observedAt=type_of_times)
+    sources = open_sources(path, mapping=mapping)
+
+    for window in (ALL, Window(NOON - 1_500, NOON + 700)):
+        found = run_engine(sources, window, "first")
+
+        assert found == compute_outcome(sources, window, "first")
+        assert found.rejected
+        assert found.skipped
+
+
+Rows = list[tuple[str, int, int]]
+ROWS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(-7, 7), st.integers(0, 2)), max_size=20
+)
+
+
+@settings(max_examples=max(5, settings().max_examples // 10), deadline=None)
+@given(
+    files=st.lists(st.tuples(st.booleans(), ROWS), min_size=1, max_size=4),
+    conflicts=st.sampled_from(["first", "lowest"]),
+)
+@example(files=[(False, [("a", 0, 2), ("a", 0, 1), ("a", 1, 2), ("a", 1, 0)])], conflicts="first")
+def test_repeats_and_conflicts_are_resolved_by_source_and_row(
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[tuple[bool, Rows]],
+    conflicts: Conflicts,
+) -> None:
+    directory = tmp_path_factory.mktemp("rows")
+    paths = []
+    for number, (is_text, shifted) in enumerate(files):
+        rows = [(name, NOON + shift, players) for name, shift, players in shifted]
+        if is_text:
+            paths.append(directory / f"{number}.csv")
+            lines = [f"{name},{at},{players}\n" for name, at, players in rows]
+            paths[-1].write_text("serverId,observedAt,players\n" + "".join(lines))
+        else:
+            paths.append(write_rows(directory / f"{number}.parquet", rows))
+    sources = open_sources(*paths)
+
+    assert run_engine(sources, WINDOW, conflicts) == compute_outcome(sources, WINDOW, conflicts)
+
+
+def test_a_conflict_names_both_rows(tmp_path: Path) -> None:
+    first = write_rows(tmp_path / "first.parquet", [("b", NOON, 1), ("a", NOON, 5)])
+    second = write_rows(tmp_path / "second.parquet", [("a", NOON, 7)])
+    job = Job(open_sources(first, second), None, "first")
+
+    with open_duckdb(job, memory=None, threads=1, progress=lambda *_: None) as engine:
+        conflict = engine.count(SERVERS, WINDOW).resolved.conflict
+
+    assert conflict == (
+        f"{second}, row 1: server a has 7 players at 2023-11-14T22:13:20.000Z, but 5 in"
+        f" {first}, row 2"
+    )
+
+
+def test_rows_without_an_order_may_repeat_but_not_differ(tmp_path: Path) -> None:
+    def read_query(*players: int) -> list[Source]:
+        rows = ", ".join(f"('a', {NOON}, {each})" for each in players)
+        query = f"FROM (VALUES {rows}) AS rows(serverId, observedAt, players)"
+        return [*earlier, Source(":memory:", "duckdb", query=query)]
+
+    earlier: list[Source] = []
+    assert run_engine(read_query(3, 3), WINDOW, "first").resolved[:3] == (1, 1, 0)
+    with pytest.raises(SourceError, match=r"query: server a has 4 players .*--conflicts lowest"):
+        run_engine(read_query(4, 3), WINDOW, "first")
+    assert run_engine(read_query(4, 3), WINDOW, "lowest").figures[0]["peak"] == 3
+    # An earlier source decides, whatever the order of the rows after it.
+    earlier += open_sources(write_rows(tmp_path / "first.parquet", [("a", NOON, 9)]))
+    assert run_engine(read_query(4, 3), WINDOW, "first").figures[0]["peak"] == 9
+
+
+def test_a_server_may_have_more_values_than_a_batch_has_rows(tmp_path: Path) -> None:
+    path = tmp_path / "many.parquet"
+    duckdb.sql(
+        "SELECT chr(97 + (range % 3)::INTEGER) AS serverId, 1700000000000 + range AS observedAt,"
+        " range * 7 AS players FROM range(150_000)"
+    ).write_parquet(str(path))
+
+    found = run_engine(open_sources(path), ALL, "first")
+
+    assert [row["observations"] for row in found.figures] == [50_000] * 3
+    assert [row["peak"] for row in found.figures] == [149_997 * 7, 149_998 * 7, 149_999 * 7]
+    assert [row["growth_players"] for row in found.figures] == [149_997 * 7] * 3
