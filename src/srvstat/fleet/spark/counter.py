@@ -15,8 +15,6 @@ from srvstat.fleet.spark.tasks import finish
 ROWS_PER_TASK = 1_000_000
 """Rows that a task groups. Those of a server with more are divided among several tasks."""
 
-_KEYS = ["shard", "server", "piece"]
-
 _NUMBERS = pa.schema(
     [
         ("identifier", pa.string()),
@@ -56,28 +54,30 @@ def split_servers(rows: DataFrame, numbers: DataFrame) -> DataFrame:
     return joined.withColumn("piece", piece).drop("identifier", "pieces")
 
 
-def group_rows(rows: DataFrame, tasks: int, partitions: Sequence[str]) -> DataFrame:
-    """Return one row for each server and instant.
+def group_rows(
+    rows: DataFrame, tasks: int, keys: Sequence[str], partitions: Sequence[str]
+) -> DataFrame:
+    """Return one row for each server and instant; `keys` have the server.
 
     `least` and `greatest` are the players, which differ if observations conflict. All rows with
-    equal columns `partitions` get to one task. This is the only shuffle of all rows.
+    equal `partitions`, some of the keys, get to one task. This is the only shuffle of all rows.
     """
-    shuffled = rows.select(*_KEYS, "at", "players").repartition(tasks, *partitions)
-    return shuffled.groupBy(*_KEYS, "at").agg(
+    shuffled = rows.select(*keys, "at", "players").repartition(tasks, *partitions)
+    return shuffled.groupBy(*keys, "at").agg(
         sql.count("*").alias("rows"),
         sql.min("players").alias("least"),
         sql.max("players").alias("greatest"),
     )
 
 
-def count_values(groups: DataFrame) -> DataFrame:
+def count_values(groups: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Count the observations of each server by value; `contested` is an instant with a conflict.
 
     It needs no shuffle after `group_rows`.
     """
     contested = sql.when(sql.col("least") != sql.col("greatest"), sql.col("at"))
     return groups.groupBy(
-        *_KEYS, sql.col("least").alias("players"), contested.alias("contested")
+        *keys, sql.col("least").alias("players"), contested.alias("contested")
     ).agg(
         sql.count("*").alias("kept"),
         sql.sum("rows").alias("rows"),

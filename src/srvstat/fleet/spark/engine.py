@@ -92,7 +92,7 @@ class SparkEngine:
         """Return the rows that stand at the latest instant of each identifier."""
         ends = pc.min_max(latest["last_at"]).as_py()
         first, last = (0, -1) if ends["min"] is None else (ends["min"], ends["max"])
-        rows = self._rows.select(first, last).withColumnRenamed("at", "last_at")
+        rows = self._rows.select(first, last, has_position=True).withColumnRenamed("at", "last_at")
         latest_frame = sql.broadcast(create_frame(self._session, latest))
         at_end = self._rows.locate(rows.join(latest_frame, ["identifier", "last_at"]))
         standing = sql.min(order_rows(self._job.conflicts)).alias("first")
@@ -108,8 +108,9 @@ class SparkEngine:
         self._steps.begin("counting")
         rows = self._select_servers(servers, window)
         tasks = 1 + sum(self._rows_of.values()) // ROWS_PER_TASK
-        counted = self._keep(count_values(group_rows(rows, tasks, ["server", "piece"])))
-        resolved, contest = self._resolve(counted, rows, servers)
+        keys = ["server", "piece"]
+        counted = self._keep(count_values(group_rows(rows, tasks, keys, keys), keys))
+        resolved, contest = self._resolve(counted, servers, window)
         figures = compute_figures(counted, contest).toArrow().cast(FIGURES)
         self._rows.check_unchanged()
         return Count(figures, resolved)
@@ -119,23 +120,27 @@ class SparkEngine:
 
         One task writes each shard. All executors must have the folder at this path.
         """
-        rows = self._select_servers(servers, Window(BEFORE_ALL, until))
+        window = Window(BEFORE_ALL, until)
         shards = 1 + max(servers.shards, default=0)
-        groups = self._keep(group_rows(rows, shards, ["shard"]))
-        resolved, contest = self._resolve(self._keep(count_values(groups)), rows, servers)
+        keys, rows = ["shard", "server"], self._select_servers(servers, window)
+        groups = self._keep(group_rows(rows, shards, keys, ["shard"]))
+        resolved, contest = self._resolve(self._keep(count_values(groups, keys)), servers, window)
         numbers = pa.array(range(len(servers.ids)), pa.int32())
         ids = pa.table([numbers, pa.array(servers.ids, pa.string())], ["server", "serverId"])
         write_groups(groups, contest, create_frame(self._session, ids), folder)
         self._rows.check_unchanged()
         return resolved
 
-    def _select_servers(self, servers: Servers, window: Window) -> DataFrame:
+    def _select_servers(
+        self, servers: Servers, window: Window, *, has_position: bool = False
+    ) -> DataFrame:
         """Return the rows of servers in a window."""
         numbers = create_frame(self._session, number_servers(servers, self._rows_of))
-        return split_servers(self._rows.select(max(window.start + 1, 0), window.end), numbers)
+        first, last = max(window.start + 1, 0), window.end
+        return split_servers(self._rows.select(first, last, has_position=has_position), numbers)
 
     def _resolve(
-        self, counted: DataFrame, rows: DataFrame, servers: Servers
+        self, counted: DataFrame, servers: Servers, window: Window
     ) -> tuple[Resolved, Contest | None]:
         """Return how rows are resolved, and the contested ones, if there are any.
 
@@ -144,8 +149,8 @@ class SparkEngine:
         kept, read, contested = add_up(counted)
         if not contested:
             return Resolved(kept, read - kept, 0), None
-        located = self._rows.locate(select_contested(rows, counted))
-        contest = Contest(self._keep(located), self._job.conflicts)
+        rows = select_contested(self._select_servers(servers, window, has_position=True), counted)
+        contest = Contest(self._keep(self._rows.locate(rows)), self._job.conflicts)
         if unordered := contest.find_unordered(servers.ids):
             raise unordered.refuse(self._job.sources)
         first, conflicting = contest.find_first(servers.ids), contest.count_different()

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sql
 from srvstat.contract.instants import LATEST
 from srvstat.fleet.counts import ORDER_BITS
 from srvstat.fleet.native import NativeColumns, find_native_columns
-from srvstat.fleet.spark.frames import create_frame, describe_schema, quote_name
+from srvstat.fleet.spark.frames import create_frame, quote_name
 from srvstat.sources.batch import MAX_PLAYERS
 from srvstat.sources.parquet import read_metadata
 from srvstat.sources.source import Source
@@ -23,7 +23,7 @@ _PATTERN = re.compile(r"([]*?{}\\[])")
 
 _MAX_INTEGER = (1 << 63) - 1
 
-_STORED = pa.schema([("identifier", pa.string()), ("stored_at", pa.int64()), ("count", pa.int64())])
+_TYPES = ("STRING", "BIGINT", "BIGINT")
 """All plain types are read as these: times as the integers that they are stored as."""
 
 _NUMBERS = pa.schema([("file", pa.string()), ("number", pa.int64())])
@@ -35,53 +35,54 @@ class ParquetFiles(NamedTuple):
     columns: NativeColumns
     files: list[tuple[int, Source]]
 
-    def select_rows(self, session: SparkSession, first: int = 0, last: int = LATEST) -> DataFrame:
+    def select_rows(
+        self, session: SparkSession, first: int, last: int, *, has_place: bool
+    ) -> DataFrame:
         """Return the well-formed rows from one instant to another.
 
-        The columns are identifier, at, players, file and place; `locate_rows` finds the position.
+        The columns are identifier, at and players, and with `has_place` file and place, of which
+        `locate_rows` makes the position.
         """
+        identifier, at, players = map(quote_name, self.columns[:3])
         unit = self.columns.unit
-        instant = f"stored_at div {unit.per_millisecond} * {unit.milliseconds}L"
-        rows = self._read(session).where(self._build_condition(first, last))
-        return rows.select(
-            "identifier",
+        instant = f"{at} div {unit.per_millisecond} * {unit.milliseconds}L"
+        frame = self._read(session)
+        columns = [
+            sql.col(identifier).alias("identifier"),
             sql.expr(instant).alias("at"),
-            sql.col("count").alias("players"),
-            "file",
-            "place",
-        )
+            sql.col(players).alias("players"),
+        ]
+        if has_place:  # it takes more time
+            metadata = frame.metadataColumn("_metadata")
+            columns.append(metadata.file_path.alias("file"))
+            columns.append((metadata.row_index + 1).alias("place"))
+        return frame.where(self._build_condition(first, last)).select(*columns)
 
     def select_malformed(self, session: SparkSession) -> DataFrame:
         """Return the rows that `select_rows` leaves out, as they are stored."""
         is_kept = sql.coalesce(self._build_condition(0, LATEST), sql.lit(False))
-        return self._read(session).where(~is_kept).select(*_STORED.names)
+        return self._read(session).where(~is_kept)
 
     def _read(self, session: SparkSession) -> DataFrame:
-        """Return all rows as they are stored, with their file and their place in it."""
-        stored = [quote_name(name) for name in self.columns[:3]]
-        types = describe_schema(_STORED).values()
-        schema = ", ".join(f"{name} {kind}" for name, kind in zip(stored, types, strict=True))
+        """Return all rows as they are stored."""
+        names = map(quote_name, self.columns[:3])
+        schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, _TYPES, strict=True))
         # Folders such as month=1 are no columns here.
         reader = session.read.schema(schema).option("recursiveFileLookup", "true")
         paths = (_PATTERN.sub(r"\\\1", build_path(source)) for _, source in self.files)
-        frame = reader.parquet(*paths)
-        metadata = frame.metadataColumn("_metadata")
-        return frame.select(
-            *(frame[name].alias(new) for name, new in zip(stored, _STORED.names, strict=True)),
-            metadata.file_path.alias("file"),
-            (metadata.row_index + 1).alias("place"),
-        )
+        return reader.parquet(*paths)
 
     def _build_condition(self, first: int, last: int) -> Column:
         """Return the condition of well-formed rows from one instant to another.
 
         It compares stored times, so that Spark leaves out row groups by their statistics.
         """
-        unit, at = self.columns.unit, sql.col("stored_at")
+        unit = self.columns.unit
+        identifier, at, players = (sql.col(quote_name(name)) for name in self.columns[:3])
         least, greatest = unit.find_bounds(first, last)
         condition = at.between(least, min(greatest, _MAX_INTEGER))
-        condition &= sql.col("count").between(0, MAX_PLAYERS)
-        condition &= sql.col("identifier").isNotNull() & sql.is_valid_utf8("identifier")
+        condition &= players.between(0, MAX_PLAYERS)
+        condition &= identifier.isNotNull() & sql.is_valid_utf8(identifier)
         if unit.invalid:
             condition &= ~at.between(unit.invalid.start, unit.invalid.stop - 1)
         return condition

@@ -83,22 +83,35 @@ class FleetRows:
             judged = files.select_malformed(self._session).mapInArrow(judge, format_schema(READ))
             add_remarks(self.remarks, judged.select(REMARKS).toArrow()[REMARKS].to_pylist())
 
-    def select(self, first: int = 0, last: int = LATEST) -> DataFrame:
+    def select(
+        self, first: int = 0, last: int = LATEST, *, has_position: bool = False
+    ) -> DataFrame:
         """Return the observations from one instant to another.
 
-        The columns are identifier, at, players, file and place; see `locate`.
+        The columns are identifier, at and players. With `has_position`, there are also file and
+        place; once there are few rows, `locate` makes the position of them.
         """
-        parts = [files.select_rows(self._session, first, last) for files in self._native.values()]
+        parts = [
+            files.select_rows(self._session, first, last, has_place=has_position)
+            for files in self._native.values()
+        ]
         if self._staged is not None or not parts:
-            staged = self._staged or create_frame(self._session, READ.empty_table())
-            is_row = staged[REMARKS].isNull() & staged["at"].between(first, last)
-            no_file = sql.lit(None).cast("string").alias("file")
-            place = sql.col("position").alias("place")
-            parts.append(staged.where(is_row).select("identifier", "at", "players", no_file, place))
+            parts.append(self._select_staged(first, last, has_place=has_position))
         rows, *others = parts
         for other in others:
             rows = rows.unionAll(other)
         return rows
+
+    def _select_staged(self, first: int, last: int, *, has_place: bool) -> DataFrame:
+        staged = self._staged
+        if staged is None:
+            staged = create_frame(self._session, READ.empty_table())
+        rows = staged.where(staged[REMARKS].isNull() & staged["at"].between(first, last))
+        columns = ["identifier", "at", "players"]
+        if not has_place:
+            return rows.select(*columns)
+        no_file = sql.lit(None).cast("string").alias("file")
+        return rows.select(*columns, no_file, sql.col("position").alias("place"))
 
     def locate(self, rows: DataFrame) -> DataFrame:
         """Replace the columns file and place by the position of each row."""
