@@ -27,7 +27,9 @@ def check_same_bytes(
     lines = output.read_bytes().splitlines()
 
     assert lines == sorted(lines, key=_get_id)
-    assert _join(lines, range) == _compare(cli, directory / "snapshot.db", lines, range)
+    answers = _compare(cli, directory / "snapshot.db", lines, range)
+    for joined, answer in zip(_join(lines, range), answers, strict=True):
+        assert joined == answer, (joined, answer)
     assert len(lines) == int(parse_summary(built)["servers"].split()[0])
     _check_counts(ran, built, directory / "rejects.ndjson")
 
@@ -77,15 +79,15 @@ def _check_counts(ran: Ran, build: Ran, rejects: Path) -> None:
     lines = rejects.read_bytes().splitlines()
     reasons = Counter(json.loads(line)["reason"] for line in lines)
     malformed = {why: rows for why, rows in reasons.items() if "an earlier row" not in why}
-    assert _find_reasons(ran.stderr) == malformed
+    assert _find_reasons(ran.stderr) == malformed, (ran.stderr, malformed)
     assert int(found["rejected"]) == sum(malformed.values())
     skipped = _parse(found["skipped"])
     early = skipped.pop("before the window", 0)
-    assert skipped == _parse(built["skipped"])
+    assert skipped == _parse(built["skipped"]), (skipped, built)
     rows = ("kept", "repeated", "conflicting")
     assert early + _add(found, rows) == _add(built, rows)
     if not early:
-        assert [found[name] for name in rows] == [built[name] for name in rows]
+        assert [found[name] for name in rows] == [built[name] for name in rows], (found, built)
     assert found["read"].split(" in ")[0] == built["read"].split(" in ")[0]
     assert found["servers"] == built["servers"]
 

@@ -98,8 +98,9 @@ def _note_last(
         return
     found = Last(row["last_at"], row["last_position"], row["last_players"])
 
-    def rank(last: Last) -> tuple[int, int]:
-        return last.at, -(last.position if conflicts == "first" else last.players)
+    def rank(last: Last) -> tuple[int, int, int]:
+        first, second = last.position, last.players
+        return (last.at, -first, -second) if conflicts == "first" else (last.at, -second, -first)
 
     lasts[key] = max(lasts.get(key, found), found, key=rank)
 
