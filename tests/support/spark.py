@@ -136,23 +136,18 @@ def _wait_for(folder: Path, pattern: str) -> str:
 
 
 def start_fleet(
-    sources: Iterable[Path], output: Path, master: str, folder: Path, **settings: str
+    directory: Path, sources: Iterable[str], output: Path, master: str, folder: Path
 ) -> "subprocess.Popen[bytes]":
-    """Start `srvstat fleet` on a master, with settings of Spark and temporary files in a folder."""
-    command = [
-        "fleet",
-        *map(str, sources),
-        "--engine=spark",
-        f"--master={master}",
-        f"--output={output}",
-    ]
+    """Start `srvstat fleet` in a directory; Spark has its settings and files in another folder."""
+    command = ["fleet", *sources, "--engine=spark", f"--master={master}", f"--output={output}"]
     with restore_signals():
         return subprocess.Popen(
             [sys.executable, "-m", "srvstat", *command, "--game=game_a", "--range=30d", "--quiet"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=make_environment(folder, **settings),
+            cwd=directory,
+            env=make_environment(folder),
         )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyarrow import parquet
 
+_NAMES = ("serverId", "observedAt", "players")
 _START = 1_767_225_600_000
 _MINUTES = 5
 _ROWS = 2000
@@ -17,42 +18,32 @@ _TEXT_ROWS = 60_000
 
 
 class Fleet(NamedTuple):
-    """A folder of Parquet files, a CSV file, and the results and the warning of DuckDB."""
+    """A directory with sources, and the results and the warning of DuckDB."""
 
-    folder: Path
-    text: Path
+    directory: Path
     results: bytes
     warning: str
 
-    @property
-    def sources(self) -> list[Path]:
-        """The folder and the file."""
-        return [self.folder, self.text]
+
+SOURCES = ("days", "more.csv")
+"""A folder of Parquet files, which Spark reads itself, and a file that our own reader reads."""
 
 
 def write_clustered_fleet(directory: Path) -> Fleet:
     """Write a fleet with repeated and conflicting observations to a directory."""
     drawn = Random(17)  # noqa: S311 - not a secret
-    folder, text, output = directory / "days", directory / "more.csv", directory / "duckdb.ndjson"
+    folder, text = (directory / name for name in SOURCES)
     folder.mkdir()
     for day in range(3):
         rows = [_draw(drawn) for _ in range(_ROWS)]
-        names = ("serverId", "observedAt", "players")
         columns = [list(column) for column in zip(*rows, strict=True)]
-        parquet.write_table(pa.table(columns, list(names)), folder / f"day {day}.parquet")
+        parquet.write_table(pa.table(columns, list(_NAMES)), folder / f"day {day}.parquet")
     lines = (",".join(map(str, _draw(drawn))) for _ in range(_TEXT_ROWS))
-    text.write_text("\n".join(["serverId,observedAt,players", *lines, ""]), encoding="utf-8")
-    command = [
-        "fleet",
-        str(folder),
-        str(text),
-        "--game=game_a",
-        "--range=30d",
-        f"--output={output}",
-    ]
+    text.write_text("\n".join([",".join(_NAMES), *lines, ""]), encoding="utf-8")
+    command = ["fleet", *SOURCES, "--game=game_a", "--range=30d", "--output=duckdb.ndjson"]
     program = [sys.executable, "-m", "srvstat", *command, "--quiet"]
-    ran = subprocess.run(program, check=True, capture_output=True)
-    return Fleet(folder, text, output.read_bytes(), ran.stderr.decode())
+    ran = subprocess.run(program, check=True, capture_output=True, cwd=directory)
+    return Fleet(directory, (directory / "duckdb.ndjson").read_bytes(), ran.stderr.decode())
 
 
 def _draw(drawn: Random) -> tuple[str, int, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fleet.spark.clustered_fleet import Fleet, write_clustered_fleet
+from fleet.spark.clustered_fleet import SOURCES, Fleet, write_clustered_fleet
 from support.spark import (
     find_descendants,
     skip_without_spark,
@@ -61,7 +61,7 @@ def test_a_standalone_cluster_gives_the_bytes_of_duckdb(
     fleet: Fleet, output: Path, tmp_path: Path
 ) -> None:
     with start_standalone(tmp_path / "cluster", workers=2) as cluster:
-        process = start_fleet(fleet.sources, output, cluster.url, tmp_path / "driver")
+        process = start_fleet(fleet.directory, SOURCES, output, cluster.url, tmp_path / "driver")
         assert end(process) == (0, fleet.warning)
 
     assert output.read_bytes() == fleet.results
@@ -71,7 +71,7 @@ def test_spark_connect_gives_the_bytes_of_duckdb(
     fleet: Fleet, output: Path, tmp_path: Path
 ) -> None:
     with start_connect(tmp_path / "cluster") as cluster:
-        process = start_fleet(fleet.sources, output, cluster.url, tmp_path / "client")
+        process = start_fleet(fleet.directory, SOURCES, output, cluster.url, tmp_path / "client")
         assert end(process) == (0, fleet.warning)
 
     assert output.read_bytes() == fleet.results
@@ -80,7 +80,7 @@ def test_spark_connect_gives_the_bytes_of_duckdb(
 def test_a_job_survives_an_executor_that_is_killed(
     fleet: Fleet, output: Path, tmp_path: Path
 ) -> None:
-    process = start_fleet(fleet.sources, output, LOCAL_CLUSTER, tmp_path / "driver")
+    process = start_fleet(fleet.directory, SOURCES, output, LOCAL_CLUSTER, tmp_path / "driver")
     # One of the executors reads the text file, in Python.
     wait_for_descendant(process, PYTHON_TASKS)
     executors = [
@@ -93,11 +93,18 @@ def test_a_job_survives_an_executor_that_is_killed(
     assert output.read_bytes() == fleet.results
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("number", "master"),
+    [
+        (signal.SIGINT, "local[1]"),
+        (signal.SIGTERM, LOCAL_CLUSTER),
+        (signal.SIGKILL, LOCAL_CLUSTER),
+    ],
+)
 def test_a_job_that_is_stopped_leaves_no_output_and_no_process(
-    fleet: Fleet, output: Path, tmp_path: Path, number: signal.Signals
+    fleet: Fleet, output: Path, tmp_path: Path, number: signal.Signals, master: str
 ) -> None:
-    process = start_fleet(fleet.sources, output, LOCAL_CLUSTER, tmp_path / "driver")
+    process = start_fleet(fleet.directory, SOURCES, output, master, tmp_path / "driver")
     wait_for_descendant(process, PYTHON_TASKS)
     descendants = find_descendants(process.pid)
     process.send_signal(number)
@@ -113,9 +120,9 @@ def test_a_job_that_is_stopped_leaves_no_output_and_no_process(
 def test_a_source_that_vanishes_during_the_job_is_named(
     fleet: Fleet, output: Path, tmp_path: Path
 ) -> None:
-    gone = fleet.folder / "day 1.parquet"
+    gone = fleet.directory / "days" / "day 1.parquet"
     content = gone.read_bytes()
-    process = start_fleet(fleet.sources, output, "local[1]", tmp_path / "driver")
+    process = start_fleet(fleet.directory, SOURCES, output, "local[1]", tmp_path / "driver")
     wait_for_descendant(process, PYTHON_TASKS)
     gone.unlink()
     try:
@@ -124,5 +131,5 @@ def test_a_source_that_vanishes_during_the_job_is_named(
         gone.write_bytes(content)
 
     assert (code, problem.count("\n")) == (6, 1), problem
-    assert str(gone) in problem
+    assert problem.startswith(f"error: {gone}: ")
     assert not os.listdir(output.parent)

@@ -93,6 +93,8 @@ def _start_session(gateway: Any, master: str) -> SparkSession:
         deadline.cancel()
         # PySpark installs a handler of its own.
         signal.signal(signal.SIGINT, handler)
+    # Its thread would print that the connection ended, if Java ends before PySpark's context.
+    context._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001 - no public way
     context.setLogLevel("ERROR")
     return SparkSession(context)
 

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from dataclasses import replace
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +52,9 @@ class FleetRows:
         if source.kind == "parquet" and is_utf8(source.name) and not is_repeated:
             columns, count = find_columns(source)
         if columns is None:
-            self._others.append((number, source))
+            # Executors of a cluster run in folders of their own.
+            path = os.path.abspath(source.name) if os.path.exists(source.name) else source.name
+            self._others.append((number, replace(source, name=path)))
         else:
             self._native.setdefault(columns, ParquetFiles(columns, [])).files.append(
                 (number, source)
