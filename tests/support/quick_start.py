@@ -140,7 +140,8 @@ class ForkedService:
 def _listen(address: str) -> None:
     """Run commands until a client sends nothing or the parent ends; then wait for the forks."""
     for module in walk_packages(srvstat.__path__, "srvstat."):
-        import_module(module.name)
+        with suppress(ModuleNotFoundError):  # the extra `spark` may not be installed
+            import_module(module.name)
     parent = os.getppid()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
