@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.picture import STYLE
 
-_ENGINES = {"spark": ("Spark, two executors", "#c2410c"), "duckdb": ("DuckDB", "#a16207")}
+_ENGINES = {"spark": ("Spark, two executors", "#c2410c"), "duckdb": ("DuckDB", "#0369a1")}
 _USUAL_SERVERS, _USUAL_ROWS = 1_000, range(2_500_000, 3_500_000)
 """The runs of the first panel have this number of servers, those of the second one of rows."""
 
@@ -21,10 +21,10 @@ def draw(path: str, runs: Sequence[Mapping[str, Any]]) -> None:
         figure = Figure(figsize=(9, 3.6), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
         of_usual = [run for run in even if run["servers"] == _USUAL_SERVERS]
-        _draw_panel(left, "Seconds, by observations of 1,000 servers", of_usual, "rows")
+        _draw_panel(left, "1,000 servers: seconds by observations", of_usual, "rows")
         _draw_panel(
             right,
-            "Seconds, by servers with 3 million observations together",
+            "3 million observations: seconds by servers",
             [run for run in even if run["rows"] in _USUAL_ROWS],
             "servers",
         )

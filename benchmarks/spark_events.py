@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -30,6 +30,8 @@ class TaskTotals(NamedTuple):
     largest_shuffle_bytes: int
     """Of the stage that wrote most."""
     spilled_bytes: int
+    unevenness: float
+    """In the shuffle of most rows: the rows of the largest task divided by the average."""
     result_bytes: int
     """Bytes of the results of tasks, which go to the driver."""
     task_mib: float
@@ -60,11 +62,13 @@ def read_totals(folder: str) -> TaskTotals:
     sums: Counter[str] = Counter()
     peaks: Counter[str] = Counter()
     shuffled: Counter[int] = Counter()
+    fetched: defaultdict[int, list[int]] = defaultdict(list)
     for event in _read_events(os.path.join(folder, name)):
         kind = event["Event"]
         if kind == "SparkListenerTaskEnd" and event.get("Task Metrics"):
             metrics = event["Task Metrics"]
             shuffled[event["Stage ID"]] += metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]
+            fetched[event["Stage ID"]].append(metrics["Shuffle Read Metrics"]["Total Records Read"])
             sums.update(_read_task(metrics))
             _raise(peaks, "task", metrics["Peak Execution Memory"])
             _raise_memory(peaks, event.get("Task Executor Metrics", {}))
@@ -77,6 +81,7 @@ def read_totals(folder: str) -> TaskTotals:
         shuffled.total(),
         max(shuffled.values()),
         sums["spilled"],
+        _compare_tasks(max(fetched.values(), key=sum)),
         sums["result"],
         *(peaks[name] / _MIB for name in ("task", "heap", "python")),
     )
@@ -85,6 +90,11 @@ def read_totals(folder: str) -> TaskTotals:
 def _read_events(path: str) -> Iterator[dict[str, Any]]:
     with open(path, encoding="utf-8") as file:
         yield from map(json.loads, file)
+
+
+def _compare_tasks(rows: list[int]) -> float:
+    """Return the most rows of a task divided by the average."""
+    return max(rows) * len(rows) / sum(rows)
 
 
 def _read_task(metrics: dict[str, Any]) -> dict[str, int]:

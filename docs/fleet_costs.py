@@ -28,8 +28,8 @@ def format_measured() -> str:
     """Return a table with a row for each measured fleet."""
     head = (
         "rows", "servers", "DuckDB, s", "Spark, s", "task s per million rows",
-        "bytes read per row", "bytes shuffled per row", "MiB in a task", "MiB of Java",
-        "MiB of Python",
+        "bytes read per row", "bytes shuffled per row", "largest task / average", "MiB in a task",
+        "MiB of Java", "MiB of Python",
     )  # fmt: skip
     return _format_table(head, [_list_figures(run) for run in _read_runs()])
 
@@ -47,6 +47,7 @@ def _list_figures(run: Run) -> list[str]:
         f"{spark['task_seconds'] / rows * _MILLION:.2f}",
         f"{spark['read_bytes'] / rows:.1f}",
         f"{spark['shuffled_bytes'] / rows:.1f}",
+        f"{spark['unevenness']:.1f}",
         f"{spark['task_mib']:,.0f}",
         f"{spark['heap_mib']:,.0f}",
         f"{spark['python_mib']:,.0f}",
