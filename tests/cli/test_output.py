@@ -159,7 +159,7 @@ def test_an_unwritable_standard_error_changes_no_answer(environment: dict[str, s
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        ("KeyError('secret')", "error: a bug in srvstat: KeyError in _build_result, "),
+        ("KeyError('secret')", "error: a bug in srvstat: KeyError in build_result, "),
         ("MemoryError", "error: out of memory; "),
     ],
 )
@@ -169,7 +169,7 @@ def test_an_unexpected_error_is_reported_in_one_line_without_a_traceback(
     # A copy of the package with a bug in it, to test the real handling of bugs.
     shutil.copytree(sys.modules["srvstat"].__path__[0], tmp_path / "srvstat")
     with (tmp_path / "srvstat" / "operations.py").open("a") as operations:
-        operations.write(f"def _build_result(*_): raise {error}\n")
+        operations.write(f"def build_result(*_): raise {error}\n")
 
     ran = srvstat(
         *("compare", "harbor-city", "old-guard", "-s", demo_snapshot),
