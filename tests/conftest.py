@@ -249,10 +249,16 @@ def two_servers(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return build_in(tmp_path_factory.mktemp("two_servers"), records, rows).read_bytes()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def quick_srvstat() -> str:
     """Return a directory for the search path of a shell; its `srvstat` starts quickly."""
     return start_quick_srvstat()
+
+
+@pytest.fixture
+def no_quick_srvstat() -> None:
+    """End the process of `quick_srvstat`, for a test of the children of this process."""
+    stop_quick_srvstat()
 
 
 @pytest.fixture

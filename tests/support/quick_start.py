@@ -81,6 +81,7 @@ os.register_at_fork(after_in_child=_running.clear)
 @atexit.register
 def stop_quick_srvstat() -> None:
     """End the process, if it runs."""
+    start_quick_srvstat.cache_clear()
     while _running:
         process, directory = _running.pop()
         with process, socket.socket(socket.AF_UNIX) as last:

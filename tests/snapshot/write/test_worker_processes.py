@@ -18,6 +18,9 @@ from srvstat.snapshot.write.worker_processes import WorkerError, do_jobs, serve
 Report = Callable[[int], None]
 
 
+pytestmark = pytest.mark.usefixtures("no_quick_srvstat")
+
+
 def square(number: int, report: Report) -> tuple[int, int]:
     report(number)
     return number**2, os.getpid()
