@@ -152,9 +152,11 @@ def show_step_progress() -> Iterator[Callable[[str, float, str], None]]:
             detail = escape_text(detail, max_length=_MAX_DETAIL)
             if step not in steps:
                 for earlier in steps.values():
-                    progress.update(earlier, completed=1)
+                    progress.update(earlier, total=1, completed=1)
                     progress.stop_task(earlier)
-                steps[step] = progress.add_task(step, total=1, detail=detail)
-            progress.update(steps[step], completed=share, detail=detail)
+                steps[step] = progress.add_task(step, total=None, detail=detail)
+            # A bar without a total moves, so that a step that can't tell its share is seen to run.
+            total = 1 if share > 0 else None
+            progress.update(steps[step], total=total, completed=share, detail=detail)
 
         yield advance
