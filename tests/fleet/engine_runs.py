@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from srvstat.contract.ranges import Window
-from srvstat.fleet.counts import Conflicts, Job, Resolved, Servers
-from srvstat.fleet.duckdb_engine import DuckDbEngine, open_duckdb
+from srvstat.fleet.counts import Conflicts, Engine, Job, Resolved, Servers
+from srvstat.fleet.duckdb_engine import open_duckdb
 from srvstat.fleet.reader_rows import Remarks, read_rows
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source
@@ -59,7 +59,7 @@ def run_engine(sources: Sequence[Source], window: Window, conflicts: Conflicts) 
         return ask_engine(engine, window)
 
 
-def ask_engine(engine: DuckDbEngine, window: Window) -> Outcome:
+def ask_engine(engine: Engine, window: Window) -> Outcome:
     """Return the outcome of an engine that is open."""
     survey = engine.survey()
     count = engine.count(SERVERS, window)

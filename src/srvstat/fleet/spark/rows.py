@@ -27,7 +27,7 @@ class FleetRows:
     Spark reads Parquet files of plain types itself. Each other source is read once, by a task with
     our own reader, and its rows are kept on the disks of executors.
 
-    `remarks` has the rows that are no observations, after `survey_others` and `judge_malformed`.
+    `remarks` has the rows that are no observations, after `read_others` and `judge_malformed`.
     """
 
     def __init__(self, session: SparkSession, job: Job) -> None:

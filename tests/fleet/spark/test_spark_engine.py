@@ -1,0 +1,179 @@
+"""The Spark engine reads, resolves and counts rows by the rules of a build."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from fleet.engine_runs import NOON, SERVERS, WINDOW, ask_engine, compute_outcome, open_sources
+from fleet.engine_runs import write_rows as write_parquet
+from srvstat.contract.errors import SourceError, UsageError
+from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.fleet.counts import Conflicts, Job
+from srvstat.sources.batch import MAX_PLAYERS
+from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.source import Source
+from support.spark import skip_without_spark
+
+pytestmark = [
+    pytest.mark.external,
+    # pytest undoes what the session does about it.
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully:FutureWarning"),
+]
+
+ALL = Window(BEFORE_ALL, LATEST)
+UTC = ColumnMapping(time_zone="UTC")
+
+
+class Spark:
+    """Opens engines in one session, which takes long to start."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+
+    def open(self, sources: Sequence[Source], conflicts: Conflicts = "first") -> Any:
+        """Open an engine for a job."""
+        from srvstat.fleet.spark.engine import SparkEngine  # noqa: PLC0415 - needs PySpark
+        from srvstat.fleet.spark.watch import Steps  # noqa: PLC0415 - see above
+
+        return SparkEngine(self.session, Job(sources, None, conflicts), Steps(lambda *_: None))
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Spark]:
+    skip_without_spark()
+    from srvstat.fleet.spark.session import open_session  # noqa: PLC0415 - needs PySpark
+
+    # Files of more bytes than this are split, so that several tasks read one.
+    settings = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # compiles for short jobs
+        "spark.sql.files.maxPartitionBytes": "20000",
+        "spark.sql.shuffle.partitions": "4",
+    }
+    with open_session("local[2]", settings) as session:
+        yield Spark(session)
+
+
+def write_hostile_rows(folder: Path) -> list[Source]:
+    """Write files of several types, with rows of every fate, and names that are patterns."""
+    drawn = Random(5)  # noqa: S311 - not a secret
+    kinds = [pa.int64(), pa.timestamp("ms"), pa.timestamp("us", "Europe/Paris"), pa.timestamp("ns")]
+    names = ["a*.parquet", "month=1 [x]?{}\\ #%41+é.parquet", "_hidden.parquet", "a.parquet"]
+    paths = []
+    for name, kind in zip(names, kinds, strict=True):
+        unit = 1 if pa.types.is_int64(kind) else {"ms": 1, "us": 1_000, "ns": 10**6}[kind.unit]
+        rows: list[tuple[Any, Any, Any]] = [
+            (drawn.choice("abc"), (NOON + drawn.randrange(-9, 9)) * unit, drawn.randrange(3))
+            for _ in range(300)
+        ]
+        rows += [("b", NOON * unit, n) for n in (-1, MAX_PLAYERS, MAX_PLAYERS + 1, None)]
+        rows += [(None, NOON * unit, 1), ("c", None, 1), ("é!", NOON * unit, 1), ("c", -1, 1)]
+        drawn.shuffle(rows)
+        paths.append(write_parquet(folder / name, rows, observedAt=kind))
+    text = "".join(f"a,{NOON + each},{each}\n" for each in range(-3, 9)) + "a,then,1\n"
+    (folder / "text.csv").write_text(f"serverId,observedAt,players\n{text}")
+    empty = write_parquet(folder / "empty.parquet", [])
+    sources = open_sources(*paths, folder / "text.csv", empty, mapping=UTC)
+    return [*sources, sources[0]]
+
+
+@pytest.mark.parametrize("conflicts", ["first", "lowest"])
+def test_rows_follow_the_rules_of_our_own_readers(
+    tmp_path: Path, spark: Spark, conflicts: Conflicts
+) -> None:
+    sources = write_hostile_rows(tmp_path)
+    engine = spark.open(sources, conflicts)
+
+    found = ask_engine(engine, WINDOW)
+
+    assert found == compute_outcome(sources, WINDOW, conflicts)
+    assert min(found.resolved[:3]) > 0
+    assert engine.count(SERVERS, Window(LATEST - 1, LATEST)).figures.num_rows == 0
+    engine.close()
+
+
+def test_a_conflict_names_both_rows_of_files_that_several_tasks_read(
+    tmp_path: Path, spark: Spark
+) -> None:
+    rows = [("b", NOON - at, 1) for at in range(5000)]
+    first = tmp_path / "first.parquet"
+    names, times, players = zip(*rows, ("a", NOON, 5), *rows, strict=True)
+    columns = {"serverId": names, "observedAt": times, "players": players}
+    parquet.write_table(pa.table(columns), first, row_group_size=2_000, use_dictionary=False)
+    second = write_parquet(tmp_path / "second.parquet", [("a", NOON, 7), ("a", NOON, 7)])
+    engine = spark.open(open_sources(first, second))
+
+    engine.survey()
+    resolved = engine.count(SERVERS, ALL).resolved
+
+    assert resolved[:3] == (5001, 5000, 2)
+    assert resolved.conflict == (
+        f"{second}, row 1: server a has 7 players at 2023-11-14T22:13:20.000Z, but 5 in"
+        f" {first}, row 5001"
+    )
+    engine.close()
+
+
+def test_rows_without_an_order_may_repeat_but_not_differ(spark: Spark) -> None:
+    values = f"('a', {NOON}, 4), ('a', {NOON}, 3), ('a', {NOON}, 3)"
+    query = f"FROM (VALUES {values}) AS rows(serverId, observedAt, players)"
+    sources = [Source(":memory:", "duckdb", query=query)]
+
+    with pytest.raises(SourceError, match=r"query: server a has 4 players .*--conflicts lowest"):
+        ask_engine(spark.open(sources), WINDOW)
+    assert ask_engine(spark.open(sources, "lowest"), WINDOW).resolved[:3] == (1, 1, 1)
+
+
+def test_a_server_with_very_many_rows_is_divided_among_tasks(
+    tmp_path: Path, spark: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql import functions as sql  # noqa: PLC0415 - PySpark is an extra
+
+    from srvstat.fleet.spark import counter, engine  # noqa: PLC0415 - see above
+
+    for module in (counter, engine):
+        monkeypatch.setattr(module, "ROWS_PER_TASK", 2_000)
+    rows = [("a", NOON - at, at % 7) for at in range(20_000)]
+    rows += [(name, NOON - at, at) for name in "bc" for at in range(20)]
+    sources = open_sources(write_parquet(tmp_path / "rows.parquet", rows))
+    opened = spark.open(sources)
+
+    assert ask_engine(opened, ALL) == compute_outcome(sources, ALL, "first")
+
+    keys = ["server", "piece"]
+    rows_of_servers = opened._select_servers(SERVERS, ALL)  # noqa: SLF001 - what a task gets is no result
+    groups = counter.count_values(counter.group_rows(rows_of_servers, 11, keys, keys), keys)
+    shares = groups.groupBy(sql.spark_partition_id()).agg(sql.sum("rows")).toArrow()[1]
+    assert sum(shares.to_pylist()) == 20_040
+    assert max(shares.to_pylist()) <= 3 * 20_040 / 11  # two or three pieces may meet in one task
+    opened.close()
+
+
+def test_counting_has_one_shuffle_of_all_rows(
+    tmp_path: Path, spark: Spark, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from srvstat.fleet.spark import counter  # noqa: PLC0415 - PySpark is an extra
+
+    engine = spark.open(open_sources(write_parquet(tmp_path / "rows.parquet", [("a", NOON, 1)])))
+    keys = ["server", "piece"]
+    rows = engine._select_servers(SERVERS, ALL)  # noqa: SLF001 - the plan is no result
+    counter.count_values(counter.group_rows(rows, 11, keys, keys), keys).explain()
+
+    assert capfd.readouterr().out.count("Exchange hashpartitioning") == 1
+
+
+def test_inputs_that_a_cluster_cannot_read_are_refused(tmp_path: Path, spark: Spark) -> None:
+    with pytest.raises(UsageError, match="standard input: Spark can't read it; name a file"):
+        spark.open([Source("-", "csv")])
+
+    path = write_parquet(tmp_path / "rows.parquet", [("a", NOON, 1)])
+    engine = spark.open(open_sources(path))
+    engine.survey()
+    write_parquet(path, [("a", NOON, 2)])
+    with pytest.raises(SourceError, match="changed while it was read"):
+        engine.count(SERVERS, WINDOW)
