@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyarrow import compute as pc
 
-from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import format_instant
 from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.fleet.conflicts import Conflict
 from srvstat.fleet.counts import COUNTS, ORDER_BITS, Job, Resolved, Servers
 from srvstat.fleet.duckdb_rows import NativeFile, select_rows
 from srvstat.fleet.duckdb_session import Session
@@ -234,10 +233,7 @@ class Counter:
             f" IN ({', '.join(map(str, unordered))}) ORDER BY key, players LIMIT 1",
         )
         for row in found.to_pylist():
-            raise SourceError(
-                f"{self._describe(row)}; the rows of a database have no order in which one is the"
-                " first: add --conflicts lowest, or remove one of them"
-            )
+            raise self._read_conflict(row).refuse(self._job.sources)
 
     def _describe_conflicts(self) -> tuple[int, str | None]:
         """Return the number of conflicting rows, and a description of the first of them."""
@@ -245,22 +241,13 @@ class Counter:
         rows = self._session.fetch("resolving conflicts", counted)["rows"][0].as_py()
         first = f"{_DIFFERENT} ORDER BY key, position, players LIMIT 1"
         for row in self._session.fetch("resolving conflicts", first).to_pylist():
-            return rows, self._describe(row)
+            return rows, self._read_conflict(row).describe(self._job.sources)
         return 0, None
 
-    def _describe(self, row: dict[str, int]) -> str:
-        """Describe two observations of one instant."""
+    def _read_conflict(self, row: dict[str, int]) -> Conflict:
         number, at = divmod(row["key"], 1 << self._bits)
-        places = [self._format_place(row[name]) for name in ("position", "first_position")]
-        return (
-            f"{places[0]}: server {self._servers.ids[number]} has {row['players']} players at"
-            f" {format_instant(at + self._window.start)}, but {row['first_players']} in {places[1]}"
-        )
-
-    def _format_place(self, position: int) -> str:
-        number, place = divmod(position, 1 << ORDER_BITS)
-        source = self._job.sources[number]
-        return source.format_place(place) if place else source.title
+        values = (row[name] for name in Conflict._fields[2:])
+        return Conflict(self._servers.ids[number], at + self._window.start, *values)
 
 
 def build_order(job: Job) -> str:
