@@ -80,6 +80,8 @@ class ParquetFiles(NamedTuple):
         unit = self.columns.unit
         identifier, at, players = (sql.col(quote_name(name)) for name in self.columns[:3])
         least, greatest = unit.find_bounds(first, last)
+        if least > _MAX_INTEGER:  # no stored time is so late
+            least, greatest = 1, 0
         condition = at.between(least, min(greatest, _MAX_INTEGER))
         condition &= players.between(0, MAX_PLAYERS)
         condition &= identifier.isNotNull() & sql.is_valid_utf8(identifier)
