@@ -1,8 +1,7 @@
 """Open a session on a Spark Connect server."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from threading import Thread
 
 import grpc
 from pyspark.sql import SparkSession
@@ -10,6 +9,7 @@ from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from srvstat.contract.errors import EngineError, UsageError
+from srvstat.fleet.spark.brief import call_briefly
 from srvstat.fleet.spark.failures import explain_failure, is_failure_of_spark
 from srvstat.fleet.spark.reach import find_places
 
@@ -18,7 +18,6 @@ READY_SECONDS = 20.0
 
 _RETRIES = 6
 _LONGEST_PAUSE_MS = 15_000  # all pauses together take half a minute
-_STOP_SECONDS = 10
 
 
 @contextmanager
@@ -43,11 +42,11 @@ def open_connect(url: str, settings: Mapping[str, str]) -> Iterator[SparkSession
         raise explain_failure(error, str) from error
     except BaseException:
         if session:
-            _call_briefly(session.interruptAll)
+            call_briefly(session.interruptAll)
         raise
     finally:
         if session:
-            _call_briefly(session.stop)
+            call_briefly(session.stop)
 
 
 def _wait_until_ready(url: str) -> None:
@@ -68,10 +67,3 @@ def _wait_until_ready(url: str) -> None:
         ) from None
     finally:
         channel.close()
-
-
-def _call_briefly(function: Callable[[], object]) -> None:
-    """Call a function that may wait for a server that is gone."""
-    thread = Thread(target=function, daemon=True)
-    thread.start()
-    thread.join(_STOP_SECONDS)

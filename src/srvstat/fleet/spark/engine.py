@@ -1,7 +1,7 @@
 """Count the observations of a fleet with Spark, on one machine or on a cluster."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pyarrow as pa
 from pyarrow import compute as pc
@@ -20,6 +20,7 @@ from srvstat.fleet.counts import (
     Servers,
     Survey,
 )
+from srvstat.fleet.spark.brief import call_briefly
 from srvstat.fleet.spark.contest import Contest, order_rows, select_contested
 from srvstat.fleet.spark.counter import (
     ROWS_PER_TASK,
@@ -52,8 +53,7 @@ def open_spark(job: Job, *, master: str | None, progress: Progress) -> Iterator[
         try:
             yield engine
         finally:
-            with suppress(Exception):  # the session may have failed
-                engine.close()
+            call_briefly(engine.close)
 
 
 class SparkEngine:
