@@ -19,8 +19,8 @@ _MODULE = re.compile(r"No module named '([\w.]+)'")
 _COLUMN = re.compile(r"column \[(.+)\]\. Expected Spark type (.+?), actual Parquet type (\w+)")
 _CAUSE = re.compile(r"^(?:Caused by|): ?[\w.$]+(?:Exception|Error)\b:? ?(.*)$", re.MULTILINE)
 
-_PROBLEM = re.compile(r"^.* ERROR \w+: (.+)$", re.MULTILINE)
-"""A line of Spark's log."""
+_PROBLEM = re.compile(r" ERROR |^error|invalid|^exception in thread", re.IGNORECASE)
+"""A line of the log of Spark, or of a Java process that can't start."""
 
 _CAUSES = {
     r"No space left on device|Disk quota exceeded": (
@@ -72,9 +72,12 @@ def explain_failure(error: Exception, read_log: Callable[[], str]) -> SrvstatErr
     log = read_log()
     if reason := _find_cause(f"{text}\n{log}"):
         return EngineError(f"Spark: {reason}")
-    problems = _PROBLEM.findall(log)[-1:]
-    said = f"; it said: {problems[0][:_LONGEST]}" if problems else ""
-    return EngineError(f"Spark: its process ended, or the connection to it was lost{said}")
+    lines = [line.strip() for line in log.splitlines()]
+    places = [number for number, line in enumerate(lines) if _PROBLEM.search(line)]
+    said = " ".join(lines[places[-1] :][:2]) if places else "nothing"
+    return EngineError(
+        f"Spark: its process ended, or the connection to it was lost; it said: {said[:_LONGEST]}"
+    )
 
 
 def _find_our_error(text: str) -> SrvstatError | None:
@@ -117,7 +120,9 @@ def _find_cause(text: str) -> str | None:
 
 def _is_connection_lost(error: Exception) -> bool:
     names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"ConnectionError", "Py4JNetworkError"}) or "UNAVAILABLE" in str(error)
+    return bool(names & {"ConnectionError", "Py4JNetworkError"}) or any(
+        word in str(error) for word in ("UNAVAILABLE", "JAVA_GATEWAY_EXITED")
+    )
 
 
 def _find_first_words(text: str) -> str:
