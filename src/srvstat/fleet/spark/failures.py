@@ -19,6 +19,7 @@ _MODULE = re.compile(r"No module named '([\w.]+)'")
 _COLUMN = re.compile(r"column \[(.+)\]\. Expected Spark type (.+?), actual Parquet type (\w+)")
 _CAUSE = re.compile(r"^(?:Caused by|): ?[\w.$]+(?:Exception|Error)\b:? ?(.*)$", re.MULTILINE)
 
+_LOST = ("Py4JError", "Py4JNetworkError")
 _PROBLEM = re.compile(r" ERROR |^error|invalid|^exception in thread", re.IGNORECASE)
 """A line of the log of Spark, or of a Java process that can't start."""
 
@@ -119,10 +120,10 @@ def _find_cause(text: str) -> str | None:
 
 
 def _is_connection_lost(error: Exception) -> bool:
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"ConnectionError", "Py4JNetworkError"}) or any(
-        word in str(error) for word in ("UNAVAILABLE", "JAVA_GATEWAY_EXITED")
-    )
+    # Py4J raises its plain error for an answer that is cut off.
+    if isinstance(error, ConnectionError) or type(error).__name__ in _LOST:
+        return True
+    return any(word in str(error) for word in ("UNAVAILABLE", "JAVA_GATEWAY_EXITED"))
 
 
 def _find_first_words(text: str) -> str:

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.utils import require_minimum_pandas_version
 
@@ -20,8 +19,6 @@ from srvstat.fleet.spark.watch import IDLE_SECONDS, Report, watch_tasks
 
 _INSTALL = "run pip install 'srvstat[spark]'"
 
-_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
-"""PySpark logs errors that name a line of a query to standard error."""
 
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -85,11 +82,14 @@ def _choose(
 def hide_warnings() -> Iterator[None]:
     """Hide what PySpark prints of its own.
 
-    These are a warning of pandas 3, of which we use nothing, and errors, which we report.
+    These are warnings, as of pandas 3, of which we use nothing, and errors, which we report.
     """
-    for name in _LOGGERS:
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "PySpark does not yet fully", FutureWarning)
-        warnings.filterwarnings("ignore", module=r"pyspark\b")
-        yield
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "PySpark does not yet fully", FutureWarning)
+            warnings.filterwarnings("ignore", module=r"pyspark\b")
+            yield
+    finally:
+        logging.disable(before)

@@ -31,7 +31,9 @@ class Steps:
         self.begin("starting")
 
     def begin(self, step: str) -> None:
-        """Begin a step."""
+        """End the current step, and begin the next one."""
+        if self._step:
+            self.report(1, "")
         self._step = step
         self.report(0, "")
 
