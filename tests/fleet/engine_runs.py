@@ -45,6 +45,7 @@ class Outcome(NamedTuple):
     skipped: Mapping[str, int]
     figures: Sequence[Mapping[str, Any]]
     resolved: Resolved
+    warnings: Sequence[str]
 
 
 def open_sources(*paths: Path, mapping: ColumnMapping = STRICT) -> list[Source]:
@@ -69,6 +70,7 @@ def ask_engine(engine: Engine, window: Window) -> Outcome:
         dict(survey.skipped),
         count.figures.sort_by("server").to_pylist(),
         count.resolved._replace(conflict=None),
+        survey.warnings,
     )
 
 
@@ -109,6 +111,7 @@ def compute_outcome(sources: Sequence[Source], window: Window, conflicts: Confli
         dict(remarks.skipped),
         figures,
         Resolved(kept, equal, different),
+        remarks.warnings,
     )
 
 

@@ -1,5 +1,6 @@
 """The DuckDB engine reads, resolves and counts rows by the rules of a build."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from fleet.engine_runs import (
     NOON,
@@ -24,7 +26,7 @@ from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.fleet.counts import Conflicts, Job
 from srvstat.fleet.duckdb_engine import open_duckdb
 from srvstat.sources.batch import MAX_PLAYERS
-from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.source import Source
 
 ALL = Window(BEFORE_ALL, LATEST)
@@ -72,14 +74,27 @@ def test_native_columns_follow_the_rules_of_our_own_reader(
     rows += [(None, noon, 1), ("b", None, 1), ("not listed!", noon, 1), ("", noon, 1)]
     text = pa.dictionary(pa.int8(), pa.large_string()) if per_second == 1_000 else pa.string()
     path = write_rows(tmp_path / "rows.parquet", rows, serverId=text, observedAt=type_of_times)
-    sources = open_sources(path, mapping=mapping)
+    bare = tmp_path / "without statistics.parquet"
+    parquet.write_table(parquet.read_table(path), bare, write_statistics=False)
 
-    for window in (ALL, Window(NOON - 1_500, NOON + 700)):
+    for file, window in product((path, bare), (ALL, Window(NOON - 1_500, NOON + 700))):
+        sources = open_sources(file, mapping=mapping)
+
         found = run_engine(sources, window, "first")
 
         assert found == compute_outcome(sources, window, "first")
         assert found.rejected
         assert found.skipped
+
+
+def test_early_integers_are_reported_as_by_our_own_reader(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "seconds.parquet", [("a", NOON // 1000, 1)])
+    declared, undeclared = (open_sources(path, mapping=each) for each in (ANY_FORM, STRICT))
+
+    found = [run_engine(sources, ALL, "first") for sources in (declared, undeclared)]
+
+    assert found == [compute_outcome(sources, ALL, "first") for sources in (declared, undeclared)]
+    assert [len(each.warnings) for each in found] == [0, 1]
 
 
 Rows = list[tuple[str, int, int]]

@@ -32,7 +32,7 @@ from srvstat.fleet.duckdb_rows import (
 )
 from srvstat.fleet.duckdb_session import Session, describe_error, open_session
 from srvstat.fleet.finish import finish_counts
-from srvstat.fleet.native import find_native_columns, read_spans
+from srvstat.fleet.native import find_latest_integer, find_native_columns, read_spans
 from srvstat.fleet.reader_rows import Remarks, read_rows
 from srvstat.fleet.slices import Span
 from srvstat.sources.arrow_columns import Columns, read_record_batches
@@ -121,6 +121,7 @@ class DuckDbEngine:
         if columns is None or spans is None:
             return None
         self._identities[source.name] = identity
+        self._remarks.add_latest_integer(source, find_latest_integer(columns, spans))
         return NativeFile(number, source, columns, spans)
 
     def _stage(self, number: int, source: Source) -> None:

@@ -3,6 +3,7 @@
 An engine reads columns of plain types only. All other sources are read by our own readers.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -108,11 +109,18 @@ def read_spans(columns: NativeColumns, metadata: FileMetaData) -> list[Span] | N
     return spans
 
 
+def find_latest_integer(columns: NativeColumns, spans: Sequence[Span]) -> int | None:
+    """Return the latest instant of a file whose times are integers, if its statistics tell."""
+    latest = max((span.last for span in spans), default=-1)
+    is_valid = 0 <= latest <= LATEST and latest not in columns.unit.invalid
+    return latest if is_valid and pa.types.is_integer(columns.at_type) else None
+
+
 def _read_span(columns: NativeColumns, statistics: Statistics | None, rows: int) -> Span:
-    # The statistics of unsigned integers are given as signed ones.
+    # Any time is possible without statistics; those of unsigned integers are given as signed ones.
     is_unsigned = pa.types.is_unsigned_integer(columns.at_type)
     if statistics is None or not statistics.has_min_max or is_unsigned:
-        return Span(0, LATEST, rows)
+        return Span(-_MAX_INTEGER, _MAX_INTEGER, rows)
     unit = columns.unit
     least, greatest = (
         each // unit.per_millisecond * unit.milliseconds

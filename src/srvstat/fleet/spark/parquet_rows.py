@@ -119,16 +119,16 @@ def build_path(source: Source) -> str:
     return f"file:{os.path.abspath(source.name)}"
 
 
-def find_columns(source: Source) -> tuple[NativeColumns | None, int]:
-    """Return the columns of a file if Spark can read all of them, and its number of rows.
+def find_columns(source: Source) -> tuple[NativeColumns | None, FileMetaData]:
+    """Return the columns of a file if Spark can read all of them, and its metadata.
 
     Raises SourceError if the file is not Parquet, or if a column can't be read at all.
     """
     metadata = read_metadata(source)
     columns = find_native_columns(source, metadata.schema.to_arrow_schema())
     if columns is None or not _is_plain(source, metadata, columns):
-        return None, metadata.num_rows
-    return columns, metadata.num_rows
+        return None, metadata
+    return columns, metadata
 
 
 def _is_plain(source: Source, metadata: FileMetaData, columns: NativeColumns) -> bool:

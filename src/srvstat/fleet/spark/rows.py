@@ -13,6 +13,7 @@ from srvstat.contract.instants import LATEST
 from srvstat.files.identity import Identity, identify_file
 from srvstat.files.reading import CHANGED, STDIN
 from srvstat.fleet.counts import Job
+from srvstat.fleet.native import find_latest_integer, read_spans
 from srvstat.fleet.reader_rows import Remarks
 from srvstat.fleet.spark.frames import create_frame, format_schema
 from srvstat.fleet.spark.parquet_rows import ParquetFiles, build_path, find_columns, locate_rows
@@ -50,7 +51,7 @@ class FleetRows:
         self._paths.add(build_path(source))
         self._identities[source.name] = _identify(source)
         if source.kind == "parquet" and is_utf8(source.name) and not is_repeated:
-            columns, count = find_columns(source)
+            columns, metadata = find_columns(source)
         if columns is None:
             # Executors of a cluster run in folders of their own.
             path = os.path.abspath(source.name) if os.path.exists(source.name) else source.name
@@ -59,7 +60,9 @@ class FleetRows:
             self._native.setdefault(columns, ParquetFiles(columns, [])).files.append(
                 (number, source)
             )
-            self._native_rows += count
+            self._native_rows += metadata.num_rows
+            spans = read_spans(columns, metadata) or ()
+            self.remarks.add_latest_integer(source, find_latest_integer(columns, spans))
 
     def read_others(self) -> int:
         """Read the sources that Spark can't read itself, and return the number of their rows.
