@@ -1,5 +1,6 @@
 """Convert errors of the operating system to ours."""
 
+import errno
 import os
 
 import pytest
@@ -30,9 +31,16 @@ def test_errors_have_the_path_the_reason_and_the_class_of_their_cause(
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"), [(OSError(), "can't be read"), (OSError(5, "x"), "x")]
+    ("error", "reason"),
+    [
+        (OSError(), "can't be read"),
+        (OSError(errno.EIO, "x"), "x"),
+        (OSError(errno.EMFILE, "x"), "x; allow more with `ulimit -n`"),
+    ],
 )
-def test_an_error_without_a_reason_gets_one(error: OSError, reason: str) -> None:
+def test_an_error_has_a_reason_and_with_too_many_open_files_a_remedy(
+    error: OSError, reason: str
+) -> None:
     with pytest.raises(SourceError, match=f"^file: {reason}$"), convert_errors("file", SourceError):
         raise error
 

@@ -1,5 +1,6 @@
 """Convert errors of the operating system to ours, with the file's name in the message."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -27,7 +28,10 @@ def convert_errors(
     except OSError as error:
         if remedy and isinstance(error, FileNotFoundError):
             raise name_class(f"{title}: no such file; {remedy}") from None
-        raise error_class(f"{title}: {error.strerror or unknown}") from None
+        reason = error.strerror or unknown
+        if error.errno == errno.EMFILE:
+            reason += "; allow more with `ulimit -n`"
+        raise error_class(f"{title}: {reason}") from None
     except SrvstatError:  # UsageError is a ValueError too
         raise
     except ValueError:  # a NUL in the path
