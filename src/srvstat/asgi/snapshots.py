@@ -252,8 +252,8 @@ def _open_completely(path: str) -> Snapshot:
     Raises SnapshotError.
     """
     snapshot = open_snapshot(path)
-    reserve_descriptors(snapshot.shards)
     try:
+        reserve_descriptors(path, snapshot.shards)
         deque(snapshot.iter_files(), 0)
     except BaseException:
         snapshot.close()
