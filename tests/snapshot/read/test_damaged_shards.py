@@ -197,7 +197,7 @@ def test_a_server_in_the_wrong_shard_is_found_out(cli: Cli, healthy: Path, shard
     for command in (["get", "cfxId:x-a", "-s"], ["servers", "-s"], ["snapshot", "verify"]):
         ran = cli(*command, str(shards))
         assert (ran.exit_code, ran.stdout) == (3, b"")
-        assert " belongs into shard-00" in ran.stderr
+        assert " belongs in shard-00" in ran.stderr
 
 
 def test_verify_finds_a_cfx_id_that_two_shards_have(

@@ -191,8 +191,11 @@ def test_the_table_of_shards_shows_their_servers(cli: Cli, divide: Callable[[int
     several, one = (cli("snapshot", "info", str(divide(count)), "--table") for count in (4, 1))
 
     sizes = [one["servers"] for one in cli("snapshot", "info", str(divide(4))).json["shards"]]
-    assert f"\nshards        4 of {min(sizes)} to {max(sizes)} servers\n" in several.stdout.decode()
-    assert "\nshards        1 of 24 servers\n" in one.stdout.decode()
+    assert (
+        f"\nshards        4 with {min(sizes)} to {max(sizes)} servers each\n"
+        in several.stdout.decode()
+    )
+    assert "\nshards        1 with 24 servers\n" in one.stdout.decode()
 
 
 def test_python_reads_shards(whole: Path, shards: Path) -> None:

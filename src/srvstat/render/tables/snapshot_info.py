@@ -43,8 +43,9 @@ def _list_coverage(info: SnapshotInfo) -> Iterator[tuple[str, str]]:
 
 def _describe_shards(shards: Sequence[ManifestShard]) -> str:
     least, most = (choose(shard.servers for shard in shards) for choose in (min, max))
-    servers = format_count(most, "server")
-    return f"{len(shards):,} of {servers if least == most else f'{least:,} to {servers}'}"
+    span = "" if least == most else f"{least:,} to "
+    each = "" if len(shards) == 1 else " each"
+    return f"{len(shards):,} with {span}{format_count(most, 'server')}{each}"
 
 
 def _list_fields(info: SnapshotInfo, screen: Screen) -> Fields:

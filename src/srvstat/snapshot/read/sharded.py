@@ -78,8 +78,9 @@ class ShardedSnapshot(SnapshotHeader):
 
     def has_identifier(self, by: Namespace, identifier: str) -> bool:
         """Check whether a server has an identifier."""
-        of_id = by == "id" and [self._get_shard(self._find_shard(identifier))]
-        return any(file.has_identifier(by, identifier) for file in of_id or self.iter_files())
+        if by == "id":
+            return self._get_shard(self._find_shard(identifier)).has_identifier(by, identifier)
+        return any(file.has_identifier(by, identifier) for file in self.iter_files())
 
     def get_detail(self, server: ServerRow) -> DetailWithInstants:
         """Return a server's public record."""
@@ -190,7 +191,7 @@ class ShardedSnapshot(SnapshotHeader):
         right = self._find_shard(server.id)
         if right != number:
             raise SnapshotError(
-                f"{self._build_path(number)}: {server.title} belongs into"
+                f"{self._build_path(number)}: {server.title} belongs in"
                 f" {self.shards[right].file}; {REMEDY}"
             )
         return server
@@ -205,7 +206,7 @@ class ShardedSnapshot(SnapshotHeader):
         """
         if number not in self._files:
             path = self._build_path(number)
-            if not os.path.lexists(path):
+            if not os.path.exists(path):
                 raise SnapshotError(f"{path}: missing, but {MANIFEST} lists it; {REMEDY}")
             file = open_file(path, sharing=len(self.shards))
             try:
@@ -218,9 +219,8 @@ class ShardedSnapshot(SnapshotHeader):
 
     def _check_shard(self, file: SnapshotFile, listed: ManifestShard) -> None:
         row = file.file_row
-        if (file.root, row.server_count, row.observation_count) != (
-            *(listed.root, listed.servers, listed.observations),
-        ):
+        found = file.root, row.server_count, row.observation_count
+        if found != (listed.root, listed.servers, listed.observations):
             raise SnapshotError(
                 f"{file.path}: not the file that {MANIFEST} lists: its root differs; try again if"
                 f" the directory was just replaced, else {REMEDY}"
