@@ -18,7 +18,8 @@ def format_schema(schema: pa.Schema) -> str:
 
 def create_frame(session: SparkSession, table: pa.Table) -> DataFrame:
     """Return a table of the driver as a DataFrame."""
-    return session.createDataFrame(table)
+    # With a schema, Spark Connect accepts a table without rows, too.
+    return session.createDataFrame(table, format_schema(table.schema))
 
 
 def quote_name(name: str) -> str:
