@@ -96,7 +96,11 @@ MemoryOption = Annotated[
 ]
 ThreadsOption = Annotated[
     str | None,
-    typer.Option(metavar="N", help="The threads of DuckDB [default: one for each processor]."),
+    typer.Option(
+        metavar="N",
+        help="The threads of DuckDB, and the processes that build shards [default: one for each"
+        " processor].",
+    ),
 ]
 MasterOption = Annotated[
     str | None,

@@ -8,7 +8,7 @@ _SECONDS = 10
 
 
 def call_briefly(function: Callable[[], object]) -> None:
-    """Call a function that cleans up; ignore its failure, and leave it alone after some seconds."""
+    """Call a function that cleans up; ignore a failure, and wait for some seconds at most."""
 
     def call() -> None:
         with suppress(Exception):

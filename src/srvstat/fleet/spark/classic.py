@@ -56,7 +56,7 @@ def open_classic(master: str, settings: Mapping[str, str], log_path: str) -> Ite
         except Exception as error:
             if not is_failure_of_spark(error):
                 raise
-            raise explain_failure(error, lambda: _read_last_words(log_path)) from error
+            raise explain_failure(error, lambda: _read_end(log_path)) from error
         finally:
             # After an interruption, too: on SIGTERM, Java cancels the jobs and frees executors.
             _forget_session()
@@ -118,8 +118,8 @@ def _forget_session() -> None:
     SparkSession._instantiatedSession = None  # noqa: SLF001 - see above
 
 
-def _read_last_words(path: str) -> str:
-    """Return the end of the log: what Java said before it ended."""
+def _read_end(path: str) -> str:
+    """Return the end of the log, in which Java says why it ended."""
     with open(path, "rb") as log:
         log.seek(max(0, os.path.getsize(path) - _LOG_BYTES))
         return log.read().decode(errors="replace")

@@ -54,7 +54,7 @@ _CAUSES = {
 
 
 def is_failure_of_spark(error: Exception) -> bool:
-    """Whether PySpark or the connection to it raised an error; others are ours, or bugs."""
+    """Return whether PySpark or the connection to it raised an error; others are ours, or bugs."""
     library = type(error).__module__.split(".")[0]
     return library in {"grpc", "py4j", "pyspark"} or isinstance(error, ConnectionError)
 
@@ -62,7 +62,7 @@ def is_failure_of_spark(error: Exception) -> bool:
 def explain_failure(error: Exception, read_log: Callable[[], str]) -> SrvstatError:
     """Return our error for an exception of PySpark, Py4J or gRPC.
 
-    `read_log` returns the last words of Spark's Java process, for failures in which it ended.
+    `read_log` returns the end of the log of Spark's Java process, for failures in which it ended.
     """
     text = str(error)
     known = _find_our_error(text) or _find_file(text)

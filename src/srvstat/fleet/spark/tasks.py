@@ -60,7 +60,7 @@ def build_judge(source: Source, columns: NativeColumns) -> Task:
             for ids, at, players in (batch.columns for batch in batches)
         )
         for batch in read_record_batches(source, names, stored):
-            assert not batch.instants, "rows that the condition must not leave out"  # noqa: S101 - see NativeRows
+            assert not batch.instants, "a well-formed row"  # noqa: S101 - the input has none
             remarks.add_batch(batch)
         yield _write_remarks(remarks, READ)
 
