@@ -4,17 +4,23 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import closing
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import AS_OF, DAY, Cli, build_in, few_examples, server
 from srvstat import open_snapshot
+from srvstat.contract.requests import NAMESPACES
 from srvstat.snapshot.format.shards import find_shard, name_shard
+from srvstat.snapshot.read.reader import open_file
+from srvstat.snapshot.read.sharded import open_shards
 from support.shards import write_shards
 from support.snapshots import read_root
 
@@ -134,8 +140,8 @@ def test_files_from_shards_are_those_from_one_file(
     def write(*command: str) -> tuple[dict[str, bytes], ...]:
         """Return the files that a command writes, without roots and times, for each snapshot."""
         found = []
-        for number, path in enumerate((whole, shards)):
-            folder = tmp_path / f"{command[-1]}-{number}"
+        for path in (whole, shards):
+            folder = tmp_path / f"{command[-1]}-{path.name}"
             folder.mkdir()
             ran = cli(*command, "-o", str(folder / "new"), "-s", str(path))
             assert ran.exit_code == 0, ran.stderr
@@ -147,6 +153,22 @@ def test_files_from_shards_are_those_from_one_file(
         one, other = write(*command)
         assert one == other
         assert one
+
+
+def test_months_of_shards_have_the_rows_of_one_file(
+    cli: Cli, whole: Path, shards: Path, tmp_path: Path
+) -> None:
+    months = []
+    for path in (whole, shards):
+        folder = tmp_path / f"from-{path.name}"
+        options = ["--format", "parquet", "--partition", "month"]
+        ran = cli("snapshot", "export", *options, "-o", str(folder), "-s", str(path))
+        assert ran.exit_code == 0, ran.stderr
+        files = {str(file.relative_to(folder)): file for file in folder.rglob("*.parquet")}
+        months.append({name: pq.read_table(file) for name, file in files.items()})
+
+    assert months[0] == months[1]
+    assert len(months[0]) > 1
 
 
 def test_shards_can_be_the_source_of_a_build_of_one_file(
@@ -204,6 +226,14 @@ def test_python_reads_shards(whole: Path, shards: Path) -> None:
         assert other.stats(IDS[:7]).to_json().replace(other.root.encode(), one.root.encode()) == (
             one.stats(IDS[:7]).to_json()
         )
+
+
+def test_identifiers_of_shards_are_in_order_in_both_directions(whole: Path, shards: Path) -> None:
+    with closing(open_file(str(whole))) as one, closing(open_shards(str(shards))) as several:
+        for by, backwards in product(NAMESPACES, (False, True)):
+            found = list(several.iter_identifiers(by, "srv-2", backwards=backwards))
+            assert found == list(one.iter_identifiers(by, "srv-2", backwards=backwards))
+            assert len(found) > 5
 
 
 def test_an_id_needs_only_its_shard(cli: Cli, whole: Path, shards: Path) -> None:
