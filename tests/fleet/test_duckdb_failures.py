@@ -9,9 +9,11 @@ import pytest
 from pyarrow import parquet
 
 from fleet.engine_runs import NOON, WINDOW, ask_engine, open_sources, write_rows
-from srvstat.contract.errors import EngineError, SourceError
+from srvstat.contract.errors import EngineError, SourceError, UsageError
 from srvstat.fleet.counts import Job
 from srvstat.fleet.duckdb_engine import open_duckdb
+from srvstat.sources.observations import read_batches
+from srvstat.sources.source import Source
 
 ROWS = [("a", NOON + shift % 5, shift) for shift in range(2_000)]
 
@@ -85,3 +87,16 @@ def test_too_little_memory_is_an_error_of_the_engine(tmp_path: Path) -> None:
         run(path, memory="1KiB")
 
     assert not re.search(r"\n", caught.value.reason)
+
+
+def test_a_url_that_only_a_cluster_reads_is_refused() -> None:
+    source = Source.from_name("s3a://key:secret@bucket/rows", None)
+    message = "^s3a://bucket/rows: only a cluster reads a URL; use `srvstat fleet --engine spark`"
+
+    with pytest.raises(UsageError, match=message):
+        list(read_batches(source))
+    with (
+        pytest.raises(UsageError, match=message),
+        open_duckdb(Job([source], None, "first"), memory=None, threads=1, progress=lambda *_: None),
+    ):
+        pass

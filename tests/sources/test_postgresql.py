@@ -270,6 +270,8 @@ def test_a_password_is_in_no_message(url: str, server: Server, cli: Cli, tmp_pat
         ("postgresql://u:p@host:1/db?password=x#y", "postgresql://host:1/db"),
         ("postgresql://u:p@[::1]:1/db", "postgresql://[::1]:1/db"),
         ("postgres:///db", "postgres:///db"),
+        ("hdfs://u@host:1/month=1/a.parquet", "hdfs://host:1/month=1/a.parquet"),
+        ("s3a://key:a/b=@bucket/a.parquet", "s3a://…"),
         ("postgresql://u:a/b@host/db", "postgresql://…"),
         ("postgresql://u:a@b@host/db", "postgresql://…"),
         ("postgresql://u:a?b@host/db", "postgresql://…"),

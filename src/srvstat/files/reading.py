@@ -21,7 +21,7 @@ CHANGED = "changed while it was read; run again once nothing writes to it"
 # The parts of a URL that can't be secret. Anything else hides the whole.
 _URL = re.compile(r"([a-z][a-z0-9+.-]*://).*", re.IGNORECASE | re.DOTALL)
 _PLAIN_URL = re.compile(
-    r"([a-z][a-z0-9+.-]*://)(?:[^@/?#]*@)?((?:[\w.-]+|\[[0-9a-f:]+\])?(?::[0-9]+)?(?:/[\w.%-]*)*)"
+    r"([a-z][a-z0-9+.-]*://)(?:[^@/?#]*@)?((?:[\w.-]+|\[[0-9a-f:]+\])?(?::[0-9]+)?(?:/[\w.%=-]*)*)"
     r"(?:[?#][^@]*)?",
     re.IGNORECASE,
 )

@@ -11,10 +11,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyarrow.parquet import FileMetaData, ParquetFile
 
-from srvstat.contract.errors import SourceError
+from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.errors import convert_errors
 from srvstat.files.identity import compute_identity, identify_file
-from srvstat.files.reading import CHANGED, STDIN
+from srvstat.files.reading import CHANGED, STDIN, is_url
 from srvstat.sources.arrow_columns import (
     Columns,
     choose_columns,
@@ -106,10 +106,16 @@ def _check_types(sources: list[Source]) -> None:
 def _open_file(source: Source) -> Iterator[ParquetFile]:
     """Open a file.
 
-    Raises SourceError, also for errors in the block, and for a file that changed in the block.
+    Raises UsageError for a URL; SourceError, also for errors in the block, and for a file that
+    changed in the block.
     """
     if source.name == STDIN:
         raise SourceError("standard input: Parquet can't be read from it; name a file")
+    if is_url(source.name):
+        raise UsageError(
+            f"{source.title}: only a cluster reads a URL; use `srvstat fleet --engine spark`, or"
+            " name a path"
+        )
     with convert_errors(source.title, SourceError):
         # Opening a FIFO must not wait for its writer.
         stored = open(source.name, "rb", opener=_open_at_once)  # noqa: SIM115 - closed below

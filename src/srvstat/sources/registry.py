@@ -62,8 +62,12 @@ TEXT_KINDS = ("csv", "ndjson")
 FOLDER_KIND = "parquet"
 """The kind of the files in a folder."""
 
-SCHEMES: Mapping[str, str] = {"postgresql": "postgresql", "postgres": "postgresql"}
-"""The kind of each scheme of URLs."""
+SCHEMES: Mapping[str, str] = {
+    "postgresql": "postgresql",
+    "postgres": "postgresql",
+    **dict.fromkeys(("file", "hdfs", "viewfs", "s3a", "gs", "abfs", "abfss"), "parquet"),
+}
+"""The kind of each scheme of URLs; only Spark reads Parquet from those of Hadoop."""
 
 EXTENSIONS: Mapping[str, str] = {
     extension: name for name, kind in KINDS.items() for extension in kind.extensions

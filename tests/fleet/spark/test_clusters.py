@@ -70,8 +70,10 @@ def test_a_standalone_cluster_gives_the_bytes_of_duckdb(
 def test_spark_connect_gives_the_bytes_of_duckdb(
     fleet: Fleet, output: Path, tmp_path: Path
 ) -> None:
+    folder, text = SOURCES
+    sources = (f"file://{fleet.directory}/{folder}", text)  # the server lists the files
     with start_connect(tmp_path / "cluster") as cluster:
-        process = start_fleet(fleet.directory, SOURCES, output, cluster.url, tmp_path / "client")
+        process = start_fleet(fleet.directory, sources, output, cluster.url, tmp_path / "client")
         assert end(process) == (0, fleet.warning)
 
     assert output.read_bytes() == fleet.results

@@ -1,5 +1,6 @@
 """The Spark engine reads, resolves and counts rows by the rules of a build."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -11,12 +12,13 @@ from pyarrow import parquet
 
 from fleet.engine_runs import NOON, SERVERS, WINDOW, ask_engine, compute_outcome, open_sources
 from fleet.engine_runs import write_rows as write_parquet
-from srvstat.contract.errors import SourceError, UsageError
+from srvstat.contract.errors import SourceError, SrvstatError, UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.fleet.counts import Conflicts, Job
 from srvstat.sources.batch import MAX_PLAYERS
 from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.observations import split_folder
 from srvstat.sources.source import Source
 from support.spark import skip_without_spark
 
@@ -28,6 +30,7 @@ pytestmark = [
 
 ALL = Window(BEFORE_ALL, LATEST)
 UTC = ColumnMapping(time_zone="UTC")
+MILLISECONDS = pa.timestamp("ms", "UTC")
 
 
 class Spark:
@@ -59,6 +62,18 @@ def spark() -> Iterator[Spark]:
         yield Spark(session)
 
 
+def draw_rows(drawn: Random, unit: int) -> list[tuple[Any, Any, Any]]:
+    """Draw rows of every fate; a unit is a fraction of a millisecond."""
+    rows: list[tuple[Any, Any, Any]] = [
+        (drawn.choice("abc"), (NOON + drawn.randrange(-9, 9)) * unit, drawn.randrange(3))
+        for _ in range(300)
+    ]
+    rows += [("b", NOON * unit, n) for n in (-1, MAX_PLAYERS, MAX_PLAYERS + 1, None)]
+    rows += [(None, NOON * unit, 1), ("c", None, 1), ("é!", NOON * unit, 1), ("c", -1, 1)]
+    drawn.shuffle(rows)
+    return rows
+
+
 def write_hostile_rows(folder: Path) -> list[Source]:
     """Write files of several types, with rows of every fate, and names that are patterns."""
     drawn = Random(5)  # noqa: S311 - not a secret
@@ -67,14 +82,7 @@ def write_hostile_rows(folder: Path) -> list[Source]:
     paths = []
     for name, kind in zip(names, kinds, strict=True):
         unit = 1 if pa.types.is_int64(kind) else {"ms": 1, "us": 1_000, "ns": 10**6}[kind.unit]
-        rows: list[tuple[Any, Any, Any]] = [
-            (drawn.choice("abc"), (NOON + drawn.randrange(-9, 9)) * unit, drawn.randrange(3))
-            for _ in range(300)
-        ]
-        rows += [("b", NOON * unit, n) for n in (-1, MAX_PLAYERS, MAX_PLAYERS + 1, None)]
-        rows += [(None, NOON * unit, 1), ("c", None, 1), ("é!", NOON * unit, 1), ("c", -1, 1)]
-        drawn.shuffle(rows)
-        paths.append(write_parquet(folder / name, rows, observedAt=kind))
+        paths.append(write_parquet(folder / name, draw_rows(drawn, unit), observedAt=kind))
     text = "".join(f"a,{NOON + each},{each}\n" for each in range(-3, 9)) + "a,then,1\n"
     (folder / "text.csv").write_text(f"serverId,observedAt,players\n{text}")
     empty = write_parquet(folder / "empty.parquet", [])
@@ -176,4 +184,107 @@ def test_inputs_that_a_cluster_cannot_read_are_refused(tmp_path: Path, spark: Sp
     engine.survey()
     write_parquet(path, [("a", NOON, 2)])
     with pytest.raises(SourceError, match="changed while it was read"):
+        engine.count(SERVERS, WINDOW)
+
+
+def name_url(path: Path, mapping: ColumnMapping = UTC) -> Source:
+    """Return the source at the URL of a file or folder."""
+    return Source.from_name(f"file://{path}", None, mapping)
+
+
+def test_files_at_a_url_are_read_as_those_of_a_folder(tmp_path: Path, spark: Spark) -> None:
+    drawn = Random(7)  # noqa: S311 - not a secret
+    kinds = [pa.int64(), pa.timestamp("ms"), pa.timestamp("us", "Europe/Paris")]
+    for number, kind in enumerate(kinds):
+        unit = 1000 if kind == kinds[2] else 1
+        for name in ("month=2/é [x]?{}\\ #%41+.parquet", "month=1/b.parquet", "_c.parquet"):
+            path = tmp_path / str(number) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_parquet(path, draw_rows(drawn, unit), observedAt=kind)
+    # Spark converts both units, of which only the footers know.
+    write_parquet(tmp_path / "2/milliseconds.parquet", [("a", NOON, 5)], observedAt=MILLISECONDS)
+    (tmp_path / "0/notes.txt").write_text("no rows")
+    folders = [tmp_path / str(number) for number in range(len(kinds))]
+    sources = [
+        file for source in open_sources(*folders, mapping=UTC) for file in split_folder(source)
+    ]
+    engine = spark.open([name_url(folder) for folder in folders])
+
+    assert ask_engine(engine, WINDOW) == compute_outcome(sources, WINDOW, "first")
+    conflict = engine.count(SERVERS, ALL).resolved.conflict
+    assert re.fullmatch(r"file://.+, row \d+: server a has .+ players at .+ in file://.+", conflict)
+    engine.close()
+
+
+REFUSED: dict[str, tuple[dict[str, pa.DataType], str]] = {
+    "float": ({"players": pa.float64()}, "column players is of type double; from a URL,"),
+    "unsigned": ({"players": pa.uint64()}, r"column players is of type decimal\(20,0\)"),
+    "number": ({"serverId": pa.int64()}, "column serverId is of type bigint"),
+    "date": ({"observedAt": pa.date64()}, "column observedAt is of type date"),
+    "nanoseconds": ({"observedAt": pa.timestamp("ns", "UTC")}, r"of type INT64 \(TIMESTAMP\(NANOS"),
+    "other": ({"players": pa.int32()}, "such as players: BIGINT and players: INT; convert"),
+    "time": ({"observedAt": MILLISECONDS}, "such as observedAt: BIGINT and observedAt: TIMESTAMP"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_columns_at_a_url_of_other_types_are_refused(
+    tmp_path: Path, spark: Spark, name: str
+) -> None:
+    types, reason = REFUSED[name]
+    identifier = 1 if "serverId" in types else "a"
+    write_parquet(tmp_path / "b.parquet", [(identifier, 86_400_000, 1)], **types)
+    if name in {"other", "time"}:
+        write_parquet(tmp_path / "a.parquet", [("a", 1, 1)])
+
+    with pytest.raises(SourceError, match=f"^file://{tmp_path}: .*{reason}"):
+        spark.open([name_url(tmp_path)])
+
+
+def explain(spark: Spark, *sources: Source) -> str:
+    """Return why a job is refused, as a session explains it."""
+    from srvstat.fleet.spark.failures import explain_failure  # noqa: PLC0415 - needs PySpark
+
+    try:
+        ask_engine(spark.open(sources), WINDOW)
+    except SrvstatError as error:
+        return error.reason
+    except Exception as error:  # noqa: BLE001 - PySpark and Py4J have no common class of errors
+        return explain_failure(error, str).reason
+    raise AssertionError(sources)
+
+
+def test_a_url_that_can_not_be_read_is_explained(tmp_path: Path, spark: Spark) -> None:
+    missing = name_url(tmp_path / "missing")
+    assert explain(spark, missing) == f"{tmp_path}/missing: no such file or folder"
+    assert explain(spark, name_url(tmp_path)).startswith(
+        f"file://{tmp_path}: has no .parquet files"
+    )
+    (tmp_path / "text.parquet").write_text("serverId,observedAt,players")
+    assert "text.parquet: not a whole Parquet file" in explain(spark, name_url(tmp_path))
+    (tmp_path / "text.parquet").unlink()
+
+    path = write_parquet(tmp_path / "a.parquet", [("a", NOON, 1)])
+    assert (
+        explain(spark, *[name_url(path)] * 2) == f"file://{path}: is a source already; name it once"
+    )
+    parquet.write_table(pa.table({"serverId": ["a"], "observedAt": [NOON]}), tmp_path / "b.parquet")
+    lacking = f"file://{tmp_path}/b.parquet: column players is missing or empty"
+    assert explain(spark, name_url(tmp_path)) == lacking
+
+    for secret in ("key:secret", "key:se/cret"):
+        reason = explain(spark, Source.from_name(f"s3a://{secret}@bucket/rows", None))
+        assert "the URL has a password" in reason
+        assert "cret" not in reason
+    reason = explain(spark, Source.from_name("s3a://bucket/rows", None))
+    assert re.search(r"S3AFileSystem not found; .* spark\.jars\.packages", reason)
+
+
+def test_a_file_at_a_url_that_changes_is_refused(tmp_path: Path, spark: Spark) -> None:
+    path = write_parquet(tmp_path / "rows.parquet", [("a", NOON, 1)])
+    engine = spark.open([name_url(path)])
+    engine.survey()
+    write_parquet(path, [("a", NOON, 2)])
+
+    with pytest.raises(SourceError, match=f"file://{path}: changed while it was read"):
         engine.count(SERVERS, WINDOW)

@@ -61,9 +61,9 @@ class SparkEngine:
 
     def __init__(self, session: SparkSession, job: Job, steps: Steps) -> None:
         self._session = session
-        self._job = job
         self._steps = steps
         self._rows = FleetRows(session, job)
+        self._job = job._replace(sources=self._rows.sources)
         self._rows_of: dict[str, int] = {}
         self._kept: list[DataFrame] = []
 

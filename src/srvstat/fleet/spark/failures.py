@@ -9,6 +9,9 @@ from srvstat.contract.errors import EngineError, SourceError, SrvstatError
 
 _LONGEST = 300
 
+_SECRET = re.compile(r"\b([a-z][a-z0-9+.-]*://)[^\s@]*@", re.IGNORECASE)
+"""What may be a password in a URL."""
+
 _OURS = re.compile(r"srvstat\.contract\.errors\.(\w+): (.+)")
 _FILE = re.compile(
     r"\[FAILED_READ_FILE\.(?P<kind>\w+)\] Encountered error while reading file (?P<path>.+?)\. "
@@ -41,6 +44,10 @@ _CAUSES = {
     r"PYTHON_VERSION_MISMATCH\].*?(?P<name>Python in worker.*?)[.,] PySpark": (
         "{name}; set PYSPARK_PYTHON to a Python of the same version"
     ),
+    r'(?P<name>Class [\w.$]+FileSystem not found|No FileSystem for scheme "\w+")': (
+        "{name}; add the library of this file system, such as with spark.jars.packages in"
+        " spark-defaults.conf"
+    ),
     r"All masters are unresponsive": "no master of the cluster answered within a minute",
     r"Cannot call methods on a stopped SparkContext|"
     r"SparkContext was shut down|Master removed our application": (
@@ -64,7 +71,7 @@ def explain_failure(error: Exception, read_log: Callable[[], str]) -> SrvstatErr
 
     `read_log` returns the end of the log of Spark's Java process, for failures in which it ended.
     """
-    text = str(error)
+    text = _SECRET.sub(r"\1", str(error))
     known = _find_our_error(text) or _find_file(text)
     if known:
         return known

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 from pyarrow.parquet import FileMetaData
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as sql
 
 from srvstat.contract.instants import LATEST
+from srvstat.files.reading import is_url
 from srvstat.fleet.counts import ORDER_BITS
 from srvstat.fleet.native import NativeColumns, find_native_columns
 from srvstat.fleet.spark.frames import create_frame, quote_name
@@ -24,16 +25,23 @@ _PATTERN = re.compile(r"([]*?{}\\[])")
 _MAX_INTEGER = (1 << 63) - 1
 
 _TYPES = ("STRING", "BIGINT", "BIGINT")
-"""All plain types are read as these: times as the integers that they are stored as."""
+"""All plain types are read as these: times as the integers that they are stored as.
+
+Of files at a URL, the unit of stored times is unknown: Spark converts timestamps to microseconds.
+"""
 
 _NUMBERS = pa.schema([("file", pa.string()), ("number", pa.int64())])
 
 
 class ParquetFiles(NamedTuple):
-    """Parquet files with equal columns, with their numbers in the job."""
+    """Parquet files with equal columns, with their numbers in the job.
+
+    Only the cluster reaches remote files, those at a URL.
+    """
 
     columns: NativeColumns
     files: list[tuple[int, Source]]
+    is_remote: bool = False
 
     def select_rows(
         self, session: SparkSession, first: int, last: int, *, has_place: bool
@@ -46,7 +54,7 @@ class ParquetFiles(NamedTuple):
         identifier, at, players = map(quote_name, self.columns[:3])
         unit = self.columns.unit
         instant = f"{at} div {unit.per_millisecond} * {unit.milliseconds}L"
-        frame = self._read(session)
+        frame = self.read(session, (first, last))
         columns = [
             sql.col(identifier).alias("identifier"),
             sql.expr(instant).alias("at"),
@@ -61,16 +69,24 @@ class ParquetFiles(NamedTuple):
     def select_malformed(self, session: SparkSession) -> DataFrame:
         """Return the rows that `select_rows` leaves out, as they are stored."""
         is_kept = sql.coalesce(self._build_condition(0, LATEST), sql.lit(False))
-        return self._read(session).where(~is_kept)
+        return self.read(session).where(~is_kept)
 
-    def _read(self, session: SparkSession) -> DataFrame:
-        """Return all rows as they are stored."""
-        names = map(quote_name, self.columns[:3])
-        schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, _TYPES, strict=True))
-        # Folders such as month=1 are no columns here.
-        reader = session.read.schema(schema).option("recursiveFileLookup", "true")
-        paths = (_PATTERN.sub(r"\\\1", build_path(source)) for _, source in self.files)
-        return reader.parquet(*paths)
+    def read(self, session: SparkSession, bounds: tuple[int, int] | None = None) -> DataFrame:
+        """Return all rows as they are stored, or at least those between two instants."""
+        names = [quote_name(name) for name in self.columns[:3]]
+        types = list(_TYPES)
+        has_timestamps = self.is_remote and pa.types.is_timestamp(self.columns.at_type)
+        if has_timestamps:
+            types[1] = "TIMESTAMP_NTZ" if self.columns.at_type.tz is None else "TIMESTAMP"
+        schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=True))
+        frame = open_parquet(session.read.schema(schema), [source for _, source in self.files])
+        if not has_timestamps:
+            return frame
+        at = sql.col(names[1])
+        if bounds:  # so that Spark leaves out row groups by their statistics
+            ends = map(sql.lit, self.columns.unit.find_bounds(*bounds))
+            frame = frame.where(at.between(*(sql.timestamp_micros(e).cast(types[1]) for e in ends)))
+        return frame.withColumn(self.columns.at, sql.unix_micros(at.cast("TIMESTAMP")))
 
     def _build_condition(self, first: int, last: int) -> Column:
         """Return the condition of well-formed rows from one instant to another.
@@ -99,7 +115,7 @@ def locate_rows(
     """
     numbers: dict[str, int] = {}
     for number, source in files:
-        numbers.setdefault(build_path(source), number)
+        numbers.setdefault(get_path(source), number)
     table = pa.table([list(numbers), list(numbers.values())], schema=_NUMBERS)
     # The file is a URI, in which a plus sign stands for itself.
     path = sql.url_decode(sql.replace("file", sql.lit("+"), sql.lit("%2B")))
@@ -114,8 +130,22 @@ def locate_rows(
     )
 
 
-def build_path(source: Source) -> str:
+def open_parquet(reader: DataFrameReader, files: Iterable[Source]) -> DataFrame:
+    """Return the rows of files."""
+    # Folders such as month=1 are no columns here.
+    paths = (escape_path(get_path(source)) for source in files)
+    return reader.option("recursiveFileLookup", "true").parquet(*paths)
+
+
+def escape_path(path: str) -> str:
+    """Return a path in which no character is a pattern."""
+    return _PATTERN.sub(r"\\\1", path)
+
+
+def get_path(source: Source) -> str:
     """Return the name of a file that Spark understands, whatever its default file system is."""
+    if is_url(source.name):
+        return re.sub("^file:///", "file:/", source.name)
     return f"file:{os.path.abspath(source.name)}"
 
 

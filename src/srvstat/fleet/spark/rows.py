@@ -3,6 +3,7 @@
 import os
 import stat
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -11,15 +12,27 @@ from pyspark.sql import functions as sql
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.files.identity import Identity, identify_file
-from srvstat.files.reading import CHANGED, STDIN
+from srvstat.files.reading import CHANGED, STDIN, is_url
 from srvstat.fleet.counts import Job
 from srvstat.fleet.native import find_latest_integer, read_spans
 from srvstat.fleet.reader_rows import Remarks
 from srvstat.fleet.spark.frames import create_frame, format_schema
-from srvstat.fleet.spark.parquet_rows import ParquetFiles, build_path, find_columns, locate_rows
+from srvstat.fleet.spark.parquet_rows import ParquetFiles, find_columns, get_path, locate_rows
+from srvstat.fleet.spark.remote_files import (
+    check_columns,
+    check_versions,
+    list_files,
+    read_versions,
+)
+from srvstat.fleet.spark.remote_files import find_columns as find_columns_at_url
 from srvstat.fleet.spark.tasks import READ, REMARKS, add_remarks, build_judge, build_reader
 from srvstat.sources.source import Source
 from srvstat.sources.sql import is_utf8
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from srvstat.fleet.spark.remote_files import Version
 
 
 class FleetRows:
@@ -28,12 +41,14 @@ class FleetRows:
     Spark reads Parquet files of plain types itself. Each other source is read once, by a task with
     our own reader, and its rows are kept on the disks of executors.
 
-    `remarks` has the rows that are no observations, after `read_others` and `judge_malformed`.
+    `sources` are those of the job, with the files at a URL as sources of their own. `remarks` has
+    the rows that are no observations, after `read_others` and `judge_malformed`.
     """
 
     def __init__(self, session: SparkSession, job: Job) -> None:
         self._session = session
-        self._sources = job.sources
+        self.sources: list[Source] = []
+        self._versions: list[tuple[Source, Mapping[str, Version]]] = []
         self._native: dict[tuple[object, ...], ParquetFiles] = {}
         self._others: list[tuple[int, Source]] = []
         self._native_rows = 0
@@ -41,14 +56,33 @@ class FleetRows:
         self._paths: set[str] = set()
         self._staged: DataFrame | None = None
         self.remarks = Remarks()
-        for number, source in enumerate(job.sources):
-            self._add_source(number, source)
+        for source in job.sources:
+            if source.kind == "parquet" and is_url(source.name):
+                self._add_url(source)
+            else:
+                self._add_source(len(self.sources), source)
+                self.sources.append(source)
+
+    def _add_url(self, source: Source) -> None:
+        versions = read_versions(self._session, source)
+        files = list_files(source, [*versions])
+        for file in files:
+            if get_path(file) in self._paths:
+                raise UsageError(f"{file.title}: is a source already; name it once")
+            self._paths.add(get_path(file))
+        columns = find_columns_at_url(self._session, source, files)
+        numbered = list(enumerate(files, len(self.sources)))
+        group = ParquetFiles(columns, numbered, is_remote=True)
+        self._native[(*columns, source.name)] = group
+        self._native_rows += group.read(self._session).count()
+        self._versions.append((source, versions))
+        self.sources += files
 
     def _add_source(self, number: int, source: Source) -> None:
         columns = None
         # Spark would read a file that is named twice only once.
-        is_repeated = build_path(source) in self._paths
-        self._paths.add(build_path(source))
+        is_repeated = get_path(source) in self._paths
+        self._paths.add(get_path(source))
         self._identities[source.name] = _identify(source)
         if source.kind == "parquet" and is_utf8(source.name) and not is_repeated:
             columns, metadata = find_columns(source)
@@ -85,6 +119,8 @@ class FleetRows:
         if rows == self._native_rows:
             return
         for files in self._native.values():
+            if files.is_remote:
+                check_columns(files.read(self._session), files.files[0][1], files.columns)
             judge = build_judge(files.files[0][1], files.columns)
             judged = files.select_malformed(self._session).mapInArrow(judge, format_schema(READ))
             add_remarks(self.remarks, judged.select(REMARKS).toArrow()[REMARKS].to_pylist())
@@ -129,8 +165,10 @@ class FleetRows:
 
         Raises SourceError.
         """
-        for source in self._sources:
-            identity = self._identities[source.name]
+        for source, versions in self._versions:
+            check_versions(self._session, source, versions)
+        for source in self.sources:
+            identity = self._identities.get(source.name)
             if identity is not None and identify_file(source.name) != identity:
                 raise SourceError(f"{source.title}: {CHANGED}")
 

@@ -23,6 +23,11 @@ _INSTALL = "run pip install 'srvstat[spark]'"
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # A cluster's configuration must not change what is read.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
 }
 
 _APPLICATION_SETTINGS: Mapping[str, str] = {
