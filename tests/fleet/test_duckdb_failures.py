@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from conftest import DAY
 from fleet.engine_runs import NOON, WINDOW, ask_engine, open_sources, write_rows
 from srvstat.contract.errors import EngineError, SourceError, UsageError
 from srvstat.fleet.counts import Job
@@ -57,6 +58,22 @@ def test_a_damaged_page_is_found_in_its_file(tmp_path: Path) -> None:
 
     with pytest.raises(SourceError, match=r"bad\.parquet: can't be read as Parquet"):
         run(good, bad)
+
+
+@pytest.mark.parametrize(("group", "shift"), [(0, -400 * DAY), (1, -400 * DAY), (1, -NOON - DAY)])
+def test_no_row_is_lost_to_wrong_statistics(tmp_path: Path, group: int, shift: int) -> None:
+    path = tmp_path / "rows.parquet"
+    columns = {"serverId": ["a", "a"], "observedAt": [NOON - 1, NOON], "players": [1, 2]}
+    parquet.write_table(pa.table(columns), path, row_group_size=1)
+    stored = path.read_bytes()
+    true, wrong = (
+        (NOON - 1 + group + each).to_bytes(8, "little", signed=True) for each in (0, shift)
+    )
+    footer = len(stored) - 8 - int.from_bytes(stored[-8:-4], "little")
+    path.write_bytes(stored[:footer] + stored[footer:].replace(true, wrong))
+
+    with pytest.raises(SourceError, match="not found: the statistics in a Parquet file"):
+        run(path)
 
 
 def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:

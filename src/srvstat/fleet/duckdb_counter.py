@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyarrow import compute as pc
 
+from srvstat.contract.errors import SourceError
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.fleet.conflicts import Conflict
 from srvstat.fleet.counts import COUNTS, ORDER_BITS, Job, Resolved, Servers
-from srvstat.fleet.duckdb_rows import NativeFile, select_rows
+from srvstat.fleet.duckdb_rows import NativeFile, count_rows, select_rows
 from srvstat.fleet.duckdb_session import Session
+from srvstat.fleet.native import WRONG_STATISTICS
 from srvstat.fleet.reader_rows import has_order
 from srvstat.fleet.slices import Span, cut_window
 from srvstat.sources.sql import quote_text
@@ -157,6 +159,7 @@ class Counter:
         """
         self._count_slices(files, spans, is_stored=is_stored)
         totals = self._session.fetch("counting", _TOTALS).to_pylist()[0]
+        self._check_rows(files, totals["rows"])
         has_conflict = totals["has_conflict"]
         keyed = self._select_keys(files, self._window) if has_conflict else _NO_KEYS
         self._session.execute("resolving conflicts", _CONTESTED.format(keyed=keyed))
@@ -215,6 +218,16 @@ class Counter:
         self._session.execute("counting", _COUNT.format(bits=self._bits))
         if not is_stored:
             self._session.execute("counting", "TRUNCATE resolved")
+
+    def _check_rows(self, files: Sequence[NativeFile], read: int) -> None:
+        """Check that no row was left out because statistics of its file are wrong.
+
+        Raises SourceError.
+        """
+        known = "SELECT identifier FROM numbers"
+        counted = self._session.fetch("checking", count_rows(files, self._window, known))
+        if missing := counted["rows"][0].as_py() - read:
+            raise SourceError(f"{missing:,} rows were not found: {WRONG_STATISTICS}")
 
     def _select_keys(self, files: Sequence[NativeFile], window: Window) -> str:
         rows = select_rows(files, window)

@@ -32,7 +32,12 @@ from srvstat.fleet.duckdb_rows import (
 )
 from srvstat.fleet.duckdb_session import Session, describe_error, open_session
 from srvstat.fleet.finish import finish_counts
-from srvstat.fleet.native import find_latest_integer, find_native_columns, read_spans
+from srvstat.fleet.native import (
+    WRONG_STATISTICS,
+    find_latest_integer,
+    find_native_columns,
+    read_spans,
+)
 from srvstat.fleet.reader_rows import Remarks, read_rows
 from srvstat.fleet.slices import Span
 from srvstat.sources.arrow_columns import Columns, read_record_batches
@@ -154,6 +159,8 @@ class DuckDbEngine:
                 "survey",
                 _LAST_ROWS.format(rows=select_rows(self._files), order=build_order(self._job)),
             )
+            if identifiers["last_at"].null_count < identifiers["last_position"].null_count:
+                raise SourceError(f"the last row of a server was not found: {WRONG_STATISTICS}")
             self._most = pc.max(identifiers["most"]).as_py()
             self._count_malformed(pc.sum(identifiers["rows"]).as_py() or 0)
         remarks = self._remarks
@@ -166,14 +173,17 @@ class DuckDbEngine:
 
     def _count_malformed(self, rows: int) -> None:
         """Count the rows that the queries leave out, by the reason of our own converter."""
-        if rows == sum(span.rows for span in self._spans):
+        missing = sum(span.rows for span in self._spans) - rows
+        if not missing:
             return
         for file, query in select_malformed(self._files):
             columns = Columns(file.columns.id, file.columns.at, [file.columns.players])
             batches = self._session.stream("survey", query)
             for batch in read_record_batches(file.source, columns, batches):
-                assert not batch.instants, "a well-formed row"  # noqa: S101 - the query has none
                 self._remarks.add_batch(batch)
+                missing -= len(batch.rejects) + sum(batch.skipped.values())
+        if missing:
+            raise SourceError(f"{missing:,} rows were not found: {WRONG_STATISTICS}")
 
     def count(self, servers: Servers, window: Window) -> Count:
         """Count the observations of servers in a window, and finish them to figures."""
@@ -194,12 +204,15 @@ class DuckDbEngine:
 
     @contextmanager
     def convert_errors(self) -> Iterator[None]:
-        """Convert the errors of DuckDB in a block, and check that no file has changed."""
+        """Convert the errors of DuckDB in a block, and check first whether a file has changed."""
         try:
             yield
         except (duckdb.Error, pa.ArrowException) as error:
             self._check_files()
             raise self._explain(error) from None
+        except SourceError:
+            self._check_files()
+            raise
         self._check_files()
 
     def _check_files(self) -> None:

@@ -65,6 +65,23 @@ def select_malformed(files: Iterable[NativeFile]) -> Iterator[tuple[NativeFile, 
         yield run.files[0], query
 
 
+def count_rows(files: Iterable[NativeFile], window: Window, known: str) -> str:
+    """Return a query for the number of well-formed rows in a window, of `known` identifiers.
+
+    It does not use the statistics of files, because its conditions only choose what is counted.
+    """
+    counts = [
+        f"SELECT count(*) FILTER ({_build_condition(run.columns, window)}"
+        f" AND {quote_identifier(run.columns.id)} IN ({known})) AS inside FROM {_build_table(run)}"
+        for run in _group_files(files)
+    ]
+    counts.append(
+        f'SELECT count(*) FILTER ("at" BETWEEN {window.start + 1} AND {window.end}'
+        f" AND identifier IN ({known})) AS inside FROM {STAGED}"
+    )
+    return "SELECT sum(inside)::BIGINT AS rows FROM ({})".format("\nUNION ALL\n".join(counts))
+
+
 def _group_files(files: Iterable[NativeFile]) -> list[_Run]:
     runs: list[_Run] = []
     for file in files:

@@ -24,6 +24,12 @@ _LATEST = {"ms": _MAX_INTEGER // 1_000, "us": _MAX_INTEGER, "ns": _MAX_INTEGER /
 They convert milliseconds to microseconds, and the largest number is an infinite time.
 """
 
+WRONG_STATISTICS = (
+    "the statistics in a Parquet file, by which rows are found, do not fit its rows; write the file"
+    " again"
+)
+"""The reason to refuse sources of which an engine found fewer rows than they have."""
+
 
 class NativeColumns(NamedTuple):
     """The columns of a file that an engine reads itself, and the types of their values.
