@@ -256,12 +256,6 @@ def quick_srvstat() -> str:
 
 
 @pytest.fixture
-def no_quick_srvstat() -> None:
-    """End the process of `quick_srvstat`, for a test of the children of this process."""
-    stop_quick_srvstat()
-
-
-@pytest.fixture
 def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in an empty directory, with no snapshot named by the environment."""
     directory = tmp_path / "here"

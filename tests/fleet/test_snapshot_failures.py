@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, NamedTuple
 
 import pytest
 
 from conftest import AS_OF, Cli, Ran, csv
-from support.signals import restore_signals
+from support.quick_start import ForkedCommand
 
 ONE_PROCESS = ["fleet", "rows.csv", "--game=game_a", "--snapshots=shards", "--threads=1"]
 COMMAND = [*ONE_PROCESS, "--shards=2", "--threads=2"]
@@ -29,35 +30,35 @@ def before(here: Path) -> set[str]:
     return {*os.listdir()}
 
 
+class Command(NamedTuple):
+    """The command in a process of its own."""
+
+    process: ForkedCommand
+    stderr: IO[bytes]
+
+    def wait_for_children(self) -> list[int]:
+        """Return the processes that build shards, once there are two."""
+        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        while len(children := path.read_text().split()) != 2:  # no file once the command has ended
+            time.sleep(0.01)
+        return [*map(int, children)]
+
+    def finish(self) -> Ran:
+        """Wait until the command and all of its children have ended: they share standard error."""
+        stderr = self.stderr.read().decode()
+        return Ran(self.process.wait(), b"", stderr)
+
+
 @contextmanager
-def start() -> Iterator[subprocess.Popen[bytes]]:
+def start() -> Iterator[Command]:
     """Start the command; a test that fails leaves no process."""
-    with (
-        restore_signals(),
-        subprocess.Popen(
-            [sys.executable, "-m", "srvstat", *COMMAND], stderr=subprocess.PIPE
-        ) as process,
-    ):
+    reading, writing = os.pipe()
+    with open(reading, "rb") as stderr, ForkedCommand(COMMAND, writing) as process:
+        os.close(writing)
         try:
-            yield process
+            yield Command(process, stderr)
         finally:
             process.kill()
-
-
-def wait_for_children(process: subprocess.Popen[bytes]) -> list[int]:
-    """Return the processes that build shards, once there are two."""
-    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    while process.poll() is None:
-        if len(children := path.read_text().split()) == 2:
-            return [*map(int, children)]
-        time.sleep(0.01)
-    pytest.fail(f"ended early: {process.communicate()[1].decode()}")
-
-
-def finish(process: subprocess.Popen[bytes]) -> Ran:
-    """Wait until the process and all of its children have ended: they share standard error."""
-    _, stderr = process.communicate(timeout=SECONDS)
-    return Ran(process.returncode, b"", stderr.decode())
 
 
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
@@ -66,10 +67,10 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="finds processes
 @needs_proc
 @pytest.mark.slow
 def test_a_killed_process_of_a_shard_is_an_error(before: set[str]) -> None:
-    with start() as process:
-        os.kill(wait_for_children(process)[1], signal.SIGKILL)
+    with start() as command:
+        os.kill(command.wait_for_children()[1], signal.SIGKILL)
 
-        assert finish(process) == Ran(
+        assert command.finish() == Ran(
             7,
             b"",
             "error: shards: a process ended by SIGKILL; if memory ran out, use fewer --threads or"
@@ -81,12 +82,12 @@ def test_a_killed_process_of_a_shard_is_an_error(before: set[str]) -> None:
 @needs_proc
 @pytest.mark.slow
 def test_an_interruption_leaves_no_process_and_no_folder(before: set[str]) -> None:
-    with start() as process:
+    with start() as command:
         # A signal from a terminal goes to all processes.
-        for number in (*wait_for_children(process), process.pid):
+        for number in (*command.wait_for_children(), command.process.pid):
             os.kill(number, signal.SIGINT)
 
-        assert finish(process) == Ran(130, b"", "")
+        assert command.finish() == Ran(130, b"", "")
     assert {*os.listdir()} == before
 
 
@@ -95,11 +96,11 @@ def test_an_interruption_leaves_no_process_and_no_folder(before: set[str]) -> No
 def test_a_killed_command_leaves_no_process_and_a_draft_that_the_next_one_removes(
     before: set[str], cli: Cli
 ) -> None:
-    with start() as process:
-        wait_for_children(process)
-        process.kill()
+    with start() as command:
+        command.wait_for_children()
+        command.process.kill()
 
-        assert finish(process) == Ran(-9, b"", "")
+        assert command.finish() == Ran(-9, b"", "")
     (draft,) = {*os.listdir()} - before
     assert draft.startswith(".shards.srvstat-")
     assert cli(*ONE_PROCESS, "--shards=1").exit_code == 0

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from support.quick_start import ForkedService
+from support.quick_start import ForkedCommand
 from support.signals import restore_signals
 
 
 class Service(NamedTuple):
     """A running service."""
 
-    process: subprocess.Popen[bytes] | ForkedService
+    process: subprocess.Popen[bytes] | ForkedCommand
     port: int
     log_path: Path
 
@@ -58,7 +58,7 @@ def serve(
         log_path = Path(directory, "log")
         with log_path.open("ab") as log:
             started = (
-                ForkedService(arguments, log.fileno())
+                ForkedCommand(arguments, log.fileno())
                 if env is None
                 else _start_process(arguments, log, env)
             )

@@ -1,8 +1,8 @@
 """Run srvstat in forks of one process that has imported it, which saves most of their time.
 
 For shells, a small client named `srvstat` sends its arguments, directory, environment and standard
-descriptors to the process, and ends with the exit code of the fork. For tests, `ForkedService` does
-the same with the arguments of `serve`.
+descriptors to the process, and ends with the exit code of the fork. For tests, `ForkedCommand` does
+the same, and gives the process id of the fork, for signals.
 """
 
 import atexit
@@ -38,7 +38,7 @@ if arguments[:1] == ["serve"]:  # a shell sends signals to it
     posix.execv(sys.executable, [sys.executable, "-m", "srvstat", *arguments])
 client = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
 client.connect(sys.argv[1])
-request = marshal.dumps([arguments, posix.getcwd(), posix.environ])
+request = marshal.dumps([arguments, posix.getcwd(), posix.environ, False])
 descriptors = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
 rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)
 client.sendmsg([len(request).to_bytes(8, "big")], [rights])
@@ -89,8 +89,8 @@ def stop_quick_srvstat() -> None:
         shutil.rmtree(directory)
 
 
-class ForkedService:
-    """A service in a fork, with those parts of `subprocess.Popen` that tests use."""
+class ForkedCommand:
+    """A command in a fork, with those parts of `subprocess.Popen` that tests use."""
 
     def __init__(self, arguments: list[str], stderr: int) -> None:
         reading, writing = os.pipe()
@@ -98,7 +98,7 @@ class ForkedService:
         self._exit_code: int | None = None
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.connect(f"{start_quick_srvstat()}/socket")
-        request = marshal.dumps([arguments, os.getcwd(), dict(os.environb)])
+        request = marshal.dumps([arguments, os.getcwd(), dict(os.environb), True])
         with open(os.devnull, "rb") as stdin:
             head = len(request).to_bytes(_HEAD_BYTES)
             socket.send_fds(self._connection, [head], [stdin.fileno(), writing, stderr])
@@ -107,14 +107,14 @@ class ForkedService:
         self.pid = int.from_bytes(self._connection.recv(_ANSWER_BYTES))
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, unless the service has ended."""
+        """Send a signal, unless the command has ended."""
         with suppress(TimeoutError):
             self.wait(timeout=0)
         if self._exit_code is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End the service, if it has not ended."""
+        """End the command, if it has not ended."""
         self.send_signal(signal.SIGKILL)
 
     def wait(self, timeout: float | None = None) -> int:
@@ -175,23 +175,23 @@ def _answer(connection: socket.socket, size: int, descriptors: list[int]) -> NoR
     request = b""
     while len(request) < size:
         request += connection.recv(size - len(request))
-    arguments, directory, environment = marshal.loads(request)  # noqa: S302 - from our own client
+    arguments, directory, environment, has_id = marshal.loads(request)  # noqa: S302 - our own
     os.chdir(directory)
     os.environ.clear()
     os.environb.update(environment)
-    # A service can end without a chance to send its exit code, so this process waits for it.
-    service = os.fork() if arguments[:1] == ["serve"] else None
-    if service:
-        connection.sendall(service.to_bytes(_ANSWER_BYTES))
+    # A signal can end a command before it sends its exit code, so this process waits for it.
+    command = os.fork() if has_id else None
+    if command:
+        connection.sendall(command.to_bytes(_ANSWER_BYTES))
     else:
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
     for descriptor in descriptors:
         os.close(descriptor)
-    if service is None:
+    if command is None:
         exit_code = main(arguments)
-    elif service:
-        exit_code = os.waitstatus_to_exitcode(os.waitpid(service, 0)[1])
+    elif command:
+        exit_code = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
     else:
         connection.close()
         sys.argv[1:] = arguments
