@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from conftest import DAY
-from fleet.engine_runs import NOON, WINDOW, ask_engine, open_sources, write_rows
+from fleet.engine_runs import NOON, SERVERS, WINDOW, ask_engine, open_sources, write_rows
 from srvstat.contract.errors import EngineError, SourceError, UsageError
 from srvstat.fleet.counts import Job
 from srvstat.fleet.duckdb_engine import open_duckdb
@@ -44,6 +44,17 @@ def test_a_file_that_changes_is_refused(tmp_path: Path, change: Callable[[Path],
 
     with pytest.raises(SourceError, match=r"rows\.parquet: changed while it was read"):
         run(path, change=lambda: change(path))
+
+
+def test_a_file_that_changes_after_the_survey_is_refused(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "rows.parquet", ROWS)
+    job = Job(open_sources(path), None, "first")
+
+    with open_duckdb(job, memory=None, threads=1, progress=lambda *_: None) as engine:
+        engine.survey()
+        write_rows(path, ROWS[:-1])
+        with pytest.raises(SourceError, match=r"rows\.parquet: changed while it was read"):
+            engine.count(SERVERS, WINDOW)
 
 
 def test_a_damaged_page_is_found_in_its_file(tmp_path: Path) -> None:
