@@ -20,6 +20,7 @@ ONE_PROCESS = ["fleet", "rows.csv", "--game=game_a", "--snapshots=shards", "--th
 COMMAND = [*ONE_PROCESS, "--shards=2", "--threads=2"]
 LIMITED = ["sh", "-c", 'ulimit -f "$0"; exec "$@"']
 SECONDS = 120
+SAME_NAME = "--snapshots x.ndjson: is the file of the results; name a folder"
 
 
 @pytest.fixture(autouse=True)
@@ -146,6 +147,7 @@ def test_an_existing_folder_is_not_replaced(cli: Cli) -> None:
         (["--shards=4097"], "--shards: 4,097 is more than 4,096"),
         (["--shards=x"], '--shards: "x" is not a number from 1 on'),
         (["--range=7d"], "--range: needs -o; a snapshot has all observations"),
+        (["-o", "./x.ndjson", "--snapshots=x.ndjson"], SAME_NAME),
         (["--snapshots="], "--snapshots: the name is empty; name a file"),
         (
             ["--snapshots=a\udcff"],

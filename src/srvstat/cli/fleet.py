@@ -1,5 +1,6 @@
 """`fleet`: compute the statistics of every server with an engine for large data."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -150,6 +151,8 @@ def fleet(
         _check_snapshots_alone(snapshots, range)
     if shards is not None and snapshots is None:
         raise UsageError("--shards: needs --snapshots DIR")
+    if output and snapshots and os.path.abspath(output) == os.path.abspath(snapshots):
+        raise UsageError(f"--snapshots {snapshots}: is the file of the results; name a folder")
     found = parse_sources(options._replace(observations=sources), output, name="SOURCE")
     request = FleetRequest(
         found.servers,
