@@ -3,8 +3,8 @@
 import json
 import os
 import signal
-import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from conftest import AS_OF, Cli, csv, ndjson, server
-from support.signals import restore_signals
+from support.quick_start import ForkedCommand
 from support.snapshots import parse_summary, read_directory
 from support.terminal import SRVSTAT, run_in_terminal
 
@@ -175,21 +175,17 @@ def test_a_missing_library_is_named_with_its_extra(
         assert f"needs the library {library}; run pip install 'srvstat[{extra}]'" in ran.stderr
 
 
-def test_an_interrupted_job_leaves_no_file(here: Path) -> None:
+def test_an_interrupted_job_leaves_no_file(here: Path, tmp_path: Path) -> None:
     before = read_directory(here)
-    command = [*SRVSTAT, *FLEET, "-", "--format=csv", "--output=r.ndjson"]
-    with (
-        restore_signals(),
-        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process,
-    ):
-        assert process.stdin
-        assert process.stderr
+    os.mkfifo(tmp_path / "pipe.csv")  # nothing writes to it
+    command = [*FLEET, str(tmp_path / "pipe.csv"), "--output=r.ndjson"]
+    with open(tmp_path / "stderr", "wb") as stderr, ForkedCommand(command, stderr.fileno()) as job:
         while read_directory(here) == before:
-            assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 143
-        assert process.stderr.read() == b""
+            time.sleep(0.01)
+        job.send_signal(signal.SIGTERM)
+        assert job.wait(30) == 143
 
+    assert (tmp_path / "stderr").read_bytes() == b""
     assert read_directory(here) == before
 
 
