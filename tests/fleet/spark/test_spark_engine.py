@@ -197,7 +197,7 @@ def test_files_at_a_url_are_read_as_those_of_a_folder(tmp_path: Path, spark: Spa
     kinds = [pa.int64(), pa.timestamp("ms"), pa.timestamp("us", "Europe/Paris")]
     for number, kind in enumerate(kinds):
         unit = 1000 if kind == kinds[2] else 1
-        for name in ("month=2/é [x]?{}\\ #%41+.parquet", "month=1/b.parquet", "_c.parquet"):
+        for name in ("month=2/é [x]?{}\\ #%41+.parquet", "month=1/b.parquet", "_c=1/c.parquet"):
             path = tmp_path / str(number) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             write_parquet(path, draw_rows(drawn, unit), observedAt=kind)

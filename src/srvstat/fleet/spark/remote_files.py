@@ -38,6 +38,7 @@ _TYPES = {
 """The plain types, by their names in Spark."""
 
 _PLAIN = "text as identifiers, integers or timestamps in UTC as times, and integers as counts"
+_HIDDEN = re.compile("(?:^|/)[._]")
 _STRUCT = re.compile('"STRUCT<(.*)>"')
 _ILLEGAL = re.compile(r"Parquet type(?: is| not supported)?: (.+?)\. SQLSTATE")
 
@@ -45,7 +46,7 @@ _ILLEGAL = re.compile(r"Parquet type(?: is| not supported)?: (.+?)\. SQLSTATE")
 def read_versions(session: SparkSession, source: Source) -> dict[str, Version]:
     """Return the version of each file at a URL, by its path, in the order of names.
 
-    Hadoop leaves out names that begin with a dot or an underscore.
+    Files and folders whose name begins with a dot or an underscore are left out.
 
     Raises UsageError for a URL with a password, SourceError if there is no Parquet file.
     """
@@ -55,10 +56,14 @@ def read_versions(session: SparkSession, source: Source) -> dict[str, Version]:
     # Tasks read no content of the files for these columns.
     rows = found.select("path", "modificationTime", "length").toArrow().to_pylist()
     versions = {row["path"]: tuple(row.values())[1:] for row in rows}
-    last = source.name.rstrip("/").rpartition("/")[2]
-    if [path.rpartition("/")[2] for path in versions] == [last]:
+    root = re.sub("/+", "/", source.name.partition("://")[2]).partition("/")[2].rstrip("/")
+    if [path.endswith(f"/{root}") for path in versions] == [True]:
         return versions  # a file, with any extension
-    names = sorted(path for path in versions if path.lower().endswith(EXTENSION))
+    names = sorted(
+        path
+        for path in versions
+        if path.lower().endswith(EXTENSION) and not _HIDDEN.search(path.partition(f"/{root}/")[2])
+    )
     if not names:
         raise SourceError(f"{source.title}: has no {EXTENSION} files; name other files one by one")
     return {name: versions[name] for name in names}

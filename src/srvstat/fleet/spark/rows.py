@@ -5,6 +5,7 @@ import stat
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -113,6 +114,12 @@ class FleetRows:
         texts = self._staged.where(is_remark).select(REMARKS).toArrow()
         add_remarks(self.remarks, texts[REMARKS].to_pylist())
         return int(self._staged.where(~is_remark).count())
+
+    def warn_of_seconds(self, latest: int | None) -> None:
+        """Warn if all integer times at URLs look like seconds; `latest` is the latest instant."""
+        for files in self._native.values():
+            if files.is_remote and pa.types.is_integer(files.columns.at_type):
+                self.remarks.add_latest_integer(files.files[0][1], latest)
 
     def judge_malformed(self, rows: int) -> None:
         """Count the stored rows that are no observations by reason; `rows` are observations."""
