@@ -280,6 +280,17 @@ def test_a_fifo_is_refused_at_once(kind: str, tmp_path: Path) -> None:
         read_table(Source(str(tmp_path / "fifo"), kind))
 
 
+@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+def test_identifiers_can_be_stored_as_deltas(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "week.parquet"
+    stored = pa.table([["b", "a"], [NOON_MS] * 2, [1, 2]], NAMES)
+    parquet.write_table(stored, path, use_dictionary=False, column_encoding={"serverId": encoding})
+
+    table = read_table(Source(str(path), "parquet", UTC_MAPPING))
+
+    assert [row[1] for row in table.kept] == ["b", "a"]
+
+
 def test_a_dictionary_that_repeats_a_name_does_not_change_the_order_of_rows() -> None:
     ids = pa.DictionaryArray.from_arrays([1, 0, 2, 1, 0], ["a", "a", None])
     batch = pa.record_batch([ids, [5] * 5, range(5)], NAMES)

@@ -9,7 +9,7 @@ from typing import BinaryIO
 from urllib.parse import unquote
 
 import pyarrow as pa
-from pyarrow.parquet import FileMetaData, ParquetFile
+from pyarrow.parquet import ColumnChunkMetaData, FileMetaData, ParquetFile
 
 from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.errors import convert_errors
@@ -138,10 +138,19 @@ def _open_file(source: Source) -> Iterator[ParquetFile]:
 def _open_with_dictionary(stored: BinaryIO, mapping: ColumnMapping) -> ParquetFile:
     """Open a file so that identifiers which it stores as a dictionary are read as one."""
     file = ParquetFile(stored)
-    columns = map(file.schema.column, range(file.metadata.num_columns))
-    if mapping.is_wide or all(column.path != mapping.id for column in columns):
+    paths = [file.schema.column(number).path for number in range(file.metadata.num_columns)]
+    if mapping.is_wide or mapping.id not in paths:
+        return file
+    number = paths.index(mapping.id)
+    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+    if any(_has_deltas(group.column(number)) for group in groups):
         return file
     return ParquetFile(stored, metadata=file.metadata, read_dictionary=[mapping.id])
+
+
+def _has_deltas(chunk: ColumnChunkMetaData) -> bool:
+    """Return whether a part of a column has an encoding that can't be read as a dictionary."""
+    return any(encoding.startswith("DELTA_") for encoding in chunk.encodings)
 
 
 def _open_at_once(path: str, flags: int) -> int:
