@@ -1,5 +1,6 @@
 """Group observations in Spark, and count them by value."""
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -136,4 +137,5 @@ def write_groups(groups: DataFrame, contest: Contest | None, ids: DataFrame, fol
         "shard", "serverId", sql.col("at").alias("observedAt"), players.alias("players")
     )
     in_order = rows.sortWithinPartitions("shard", "serverId", "observedAt")
-    in_order.write.partitionBy("shard").parquet(folder)
+    # Without a scheme, it would be a folder of the cluster's default file system.
+    in_order.write.partitionBy("shard").parquet(f"file:{os.path.abspath(folder)}")
