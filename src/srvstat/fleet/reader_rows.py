@@ -32,6 +32,10 @@ class Remarks:
         self.rejected.update(reject.reason for reject in batch.rejects)
         self.skipped.update(batch.skipped)
 
+    def count_rows(self) -> int:
+        """Return the number of rows that are no observations."""
+        return self.rejected.total() + self.skipped.total()
+
     def add_latest_integer(self, source: Source, latest: int | None) -> None:
         """Warn if all instants of a source that are integers look like seconds."""
         if latest is not None and latest < YEAR_2001:

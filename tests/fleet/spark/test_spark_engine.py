@@ -78,16 +78,32 @@ def write_hostile_rows(folder: Path) -> list[Source]:
     """Write files of several types, with rows of every fate, and names that are patterns."""
     drawn = Random(5)  # noqa: S311 - not a secret
     kinds = [pa.int64(), pa.timestamp("ms"), pa.timestamp("us", "Europe/Paris"), pa.timestamp("ns")]
-    names = ["a*.parquet", "month=1 [x]?{}\\ #%41+é.parquet", "_hidden.parquet", "a.parquet"]
+    names = [
+        "a*.parquet",
+        "month=1 [x]?{}\\ #%41+é.parquet",
+        "_hidden.parquet",
+        "10:30 [a].parquet",
+    ]
     paths = []
     for name, kind in zip(names, kinds, strict=True):
         unit = 1 if pa.types.is_int64(kind) else {"ms": 1, "us": 1_000, "ns": 10**6}[kind.unit]
         paths.append(write_parquet(folder / name, draw_rows(drawn, unit), observedAt=kind))
+    paths += write_foreign_files(folder, paths[0])
     text = "".join(f"a,{NOON + each},{each}\n" for each in range(-3, 9)) + "a,then,1\n"
     (folder / "text.csv").write_text(f"serverId,observedAt,players\n{text}")
     empty = write_parquet(folder / "empty.parquet", [])
     sources = open_sources(*paths, folder / "text.csv", empty, mapping=UTC)
     return [*sources, sources[0]]
+
+
+def write_foreign_files(folder: Path, path: Path) -> list[Path]:
+    """Write the rows of a file with a compression, and one row with an encoding, not of Spark."""
+    compressed, encoded = folder / "compressed.parquet", folder / "encoded.parquet"
+    parquet.write_table(parquet.ParquetFile(path).read(), compressed, compression="brotli")
+    row = {"serverId": ["a"], "observedAt": [NOON], "players": pa.array([7], pa.uint32())}
+    encodings = {"players": "BYTE_STREAM_SPLIT"}
+    parquet.write_table(pa.table(row), encoded, use_dictionary=False, column_encoding=encodings)
+    return [compressed, encoded]
 
 
 @pytest.mark.parametrize("conflicts", ["first", "lowest"])

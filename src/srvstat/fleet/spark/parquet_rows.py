@@ -2,11 +2,11 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyarrow.parquet import FileMetaData
+from pyarrow.parquet import ColumnChunkMetaData, FileMetaData
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as sql
 
@@ -169,5 +169,27 @@ def _is_plain(source: Source, metadata: FileMetaData, columns: NativeColumns) ->
     }
     has_integers = {physical[columns.at], physical[columns.players]} <= {"INT32", "INT64"}
     is_unsigned = pa.uint64() in {columns.at_type, columns.players_type}
-    is_hidden = os.path.basename(source.name).startswith((".", "_"))
-    return has_integers and not is_unsigned and not is_hidden
+    is_readable = not any(map(_is_foreign, _iter_chunks(metadata, columns)))
+    return has_integers and not is_unsigned and is_readable and _can_be_named(source)
+
+
+def _can_be_named(source: Source) -> bool:
+    """Return whether Spark finds a file by its path."""
+    path = os.path.abspath(source.name)
+    name = os.path.basename(path)
+    # Hadoop fails on a colon in the name of a file, or anywhere in a pattern.
+    has_colon = ":" in (path if _PATTERN.search(path) else name)
+    is_hidden = name.startswith((".", "_")) or name.endswith("._COPYING_")
+    return not has_colon and not is_hidden
+
+
+def _iter_chunks(metadata: FileMetaData, columns: NativeColumns) -> Iterator[ColumnChunkMetaData]:
+    """Yield the parts of the three columns in each row group."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        chunks = map(group.column, range(group.num_columns))
+        yield from (chunk for chunk in chunks if chunk.path_in_schema in columns[:3])
+
+
+def _is_foreign(chunk: ColumnChunkMetaData) -> bool:
+    """Return whether Spark may lack the compression or the encoding of a part of a column."""
+    return chunk.compression == "BROTLI" or "BYTE_STREAM_SPLIT" in chunk.encodings

@@ -10,7 +10,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from srvstat.contract.errors import SourceError, UsageError
+from srvstat.contract.errors import EngineError, SourceError, UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.files.identity import Identity, identify_file
 from srvstat.files.reading import CHANGED, STDIN, is_url
@@ -122,15 +122,26 @@ class FleetRows:
                 self.remarks.add_latest_integer(files.files[0][1], latest)
 
     def judge_malformed(self, rows: int) -> None:
-        """Count the stored rows that are no observations by reason; `rows` are observations."""
+        """Count the stored rows that are no observations by reason; `rows` are observations.
+
+        Raises SourceError if a file changed, EngineError if Spark did not read each row once.
+        """
         if rows == self._native_rows:
             return
+        before = self.remarks.count_rows()
         for files in self._native.values():
             if files.is_remote:
                 check_columns(files.read(self._session), files.files[0][1], files.columns)
             judge = build_judge(files.files[0][1], files.columns)
             judged = files.select_malformed(self._session).mapInArrow(judge, format_schema(READ))
             add_remarks(self.remarks, judged.select(REMARKS).toArrow()[REMARKS].to_pylist())
+        found = rows + self.remarks.count_rows() - before
+        if found != self._native_rows:
+            self.check_unchanged()
+            raise EngineError(
+                f"Spark read {found:,} of {self._native_rows:,} rows of Parquet files; do its"
+                " settings ignore files?"
+            )
 
     def select(
         self, first: int = 0, last: int = LATEST, *, has_position: bool = False

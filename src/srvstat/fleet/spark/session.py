@@ -26,6 +26,7 @@ _SETTINGS: Mapping[str, str] = {
     # A cluster's configuration must not change what is read.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.legacy.parquet.nanosAsLong": "false",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
 }
