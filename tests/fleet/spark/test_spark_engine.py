@@ -17,7 +17,7 @@ from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.fleet.counts import Conflicts, Job
 from srvstat.sources.batch import MAX_PLAYERS
-from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.observations import split_folder
 from srvstat.sources.source import Source
 from support.spark import skip_without_spark
@@ -304,3 +304,13 @@ def test_a_file_at_a_url_that_changes_is_refused(tmp_path: Path, spark: Spark) -
 
     with pytest.raises(SourceError, match=f"file://{path}: changed while it was read"):
         engine.count(SERVERS, WINDOW)
+
+
+def test_times_at_a_url_that_look_like_seconds_are_warned_of(tmp_path: Path, spark: Spark) -> None:
+    path = write_parquet(tmp_path / "rows.parquet", [("a", NOON // 1000, 1)])
+
+    (warning,) = spark.open([name_url(path, STRICT)]).survey().warnings
+
+    assert warning.startswith(
+        f"file://{path}: every integer instant is before 2001; add --time-unit"
+    )
