@@ -153,6 +153,16 @@ def test_rows_without_an_order_may_repeat_but_not_differ(spark: Spark) -> None:
     assert ask_engine(spark.open(sources, "lowest"), WINDOW).resolved[:3] == (1, 1, 1)
 
 
+def test_an_identifier_that_is_not_utf8_is_found(tmp_path: Path, spark: Spark) -> None:
+    first = write_parquet(tmp_path / "1.parquet", [("a", NOON, 1)])
+    identifiers = pa.array([b"a", b"\xff"]).view(pa.string())
+    row = {"serverId": identifiers, "observedAt": [NOON] * 2, "players": [1] * 2}
+    parquet.write_table(pa.table(row), second := tmp_path / "2.parquet")
+
+    with pytest.raises(SourceError, match=f"^{re.escape(str(second))}, row 2: not UTF-8$"):
+        spark.open(open_sources(first, second)).survey()
+
+
 def test_a_server_with_very_many_rows_is_divided_among_tasks(
     tmp_path: Path, spark: Spark, monkeypatch: pytest.MonkeyPatch
 ) -> None:

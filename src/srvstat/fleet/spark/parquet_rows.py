@@ -61,15 +61,20 @@ class ParquetFiles(NamedTuple):
             sql.col(players).alias("players"),
         ]
         if has_place:  # it takes more time
-            metadata = frame.metadataColumn("_metadata")
-            columns.append(metadata.file_path.alias("file"))
-            columns.append((metadata.row_index + 1).alias("place"))
+            columns += _list_place(frame)
         return frame.where(self._build_condition(first, last)).select(*columns)
 
     def select_malformed(self, session: SparkSession) -> DataFrame:
         """Return the rows that `select_rows` leaves out, as they are stored."""
         is_kept = sql.coalesce(self._build_condition(0, LATEST), sql.lit(False))
         return self.read(session).where(~is_kept)
+
+    def select_undecodable(self, session: SparkSession) -> DataFrame:
+        """Return the file and the place of each row whose identifier is not UTF-8."""
+        frame = self.read(session)
+        return frame.where(~sql.is_valid_utf8(quote_name(self.columns.id))).select(
+            *_list_place(frame)
+        )
 
     def read(self, session: SparkSession, bounds: tuple[int, int] | None = None) -> DataFrame:
         """Return all rows as they are stored, or at least those between two instants."""
@@ -104,6 +109,12 @@ class ParquetFiles(NamedTuple):
         if unit.invalid:
             condition &= ~at.between(unit.invalid.start, unit.invalid.stop - 1)
         return condition
+
+
+def _list_place(frame: DataFrame) -> list[Column]:
+    """Return the columns file and place of stored rows."""
+    metadata = frame.metadataColumn("_metadata")
+    return [metadata.file_path.alias("file"), (metadata.row_index + 1).alias("place")]
 
 
 def locate_rows(

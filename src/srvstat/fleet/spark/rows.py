@@ -14,7 +14,7 @@ from srvstat.contract.errors import EngineError, SourceError, UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.files.identity import Identity, identify_file
 from srvstat.files.reading import CHANGED, STDIN, is_url
-from srvstat.fleet.counts import Job
+from srvstat.fleet.counts import ORDER_BITS, Job
 from srvstat.fleet.native import find_latest_integer, read_spans
 from srvstat.fleet.reader_rows import Remarks
 from srvstat.fleet.spark.frames import create_frame, format_schema
@@ -134,7 +134,12 @@ class FleetRows:
                 check_columns(files.read(self._session), files.files[0][1], files.columns)
             judge = build_judge(files.files[0][1], files.columns)
             judged = files.select_malformed(self._session).mapInArrow(judge, format_schema(READ))
-            add_remarks(self.remarks, judged.select(REMARKS).toArrow()[REMARKS].to_pylist())
+            try:
+                texts = judged.select(REMARKS).toArrow()
+            except Exception:
+                self._check_identifiers(files)
+                raise
+            add_remarks(self.remarks, texts[REMARKS].to_pylist())
         found = rows + self.remarks.count_rows() - before
         if found != self._native_rows:
             self.check_unchanged()
@@ -142,6 +147,14 @@ class FleetRows:
                 f"Spark read {found:,} of {self._native_rows:,} rows of Parquet files; do its"
                 " settings ignore files?"
             )
+
+    def _check_identifiers(self, files: ParquetFiles) -> None:
+        """Raise SourceError for the first row whose identifier is not UTF-8."""
+        rows = self.locate(files.select_undecodable(self._session))
+        first = rows.agg(sql.min("position").alias("first")).toArrow()["first"][0].as_py()
+        if first is not None:
+            number, place = divmod(first, 1 << ORDER_BITS)
+            raise self.sources[number].build_error(place, "not UTF-8")
 
     def select(
         self, first: int = 0, last: int = LATEST, *, has_position: bool = False
