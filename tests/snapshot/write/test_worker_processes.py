@@ -1,7 +1,8 @@
-"""Do jobs in several processes; `fleet/test_snapshot_failures.py` kills real ones."""
+"""Do jobs in several processes; `fleet/test_snapshot_failures.py` kills those of a command."""
 
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from multiprocessing.connection import Pipe
 from threading import Thread
@@ -25,6 +26,10 @@ def square(number: int, report: Report) -> tuple[int, int]:
 def fail(number: object, _report: Report) -> None:
     if number == 1:
         raise OutputError("shard: No space left on device")
+
+
+def die(_number: int, _report: Report) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.fixture
@@ -68,6 +73,11 @@ def test_an_error_of_a_job_ends_all_processes(started: list[int]) -> None:
         [*do_jobs(fail, range(3), processes=2, report=print)]
     assert len(started) == 2
     assert not any(map(is_running, started))
+
+
+def test_a_killed_process_is_an_error() -> None:
+    with pytest.raises(WorkerError, match="a process ended by SIGKILL"):
+        [*do_jobs(die, [1], processes=1, report=print)]
 
 
 def test_a_process_that_can_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
