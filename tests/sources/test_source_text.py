@@ -76,9 +76,19 @@ NO_EXTENSION = ["week", "week.txt", "week.gz", "week.csv.zst", "csv", "old.csv/w
 
 
 @pytest.mark.parametrize("name", NO_EXTENSION)
-def test_any_other_name_needs_a_format(name: str) -> None:
-    with pytest.raises(UsageError):
+def test_any_other_name_needs_a_format(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).touch()
+    with pytest.raises(UsageError, match="unknown format; add --format"):
         Source.from_name(name, None)
+
+
+def test_a_missing_folder_is_named_although_its_name_has_no_format(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="/days: No such file or directory"):
+        Source.from_name(f"{tmp_path}/days", None)
 
 
 @pytest.mark.parametrize("name", NO_EXTENSION)

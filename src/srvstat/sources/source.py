@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any, Self
 
 from srvstat.contract.errors import SourceError, UsageError
+from srvstat.files.errors import convert_errors
 from srvstat.files.reading import STDIN, Input, format_title, is_url, open_input
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.registry import EXTENSIONS, FOLDER_KIND, SCHEMES, TEXT_KINDS, load_reader
@@ -96,7 +97,8 @@ class Source:
     def from_name(cls, name: str, default: str | None, mapping: ColumnMapping = STRICT) -> Self:
         """Return the source with a name, of the kind of its extension or of the default kind.
 
-        Raises UsageError if there is neither, MissingLibraryError.
+        Raises UsageError if there is neither, MissingLibraryError, and SourceError for a missing
+        file without a known extension, which may be a folder.
         """
         stem = name.lower().removesuffix(".gz")
         found = default
@@ -111,6 +113,9 @@ class Source:
             found = EXTENSIONS.get(os.path.splitext(stem)[1], FOLDER_KIND if is_folder else default)
         if found is None:
             title = format_title(name)
+            if name != STDIN:
+                with convert_errors(title, SourceError):
+                    os.stat(name)
             raise UsageError(
                 f"{title}: unknown format; add --format {' or '.join(TEXT_KINDS)}, or --from KIND"
             )

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from pyspark.sql import functions as sql
 
 from srvstat.contract.errors import EngineError, SourceError, UsageError
 from srvstat.contract.instants import LATEST
+from srvstat.files.errors import convert_errors
 from srvstat.files.identity import Identity, identify_file
 from srvstat.files.reading import CHANGED, STDIN, is_url
 from srvstat.fleet.counts import ORDER_BITS, Job
@@ -84,7 +86,7 @@ class FleetRows:
         # Spark would read a file that is named twice only once.
         is_repeated = get_path(source) in self._paths
         self._paths.add(get_path(source))
-        self._identities[source.name] = _identify(source)
+        self._identities[source.name] = identify_file(source.name)
         if source.kind == "parquet" and is_utf8(source.name) and not is_repeated:
             columns, metadata = find_columns(source)
         if columns is None:
@@ -209,15 +211,18 @@ class FleetRows:
             self._staged.unpersist()
 
 
-def _identify(source: Source) -> Identity:
-    """Return the identity of a file.
+def check_files(sources: Iterable[Source]) -> None:
+    """Check that sources which are files exist, and that several processes can read them.
 
-    Raises UsageError for an input that only one process can read, and only once.
+    Raises SourceError, and UsageError for an input that only one process can read, and only once.
     """
-    try:
-        mode = os.stat(source.name).st_mode
-    except (OSError, ValueError):
-        mode = stat.S_IFREG  # the reader says what is wrong with it
-    if source.name == STDIN or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise UsageError(f"{source.title}: Spark can't read it; name a file")
-    return identify_file(source.name)
+    for source in sources:
+        if source.is_in_memory or is_url(source.name):
+            continue
+        is_file = False
+        if source.name != STDIN:
+            with convert_errors(source.title, SourceError):
+                mode = os.stat(source.name).st_mode
+            is_file = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+        if not is_file:
+            raise UsageError(f"{source.title}: Spark can't read it; name a file")
