@@ -29,6 +29,7 @@ pytestmark = [
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 EXECUTOR = "CoarseGrainedExecutorBackend"
 PYTHON_TASKS = "pyspark.daemon"
+JAVA_AT_START = "org.apache.spark.deploy.SparkSubmit"
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +109,21 @@ def test_a_job_that_is_stopped_leaves_no_output_and_no_process(
 ) -> None:
     process = start_fleet(fleet.directory, SOURCES, output, master, tmp_path / "driver")
     wait_for_descendant(process, PYTHON_TASKS)
+
+    check_stop(process, number, output)
+
+
+def test_a_job_that_is_stopped_while_java_starts_leaves_no_process(
+    fleet: Fleet, output: Path, tmp_path: Path
+) -> None:
+    process = start_fleet(fleet.directory, SOURCES, output, "local[1]", tmp_path / "driver")
+    wait_for_descendant(process, JAVA_AT_START)
+
+    check_stop(process, signal.SIGINT, output)
+
+
+def check_stop(process: "subprocess.Popen[bytes]", number: signal.Signals, output: Path) -> None:
+    """Send a signal, and check that no output and no process is left."""
     descendants = find_descendants(process.pid)
     process.send_signal(number)
 

@@ -7,6 +7,7 @@ import pytest
 
 from srvstat.contract.errors import MissingLibraryError
 from srvstat.fleet.spark.java import check_java
+from support.spark import run_session, skip_without_spark
 
 HOW = "apt install default-jre-headless"
 
@@ -62,3 +63,34 @@ def test_a_missing_java_is_reported_with_the_place_where_spark_looks(
 
     with pytest.raises(MissingLibraryError, match=f"there is none in {place}; install Java 17"):
         check_java()
+
+
+@pytest.mark.external
+@pytest.mark.parametrize(
+    ("last_words", "said"),
+    [
+        ("echo oops", "nothing"),
+        ("echo 'Invalid heap size'; echo 'Error: A fatal exception'; exit 1", "Invalid heap size"),
+    ],
+)
+def test_java_that_ends_at_once_is_quoted(
+    last_words: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark", reason="needs PySpark; see `make external`")
+    script = f"[ $1 = -version ] && echo 'version \"17\"' || {{ {last_words}; }}"
+    monkeypatch.setenv("JAVA_HOME", str(install(tmp_path, script)))
+
+    ran = run_session("local[1]", "pass", tmp_path / "settings")
+
+    assert ran.startswith("EngineError: Spark: its process ended, or the connection to it was lost")
+    assert f"it said: {said}" in ran
+
+
+@pytest.mark.external
+def test_a_wrong_home_of_spark_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_without_spark()
+    monkeypatch.setenv("SPARK_HOME", "/nowhere")
+
+    ran = run_session("local[1]", "pass", tmp_path)
+
+    assert ran.startswith("EngineError: Spark: /nowhere/bin/spark-submit: No such file")

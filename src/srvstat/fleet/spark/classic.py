@@ -1,20 +1,18 @@
-"""Start Spark's driver in a Java process of our own, and end it."""
+"""Open a session whose driver is a Java process of our own."""
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import Timer
 from typing import Any
 
-from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from srvstat.contract.errors import EngineError
 from srvstat.fleet.spark.failures import explain_failure, is_failure_of_spark
+from srvstat.fleet.spark.gateway import open_gateway
 
 _START_SECONDS = 600.0
 """How long a cluster may take to accept an application. A queue of YARN can be long."""
@@ -22,7 +20,6 @@ _START_SECONDS = 600.0
 _MASTER_SECONDS = 30.0
 """How long a standalone master may take, which has no queue. Spark itself would wait for 60 s."""
 
-_STOP_SECONDS = 15
 _LOG_BYTES = 4096
 
 _LOCAL_SETTINGS: Mapping[str, str] = {
@@ -39,36 +36,29 @@ def open_classic(master: str, settings: Mapping[str, str], log_path: str) -> Ite
     What Java prints goes to the log. Raises EngineError if Spark can't start, and instead of the
     errors of PySpark in the block.
     """
-    # The executors' Python must be that of the driver; another place on a cluster can be set.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # A file of settings can say otherwise. In local mode, it is the memory of the tasks, too.
-    os.environ.setdefault("SPARK_DRIVER_MEMORY", "2g")
     local = _LOCAL_SETTINGS if master.startswith("local") else {}
-    with open(log_path, "wb") as log:
-        java: subprocess.Popen[bytes] | None = None
+    opened = open_gateway({**local, **settings, "spark.master": master}, log_path)
+    with _explain_failures(log_path), opened as gateway:
         try:
-            gateway = _launch({**local, **settings, "spark.master": master}, log)
-            java = gateway.proc
-            session = _start_session(gateway, master)
-            yield session
-            session.stop()
-            gateway.shutdown()
-        except Exception as error:
-            if not is_failure_of_spark(error):
-                raise
-            raise explain_failure(error, lambda: _read_end(log_path)) from error
+            # PySpark asks Java for the message of an error, so Java still has to run.
+            with _explain_failures(log_path):
+                session = _start_session(gateway, master)
+                yield session
+                session.stop()
+                gateway.shutdown()
         finally:
-            # After an interruption, too: on SIGTERM, Java cancels the jobs and frees executors.
             _forget_session()
-            if java:
-                _end(java)
 
 
-def _launch(settings: Mapping[str, str], log: Any) -> Any:
-    """Start Java, and return its Py4J gateway."""
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    # In a session of its own, it gets no signal from the terminal. It ends when its stdin does.
-    return launch_gateway(conf, {"stdout": log, "stderr": log, "start_new_session": True})
+@contextmanager
+def _explain_failures(log_path: str) -> Iterator[None]:
+    """Raise our errors instead of those of PySpark."""
+    try:
+        yield
+    except Exception as error:
+        if not is_failure_of_spark(error):
+            raise
+        raise explain_failure(error, lambda: _read_end(log_path)) from error
 
 
 def _start_session(gateway: Any, master: str) -> SparkSession:
@@ -97,18 +87,6 @@ def _start_session(gateway: Any, master: str) -> SparkSession:
     context._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001 - no public way
     context.setLogLevel("ERROR")
     return SparkSession(context)
-
-
-def _end(java: subprocess.Popen[bytes]) -> None:
-    assert java.stdin  # noqa: S101 - PySpark opens a pipe
-    with suppress(OSError):
-        java.stdin.close()
-    java.terminate()
-    try:
-        java.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        java.kill()
-        java.wait()
 
 
 def _forget_session() -> None:

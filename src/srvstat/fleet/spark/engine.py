@@ -33,7 +33,8 @@ from srvstat.fleet.spark.counter import (
     write_groups,
 )
 from srvstat.fleet.spark.frames import create_frame
-from srvstat.fleet.spark.rows import FleetRows
+from srvstat.fleet.spark.reach import CONNECT
+from srvstat.fleet.spark.rows import FleetRows, check_files
 from srvstat.fleet.spark.session import open_session
 from srvstat.fleet.spark.watch import Steps
 
@@ -47,13 +48,17 @@ def open_spark(job: Job, *, master: str | None, progress: Progress) -> Iterator[
     Raises UsageError for a source that a cluster can't read, SourceError if one is not valid,
     MissingLibraryError, EngineError.
     """
+    check_files(job.sources)
     steps = Steps(progress)
-    with open_session(master or _ON_THIS_MACHINE, report=steps.report) as session:
+    master = master or _ON_THIS_MACHINE
+    with open_session(master, report=steps.report) as session:
         engine = SparkEngine(session, job, steps)
         try:
             yield engine
         finally:
-            call_briefly(engine.close)
+            # A server runs on after the session; any other driver ends, and frees all it has.
+            if master.startswith(CONNECT):
+                call_briefly(engine.close)
 
 
 class SparkEngine:

@@ -23,8 +23,11 @@ _COLUMN = re.compile(r"column \[(.+)\]\. Expected Spark type (.+?), actual Parqu
 _CAUSE = re.compile(r"^(?:Caused by|): ?[\w.$]+(?:Exception|Error)\b:? ?(.*)$", re.MULTILINE)
 
 _LOST = ("Py4JError", "Py4JNetworkError")
-_PROBLEM = re.compile(r" ERROR |^error|invalid|^exception in thread", re.IGNORECASE)
-"""A line of the log of Spark, or of a Java process that can't start."""
+_PROBLEM = re.compile(
+    r" ERROR |^error(?!: (?:could not create the java|a fatal))|invalid|^exception in thread",
+    re.IGNORECASE,
+)
+"""A line of the log of Spark, or of a Java process that can't start, with a reason."""
 
 _CAUSES = {
     r"No space left on device|Disk quota exceeded": (
