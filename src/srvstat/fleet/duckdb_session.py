@@ -1,6 +1,7 @@
 """Run queries in an embedded DuckDB, with limits, progress and signals."""
 
 import json
+import re
 import tempfile
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +19,7 @@ from srvstat.sources.sql import quote_text
 
 _Result = TypeVar("_Result")
 
+_MORE = re.compile(r"\n\nLINE |\.?\n+This limit was set by|\n+Possible solutions")
 _SECONDS_PER_REPORT = 0.2
 _ROWS_PER_BATCH = 1 << 16
 
@@ -140,10 +142,10 @@ def _configure(
 
 
 def describe_error(error: Exception) -> str:
-    """Return the message of an error in one line, without the excerpt of the query."""
-    message = str(error).split("\n\nLINE ")[0]
+    """Return the message of an error in one line, without the query and advice on settings."""
+    message = str(error)
     # A write in another thread gives an error as JSON.
     _, start, detail = message.partition('{"exception_type"')
     with suppress(JSONDecodeError):
         message = json.loads(start + detail)["exception_message"] if start else message
-    return " ".join(message.split())
+    return " ".join(_MORE.split(message)[0].split())

@@ -10,7 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.utils import require_minimum_pandas_version
 
-from srvstat.contract.errors import MissingLibraryError
+from srvstat.contract.errors import EngineError, MissingLibraryError
+from srvstat.files.errors import convert_errors
 from srvstat.fleet.spark.classic import open_classic
 from srvstat.fleet.spark.java import check_java
 from srvstat.fleet.spark.package import zip_package
@@ -58,9 +59,11 @@ def open_session(
     """
     check_master(master)
     with hide_warnings(), tempfile.TemporaryDirectory(prefix="srvstat-spark-") as folder:
+        with convert_errors(folder, EngineError):
+            package = zip_package(folder)
         opened = _choose(master, {**_SETTINGS, **(settings or {})}, folder)
         with opened as session, watch_tasks(session, report, idle_seconds):
-            session.addArtifacts(zip_package(folder), pyfile=True)
+            session.addArtifacts(package, pyfile=True)
             yield session
 
 
