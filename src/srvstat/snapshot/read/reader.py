@@ -60,10 +60,6 @@ class SnapshotFile(SnapshotHeader):
         """Yield the files of the snapshot: this one."""
         yield self
 
-    def get_file(self, server: ServerRow) -> "SnapshotFile":  # noqa: ARG002 - see ShardedSnapshot
-        """Return the file that has a server: this one."""
-        return self
-
     def find_servers(self, references: Iterable[ServerReference]) -> list[ServerRow | None]:
         """Return the server of each reference, compared exactly; None for an unknown one."""
         return self._rows.find_servers([(one.by, one.identifier) for one in references])
