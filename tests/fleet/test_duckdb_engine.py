@@ -1,5 +1,6 @@
 """The DuckDB engine reads, resolves and counts rows by the rules of a build."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from fleet.engine_runs import (
+    IDS,
     NOON,
     SERVERS,
     WINDOW,
@@ -133,13 +135,18 @@ def test_repeats_and_conflicts_are_resolved_by_source_and_row(
     assert run_engine(sources, WINDOW, conflicts) == compute_outcome(sources, WINDOW, conflicts)
 
 
-def test_a_conflict_names_both_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ids", "window"),
+    [(IDS, WINDOW), ([*IDS, *map(str, range(1 << 15))], ALL)],
+    ids=["few", "many"],
+)
+def test_a_conflict_names_both_rows(tmp_path: Path, ids: Sequence[str], window: Window) -> None:
     first = write_rows(tmp_path / "first.parquet", [("b", NOON, 1), ("a", NOON, 5)])
     second = write_rows(tmp_path / "second.parquet", [("a", NOON, 7)])
     job = Job(open_sources(first, second), None, "first")
 
     with open_duckdb(job, memory=None, threads=1, progress=lambda *_: None) as engine:
-        conflict = engine.count(SERVERS, WINDOW).resolved.conflict
+        conflict = engine.count(SERVERS._replace(ids=ids), window).resolved.conflict
 
     assert conflict == (
         f"{second}, row 1: server a has 7 players at 2023-11-14T22:13:20.000Z, but 5 in"

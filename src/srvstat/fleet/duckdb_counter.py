@@ -258,7 +258,7 @@ class Counter:
         return 0, None
 
     def _read_conflict(self, row: dict[str, int]) -> Conflict:
-        number, at = divmod(row["key"], 1 << self._bits)
+        number, at = divmod(int(row["key"]), 1 << self._bits)  # Arrow has HUGEINT as decimals
         values = (row[name] for name in Conflict._fields[2:])
         return Conflict(self._servers.ids[number], at + self._window.start, *values)
 
