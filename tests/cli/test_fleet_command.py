@@ -130,6 +130,7 @@ def test_only_rows_that_could_be_missed_are_a_warning_when_quiet(cli: Cli) -> No
         ([*FLEET, "--output=-"], 2, "-o: - is not a file"),
         ([*FLEET, "--output=old.ndjson"], 2, "old.ndjson: exists; --overwrite replaces it"),
         ([*FLEET, "old.ndjson", "--output=old.ndjson", "--overwrite"], 2, "is also a source"),
+        ([*FLEET, "--output=./servers.ndjson", "--overwrite"], 2, "is also a source"),
         ([*FLEET, "--output=none/r.ndjson"], 4, "none/r.ndjson: No such file or directory"),
         ([*RESULTS, "--range=8d"], 40, "error: INVALID_REQUEST: Invalid request\nrange: "),
         ([*RESULTS, "--range=8d", "--engine=x"], 2, '--engine: "x" is not one of duckdb, spark'),

@@ -14,7 +14,12 @@ from srvstat.cli.output import Form, Outcome, is_progress_shown, report
 from srvstat.cli.output_file import OverwriteOption
 from srvstat.cli.show import show_error
 from srvstat.cli.signals import allow_cleanup
-from srvstat.cli.source_options import SourceOptions, parse_sources, take_source_options
+from srvstat.cli.source_options import (
+    SourceOptions,
+    Sources,
+    parse_sources,
+    take_source_options,
+)
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError, UsageError
 from srvstat.contract.ranges import DEFAULT_RANGE
@@ -31,7 +36,6 @@ from srvstat.fleet.request import (
 from srvstat.render.summary import format_dropped_fleet_rows, format_fleet_summary
 from srvstat.snapshot.format.shards import MAX_SHARDS
 from srvstat.snapshot.write.names import check_is_no_source
-from srvstat.sources.source import Source
 
 if TYPE_CHECKING:
     from srvstat.fleet.counts import Conflicts
@@ -162,7 +166,7 @@ def fleet(
         range=DEFAULT_RANGE,
         as_of=parse_instant_option("--as-of", as_of),
         conflicts=_choose("--conflicts", conflicts, _CONFLICTS),
-        output=_check_output(output, found.observations, overwrite=overwrite),
+        output=_check_output(output, found, overwrite=overwrite),
         overwrite=overwrite,
         snapshots=snapshots,
         shards=_parse_shards(shards),
@@ -201,7 +205,7 @@ def _choose(option: str, value: str, choices: Sequence[_Choice]) -> _Choice:
     raise UsageError(f"{option}: {wire.quote_value(value)} is not one of {', '.join(choices)}")
 
 
-def _check_output(path: str | None, sources: Sequence[Source], *, overwrite: bool) -> str | None:
+def _check_output(path: str | None, sources: Sources, *, overwrite: bool) -> str | None:
     """Return the path of the results, if they may be written there.
 
     Raises UsageError, OutputError.
@@ -213,7 +217,8 @@ def _check_output(path: str | None, sources: Sequence[Source], *, overwrite: boo
         raise UsageError(
             f"-o {path}: unknown format; end the name in {', '.join(RESULT_EXTENSIONS)}"
         )
-    check_is_no_source(path, location, sources)
+    records = [] if sources.servers is None else [sources.servers]
+    check_is_no_source(path, location, [*records, *sources.observations])
     check_target(path, overwrite=overwrite)
     return path
 
