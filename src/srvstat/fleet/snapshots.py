@@ -11,6 +11,7 @@ from srvstat.files.atomic_folder import write_file
 from srvstat.files.errors import convert_write_errors
 from srvstat.fleet.counts import Engine, Progress, Resolved
 from srvstat.fleet.job import Fleet
+from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.format.rows import FileRow
 from srvstat.snapshot.format.shards import (
     MANIFEST,
@@ -118,15 +119,14 @@ def _build_manifest(
 ) -> Manifest:
     """Return the manifest of shards, given the rows of their files in order."""
     roots = [row.root.hex() for row in rows]
-    firsts = [row.first_observed_at for row in rows if row.first_observed_at is not None]
-    lasts = [row.last_observed_at for row in rows if row.last_observed_at is not None]
+    first_observed_at, last_observed_at = find_observed_span(rows)
     manifest = Manifest(
         as_of=fleet.as_of,
         root=compute_shards_root(fleet.as_of, roots),
         servers=sum(row.server_count for row in rows),
         observations=sum(row.observation_count for row in rows),
-        first_observed_at=min(firsts, default=None),
-        last_observed_at=max(lasts, default=None),
+        first_observed_at=first_observed_at,
+        last_observed_at=last_observed_at,
         sources=tuple(sources),
         repeated=resolved.repeated,
         conflicting=resolved.conflicting,
