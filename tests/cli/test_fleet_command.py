@@ -105,6 +105,23 @@ def test_without_a_servers_file_each_identifier_with_an_observation_has_a_result
 
 
 @pytest.mark.usefixtures("here")
+def test_a_lone_surrogate_makes_an_identifier_malformed(cli: Cli) -> None:
+    row = rb'{"serverId":"a\ud800b","observedAt":%d,"players":%d}' + b"\n"
+    rows = row % (AS_OF, 5) + row.replace(rb"\ud800", b"") % (AS_OF, 6)
+    options = ["--game=game_a", "--format=ndjson", "--output=r.ndjson"]
+
+    ran = cli("fleet", "-", *options, stdin=rows)
+
+    assert (ran.exit_code, parse_summary(ran)["rejected"]) == (0, "1")
+    assert [row["serverId"] for row in read_results("r.ndjson")] == ["ab"]
+
+    ran = cli("fleet", "-", *options, "--overwrite", "--ids=slug", stdin=rows)
+
+    assert ran.exit_code == 6
+    assert "is not Unicode text without U+0000, so --ids slug can't convert it" in ran.stderr
+
+
+@pytest.mark.usefixtures("here")
 def test_only_rows_that_could_be_missed_are_a_warning_when_quiet(cli: Cli) -> None:
     Path("bad.csv").write_bytes(csv([("a", AS_OF, -1), ("a", AS_OF, 9), ("no", 5, 5), ("a", 0, 1)]))
     quiet = ["fleet", "week.csv", "--output=r.ndjson", "--servers=servers.ndjson", "--quiet"]

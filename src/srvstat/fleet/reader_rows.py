@@ -3,6 +3,7 @@
 Spark calls this on executors, too: it needs only pyarrow, and the libraries of the source's reader.
 """
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,8 @@ from srvstat.sources.batch import Batch, Runs
 from srvstat.sources.observations import read_batches
 from srvstat.sources.registry import KINDS
 from srvstat.sources.source import Source
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(slots=True)
@@ -96,8 +99,8 @@ def _convert_texts(texts: Sequence[str]) -> pa.Array:
     try:
         return pa.array(texts, pa.string())
     except UnicodeEncodeError:
-        # JSON can have lone surrogates, which no server's identifier has.
-        return pa.array([text.encode("utf-8", "replace").decode() for text in texts], pa.string())
+        # JSON can have lone surrogates; as with U+0000, no identifier that has one means a server.
+        return pa.array([_SURROGATE.sub("\x00", text) for text in texts], pa.string())
 
 
 def _convert_integers(integers: Sequence[int]) -> pa.Array:
