@@ -82,7 +82,8 @@ class ShardedDraft:
                 report(0)
         except WorkerError as error:
             raise EngineError(
-                f"{self._title}: {error}; if memory ran out, use fewer --threads or more --shards"
+                f"{self._title}: {error}; if memory ran out, use more --shards, or with DuckDB"
+                " fewer --threads"
             ) from None
         rows = [built[number] for number in range(self._shards)]
         manifest = _build_manifest(fleet, resolved, sources, rows)
