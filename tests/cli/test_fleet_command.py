@@ -142,7 +142,7 @@ def test_only_rows_that_could_be_missed_are_a_warning_when_quiet(cli: Cli) -> No
     ("arguments", "exit_code", "message"),
     [
         (["fleet", "--output=r.ndjson"], 2, "SOURCE: missing; name a file, a URL, or -"),
-        (FLEET, 2, "-o: missing; name a file that ends in .ndjson, .jsonl, .parquet"),
+        (FLEET, 2, "-o: missing; name a file that ends in .ndjson, .jsonl, .parquet, or a folder"),
         ([*FLEET, "--output=r.csv"], 2, "-o r.csv: unknown format; end the name in .ndjson"),
         ([*FLEET, "--output=-"], 2, "-o: - is not a file"),
         ([*FLEET, "--output=old.ndjson"], 2, "old.ndjson: exists; --overwrite replaces it"),

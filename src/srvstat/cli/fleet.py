@@ -226,7 +226,10 @@ def _check_output(path: str | None, sources: Sources, *, overwrite: bool) -> str
 def _check_snapshots_alone(snapshots: str | None, range: str | None) -> None:
     """Check that there is something to write, and that a range is for results."""
     if snapshots is None:
-        raise UsageError(f"-o: missing; name a file that ends in {', '.join(RESULT_EXTENSIONS)}")
+        raise UsageError(
+            f"-o: missing; name a file that ends in {', '.join(RESULT_EXTENSIONS)}, or a folder"
+            " with --snapshots"
+        )
     if range is not None:
         raise UsageError("--range: needs -o; a snapshot has all observations")
 
