@@ -164,7 +164,7 @@ def format_dropped_rows(summary: BuildSummary) -> list[str]:
 
 def format_dropped_fleet_rows(summary: FleetSummary) -> list[str]:
     """Return one line as `format_dropped_rows` does. Rows before the window are not missed."""
-    rejected = {f"rejected, {why}": rows for why, rows in summary.reject_reasons.items()}
+    rejected = {f"rejected, {why}": rows for why, rows in _sort_reasons(summary.reject_reasons)}
     counts = {**rejected, "conflicting": summary.conflicting}
     notes = [f"a conflicting row: {summary.conflict}"]
     return _format_dropped(summary, counts, notes if summary.conflict else [])
@@ -187,8 +187,8 @@ def _format_withheld(summary: BuildSummary | FleetSummary) -> str:
 
 
 def _list_reasons(counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield a line for each reason, which can be long, the commonest first."""
-    for why, rows in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+    """Yield a line for each reason, which can be long."""
+    for why, rows in _sort_reasons(counts):
         yield f"{' ' * _INDENT}{rows:,} {why}"
 
 
@@ -196,3 +196,8 @@ def _format_reasons(counts: Mapping[str, int]) -> str:
     total = sum(counts.values())
     reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(counts.items()))
     return f"{total:,} ({reasons})" if total else "0"
+
+
+def _sort_reasons(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return the reasons and their rows, the commonest first: engines count in any order."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
