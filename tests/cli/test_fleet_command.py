@@ -156,6 +156,7 @@ def test_only_rows_that_could_be_missed_are_a_warning_when_quiet(cli: Cli) -> No
         ([*RESULTS, "--master=local"], 2, "--master: --engine duckdb does not take it"),
         ([*RESULTS, "--engine=spark", "--threads=2"], 2, "--engine spark does not take it"),
         ([*RESULTS, "--threads=0"], 2, '--threads: "0" is not a number from 1 on'),
+        ([*RESULTS, "--threads=1025"], 2, "--threads: 1,025 is more than 1,024"),
         ([*RESULTS, "--memory=4GB"], 2, '"4GB" is not a size such as 512MiB or 4GiB'),
         ([*RESULTS, "--memory=0GiB"], 2, '"0GiB" is not a size such as 512MiB or 4GiB'),
         ([*RESULTS, "missing.csv"], 6, "missing.csv: No such file or directory"),

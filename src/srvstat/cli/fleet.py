@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _ENGINES = tuple(ENGINES)
 _DEFAULT_SHARDS = 8
+_MAX_THREADS = 1024  # DuckDB starts as many as it is told, even if no other program could start one
 _CONFLICTS: tuple["Conflicts", ...] = ("first", "lowest")
 
 _Choice = TypeVar("_Choice", bound=str)
@@ -169,7 +170,7 @@ def fleet(
         output=_check_output(output, found, overwrite=overwrite),
         overwrite=overwrite,
         snapshots=snapshots,
-        shards=_parse_shards(shards),
+        shards=_parse_limited("--shards", shards, MAX_SHARDS) or _DEFAULT_SHARDS,
         engine=_choose("--engine", engine, _ENGINES),
         options=_parse_engine_options(engine, memory, threads, master),
     )
@@ -234,13 +235,17 @@ def _check_snapshots_alone(snapshots: str | None, range: str | None) -> None:
         raise UsageError("--range: needs -o; a snapshot has all observations")
 
 
-def _parse_shards(text: str | None) -> int:
+def _parse_limited(option: str, text: str | None, most: int) -> int | None:
+    """Return the number of an option from 1 to `most`; None if it is not given.
+
+    Raises UsageError.
+    """
     if text is None:
-        return _DEFAULT_SHARDS
-    shards = parse_count("--shards", text, least=1)
-    if shards > MAX_SHARDS:
-        raise UsageError(f"--shards: {shards:,} is more than {MAX_SHARDS:,}")
-    return shards
+        return None
+    count = parse_count(option, text, least=1)
+    if count > most:
+        raise UsageError(f"{option}: {count:,} is more than {most:,}")
+    return count
 
 
 def _parse_engine_options(
@@ -259,7 +264,7 @@ def _parse_engine_options(
             parse_size(memory)
         except ValueError as error:
             raise UsageError(f"--memory: {wire.quote_value(memory)} {error}") from None
-    count = None if threads is None else parse_count("--threads", threads, least=1)
+    count = _parse_limited("--threads", threads, _MAX_THREADS)
     return EngineOptions(memory, count, master)
 
 
