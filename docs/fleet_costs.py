@@ -24,6 +24,11 @@ _MIB, _GIB, _HOUR = 1 << 20, 1 << 30, 3_600
 _MILLION = 1_000_000
 
 
+def format_machine() -> str:
+    """Return a list that describes the machine of the measurements."""
+    return "".join(f"- {line}\n" for line in _read_file()["machine"])
+
+
 def format_measured() -> str:
     """Return a table with a row for each measured fleet."""
     head = (
@@ -90,8 +95,12 @@ def format_projected() -> str:
 
 
 def _read_runs() -> list[Run]:
-    text = Path(__file__).with_name("fleet.json").read_bytes()
-    return list(json.loads(text)["runs"].values())
+    return list(_read_file()["runs"].values())
+
+
+def _read_file() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(Path(__file__).with_name("fleet.json").read_bytes())
+    return content
 
 
 def _format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -206,6 +206,7 @@ CONTENT: dict[str, Callable[[], str]] = {
     "integrity-honest": measure_integrity.format_honest,
     "integrity-changed": measure_integrity.format_changed,
     "integrity-real": measure_integrity.format_real,
+    "fleet-machine": fleet_costs.format_machine,
     "fleet-measured": fleet_costs.format_measured,
     "fleet-projected": fleet_costs.format_projected,
 }
