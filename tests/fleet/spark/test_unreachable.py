@@ -45,11 +45,16 @@ def test_one_of_several_masters_is_enough(silent_port: int, closed_port: int) ->
 
 
 @pytest.mark.parametrize(
-    "master", ["", "local[", "yarn-client", "http://host:1", "spark://host", "sc://:1", "sc://h:x"]
+    "master",
+    ["", "local[", "yarn-client", "sc:h/;token=secret", "spark://host", "sc://:1", "sc://h:x"],
 )
 def test_another_form_of_master_is_refused(master: str) -> None:
-    with pytest.raises(UsageError, match=r"not a master of Spark|needs a host and a port"):
+    with pytest.raises(
+        UsageError, match=r"not a master of Spark|needs a host and a port"
+    ) as refused:
         check_master(master)
+
+    assert "secret" not in refused.value.reason
 
 
 @pytest.mark.external

@@ -23,7 +23,8 @@ def check_master(master: str) -> None:
     Raises UsageError for another form, EngineError if no server accepts.
     """
     if not _KNOWN.fullmatch(master):
-        raise UsageError(f"{master}: not a master of Spark; masters are {_FORMS}")
+        # It is not repeated, because it can have a token.
+        raise UsageError(f"--master: not a master of Spark; masters are {_FORMS}")
     if not master.startswith(("spark://", CONNECT)):
         return
     failures = [_try_connection(*place) for place in find_places(master)]
