@@ -13,7 +13,7 @@ from srvstat.fleet.spark.brief import call_briefly
 from srvstat.fleet.spark.failures import explain_failure, is_failure_of_spark
 from srvstat.fleet.spark.reach import find_places
 
-READY_SECONDS = 20.0
+_READY_SECONDS = 20.0
 """How long the server may take for its part of the handshake."""
 
 _RETRIES = 6
@@ -59,11 +59,11 @@ def _wait_until_ready(url: str) -> None:
             "--master: invalid; a URL of Spark Connect is sc://HOST:PORT/;NAME=VALUE;…"
         ) from None
     try:
-        grpc.channel_ready_future(channel).result(READY_SECONDS)
+        grpc.channel_ready_future(channel).result(_READY_SECONDS)
     except grpc.FutureTimeoutError:
         raise EngineError(
             f"Spark at {host}:{port}: it accepts connections, but did not answer as a Spark Connect"
-            f" server within {READY_SECONDS:.0f} seconds"
+            f" server within {_READY_SECONDS:.0f} seconds"
         ) from None
     finally:
         channel.close()

@@ -6,14 +6,9 @@ from pyspark.sql import DataFrame, SparkSession
 _TYPES = {pa.int32(): "INT", pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.string(): "STRING"}
 
 
-def describe_schema(schema: pa.Schema) -> dict[str, str]:
-    """Return the type in Spark of each column."""
-    return {field.name: _TYPES[field.type] for field in schema}
-
-
 def format_schema(schema: pa.Schema) -> str:
     """Return a schema as Spark's functions take it."""
-    return ", ".join(f"{quote_name(name)} {kind}" for name, kind in describe_schema(schema).items())
+    return ", ".join(f"{quote_name(field.name)} {_TYPES[field.type]}" for field in schema)
 
 
 def create_frame(session: SparkSession, table: pa.Table) -> DataFrame:

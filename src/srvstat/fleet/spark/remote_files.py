@@ -113,9 +113,9 @@ def check_columns(rows: DataFrame, source: Source, columns: NativeColumns) -> No
     names = columns[:3]
     file = rows.metadataColumn("_metadata").file_path.alias("file")
     counts = [sql.count(quote_name(name)).alias(name) for name in names]
-    found = rows.groupBy(file).agg(sql.count("*"), *counts)
+    found = rows.groupBy(file).agg(*counts)
     empty = [sql.col(quote_name(name)) == 0 for name in names]
-    for path, _, *with_value in found.where(empty[0] | empty[1] | empty[2]).limit(1).collect():
+    for path, *with_value in found.where(empty[0] | empty[1] | empty[2]).limit(1).collect():
         title = list_files(source, [path])[0].title
         raise SourceError(f"{title}: column {names[with_value.index(0)]} is missing or empty")
 

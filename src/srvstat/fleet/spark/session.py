@@ -58,7 +58,7 @@ def open_session(
     EngineError.
     """
     check_master(master)
-    with hide_warnings(), tempfile.TemporaryDirectory(prefix="srvstat-spark-") as folder:
+    with _hide_warnings(), tempfile.TemporaryDirectory(prefix="srvstat-spark-") as folder:
         with convert_errors(folder, EngineError):
             package = zip_package(folder)
         opened = _choose(master, {**_SETTINGS, **(settings or {})}, folder)
@@ -88,7 +88,7 @@ def _choose(
 
 
 @contextmanager
-def hide_warnings() -> Iterator[None]:
+def _hide_warnings() -> Iterator[None]:
     """Hide what PySpark prints of its own.
 
     These are warnings, as of pandas 3, of which we use nothing, and errors, which we report.

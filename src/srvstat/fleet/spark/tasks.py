@@ -39,7 +39,7 @@ def build_reader(sources: Sequence[tuple[int, Source]]) -> Task:
                 for rows in read_rows(source, number, remarks):
                     nothing = pa.nulls(rows.num_rows, pa.string())
                     yield pa.RecordBatch.from_arrays([*rows.columns, nothing], schema=READ)
-                yield _write_remarks(remarks, READ)
+                yield _write_remarks(remarks)
 
     return read
 
@@ -62,7 +62,7 @@ def build_judge(source: Source, columns: NativeColumns) -> Task:
         for batch in read_record_batches(source, names, stored):
             assert not batch.instants, "a well-formed row"  # noqa: S101 - the input has none
             remarks.add_batch(batch)
-        yield _write_remarks(remarks, READ)
+        yield _write_remarks(remarks)
 
     return judge
 
@@ -74,10 +74,10 @@ def finish(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield finish_counts(batch.slice(start, _SERVERS_AT_ONCE).cast(COUNTS))
 
 
-def _write_remarks(remarks: Remarks, schema: pa.Schema) -> pa.RecordBatch:
+def _write_remarks(remarks: Remarks) -> pa.RecordBatch:
     text = json.dumps([remarks.rejected, remarks.skipped, remarks.warnings])
-    row: dict[str, str | None] = {**dict.fromkeys(schema.names), REMARKS: text}
-    return pa.RecordBatch.from_pylist([row], schema)
+    row: dict[str, str | None] = {**dict.fromkeys(READ.names), REMARKS: text}
+    return pa.RecordBatch.from_pylist([row], READ)
 
 
 def add_remarks(remarks: Remarks, texts: Sequence[str]) -> None:
