@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -30,13 +29,6 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
 }
-
-
-class Cluster(NamedTuple):
-    """A running cluster, and the processes of its parts by their names."""
-
-    url: str
-    processes: Mapping[str, "subprocess.Popen[bytes]"]
 
 
 def skip_without_spark() -> None:
@@ -65,41 +57,40 @@ def make_environment(folder: Path, **settings: str) -> dict[str, str]:
 
 
 @contextmanager
-def start_standalone(folder: Path, *, workers: int = 1) -> Iterator[Cluster]:
-    """Start a standalone master, and workers with one core and 1 GiB each."""
+def start_standalone(folder: Path, *, workers: int) -> Iterator[str]:
+    """Start a standalone master, and workers with one core and 1 GiB each; yield its URL."""
     place = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     size = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"))
     with ExitStack() as stack:
-        master = stack.enter_context(_start(folder / "master", "spark-class", _MASTER, *place))
+        stack.enter_context(_start(folder / "master", "spark-class", _MASTER, *place))
         url = _wait_for(folder / "master", r"Starting Spark master at (spark://\S+)")
-        parts = {"master": master}
-        for number in range(workers):
-            name = f"worker-{number}"
+        names = [f"worker-{number}" for number in range(workers)]
+        for name in names:
             command = ("spark-class", _WORKER, *place, *size, url)
-            parts[name] = stack.enter_context(_start(folder / name, *command))
-        for name in [*parts][1:]:
+            stack.enter_context(_start(folder / name, *command))
+        for name in names:
             _wait_for(folder / name, "(Successfully registered) with master")
-        yield Cluster(url, parts)
+        yield url
 
 
 @contextmanager
-def start_connect(folder: Path) -> Iterator[Cluster]:
-    """Start a Spark Connect server on a local master with two cores."""
+def start_connect(folder: Path) -> Iterator[str]:
+    """Start a Spark Connect server on a local master with two cores; yield its URL."""
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": "0",
         "spark.master": "local[2]",
     }
     command = ("spark-submit", "--class", _CONNECT_SERVER)
-    with _start(folder, *command, settings=settings) as server:
+    with _start(folder, *command, settings=settings):
         port = _wait_for(folder, r"server started at: 127\.0\.0\.1:(\d+)")
-        yield Cluster(f"sc://127.0.0.1:{port}", {"server": server})
+        yield f"sc://127.0.0.1:{port}"
 
 
 @contextmanager
 def _start(
     folder: Path, program: str, *arguments: str, settings: Mapping[str, str] | None = None
-) -> Iterator["subprocess.Popen[bytes]"]:
+) -> Iterator[None]:
     """Start a program of Spark, which logs to a file in a folder, and kill it after the block."""
     import pyspark  # noqa: PLC0415 - only `make external` installs it
 
@@ -116,7 +107,7 @@ def _start(
             start_new_session=True,
         )
     try:
-        yield process
+        yield
     finally:
         # Its executors are in the same session.
         with suppress(ProcessLookupError):
@@ -165,13 +156,12 @@ def find_descendants(pid: int) -> dict[int, str]:
     return found
 
 
-def wait_for_descendant(process: "subprocess.Popen[bytes]", text: str) -> int:
-    """Wait until a process has a descendant with a text in its command line; return its id."""
+def wait_for_descendant(process: "subprocess.Popen[bytes]", text: str) -> None:
+    """Wait until a process has a descendant with a text in its command line."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-        for pid, command in find_descendants(process.pid).items():
-            if text in command:
-                return pid
+        if any(text in command for command in find_descendants(process.pid).values()):
+            return
         time.sleep(0.1)
     raise AssertionError(process.communicate())
 

@@ -61,8 +61,8 @@ def wait_until_gone(processes: dict[int, str]) -> None:
 def test_a_standalone_cluster_gives_the_bytes_of_duckdb(
     fleet: Fleet, output: Path, tmp_path: Path
 ) -> None:
-    with start_standalone(tmp_path / "cluster", workers=2) as cluster:
-        process = start_fleet(fleet.directory, SOURCES, output, cluster.url, tmp_path / "driver")
+    with start_standalone(tmp_path / "cluster", workers=2) as url:
+        process = start_fleet(fleet.directory, SOURCES, output, url, tmp_path / "driver")
         assert end(process) == (0, fleet.warning)
 
     assert output.read_bytes() == fleet.results
@@ -73,8 +73,8 @@ def test_spark_connect_gives_the_bytes_of_duckdb(
 ) -> None:
     folder, text = SOURCES
     sources = (f"file://{fleet.directory}/{folder}", text)  # the server lists the files
-    with start_connect(tmp_path / "cluster") as cluster:
-        process = start_fleet(fleet.directory, sources, output, cluster.url, tmp_path / "client")
+    with start_connect(tmp_path / "cluster") as url:
+        process = start_fleet(fleet.directory, sources, output, url, tmp_path / "client")
         assert end(process) == (0, fleet.warning)
 
     assert output.read_bytes() == fleet.results

@@ -98,8 +98,8 @@ def test_a_port_that_says_nothing_is_given_up(
 def test_a_cluster_without_workers_is_given_up(tmp_path: Path) -> None:
     skip_without_spark()
     started = time.monotonic()
-    with start_standalone(tmp_path / "cluster", workers=0) as cluster:
-        ran = run_session(cluster.url, "session.range(1).count()", tmp_path / "driver")
+    with start_standalone(tmp_path / "cluster", workers=0) as url:
+        ran = run_session(url, "session.range(1).count()", tmp_path / "driver")
 
     assert ran.startswith("EngineError: Spark: no executor ran a task for 3 seconds; does the")
     assert time.monotonic() - started < 120
