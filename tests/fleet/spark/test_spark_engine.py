@@ -77,15 +77,17 @@ def draw_rows(drawn: Random, unit: int) -> list[tuple[Any, Any, Any]]:
 def write_hostile_rows(folder: Path) -> list[Source]:
     """Write files of several types, with rows of every fate, and names that are patterns."""
     drawn = Random(5)  # noqa: S311 - not a secret
-    kinds = [pa.int64(), pa.timestamp("ms"), pa.timestamp("us", "Europe/Paris"), pa.timestamp("ns")]
+    nanoseconds = pa.timestamp("ns")
+    kinds = [pa.int64(), pa.timestamp("ms"), pa.timestamp("us", "Europe/Paris"), nanoseconds]
     names = [
         "a*.parquet",
         "month=1 [x]?{}\\ #%41+é.parquet",
         "_hidden.parquet",
         "10:30 [a].parquet",
+        "nanoseconds.parquet",
     ]
     paths = []
-    for name, kind in zip(names, kinds, strict=True):
+    for name, kind in zip(names, [*kinds, nanoseconds], strict=True):
         unit = 1 if pa.types.is_int64(kind) else {"ms": 1, "us": 1_000, "ns": 10**6}[kind.unit]
         paths.append(write_parquet(folder / name, draw_rows(drawn, unit), observedAt=kind))
     paths += write_foreign_files(folder, paths[0])
