@@ -87,7 +87,7 @@ def test_any_other_name_needs_a_format(
 
 
 def test_a_missing_folder_is_named_although_its_name_has_no_format(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="/days: No such file or directory"):
+    with pytest.raises(UsageError, match="/days: No such file or directory"):
         Source.from_name(f"{tmp_path}/days", None)
 
 

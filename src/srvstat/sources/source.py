@@ -97,8 +97,7 @@ class Source:
     def from_name(cls, name: str, default: str | None, mapping: ColumnMapping = STRICT) -> Self:
         """Return the source with a name, of the kind of its extension or of the default kind.
 
-        Raises UsageError if there is neither, MissingLibraryError, and SourceError for a missing
-        file without a known extension, which may be a folder.
+        Raises UsageError if there is neither, MissingLibraryError.
         """
         stem = name.lower().removesuffix(".gz")
         found = default
@@ -113,8 +112,8 @@ class Source:
             found = EXTENSIONS.get(os.path.splitext(stem)[1], FOLDER_KIND if is_folder else default)
         if found is None:
             title = format_title(name)
-            if name != STDIN:
-                with convert_errors(title, SourceError):
+            if name != STDIN:  # a missing folder has no format
+                with convert_errors(title, UsageError):
                     os.stat(name)
             raise UsageError(
                 f"{title}: unknown format; add --format {' or '.join(TEXT_KINDS)}, or --from KIND"

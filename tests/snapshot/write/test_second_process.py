@@ -55,9 +55,10 @@ def test_results_are_in_order_wherever_they_are_computed(
 
 
 def test_messages_pass_in_the_middle_of_a_job(second: SecondProcess) -> None:
-    jobs = [pass_messages, os.getpid] * 9
+    # Either process does some of them.
+    jobs = [pass_messages] * 18
 
-    assert [result is None for _, result in second.compute(call, jobs)] == [True, False] * 9
+    assert [result for _, result in second.compute(call, jobs)] == [None] * 18
 
 
 def test_errors_are_raised_after_the_results_before_them(second: SecondProcess) -> None:
