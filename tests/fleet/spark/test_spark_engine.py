@@ -42,8 +42,10 @@ class Spark:
     def open(self, sources: Sequence[Source], conflicts: Conflicts = "first") -> Any:
         """Open an engine for a job."""
         from srvstat.fleet.spark.engine import SparkEngine  # noqa: PLC0415 - needs PySpark
+        from srvstat.fleet.spark.rows import check_files  # noqa: PLC0415 - see above
         from srvstat.fleet.spark.watch import Steps  # noqa: PLC0415 - see above
 
+        check_files(sources)
         return SparkEngine(self.session, Job(sources, None, conflicts), Steps(lambda *_: None))
 
 
