@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _ENGINES = tuple(ENGINES)
 _DEFAULT_SHARDS = 8
-_MAX_THREADS = 1024  # DuckDB starts as many as it is told, even if no other program could start one
+_MAX_THREADS = 1024  # DuckDB has no limit of its own, and could leave none for other programs
 _CONFLICTS: tuple["Conflicts", ...] = ("first", "lowest")
 
 _Choice = TypeVar("_Choice", bound=str)
