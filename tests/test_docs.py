@@ -224,12 +224,6 @@ def test_every_decision_that_the_code_refers_to_is_documented() -> None:
     assert numbers <= set(documented)
 
 
-def test_the_readme_names_the_wheel_of_this_version() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-
-    assert re.findall(r"srvstat-(.+)-py3-none-any\.whl", text) == [srvstat.__version__]
-
-
 def test_changelog_has_a_section_for_this_version() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from srvstat.contract.responses import CompareResponse as CompareResponse
     from srvstat.contract.responses import ServerResponse as ServerResponse
 
-__version__ = "0.6.0"
+__version__ = "1.0.0"
 
 _MODULE_OF = {
     "Snapshot": "srvstat.api.snapshot",
