@@ -240,7 +240,7 @@ def test_a_late_answer_is_an_internal_error(
 ) -> None:
     log = Log()
     snapshot = ServedSnapshot(os.fspath(build_small(tmp_path)), log)
-    app = asgi_app.Service(snapshot, Authenticator(None, log), log)
+    app = asgi_app.Service(asgi_app.Parts(snapshot, Authenticator(None, log), log))
 
     def wait(_: object) -> None:
         time.sleep(0.4)

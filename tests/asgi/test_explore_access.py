@@ -103,7 +103,8 @@ def create_client(snapshot: ServedSnapshot, log: Log) -> httpx.AsyncClient:
     """Return a client of a service in this process that has the explore page."""
     authenticator = Authenticator(None, log)
     explorer = Explorer(snapshot, authenticator)
-    application = asgi_app.Service(snapshot, authenticator, log, explorer=explorer)
+    parts = asgi_app.Parts(snapshot, authenticator, log, sites=(explorer,))
+    application = asgi_app.Service(parts)
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(application),
         base_url="http://localhost:8000",

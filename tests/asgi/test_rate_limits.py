@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from srvstat.asgi.auth import RateLimiter, TooManyRequestsError
+from srvstat.asgi.limits import RateLimiter, TooManyRequestsError
 
 
 def test_a_request_over_the_limit_is_refused_with_the_time_to_wait() -> None:

@@ -30,7 +30,9 @@ class InProcess:
     def __init__(self, path: Path) -> None:
         self._log = Log()
         self.snapshot = ServedSnapshot(os.fspath(path), self._log)
-        self.app = asgi_app.Service(self.snapshot, Authenticator(None, self._log), self._log)
+        self.app = asgi_app.Service(
+            asgi_app.Parts(self.snapshot, Authenticator(None, self._log), self._log)
+        )
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[httpx.AsyncClient]:

@@ -2,27 +2,14 @@
 
 import asyncio
 import hashlib
-import math
-import time
-from collections import deque
-from collections.abc import Callable
 from typing import NamedTuple
 
 from srvstat.access import Plan, read_access
+from srvstat.asgi.limits import RateLimiter
 from srvstat.asgi.log import Log
-from srvstat.contract.errors import GatewayUnauthorizedError, RateLimitedError, SourceError
+from srvstat.contract.errors import GatewayUnauthorizedError, SourceError
 from srvstat.contract.http import KEY_HEADER, Headers, find_key
 from srvstat.files.watching import Candidate, WatchedFile
-
-_MINUTE = 60
-
-
-class TooManyRequestsError(RateLimitedError):
-    """A plan's limit was exceeded; `retry_after` is the time to wait, in whole seconds."""
-
-    def __init__(self, reason: str, retry_after: int) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
 
 
 class Caller(NamedTuple):
@@ -37,47 +24,6 @@ class Caller(NamedTuple):
     def name(self) -> str:
         """The name in the log."""
         return self.digest[:8]
-
-
-class RateLimiter:
-    """Count the requests of each caller within the last minute, by a monotonic clock.
-
-    The cost of a request does not depend on the number of callers. A caller is forgotten after a
-    minute without requests.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        # The times of each caller's requests; the caller idle for longest comes first.
-        self._requests: dict[str, deque[float]] = {}
-
-    def count(self, caller: str, limit: int) -> None:
-        """Count a request of a caller who may make `limit` requests a minute.
-
-        Earlier requests still count after a change of `limit`.
-
-        Raises TooManyRequestsError.
-        """
-        now = self._clock()
-        self._forget_idle(now)
-        requests = self._requests.pop(caller, None) or deque()
-        self._requests[caller] = requests
-        while requests and requests[0] <= now - _MINUTE:
-            requests.popleft()
-        if len(requests) >= limit:
-            seconds = max(1, math.ceil(requests[-limit] + _MINUTE - now))
-            raise TooManyRequestsError(f"more than {limit:,} requests a minute", seconds)
-        requests.append(now)
-
-    def _forget_idle(self, now: float) -> None:
-        """Forget at most one idle caller, which suffices: a request adds at most one."""
-        for caller, requests in self._requests.items():
-            if not requests or requests[-1] <= now - _MINUTE:
-                del self._requests[caller]
-            return
-
-    def __len__(self) -> int:
-        return len(self._requests)
 
 
 class Authenticator:
@@ -113,14 +59,15 @@ class Authenticator:
             raise GatewayUnauthorizedError(f"{KEY_HEADER}: not a key of the access file")
         return Caller(customer.sha256.hex(), customer.plan)
 
-    def count_request(self, caller: Caller) -> None:
-        """Count a request if the caller's plan has a limit.
+    def count_request(self, caller: Caller) -> dict[str, str]:
+        """Count a request if the caller's plan has a limit; return headers of the answer.
 
         Raises TooManyRequestsError.
         """
         limit = caller.plan.requests_per_minute if caller.plan else None
         if limit is not None:
             self._limiter.count(caller.digest, limit)
+        return {}
 
     def is_registered(self, key: bytes) -> bool:
         """Return whether the access file has a key."""

@@ -30,6 +30,8 @@ BODY_ERROR = "srvstat.body_error"
 """Key in the state of a request whose body is incomplete; the value is the reason."""
 IS_GONE = "srvstat.is_gone"
 """Key in the state of a request whose connection is closed."""
+ABORT = "srvstat.abort"
+"""Key in the state of every request; the value is a function that closes its connection."""
 
 _MAX_BYTES_UNREAD = 1 << 20
 """Limit of the bytes discarded from a body whose request was answered before the body ended."""
@@ -235,6 +237,8 @@ class Connection(H11Protocol):
 
     def _update_phase(self) -> None:
         """Record what the connection waits for, and since when."""
+        if self._has_request():
+            self.scope["state"][ABORT] = self.transport.abort  # before the request's task starts
         if self._unread > _MAX_BYTES_UNREAD:
             self.transport.abort()
         waits_for = (self._find_phase(), self.cycle)

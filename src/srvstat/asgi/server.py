@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType
-from typing import NamedTuple, cast
+from typing import cast
 
 import uvicorn
 
-from srvstat.asgi.app import Service
+from srvstat.asgi.app import Parts, Service
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.connection import (
     ANSWER_SECONDS,
@@ -21,9 +21,13 @@ from srvstat.asgi.connection import (
     Connection,
     ConnectionLimiter,
 )
+from srvstat.asgi.cors import Cors
 from srvstat.asgi.descriptors import MAX_CONNECTIONS, compute_connection_limit
 from srvstat.asgi.log import Log, WarningHandler
 from srvstat.asgi.recorder import Recorder
+from srvstat.asgi.rehearsal import Rehearsal
+from srvstat.asgi.settings import Settings
+from srvstat.asgi.sites import Site
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.contract.errors import UsageError
 
@@ -33,15 +37,6 @@ _ACCEPTED_AT_ONCE = 8
 asyncio uses the backlog as this number, so the backlog is raised after the start.
 """
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class Settings(NamedTuple):
-    """The paths of the snapshot, the access file and the recording; and whether there is a page."""
-
-    snapshot: str
-    access: str | None
-    record: str | None
-    explore: bool
 
 
 def open_listener(host: str, port: int, *, loopback_only: bool) -> socket.socket:
@@ -113,13 +108,28 @@ def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], No
 def _create_service(
     settings: Settings, snapshot: ServedSnapshot, authenticator: Authenticator, log: Log
 ) -> Service:
-    recorder = None if settings.record is None else Recorder(settings.record, log)
+    parts = Parts(
+        snapshot,
+        authenticator,
+        log,
+        recorder=None if settings.record is None else Recorder(settings.record, log),
+        sites=_create_sites(settings, snapshot, authenticator),
+        cors=Cors(settings.cors) if settings.cors else None,
+        rehearsal=Rehearsal(settings.rehearsal) if settings.rehearsal else None,
+        explains_errors=settings.explains_errors,
+    )
+    return Service(parts)
+
+
+def _create_sites(
+    settings: Settings, snapshot: ServedSnapshot, authenticator: Authenticator
+) -> tuple[Site, ...]:
     if not settings.explore:
-        return Service(snapshot, authenticator, log, recorder)
+        return ()
     # The page needs the analyzer, which the API does not.
     from srvstat.asgi.explore import Explorer  # noqa: PLC0415
 
-    return Service(snapshot, authenticator, log, recorder, Explorer(snapshot, authenticator))
+    return (Explorer(snapshot, authenticator),)
 
 
 class _Server(uvicorn.Server):

@@ -1,42 +1,24 @@
 """`serve`: the API over HTTP."""
 
-import re
 import socket
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from srvstat.access import read_access
 from srvstat.cli.options import OptionalAccessFileOption, SnapshotOption, find_snapshot
 from srvstat.cli.output import Outcome, write
+from srvstat.cli.serve_options import (
+    ExploreOption,
+    HostOption,
+    PortOption,
+    RecordOption,
+    parse_port,
+)
 from srvstat.cli.start_up import start_serving
-from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.render.text import escape_text
 
 if TYPE_CHECKING:
-    from srvstat.asgi.server import Settings
-
-_MAX_PORT = 65_535
-
-HostOption = Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")]
-PortOption = Annotated[
-    str, typer.Option(metavar="PORT", help="The port to listen on; 0 means any free one.")
-]
-RecordOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Append each request and its answer to this file, without keys, for srvstat replay.",
-    ),
-]
-ExploreOption = Annotated[
-    bool,
-    typer.Option(
-        "--explore",
-        help="Also serve a page at /, to search, compare and chart servers in a browser.",
-    ),
-]
+    from srvstat.asgi.settings import Settings
 
 
 def serve(
@@ -54,22 +36,22 @@ def serve(
 
     Example: srvstat serve --snapshot snapshot.db --access access.toml
     """
-    number = _parse_port(port)
+    number = parse_port(port)
     if record == "-":
         raise UsageError("--record -: not a file; name a new file or a recording")
     try:
         # These packages are optional, and the list of commands must work without them.
-        from srvstat.asgi import server  # noqa: PLC0415
+        from srvstat.asgi import server, settings  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(
             f"serve: the package {error.name} is missing; install srvstat with its extra serve"
         ) from None
     with server.open_listener(host, number, loopback_only=access is None) as listener:
         path = _find_snapshot(snapshot, access)
-        settings = server.Settings(path, access, record, explore)
-        text = _describe_service(settings, listener)
+        chosen = settings.Settings(path, access, record, explore)
+        text = _describe_service(chosen, listener)
         start_serving()
-        server.serve(settings, listener, lambda: write(text))
+        server.serve(chosen, listener, lambda: write(text))
     return Outcome()
 
 
@@ -82,16 +64,6 @@ def _describe_service(settings: "Settings", listener: socket.socket) -> bytes:
     if settings.access is None:
         lines.append("without --access, any key is valid, and only this machine can connect")
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
-
-
-def _parse_port(text: str) -> int:
-    """Return the port of --port. `int` alone would also accept `1_0` and `+10`.
-
-    Raises UsageError.
-    """
-    if not re.fullmatch("0|[1-9][0-9]{0,4}", text) or int(text) > _MAX_PORT:
-        raise UsageError(f"--port: {wire.quote_value(text)} is not a number from 0 to {_MAX_PORT}")
-    return int(text)
 
 
 def _find_snapshot(given: str | None, access: str | None) -> str:

@@ -1,0 +1,39 @@
+"""Build the responses of the service and their headers."""
+
+import secrets
+
+from starlette.responses import Response
+
+from srvstat.asgi.limits import TooManyRequestsError
+from srvstat.contract.errors import ApiError, GatewayUnauthorizedError
+from srvstat.contract.http import (
+    CACHE_CONTROL,
+    JSON_TYPE,
+    KEY_CHALLENGE,
+    REQUEST_ID_HEADER,
+    WrongMethodError,
+)
+from srvstat.contract.responses import ErrorResponse
+
+
+def build_error_response(error: ApiError, headers: dict[str, str]) -> Response:
+    """Return the response to a request that failed; `headers` are those of every answer."""
+    extra: dict[str, str] = {}
+    if isinstance(error, WrongMethodError):
+        extra = {"allow": error.allowed}
+    elif isinstance(error, GatewayUnauthorizedError):
+        extra = {"www-authenticate": KEY_CHALLENGE}
+    elif isinstance(error, TooManyRequestsError):
+        extra = {"retry-after": str(error.retry_after)}
+    body = ErrorResponse.from_error(error).to_json()
+    return Response(body, error.http_status, headers | extra, JSON_TYPE)
+
+
+def build_headers(request_id: str) -> dict[str, str]:
+    """Return the headers of every answer."""
+    return {"cache-control": CACHE_CONTROL, REQUEST_ID_HEADER.lower(): request_id}
+
+
+def create_request_id() -> str:
+    """Return a new random request id."""
+    return secrets.token_hex(8)

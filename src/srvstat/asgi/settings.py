@@ -1,0 +1,39 @@
+"""What `serve` is told."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class RehearsalSettings(NamedTuple):
+    """Which failures are rehearsed; all are off by default."""
+
+    delay: tuple[float, float] | None = None
+    """The shortest and the longest delay, in seconds."""
+    fail: float = 0
+    """The share of requests that get a 500, from 0 to 1."""
+    drop: float = 0
+    """The share of requests whose connection is closed, from 0 to 1."""
+    seed: int = 1
+    allows_prefer: bool = False
+    """Whether a request may select its answer by `Prefer: code=429`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a service."""
+
+    snapshot: str
+    """Path of the snapshot."""
+    access: str | None = None
+    """Path of the access file; None accepts every key."""
+    record: str | None = None
+    """Path of the recording."""
+    explore: bool = False
+    """Whether there is an explore page."""
+    cors: tuple[str, ...] = ()
+    """Origins whose pages may call the API; `*` stands for all."""
+    rehearsal: RehearsalSettings | None = None
+    explains_errors: bool = False
+    """Whether answers have the reason of an error."""
+    limits_storage: str | None = None
+    """URL of the storage that counts requests; None counts in this process."""

@@ -1,0 +1,40 @@
+"""Define the options of `serve`, and interpret their values."""
+
+import re
+from typing import Annotated
+
+import typer
+
+from srvstat.contract import wire
+from srvstat.contract.errors import UsageError
+
+_MAX_PORT = 65_535
+
+HostOption = Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")]
+PortOption = Annotated[
+    str, typer.Option(metavar="PORT", help="The port to listen on; 0 means any free one.")
+]
+RecordOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Append each request and its answer to this file, without keys, for srvstat replay.",
+    ),
+]
+ExploreOption = Annotated[
+    bool,
+    typer.Option(
+        "--explore",
+        help="Also serve a page at /, to search, compare and chart servers in a browser.",
+    ),
+]
+
+
+def parse_port(text: str) -> int:
+    """Return the port of --port. `int` alone would also accept `1_0` and `+10`.
+
+    Raises UsageError.
+    """
+    if not re.fullmatch("0|[1-9][0-9]{0,4}", text) or int(text) > _MAX_PORT:
+        raise UsageError(f"--port: {wire.quote_value(text)} is not a number from 0 to {_MAX_PORT}")
+    return int(text)
