@@ -12,6 +12,7 @@ PACKAGE = ROOT / "src" / "srvstat"
 
 IMPORTS = {
     "stats": set[str](),
+    "testing": set[str](),
     "trends": set[str](),
     "web": set[str](),
     "contract": set[str](),
@@ -119,6 +120,7 @@ HOMES = {
     "h11": {"asgi"},
     "pandas": {"documents"},
     "plotille": {"render"},
+    "pytest": {"testing"},
     "pyarrow": {"documents", "fleet", "sources"},
     "pyspark": {"fleet"},
     "grpc": {"fleet"},

@@ -1,0 +1,122 @@
+"""Test clients of the API: pytest fixtures that run the service.
+
+A test whose `conftest.py` has `pytest_plugins = ["srvstat.testing"]` can ask for the fixture
+`srvstat_service`. Redefine `srvstat_snapshot` to serve other data, and `srvstat_options` for other
+options of `srvstat serve`.
+
+PYTEST_DONT_REWRITE: nothing here needs it, and pytest would warn if a test imports this module.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["SrvstatService", "srvstat_options", "srvstat_service", "srvstat_snapshot"]
+
+_STOP_SECONDS = 30
+_LOG_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class SrvstatService:
+    """A running service. `url` has no path; `api` is the address before `/servers`."""
+
+    url: str
+    log_path: Path
+
+    @property
+    def api(self) -> str:
+        """The address of the API, such as `http://127.0.0.1:40123/gateway/v1`."""
+        return f"{self.url}/gateway/v1"
+
+    def read_log(self) -> list[dict[str, Any]]:
+        """Return the entries of the log so far, which docs/service.md describes."""
+        *lines, _ = self.log_path.read_bytes().split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def find_entry(self, request_id: str) -> dict[str, Any]:
+        """Return the log entry of an answer with this `X-Request-Id`; an error's has a `reason`.
+
+        Waits up to five seconds, because the service logs after it answers.
+
+        Raises LookupError.
+        """
+        deadline = time.monotonic() + _LOG_SECONDS
+        while time.monotonic() < deadline:
+            found = [entry for entry in self.read_log() if entry.get("id") == request_id]
+            if found:
+                return found[-1]
+            time.sleep(0.01)
+        raise LookupError(f"{self.log_path}: no entry with the id {request_id}")
+
+
+@pytest.fixture(scope="session")
+def srvstat_snapshot(tmp_path_factory: pytest.TempPathFactory) -> str | Path:
+    """Return the path of the snapshot to serve: the demo's, in a temporary folder.
+
+    Redefine this fixture to serve another one.
+    """
+    directory = tmp_path_factory.mktemp("srvstat-demo")
+    done = subprocess.run(  # noqa: S603 - srvstat itself
+        _build_command("demo", str(directory)), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.fail(f"srvstat demo: {done.stderr}", pytrace=False)
+    return directory / "snapshot.db"
+
+
+@pytest.fixture(scope="session")
+def srvstat_options() -> Sequence[str]:
+    """Return more options of `srvstat serve`: none.
+
+    Redefine this fixture to add some, such as `("--access", "access.toml")`.
+    """
+    return ()
+
+
+@pytest.fixture(scope="session")
+def srvstat_service(
+    srvstat_snapshot: str | Path,
+    srvstat_options: Sequence[str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[SrvstatService]:
+    """Serve the snapshot on a free port until the end of the tests.
+
+    The service is a process of its own. It ignores environment variables of srvstat.
+    """
+    options = ("--snapshot", str(srvstat_snapshot), "--port", "0", *srvstat_options)
+    log_path = tmp_path_factory.mktemp("srvstat-service") / "log.ndjson"
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SRVSTAT_")}
+    with (
+        log_path.open("wb") as log,
+        subprocess.Popen(  # noqa: S603 - srvstat itself
+            _build_command("serve", *options),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=env,
+        ) as process,
+    ):
+        try:
+            assert process.stdout  # noqa: S101 - it is a pipe
+            _, _, url = process.stdout.readline().decode().rstrip("\n").rpartition(" at ")
+            if not url:
+                pytest.fail(f"srvstat serve: {log_path.read_text('utf-8')}", pytrace=False)
+            yield SrvstatService(url, log_path)
+            process.terminate()
+            process.wait(_STOP_SECONDS)
+        finally:
+            process.kill()
+
+
+def _build_command(*arguments: str) -> list[str]:
+    # The srvstat of this environment, even if another one is on the path.
+    return [sys.executable, "-m", "srvstat", *arguments]

@@ -1,0 +1,59 @@
+"""Run the tests in docs/service.md, which use the fixtures of srvstat.testing."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def written_tests(tmp_path: Path) -> Path:
+    """Write the files of the page to a directory, and return it."""
+    text = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+    found = re.findall(r"<!-- example: (\w+\.py) -->\n```python\n(.*?)```", text, re.DOTALL)
+    for name, code in found:
+        (tmp_path / name).write_text(code, encoding="utf-8")
+    return tmp_path
+
+
+def run_pytest(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    options = ("-q", "--basetemp=temporary", "-p", "no:cacheprovider", "-p", "no:schemathesis")
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *options],
+        cwd=directory,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_service_runs_until_the_end_of_the_tests(written_tests: Path) -> None:
+    # A developer's own settings must not change what is served.
+    done = run_pytest(written_tests, SRVSTAT_SNAPSHOT="missing.db", SRVSTAT_ACCESS="missing.toml")
+
+    assert "2 passed" in done.stdout, done.stdout
+    (log,) = written_tests.glob("temporary/srvstat-service0/log.ndjson")
+    *requests, last = map(json.loads, log.read_text(encoding="ascii").splitlines())
+    assert [one["status"] for one in requests] == [200, 400]
+    assert last["event"] == "stopped"
+
+
+def test_without_the_extra_the_tests_fail_with_the_remedy(written_tests: Path) -> None:
+    missing = "raise ModuleNotFoundError('not installed', name='uvicorn')"
+    (written_tests / "uvicorn.py").write_text(missing)
+
+    done = run_pytest(written_tests, PYTHONPATH=".")
+
+    remedy = "the package uvicorn is missing; install srvstat with its extra serve"
+    assert f"srvstat serve: error: serve: {remedy}" in done.stdout
+    assert "2 errors" in done.stdout
+    assert "Traceback" not in done.stdout
