@@ -42,7 +42,7 @@ def empty_log(service: Service, sent: bytes) -> None:
 
 
 def log_request(service: Service, sent: bytes) -> dict[str, Any]:
-    """Send a request, and return its only entry."""
+    """Send a request, and return its only entry; its reason is that of the answer, if any."""
     answer = send_request(service, sent, to_head=sent.startswith(b"HEAD"))
     deadline = time.monotonic() + 5
     while not (found := _find_entries(service, answer.headers["x-request-id"])):
@@ -51,6 +51,8 @@ def log_request(service: Service, sent: bytes) -> dict[str, Any]:
     (entry,) = found
     assert entry["status"] == answer.status
     assert entry["bytes"] == len(answer.body)
+    explained = answer.headers.get("x-srvstat-reason")
+    assert explained in (None, entry.get("reason", "").replace("…", "..."))
     return entry
 
 

@@ -1,8 +1,12 @@
-"""The key of a request never appears in the log, in an answer or in the process's status."""
+"""The key of a request never appears in the log, in an answer or in the process's status.
+
+The service explains errors, so answers have the reasons that the log has.
+"""
 
 import os
 import time
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,7 +23,7 @@ GENERATED = "srvstat_" + "Ab3_-cD4" * 5 + "xyz"
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
-    with serve_small() as running:
+    with serve_small("--explain-errors") as running:
         yield running
 
 
@@ -46,6 +50,8 @@ def check_hidden(secret: str, service: Service, sent: bytes) -> None:
     """Check that a secret is neither in the answer to a request nor in the log."""
     answer = send_request(service, sent)
     assert secret not in f"{answer.headers}{answer.body.decode()}"
+    assert secret[:8] not in answer.headers.get("x-srvstat-reason", "")
+    assert ("x-srvstat-reason" in answer.headers) == (answer.status != HTTPStatus.OK)
     deadline = time.monotonic() + 5
     while answer.headers["x-request-id"] not in str(service.read_log()):
         assert time.monotonic() < deadline

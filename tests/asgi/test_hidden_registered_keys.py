@@ -1,4 +1,7 @@
-"""A key of the access file never appears in the log, wherever a request carries it."""
+"""A key of the access file never appears in the log, wherever a request carries it.
+
+The service explains errors, and `log_request` checks that an answer has the reason of the log.
+"""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +25,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     access = tmp_path_factory.mktemp("access") / "access.toml"
     keys = {REGISTERED: "all", QUOTED: "all", "another-key-of-the-file": "all", "servers": "all"}
     access.write_text(format_access(keys), encoding="utf-8")
-    with serve_small("--access", str(access)) as running:
+    with serve_small("--access", str(access), "--explain-errors") as running:
         yield running
 
 

@@ -11,7 +11,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from srvstat.asgi.answers import build_error_response, build_headers, create_request_id
+from srvstat.asgi.answers import (
+    build_error_response,
+    build_headers,
+    build_reason_header,
+    create_request_id,
+)
 from srvstat.asgi.auth import Authenticator, Caller
 from srvstat.asgi.connection import ABORT, BODY_ERROR, IS_GONE
 from srvstat.asgi.cors import Cors
@@ -136,7 +141,7 @@ class Service:
         return response.raw_headers, bytes(response.body)
 
     def _explain(self, reason: str) -> dict[str, str]:
-        return {"x-srvstat-reason": reason} if self._explains_errors else {}
+        return build_reason_header(reason) if self._explains_errors else {}
 
     async def _respond(self, request: Request, progress: Progress) -> Response:
         head, headers = progress.head, progress.headers

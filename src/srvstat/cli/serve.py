@@ -7,6 +7,7 @@ from srvstat.access import read_access
 from srvstat.cli.options import OptionalAccessFileOption, SnapshotOption, find_snapshot
 from srvstat.cli.output import Outcome, write
 from srvstat.cli.serve_options import (
+    ExplainErrorsOption,
     ExploreOption,
     HostOption,
     PortOption,
@@ -28,6 +29,7 @@ def serve(
     port: PortOption = "8000",
     record: RecordOption = None,
     explore: ExploreOption = False,
+    explain_errors: ExplainErrorsOption = False,
 ) -> Outcome:
     """Serve the API over HTTP.
 
@@ -48,7 +50,7 @@ def serve(
         ) from None
     with server.open_listener(host, number, loopback_only=access is None) as listener:
         path = _find_snapshot(snapshot, access)
-        chosen = settings.Settings(path, access, record, explore)
+        chosen = settings.Settings(path, access, record, explore, explains_errors=explain_errors)
         text = _describe_service(chosen, listener)
         start_serving()
         server.serve(chosen, listener, lambda: write(text))

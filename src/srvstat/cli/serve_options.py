@@ -29,6 +29,15 @@ ExploreOption = Annotated[
     ),
 ]
 
+ExplainErrorsOption = Annotated[
+    bool,
+    typer.Option(
+        "--explain-errors",
+        envvar="SRVSTAT_EXPLAIN_ERRORS",
+        help="Add the reason of each error to its answer, as the header X-Srvstat-Reason.",
+    ),
+]
+
 
 def parse_port(text: str) -> int:
     """Return the port of --port. `int` alone would also accept `1_0` and `+10`.

@@ -1,0 +1,147 @@
+"""With `--explain-errors`, every error answer has its reason as one harmless line in a header."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import h11
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from asgi.log_entries import log_request
+from asgi.small_service import SERVER_A, serve_small
+from srvstat.asgi.answers import build_reason_header
+from support.http import (
+    COMPARE,
+    ERRORS,
+    HOST,
+    JSON,
+    KEY,
+    TWO,
+    A,
+    Client,
+    compare,
+    get,
+    request,
+    send_request,
+)
+from support.process import Service
+
+ONE_LINE = re.compile(r"[!-~](?:[ -~]{0,498}[!-~])?")
+INVALID = ERRORS["INVALID_REQUEST"]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    with serve_small("--explain-errors", "--explore") as running:
+        yield running
+
+
+REASONS = {
+    get(b"nobody"): "no id nobody",
+    get(b"hidden"): "no id hidden",
+    get(b"a?x=1"): 'query: unknown parameter "x"',
+    get(b"a", line=b"HEAD %b HTTP/1.1").replace(b"/a ", b"/a_b "): (
+        'identifier: "a_b" may only contain letters, digits and hyphens'
+    ),
+    request(A, HOST): "X-Gateway-Key: missing or empty",
+    request(b"GET /nothing HTTP/1.1", HOST, KEY): "path: not in the contract",
+    request(COMPARE.replace(b"POST", b"GET"), HOST, KEY): 'method: "GET" is not one of POST',
+    compare(TWO.replace(b'"b"', b'"a"')): "servers[1]: the same reference as servers[0]",
+    compare(b"{"): "body: not JSON at column 2: Expecting property name enclosed in double quotes",
+    request(b"POST /healthz HTTP/1.1", HOST): 'method: "POST" is not one of GET, HEAD',
+    request(b"GET /explore/nothing HTTP/1.1", b"Host: localhost"): (
+        "path: not a path of the explore page"
+    ),
+    b"GET / / HTTP/1.1\r\n\r\n": "not HTTP/1.1, or a head that is too long",
+}
+
+
+@pytest.mark.parametrize(("sent", "reason"), REASONS.items(), ids=REASONS.values())
+def test_an_error_has_its_reason(sent: bytes, reason: str, service: Service) -> None:
+    with Client(service) as client:
+        client.send(sent)
+        answer = client.read_any_answer(to_head=sent.startswith(b"HEAD"))
+
+    assert answer.headers["x-srvstat-reason"] == reason
+    assert answer.body in {b"", *ERRORS.values()}
+
+
+def test_a_success_has_no_reason(service: Service) -> None:
+    answer = send_request(service, get(b"a"))
+
+    assert answer.body == SERVER_A
+    assert "x-srvstat-reason" not in answer.headers
+
+
+def test_without_the_option_no_answer_has_a_reason() -> None:
+    with serve_small() as service:
+        for sent in (get(b"nobody"), b"GET / / HTTP/1.1\r\n\r\n"):
+            assert "x-srvstat-reason" not in send_request(service, sent).headers
+
+
+def escape_path(data: bytes) -> bytes:
+    return b"".join(b"%%%02X" % byte for byte in data)
+
+
+def escape_json(data: bytes) -> bytes:
+    return b"".join(b"\\u%04x" % byte for byte in data)
+
+
+Build = Callable[[bytes], bytes]
+
+PLACES: dict[str, Build] = {
+    "the path": lambda data: get(escape_path(data)),
+    "the query": lambda data: get(b"a?by=" + escape_path(data)),
+    "a name": lambda data: get(b"a?" + escape_path(data)),
+    "the path, as it is": get,
+    "the body": compare,
+    "a string": lambda data: compare(TWO[:-1] + b',"range":"' + escape_json(data) + b'"}'),
+    "an identifier, as it is": lambda data: compare(TWO.replace(b"a", data, 1)),
+    "the type": lambda data: request(
+        COMPARE, HOST, KEY, b"Content-Type: application/" + data, body=TWO
+    ),
+    "the method": lambda data: request(data + A.removeprefix(b"GET"), HOST, KEY),
+    "the page": lambda data: request(
+        b"GET /explore/data/servers?" + escape_path(data) + b"=1 HTTP/1.1", b"Host: localhost", KEY
+    ),
+}
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sampled_from(list(PLACES.values())), st.binary(max_size=99) | st.text().map(str.encode))
+@example(PLACES["the path"], b"a\r\nX-Evil: 1\r\n\r\n")
+@example(PLACES["an identifier, as it is"], "\u2028\x85\u202e".encode())
+def test_whatever_a_client_sends_the_header_is_one_line(
+    service: Service, build: Build, data: bytes
+) -> None:
+    with Client(service) as client:
+        client.send(build(data))
+        client.finish_sending()
+        answer = client.read_any_answer()
+
+    if answer.status == 200:
+        assert "x-srvstat-reason" not in answer.headers
+    else:
+        assert ONE_LINE.fullmatch(answer.headers["x-srvstat-reason"])
+        assert answer.body in ERRORS.values()
+
+
+@given(st.text(st.characters(), min_size=1))
+@example("x" * 9_999)
+@example("é" * 500)
+@example(" \r\n\x00\x7f\ud800 ")
+def test_every_reason_becomes_a_valid_header(reason: str) -> None:
+    ((name, value),) = build_reason_header(reason).items()
+
+    assert len(value) <= 500
+    assert value.isascii()
+    assert value.isprintable()
+    h11.Response(status_code=400, headers=[(name, value)])
+
+
+def test_the_header_has_the_reason_of_the_log(service: Service) -> None:
+    long = TWO.replace(b'"a"', b'"a_long_and_invalid_identifier"')
+
+    assert '"…"' in log_request(service, compare(long))["reason"]
+    assert log_request(service, request(COMPARE, HOST, KEY, JSON, body=b"[]"))["reason"]
