@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import fleet_costs  # noqa: E402 - it is beside this file
 import measure_integrity  # noqa: E402 - it imports from the tests, on the path since above
+import service_settings  # noqa: E402 - it is beside this file
 from campaigns.campaign import format_counts  # noqa: E402 - from the tests
 from campaigns.registry import CAMPAIGNS  # noqa: E402 - likewise
 from openapi.document import encode_openapi_document  # noqa: E402
@@ -202,6 +203,7 @@ CONTENT: dict[str, Callable[[], str]] = {
     "errors": _format_errors,
     "exit-codes": _format_exit_codes,
     "deadlines": _format_deadlines,
+    "settings": service_settings.format_settings,
     "reliability": _format_reliability,
     "integrity-honest": measure_integrity.format_honest,
     "integrity-changed": measure_integrity.format_changed,

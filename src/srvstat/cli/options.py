@@ -195,15 +195,6 @@ ExplainOption = Annotated[
 AccessFileOption = Annotated[
     str, typer.Option("--access", metavar="FILE", help="The access file, with plans and keys.")
 ]
-OptionalAccessFileOption = Annotated[
-    str | None,
-    typer.Option(
-        "--access",
-        metavar="FILE",
-        help="The access file, with plans and keys. Without it, any key is valid, and only this"
-        " machine can connect.",
-    ),
-]
 IdentifierArgument = Annotated[
     str,
     typer.Argument(

@@ -3,18 +3,22 @@
 import socket
 from typing import TYPE_CHECKING
 
+import typer
+
 from srvstat.access import read_access
-from srvstat.cli.options import OptionalAccessFileOption, SnapshotOption, find_snapshot
+from srvstat.cli.options import SnapshotOption, find_snapshot
 from srvstat.cli.output import Outcome, write
 from srvstat.cli.serve_options import (
     ExplainErrorsOption,
     ExploreOption,
     HostOption,
+    OptionalAccessFileOption,
     PortOption,
     RecordOption,
     parse_port,
 )
 from srvstat.cli.start_up import start_serving
+from srvstat.cli.variables import name_variables
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.render.text import escape_text
 
@@ -22,7 +26,9 @@ if TYPE_CHECKING:
     from srvstat.asgi.settings import Settings
 
 
+@name_variables
 def serve(
+    ctx: typer.Context,  # noqa: ARG001 - for the decorator
     snapshot: SnapshotOption = None,
     access: OptionalAccessFileOption = None,
     host: HostOption = "127.0.0.1",

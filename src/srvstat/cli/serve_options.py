@@ -10,14 +10,33 @@ from srvstat.contract.errors import UsageError
 
 _MAX_PORT = 65_535
 
-HostOption = Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")]
+OptionalAccessFileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--access",
+        metavar="FILE",
+        envvar="SRVSTAT_ACCESS",
+        help="The access file, with plans and keys. Without it, any key is valid, and only this"
+        " machine can connect.",
+    ),
+]
+HostOption = Annotated[
+    str,
+    typer.Option(metavar="ADDRESS", envvar="SRVSTAT_HOST", help="The address to listen on."),
+]
 PortOption = Annotated[
-    str, typer.Option(metavar="PORT", help="The port to listen on; 0 means any free one.")
+    str,
+    typer.Option(
+        metavar="PORT",
+        envvar="SRVSTAT_PORT",
+        help="The port to listen on; 0 means any free one.",
+    ),
 ]
 RecordOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
+        envvar="SRVSTAT_RECORD",
         help="Append each request and its answer to this file, without keys, for srvstat replay.",
     ),
 ]
@@ -25,6 +44,7 @@ ExploreOption = Annotated[
     bool,
     typer.Option(
         "--explore",
+        envvar="SRVSTAT_EXPLORE",
         help="Also serve a page at /, to search, compare and chart servers in a browser.",
     ),
 ]
