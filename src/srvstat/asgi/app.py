@@ -18,7 +18,7 @@ from srvstat.asgi.answers import (
     create_request_id,
 )
 from srvstat.asgi.auth import Authenticator, Caller
-from srvstat.asgi.connection import ABORT, BODY_ERROR, IS_GONE
+from srvstat.asgi.connection import BODY_ERROR, CLOSE, IS_GONE
 from srvstat.asgi.cors import Cors
 from srvstat.asgi.log import Log
 from srvstat.asgi.progress import Progress, format_address, format_references, start_progress
@@ -94,18 +94,26 @@ class Service:
         entry = progress.entry
         try:
             response = await self._respond(request, progress)
+            if self._rehearsal:
+                await self._rehearsal.hold(progress, scope["state"])
         except (ClientDisconnect, ClientGoneError):
             entry["reason"] = "the client closed the connection"
-        except DroppedError:
-            scope["state"][ABORT]()
         else:
-            await response(scope, receive, send)
-            sent = 0 if request.method == "HEAD" else len(response.body)
-            entry |= {"status": response.status_code, "bytes": sent}
-            if self._recorder and entry.get("operation") in _RECORDED and not progress.is_rehearsed:
-                self._record(self._recorder, progress, response)
+            if response is None:
+                await _close_connection(scope, receive)
+            else:
+                await response(scope, receive, send)
+                self._note(progress, response)
         entry["ms"] = round((time.perf_counter() - started) * 1000, 3)
         self._log.add(entry)
+
+    def _note(self, progress: Progress, response: Response) -> None:
+        """Note an answer in the log and in the recording."""
+        entry = progress.entry
+        sent = 0 if progress.head.method == "HEAD" else len(response.body)
+        entry |= {"status": response.status_code, "bytes": sent}
+        if self._recorder and entry.get("operation") in _RECORDED and not progress.is_rehearsed:
+            self._record(self._recorder, progress, response)
 
     def _record(self, recorder: Recorder, progress: Progress, response: Response) -> None:
         generation = progress.generation or self._snapshot.current
@@ -120,6 +128,11 @@ class Service:
             root=generation.root,
         )
         recorder.add(exchange, progress.key_filter)
+
+    def end_delays(self) -> None:
+        """Send delayed answers at once, because the service stops."""
+        if self._rehearsal:
+            self._rehearsal.stop()
 
     def close(self) -> None:
         """Write what remains of the recording and the log."""
@@ -143,7 +156,8 @@ class Service:
     def _explain(self, reason: str) -> dict[str, str]:
         return build_reason_header(reason) if self._explains_errors else {}
 
-    async def _respond(self, request: Request, progress: Progress) -> Response:
+    async def _respond(self, request: Request, progress: Progress) -> Response | None:
+        """Return the response to a request; None if its connection is to be closed instead."""
         head, headers = progress.head, progress.headers
         if has_ambiguous_length(request.scope["headers"]):
             headers["connection"] = "close"  # RFC 9112, section 6.1; also after an error
@@ -163,7 +177,9 @@ class Service:
             answered = error
         except SnapshotError as error:
             answered = InternalError(error.reason)
-        except (ClientDisconnect, ClientGoneError, DroppedError):
+        except DroppedError:
+            return None
+        except (ClientDisconnect, ClientGoneError):
             raise
         except Exception as error:  # noqa: BLE001 - a bug; no client may see a traceback
             place = traceback.extract_tb(error.__traceback__)[-1]
@@ -186,7 +202,7 @@ class Service:
         progress.plan = caller.plan.name if caller.plan else None
         progress.headers |= self._authenticator.count_request(caller)
         if target and self._rehearsal:
-            await self._rehearsal.rehearse(progress)
+            self._rehearsal.rehearse(progress)
         target = check_method(head.method, target)
         if target.operation == "getServer":
             reference = parse_get_server(head, target.identifier)
@@ -254,6 +270,16 @@ async def _read_body(request: Request) -> bytes:
     if reason:
         raise InvalidRequestError(reason)
     return body
+
+
+async def _close_connection(scope: Scope, receive: Receive) -> None:
+    """Close the connection of a request, and wait until it is closed.
+
+    If the application returned earlier, uvicorn would answer with a 500.
+    """
+    scope["state"][CLOSE]()
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 @asynccontextmanager

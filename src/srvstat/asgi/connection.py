@@ -30,8 +30,13 @@ BODY_ERROR = "srvstat.body_error"
 """Key in the state of a request whose body is incomplete; the value is the reason."""
 IS_GONE = "srvstat.is_gone"
 """Key in the state of a request whose connection is closed."""
-ABORT = "srvstat.abort"
-"""Key in the state of every request; the value is a function that closes its connection."""
+ON_GONE = "srvstat.on_gone"
+"""Key in the state of a request; the value is a function to call when its connection is closed."""
+CLOSE = "srvstat.close"
+"""Key in the state of every request; the value is a function that closes its connection.
+
+The answers to earlier requests are sent first.
+"""
 
 _MAX_BYTES_UNREAD = 1 << 20
 """Limit of the bytes discarded from a body whose request was answered before the body ended."""
@@ -157,7 +162,10 @@ class Connection(H11Protocol):
         """Remove the connection from the limiter, and inform the application."""
         self._limiter.remove(self)
         if self._has_request():
-            self.scope["state"][IS_GONE] = True
+            state = self.scope["state"]
+            state[IS_GONE] = True
+            if ON_GONE in state:
+                state[ON_GONE]()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -238,7 +246,7 @@ class Connection(H11Protocol):
     def _update_phase(self) -> None:
         """Record what the connection waits for, and since when."""
         if self._has_request():
-            self.scope["state"][ABORT] = self.transport.abort  # before the request's task starts
+            self.scope["state"][CLOSE] = self.transport.close  # before the request's task starts
         if self._unread > _MAX_BYTES_UNREAD:
             self.transport.abort()
         waits_for = (self._find_phase(), self.cycle)

@@ -45,6 +45,8 @@ class Progress:
     """Empty until it is read completely."""
     generation: Generation | None = None
     """The one that answers; None until it is selected."""
+    send_at: float = 0.0
+    """The time of the event loop before which the answer is not sent."""
     is_rehearsed: bool = False
     """Whether the answer is a rehearsed failure, not the API's."""
 

@@ -1,26 +1,131 @@
 """Rehearse failures: delay answers, fail, or drop connections, as drawn from a seed."""
 
-from typing import TYPE_CHECKING
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
 
+from srvstat.asgi.connection import IS_GONE, ON_GONE
+from srvstat.asgi.limits import TooManyRequestsError
+from srvstat.asgi.prefer import find_preference
+from srvstat.asgi.progress import Progress
 from srvstat.asgi.settings import RehearsalSettings
+from srvstat.asgi.snapshots import ClientGoneError
+from srvstat.contract.errors import (
+    ApiError,
+    FeatureNotAvailableError,
+    GatewayUnauthorizedError,
+    InternalError,
+    InvalidRequestError,
+    ServerNotFoundError,
+)
 
-if TYPE_CHECKING:
-    from srvstat.asgi.progress import Progress
+_RETRY_AFTER = 1
+"""Seconds in the `Retry-After` of a rehearsed 429: short, so that a test of a retry is quick."""
+
+_BY_PREFER = "rehearsed by Prefer"
+_ERRORS: Mapping[bytes, Callable[[], ApiError]] = {
+    b"400": partial(InvalidRequestError, _BY_PREFER),
+    b"401": partial(GatewayUnauthorizedError, _BY_PREFER),
+    b"403": partial(FeatureNotAvailableError, _BY_PREFER),
+    b"404": partial(ServerNotFoundError, _BY_PREFER),
+    b"429": partial(TooManyRequestsError, _BY_PREFER, _RETRY_AFTER),
+    b"500": partial(InternalError, _BY_PREFER),
+}
+"""The errors of the contract by the code that a request prefers."""
+_AS_USUAL = b"200"
+"""The preferred code of a request that must not fail by chance."""
 
 
 class DroppedError(Exception):
     """The connection is closed in place of an answer."""
 
 
+class Fate(NamedTuple):
+    """What is rehearsed with a request."""
+
+    delay: float | None
+    """In seconds; None without `--delay`."""
+    fails: bool
+    drops: bool
+
+
+def draw_fate(draw: Callable[[], float], settings: RehearsalSettings) -> Fate:
+    """Draw what happens to the next request, from random numbers of at least 0 and less than 1.
+
+    Each request takes three numbers, so that no setting changes what another one draws. What fails
+    at 5 % also fails at 6 %.
+    """
+    for_delay, for_fail, for_drop = draw(), draw(), draw()
+    delay = None
+    if settings.delay:
+        shortest, longest = settings.delay
+        delay = shortest + (longest - shortest) * for_delay
+    return Fate(delay, for_fail < settings.fail, for_drop < settings.drop)
+
+
 class Rehearsal:
-    """Decides what happens to each request to an operation of the contract."""
+    """Decide what happens to each request to an operation of the contract."""
 
     def __init__(self, settings: RehearsalSettings) -> None:
         self._settings = settings
+        self._draw = random.Random(settings.seed).random  # noqa: S311 - must be reproducible
+        self._held: set[asyncio.Event] = set()
+        self._is_stopping = False
 
-    async def rehearse(self, progress: "Progress") -> None:
-        """Delay a request, or end it with an error; mark it in the log and for the recorder.
+    def rehearse(self, progress: Progress) -> None:
+        """Draw the fate of a request; mark it in the log and for the recorder.
 
         Raises ApiError for a rehearsed error, DroppedError to close the connection.
         """
-        raise NotImplementedError
+        fate = draw_fate(self._draw, self._settings)
+        if fate.delay is not None:
+            progress.entry["delay"] = round(fate.delay * 1_000)
+            progress.send_at = asyncio.get_running_loop().time() + fate.delay
+        if self._settings.allows_prefer:
+            code = find_preference(progress.head.headers, b"code") or b""
+            if code == _AS_USUAL:
+                return
+            if code in _ERRORS:
+                applied = f"code={code.decode()}"
+                _mark(progress, applied)
+                progress.headers["preference-applied"] = applied
+                create_error = _ERRORS[code]
+                raise create_error()
+        if fate.drops:
+            _mark(progress, "drop")
+            raise DroppedError
+        if fate.fails:
+            _mark(progress, "fail")
+            raise InternalError("rehearsed by --fail")
+
+    async def hold(self, progress: Progress, state: dict[str, Any]) -> None:
+        """Wait until the answer may be sent, or the service stops; `state` is the request's.
+
+        Raises ClientGoneError as soon as the connection is closed.
+        """
+        seconds = progress.send_at - asyncio.get_running_loop().time()
+        if seconds > 0 and not self._is_stopping and IS_GONE not in state:
+            is_over = asyncio.Event()
+            state[ON_GONE] = is_over.set
+            self._held.add(is_over)
+            try:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(is_over.wait(), seconds)
+            finally:
+                self._held.discard(is_over)
+        if IS_GONE in state:
+            raise ClientGoneError
+
+    def stop(self) -> None:
+        """Let all answers be sent at once from now on."""
+        self._is_stopping = True
+        for is_over in self._held:
+            is_over.set()
+
+
+def _mark(progress: Progress, rehearsed: str) -> None:
+    progress.entry["rehearsed"] = rehearsed
+    progress.is_rehearsed = True

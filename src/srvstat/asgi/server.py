@@ -191,6 +191,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._limiter.is_closing = True
+        self._service.end_delays()
         await super().shutdown(sockets)
         self._checks.cancel()
         self._service.close()

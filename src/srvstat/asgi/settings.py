@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+MAX_DELAY_SECONDS = 15
+"""The longest rehearsed delay: less than the deadline of an answer, which would close the
+connection."""
+
 
 class RehearsalSettings(NamedTuple):
     """Which failures are rehearsed; all are off by default."""
 
     delay: tuple[float, float] | None = None
-    """The shortest and the longest delay, in seconds."""
+    """The shortest and the longest delay, in seconds, at most MAX_DELAY_SECONDS."""
     fail: float = 0
     """The share of requests that get a 500, from 0 to 1."""
     drop: float = 0

@@ -8,6 +8,15 @@ import typer
 from srvstat.access import read_access
 from srvstat.cli.options import SnapshotOption, find_snapshot
 from srvstat.cli.output import Outcome, write
+from srvstat.cli.rehearsal_options import (
+    AllowPreferOption,
+    DelayOption,
+    DropOption,
+    FailOption,
+    SeedOption,
+    describe_rehearsal,
+    parse_rehearsal,
+)
 from srvstat.cli.serve_options import (
     ExplainErrorsOption,
     ExploreOption,
@@ -36,6 +45,11 @@ def serve(
     record: RecordOption = None,
     explore: ExploreOption = False,
     explain_errors: ExplainErrorsOption = False,
+    delay: DelayOption = None,
+    fail: FailOption = None,
+    drop: DropOption = None,
+    seed: SeedOption = None,
+    allow_prefer: AllowPreferOption = False,
 ) -> Outcome:
     """Serve the API over HTTP.
 
@@ -47,6 +61,7 @@ def serve(
     number = parse_port(port)
     if record == "-":
         raise UsageError("--record -: not a file; name a new file or a recording")
+    rehearsal = parse_rehearsal(delay, fail, drop, seed, allow_prefer=allow_prefer)
     try:
         # These packages are optional, and the list of commands must work without them.
         from srvstat.asgi import server, settings  # noqa: PLC0415
@@ -56,7 +71,14 @@ def serve(
         ) from None
     with server.open_listener(host, number, loopback_only=access is None) as listener:
         path = _find_snapshot(snapshot, access)
-        chosen = settings.Settings(path, access, record, explore, explains_errors=explain_errors)
+        chosen = settings.Settings(
+            path,
+            access,
+            record,
+            explore,
+            explains_errors=explain_errors,
+            rehearsal=rehearsal,
+        )
         text = _describe_service(chosen, listener)
         start_serving()
         server.serve(chosen, listener, lambda: write(text))
@@ -71,6 +93,10 @@ def _describe_service(settings: "Settings", listener: socket.socket) -> bytes:
         lines.append(f"explore page at http://{host}:{port}/")
     if settings.access is None:
         lines.append("without --access, any key is valid, and only this machine can connect")
+    if settings.rehearsal:
+        lines.append(
+            f"rehearses failures, not for production: {describe_rehearsal(settings.rehearsal)}"
+        )
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
