@@ -5,16 +5,21 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conftest import AS_OF, DAY, ROOT, csv, ndjson, server, srvstat
+from asgi.small_service import format_access
+from conftest import AS_OF, DAY, ROOT, build_in, server
+from support.docs_blocks import read_marked_block
 from support.process import serve
 
 pytestmark = pytest.mark.external
@@ -25,6 +30,7 @@ INSTALLED = ROOT / ".venv" / "external"
 PYTHON = INSTALLED / "bin" / "python"
 NODE_MODULES = INSTALLED / "node_modules"
 CheckProgram = Callable[..., None]
+PrepareExample = Callable[[str], list[str]]
 
 DEADLINE = time.monotonic() + 20 * 60
 """The end of all tests together."""
@@ -61,6 +67,20 @@ EXPECTED = {
         build_result("silent", 0, [None] * 6, 0),
     ],
 }
+
+EXAMPLES = {"python": (), "typescript": ("node", "npm"), "go": ("go", "java")}
+"""The folders of docs/examples/clients, and the programs that each needs."""
+TABLE = """\
+server               now       average  median        peak  growth %  name
+busy    9007199254740991  1666666670.3     8.0  5000000000    +166.7  busy
+silent                 0             -       -           -         -  silent
+"""
+SMALL_PLAN = """
+[plans.small]
+operations = ["get-server", "compare-servers"]
+ranges = ["30d"]
+requests_per_minute = 2
+"""
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
@@ -115,18 +135,19 @@ def compile_typescript(program: str, directory: Path, module: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve a snapshot with a busy and a silent server, and return its URL."""
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a snapshot with a busy and a silent server."""
     directory = tmp_path_factory.mktemp("service")
     players = {"current": MAX_SAFE_INTEGER, "max": MAX_SAFE_INTEGER}
     servers = [server("busy", players=players, iconUrl=None), server("silent")]
     rows = [("busy", AS_OF - DAY, 3), ("busy", AS_OF - 1, 5_000_000_000), ("busy", AS_OF, 8)]
-    (directory / "servers.ndjson").write_bytes(ndjson(servers))
-    (directory / "rows.csv").write_bytes(csv(rows))
-    sources = ("--servers", "servers.ndjson", "--observations", "rows.csv")
-    ran = srvstat("snapshot", "build", "snapshot.db", *sources, cwd=directory)
-    assert ran.exit_code == 0, ran.stderr
-    with serve(directory / "snapshot.db") as service:
+    return build_in(directory, servers, rows)
+
+
+@pytest.fixture(scope="module")
+def url(snapshot: Path) -> Iterator[str]:
+    """Serve the snapshot, and return the URL."""
+    with serve(snapshot) as service:
         yield service.url
 
 
@@ -166,17 +187,6 @@ def test_the_python_client_of_openapi_python_client(
     check_program(PYTHON, PROGRAMS / "openapi_python_client.py", PYTHONPATH=str(tmp_path))
 
 
-def test_the_typescript_client_of_openapi_typescript_and_openapi_fetch(
-    tmp_path: Path, check_program: CheckProgram
-) -> None:
-    generator = NODE_MODULES / ".bin" / "openapi-typescript"
-    require("node", generator)
-    (tmp_path / "package.json").write_text('{"type": "module"}')
-    run(generator, DOCUMENT, "--output", "schema.d.ts", cwd=tmp_path)
-
-    check_program("node", compile_typescript("openapi_typescript.ts", tmp_path, "nodenext"))
-
-
 @pytest.mark.parametrize("kind", ["typescript-fetch", "typescript-axios"])
 def test_the_typescript_clients_of_openapi_generator(
     kind: str, tmp_path: Path, check_program: CheckProgram
@@ -186,21 +196,83 @@ def test_the_typescript_clients_of_openapi_generator(
     check_program("node", compile_typescript(f"{kind.replace('-', '_')}.ts", tmp_path, "node16"))
 
 
-def test_the_go_client_of_openapi_generator(tmp_path: Path, check_program: CheckProgram) -> None:
-    require("go")
-    names = ("--git-host", "example.org", "--git-user-id", "srvstat", "--git-repo-id", "client")
-    client = generate("go", tmp_path, *names)
-    shutil.rmtree(client / "test")  # needs a module outside the standard library
-    (client / "call").mkdir()
-    shutil.copy(PROGRAMS / "main.go", client / "call")
-    (tmp_path / "cache").mkdir()
-    offline = {
-        "GOFLAGS": "-mod=mod",
-        "GOPROXY": "off",
-        "GOTOOLCHAIN": "local",
-        "GOCACHE": str(tmp_path / "cache"),
-    }
-    run("go", "mod", "edit", "-go=1.18", cwd=client, **offline)
-    run("go", "build", "-o", tmp_path / "ask", "./call", cwd=client, **offline)
+@pytest.fixture(scope="module")
+def prepare(tmp_path_factory: pytest.TempPathFactory) -> PrepareExample:
+    """Follow the steps of docs/examples/README.md for an example; return its command."""
 
-    check_program(tmp_path / "ask")
+    @cache
+    def prepare(language: str) -> list[str]:
+        require(*EXAMPLES[language])
+        directory = tmp_path_factory.mktemp("examples") / language
+        shutil.copytree(ROOT / "docs" / "examples" / "clients" / language, directory)
+        (directory / "node_modules").symlink_to(NODE_MODULES)
+        *steps, last = read_marked_block("examples/README.md", language)
+        # `make external` has installed all of it.
+        steps = [step for step in steps if not step.startswith(("pip ", "npm install"))]
+        script = "\n".join(["set -e", *steps])
+        programs = (ROOT / ".venv" / "bin", INSTALLED / "bin")
+        path = os.pathsep.join([*map(str, programs), os.environ.get("PATH", os.defpath)])
+        offline = {"GOPROXY": "off", "GOTOOLCHAIN": "local", "GOCACHE": str(directory / "cache")}
+        run("bash", "-c", script, cwd=directory, PATH=path, **offline)
+        program, *arguments = shlex.split(last.partition(" http:")[0])
+        # A program with a slash is relative to the folder.
+        found = directory / program if "/" in program else shutil.which(program, path=path)
+        return [str(found), *(str(directory / each) for each in arguments)]
+
+    return prepare
+
+
+def start(command: list[str], url: str, *servers: str, key: str = "any") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*command, url, "30d", *servers],
+        env={**os.environ, "GATEWAY_KEY": key},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("language", EXAMPLES)
+def test_an_example_prints_exact_figures_and_errors(
+    language: str, prepare: PrepareExample, url: str
+) -> None:
+    command = prepare(language)
+
+    assert start(command, url, "busy", "cfxId:x-silent").communicate() == (TABLE, "")
+    assert start(command, url, "busy", "nobody").communicate() == (
+        "",
+        "error: 404 SERVER_NOT_FOUND: Server not found\n",
+    )
+
+
+def test_the_examples_wait_after_a_rate_limit(
+    prepare: PrepareExample, snapshot: Path, tmp_path: Path
+) -> None:
+    commands = {language: prepare(language) for language in EXAMPLES}
+    access = tmp_path / "access.toml"
+    access.write_text(format_access(dict.fromkeys(commands, "small")) + SMALL_PLAN)
+    with serve(snapshot, "--access", str(access)) as service:
+        started = [
+            start(command, service.url, "busy", "cfxId:x-silent", key=language)
+            for language, command in commands.items()
+        ]
+        printed = [each.communicate(timeout=90)[0] for each in started]
+        callers = [(entry.get("caller"), entry["status"]) for entry in service.read_log()]
+
+    assert printed == [TABLE] * len(EXAMPLES)
+    for language in EXAMPLES:
+        name = sha256(language.encode()).hexdigest()[:8]
+        assert [status for caller, status in callers if caller == name] == [200, 200, 429, 200]
+
+
+def test_the_example_has_the_versions_that_are_tested() -> None:
+    example, tested = (
+        json.loads(path.read_bytes())
+        for path in (
+            ROOT / "docs" / "examples" / "clients" / "typescript" / "package.json",
+            ROOT / "tests" / "external" / "package.json",
+        )
+    )
+    versions = example["dependencies"] | example["devDependencies"]
+
+    assert versions.items() <= tested["dependencies"].items()

@@ -1,0 +1,3 @@
+module compare_servers
+
+go 1.18
