@@ -20,6 +20,6 @@ def test_questions_about_the_demo_have_known_answers(tmp_path: Path) -> None:
     lines = (tmp_path / "total.csv").read_text(encoding="utf-8").splitlines()
     assert lines[:2] == [
         "from,to,sampleCount,serverCount,players",
-        "1771761600000,1771765200000,6,6,320.0",
+        "1771761600000,1771765200000,7,7,334.0",
     ]
     assert len(lines) == 1 + 7 * 24

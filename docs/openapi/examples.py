@@ -21,14 +21,14 @@ SERVER = (
     '"hostname":"Harbor City Roleplay","projectName":"Harbor City",'
     '"projectDescription":"An invented server, 400 slots.","region":"EU",'
     '"players":{"current":147,"max":400},"tags":["roleplay","economy"],'
-    '"flags":["PREMIUM","VERIFIED"],"chatUrl":"https://chat.example/harborcity","iconUrl":null,'
-    '"offline":false,"firstSeenAt":"2025-12-16T12:00:24.000Z",'
-    '"updatedAt":"2026-03-01T12:00:00.000Z"}}'
+    '"flags":["PREMIUM","VERIFIED"],"chatUrl":"https://chat.example/harborcity",'
+    '"iconUrl":"https://icons.example/harborcity.png","offline":false,'
+    '"firstSeenAt":"2025-12-16T12:00:24.000Z","updatedAt":"2026-03-01T12:00:00.000Z"}}'
 )
 
 HEALTH = (
     '{"status":"ok","asOf":"2026-03-01T12:00:00.000Z",'
-    '"root":"cbc5e6753fd04b9d017aa2343cf445698d9e3513f3d5c4fd068ebe8e9204f562"}'
+    '"root":"9f1f1c4c38d6f3d4e38c90c6712c340f412cffae34b056c86f5fc5324d725f18"}'
 )
 
 COMPARISONS: Mapping[str, Exchange] = {

@@ -45,6 +45,7 @@ class _Noise:
 class _Server:
     """A server and its players by hour.
 
+    `current` is the current count of its record, None if the record has none.
     `players_at` takes the hour, counted from the first, and the players of the busiest hour, and
     returns the players or None for a gap.
     """
@@ -57,6 +58,8 @@ class _Server:
     max_players: int
     tags: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    current: int | None = None
+    icon_url: str | None = None
     publishable: bool = True
 
 
@@ -93,23 +96,43 @@ def _leave_gaps(hour: int, busiest: int, noise: _Noise) -> int | None:
     return None if missing else usual
 
 
+def _fall_silent(hour: int, busiest: int, noise: _Noise) -> int | None:
+    is_observed = hour % 3 == 0 and hour < HOURS - 300
+    return _vary(hour, busiest, noise) if is_observed else None
+
+
+def _hold_event(hour: int, busiest: int, noise: _Noise) -> int | None:
+    days_before_end = (HOURS - hour) // 24
+    if days_before_end > 45:  # noqa: PLR2004 - the day on which the server opens
+        return None
+    is_event_day = days_before_end == 42  # noqa: PLR2004 - before the last 30 days
+    return _vary(hour, busiest if is_event_day else 30, noise)
+
+
 def _stay_silent(_hour: int, _busiest: int, _noise: _Noise) -> None:
     return None
 
 
+# A new server comes last: the noise of each server depends on its position.
 _FLEET = (
     _Server("harbor-city", "hc4x2k", "game_a", "Harbor City Roleplay", _stay_steady, 400,
-            ("roleplay", "economy"), ("PREMIUM", "VERIFIED")),
+            ("roleplay", "economy"), ("PREMIUM", "VERIFIED"),
+            icon_url="https://icons.example/harborcity.png"),
     _Server("new-frontier", "nf8q1z", "game_a", "New Frontier | open beta", _grow, 250,
             ("survival",), ("NEW",)),
     _Server("old-guard", "og3m7p", "game_b", "The Old Guard (since 2017)", _shrink, 128,
             ("classic", "no mods")),
-    _Server("flaky-arena", "fa9t5w", "game_b", "Flaky Arena", _restart, 64, ("pvp",)),
+    _Server("flaky-arena", "fa9t5w", "game_b", "Flaky Arena", _restart, 64, ("pvp",),
+            current=31),
     _Server("night-shift", "ns6r0b", "game_a", "Night Shift «夜勤»", _leave_gaps, 96, ("coop",)),
     _Server("empty-plains", "ep1v8d", "game_a", "Empty Plains", _stay_silent, 32),
     _Server("hostile-host", "hh7e3y", "game_b", _HOSTILE, _stay_steady, 48, ("[/x]", "\x1b[31mred"),
             ("\u202eFLAG",)),
     _Server("hidden-lab", "hl2s6c", "game_a", "Hidden Lab", _stay_steady, 16, publishable=False),
+    _Server("silent-valley", "sv4d1h", "game_b", "Silent Valley Racing", _fall_silent, 80,
+            ("racing",)),
+    _Server("world-event", "we5j9n", "game_b", "World Event", _hold_event,
+            5_000_000_000, ("event",), ("NEW",), icon_url="https://icons.example/worldevent.svg"),
 )  # fmt: skip
 
 IDS = sorted(server.id for server in _FLEET if server.publishable)
@@ -138,6 +161,25 @@ operations = ["get-server", "compare-servers"]
 ranges = ["24h", "7d", "30d", "90d", "1y"]
 raw_history_days = 365
 
+# The other plans each show one feature, to test clients. They are not standard plans.
+
+# One operation: Get Server only, so no range. Compare Servers is refused.
+[plans.badge]
+operations = ["get-server"]
+ranges = []
+
+# Raw history only: the observations of the last 30 days, but neither operation.
+[plans.archive]
+operations = []
+ranges = []
+raw_history_days = 30
+
+# Few requests: the third one in a minute is refused.
+[plans.trickle]
+operations = ["get-server", "compare-servers"]
+ranges = ["24h", "7d", "30d", "90d", "1y"]
+requests_per_minute = 2
+
 # `srvstat access new-key --plan starter` prints a new key and adds its SHA-256 below.
 """
 
@@ -153,25 +195,27 @@ def build_observations_file() -> bytes:
 
 
 def build_access_file() -> bytes:
-    """Return the access file of the demo: three plans without keys."""
+    """Return the access file of the demo: six plans without keys."""
     return _ACCESS.encode("ascii")
 
 
 def _format_server(server: _Server) -> bytes:
     slug = server.id.replace("-", "")
+    # Without a current count in the record, it is that of the last observation.
+    current = {} if server.current is None else {"current": server.current}
     record = {
         "id": server.id,
         "game": server.game,
         "cfxId": server.cfx_id,
         "hostname": server.hostname,
         "projectName": server.id.replace("-", " ").title(),
-        "projectDescription": f"An invented server, {server.max_players} slots.",
+        "projectDescription": f"An invented server, {server.max_players:,} slots.",
         "region": "EU" if server.game == "game_a" else "US",
-        "players": {"max": server.max_players},
+        "players": {**current, "max": server.max_players},
         "tags": server.tags,
         "flags": server.flags,
         "chatUrl": f"https://chat.example/{slug}",
-        "iconUrl": None,
+        "iconUrl": server.icon_url,
         "offline": server.id in ("old-guard", "empty-plains"),
         "publishable": server.publishable,
     }

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from conftest import AS_OF, ROOT, Build, Cli, server, srvstat
+import srvstat
+from conftest import AS_OF, ROOT, Build, Cli, server
+from conftest import srvstat as run_srvstat
+from srvstat.demo import IDS, build_observations_file
 
 pytestmark = pytest.mark.slow
 
@@ -85,7 +88,7 @@ def test_a_file_with_more_observations_is_not_the_demos(cli: Cli) -> None:
 def test_the_demo_always_writes_the_same_bytes(tmp_path: Path, cli: Cli) -> None:
     other = {"PYTHONHASHSEED": "7", "TZ": "Asia/Kolkata", "LC_ALL": "C"}
     assert cli("demo", "one").exit_code == 0
-    assert srvstat("demo", "two", cwd=tmp_path, env=other).exit_code == 0
+    assert run_srvstat("demo", "two", cwd=tmp_path, env=other).exit_code == 0
     before = {name: Path("one", name).read_bytes() for name in FILES}
     again = cli("demo", "one")
 
@@ -147,11 +150,36 @@ def run_make(*arguments: str, cwd: Path) -> str:
     ).stdout
 
 
-def test_every_plan_of_the_demo_allows_compare(cli: Cli) -> None:
+def test_the_plans_of_the_demo_show_each_feature_of_access_files(cli: Cli) -> None:
     assert cli("demo", "here").exit_code == 0
     plans = cli("access", "check", "--access", "here/access.toml", "--json").json["plans"]
+    of_name = {plan["name"]: plan for plan in plans}
 
-    assert len(plans) == 3
-    for plan in plans:  # specification, section 1: compare is available on all standard plans
-        assert "compare-servers" in plan["operations"]
-        assert plan["ranges"]
+    for name in ("starter", "directory", "studio"):
+        # Specification, section 1: compare is available on all standard plans.
+        assert "compare-servers" in of_name[name]["operations"]
+        assert of_name[name]["ranges"]
+    assert of_name["badge"]["operations"] == ["get-server"]
+    assert of_name["archive"]["operations"] == of_name["archive"]["ranges"] == []
+    assert of_name["archive"]["rawHistoryDays"] == 30
+    assert of_name["trickle"]["requestsPerMinute"] == 2
+
+
+def test_the_servers_of_the_demo_show_values_that_clients_forget(demo_snapshot: str) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        details = {name: snapshot.get(name).data for name in IDS}
+        year, month, week = (
+            snapshot.compare(["world-event", "silent-valley"], range=name).data
+            for name in ("1y", "30d", "7d")
+        )
+    lines = build_observations_file().decode("ascii").splitlines()
+    *_, last = (line for line in lines if line.startswith("flaky-arena,"))
+
+    assert {detail.iconUrl is None for detail in details.values()} == {True, False}
+    assert details["flaky-arena"].players.current != int(last.rpartition(",")[2])
+    assert details["world-event"].players.max > 1 << 31
+    peaks = [of[0].peakPlayers or 0 for of in (year, month, week)]
+    assert [peak > 1 << 31 for peak in peaks] == [True, False, False]
+    assert not details["silent-valley"].offline
+    assert [of[1].sampleCount > 0 for of in (year, month, week)] == [True, True, False]
+    assert week[1].currentPlayers > 0
