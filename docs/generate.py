@@ -3,8 +3,9 @@
 The lines between `<!-- generated: NAME -->` and `<!-- end -->` in a Markdown file are generated
 from the code. The console examples of WITH_EXAMPLES are run in a terminal of 80 columns and
 show its output, those marked `console spark` only with `--spark`; docs/pictures has the pictures
-that those of docs/pictures.md write. The fixtures are the files of the demo; docs/openapi generates
-src/srvstat/contract/openapi.json. A test fails when a file is out of date.
+that those of docs/pictures.md write. docs/man and docs/completions are generated from the commands.
+The fixtures are the files of the demo; docs/openapi generates src/srvstat/contract/openapi.json. A
+test fails when a file is out of date.
 """
 
 import json
@@ -26,6 +27,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import fleet_costs  # noqa: E402 - it is beside this file
+import manual_pages  # noqa: E402 - likewise
 import measure_integrity  # noqa: E402 - it imports from the tests, on the path since above
 import service_settings  # noqa: E402 - it is beside this file
 from campaigns.campaign import format_counts  # noqa: E402 - from the tests
@@ -98,6 +100,10 @@ def list_generated() -> Iterator[tuple[Path, bytes]]:
         yield path, text.encode("utf-8")
     yield from _draw_pictures()
     yield ROOT / "src" / "srvstat" / "contract" / "openapi.json", encode_openapi_document()
+    for name, page in manual_pages.list_manual_pages(_list_exit_codes()):
+        yield ROOT / "docs" / "man" / name, page
+    for name, script in manual_pages.list_completion_scripts():
+        yield ROOT / "docs" / "completions" / name, script
     yield ROOT / "fixtures" / "servers.ndjson", demo.build_servers_file()
     yield ROOT / "fixtures" / "observations.csv", demo.build_observations_file()
     yield ROOT / "fixtures" / "access.toml", demo.build_access_file()
@@ -137,7 +143,8 @@ def _format_errors() -> str:
     return "\n".join([*head, *rows]) + "\n"
 
 
-def _format_exit_codes() -> str:
+def _list_exit_codes() -> dict[int, str]:
+    """Return the exit codes of commands in order, with their meanings."""
     meanings = dict(_OTHER_EXITS)
     for error in _list_classes(SrvstatError):
         meanings[error.exit_code] = _describe(error)
@@ -146,7 +153,11 @@ def _format_exit_codes() -> str:
     # No command exits with these; they correspond to errors that only the service returns.
     for reserved in (41, 49, 50):
         del meanings[reserved]
-    rows = [f"| {code} | {meaning} |" for code, meaning in sorted(meanings.items())]
+    return dict(sorted(meanings.items()))
+
+
+def _format_exit_codes() -> str:
+    rows = [f"| {code} | {meaning} |" for code, meaning in _list_exit_codes().items()]
     return "\n".join(["| exit code | meaning |", "|---|---|", *rows]) + "\n"
 
 

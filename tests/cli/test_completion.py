@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Cli
+from conftest import ROOT, Cli
 
 pytestmark = pytest.mark.slow
 
+SCRIPTS = ROOT / "docs" / "completions"
 PROMPT = "ready> "
 SECONDS = 60
 CFX_IDS = ("ep1v8d", "fa9t5w", "hc4x2k", "hh7e3y", "nf8q1z", "ns6r0b", "og3m7p", "sv4d1h", "we5j9n")
+SHELLS = ["bash", pytest.param("zsh", marks=pytest.mark.external)]
 INTERACTIVE = {
     "bash": ["bash", "--norc", "--noprofile", "-i"],
     "zsh": ["zsh", "-f", "-i"],
@@ -64,9 +66,9 @@ def read_until(terminal: int, text: str) -> str:
 
 
 def type_lines(
-    shell: str, script: Path, lines: Sequence[str], environment: dict[str, str]
+    shell: str, setup: str, lines: Sequence[str], environment: dict[str, str]
 ) -> list[str]:
-    """Type lines into a shell that has sourced a script; return the output of each command."""
+    """Type lines into a shell after a line of setup; return the output of each command."""
     shown = []
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -80,8 +82,7 @@ def type_lines(
         os.close(theirs)
         try:
             read_until(ours, PROMPT)
-            setup = "autoload -Uz compinit; compinit -u -D; " if shell == "zsh" else ""
-            os.write(ours, f"{setup}source '{script}'; PS1='com''plete> '\n".encode())
+            os.write(ours, f"{setup}; PS1='com''plete> '\n".encode())
             read_until(ours, "complete> ")
             for line in lines:
                 os.write(ours, f"{line}; echo 'do''ne'\n".encode())
@@ -92,7 +93,7 @@ def type_lines(
     return shown
 
 
-@pytest.mark.parametrize("shell", INTERACTIVE)
+@pytest.mark.parametrize("shell", SHELLS)
 def test_a_shell_completes_a_server_in_its_namespace(
     shell: str, tmp_path: Path, environment: dict[str, str], cli: Cli
 ) -> None:
@@ -107,12 +108,43 @@ def test_a_shell_completes_a_server_in_its_namespace(
     ]
 
     typed = [f"{line} --json" for line in lines]
-    shown = type_lines(shell, write_script(shell, tmp_path, cli), typed, environment)
+    compinit = "autoload -Uz compinit; compinit -u -D; " if shell == "zsh" else ""
+    setup = f"{compinit}source '{write_script(shell, tmp_path, cli)}'"
+    shown = type_lines(shell, setup, typed, environment)
 
     for line, output in zip(lines, shown, strict=True):
         assert '"hostname":"Harbor City Roleplay"' in output, line
 
 
+@pytest.mark.external
+def test_zsh_completes_from_the_first_time_with_the_file_of_a_wheel(
+    environment: dict[str, str],
+) -> None:
+    skip_without("zsh")
+    setup = f"fpath=('{SCRIPTS}' $fpath); autoload -Uz compinit; compinit -u -D"
+
+    (shown,) = type_lines("zsh", setup, ["srvstat get harb\t --json"], environment)
+
+    assert '"hostname":"Harbor City Roleplay"' in shown
+
+
+@pytest.mark.external
+def test_fish_completes_with_the_file_of_a_wheel(environment: dict[str, str]) -> None:
+    skip_without("fish")
+    command = f"set fish_complete_path '{SCRIPTS}'; complete -C 'srvstat get harb'"
+    ran = subprocess.run(
+        ["fish", "--no-config", "-c", command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    )
+
+    assert ran.stdout.split() == ["harbor-city"]
+
+
+@pytest.mark.external
 @pytest.mark.parametrize(
     ("line", "offered"),
     [

@@ -17,6 +17,14 @@ from srvstat.contract.errors import UsageError
 _VARIABLE = "_SRVSTAT_COMPLETE"
 _SHELLS = ("bash", "zsh", "fish")
 
+_ZSH_END = "compdef _srvstat_completion srvstat"
+_ZSH_END_OF_BOTH = f"""if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+  _srvstat_completion "$@"  # a file in $fpath is called to complete
+else
+  {_ZSH_END}
+fi"""
+"""Typer's script suits only `source`: as a file in $fpath, it would complete nothing at first."""
+
 ShellArgument = Annotated[
     str, typer.Argument(metavar="|".join(_SHELLS), help="The shell of the script.")
 ]
@@ -32,6 +40,8 @@ def completion(shell: ShellArgument) -> Outcome:
     if shell not in _SHELLS:
         raise UsageError(f"SHELL: {wire.quote_value(shell)} is not one of {', '.join(_SHELLS)}")
     script: str = get_completion_script(prog_name="srvstat", complete_var=_VARIABLE, shell=shell)
+    if shell == "zsh":
+        script = script.replace(_ZSH_END, _ZSH_END_OF_BOTH)
     return Outcome([f"{script}\n".encode()])
 
 

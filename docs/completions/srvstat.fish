@@ -1,0 +1,1 @@
+complete --command srvstat --no-files --arguments "(env _SRVSTAT_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) srvstat)" --condition "env _SRVSTAT_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) srvstat"
