@@ -69,20 +69,41 @@ HEADERS: Json = {
         "schema": {"type": "integer", "format": "int64", "minimum": 1},
         "example": 30,
     },
+    "RateLimit-Policy": {
+        "description": (
+            "The limit of the key's plan: its name, the number of requests `q`, and the seconds `w`"
+            " that each request counts. Absent without a limit."
+        ),
+        "schema": {"type": "string", "minLength": 1},
+        "example": '"starter";q=60;w=60',
+    },
+    "RateLimit": {
+        "description": (
+            "What remains of the limit: `r` more requests are accepted at once, and one more after"
+            " `t` seconds. Absent without a limit."
+        ),
+        "schema": {"type": "string", "minLength": 1},
+        "example": '"starter";r=59;t=42',
+    },
 }
 
 _COMMON_HEADERS = (REQUEST_ID_HEADER, "Cache-Control")
-_EXTRA_HEADERS: Mapping[str, str] = {
-    GatewayUnauthorizedError.__name__: "WWW-Authenticate",
-    RateLimitedError.__name__: "Retry-After",
-    _METHOD_NOT_ALLOWED: "Allow",
+_LIMIT_HEADERS = ("RateLimit-Policy", "RateLimit")
+_EXTRA_HEADERS: Mapping[str, tuple[str, ...]] = {
+    GatewayUnauthorizedError.__name__: ("WWW-Authenticate",),
+    RateLimitedError.__name__: ("Retry-After", *_LIMIT_HEADERS),
+    _METHOD_NOT_ALLOWED: ("Allow", *_LIMIT_HEADERS),
 }
+"""The headers of errors; others have those of the limit."""
 
 
-def build_response(description: str, schema: Json, examples: Json) -> Json:
-    """Return the response of a successful request."""
+def build_response(
+    description: str, schema: Json, examples: Json, *, is_counted: bool = True
+) -> Json:
+    """Return the response of a successful request; `is_counted` if a plan can limit requests."""
     content = {JSON_TYPE: {"schema": schema, "examples": examples}}
-    return {"description": description, "headers": _refer_to_headers(), "content": content}
+    headers = _refer_to_headers(*(_LIMIT_HEADERS if is_counted else ()))
+    return {"description": description, "headers": headers, "content": content}
 
 
 def build_example(summary: str, body: str) -> Json:
@@ -152,7 +173,7 @@ def _build_error_response(
     shown = {"examples": examples} if examples else {"example": _get_error_body(kind)}
     return {
         "description": f"{kind.code}: {texts.CONDITIONS[kind.code]}",
-        "headers": _refer_to_headers(_EXTRA_HEADERS.get(name or kind.__name__)),
+        "headers": _refer_to_headers(*_EXTRA_HEADERS.get(name or kind.__name__, _LIMIT_HEADERS)),
         "content": {JSON_TYPE: {"schema": refer_to_model(ErrorResponse), **shown}},
     }
 
@@ -161,6 +182,6 @@ def _get_error_body(kind: type[ApiError]) -> Any:
     return wire.decode(ErrorResponse.from_error(kind).to_json())
 
 
-def _refer_to_headers(extra: str | None = None) -> Json:
-    names = (*_COMMON_HEADERS, extra) if extra else _COMMON_HEADERS
+def _refer_to_headers(*extra: str) -> Json:
+    names = (*_COMMON_HEADERS, *extra)
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}

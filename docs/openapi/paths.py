@@ -136,7 +136,9 @@ def _build_get_health() -> Json:
         "operationId": "getHealth",
         "security": [],
         "responses": {
-            "200": build_response("The service is running.", refer_to_model(HealthResponse), shown),
+            "200": build_response(
+                "The service is running.", refer_to_model(HealthResponse), shown, is_counted=False
+            ),
             **refer_to_health_errors(),
         },
     }

@@ -3,71 +3,113 @@
 import time
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from srvstat.asgi.limits import RateLimiter, TooManyRequestsError
+from srvstat.asgi.limits import Quota, RateLimiter, format_quota
+
+SECOND = 1_000_000_000
+MINUTE = 60 * SECOND
+WAIT = st.integers(0, MINUTE) | st.sampled_from([0, 1, SECOND, MINUTE])
 
 
-def test_a_request_over_the_limit_is_refused_with_the_time_to_wait() -> None:
-    limiter = RateLimiter()
-    for _ in range(3):
-        limiter.count("a", 3)
+class Clock:
+    """A clock that a test sets, in nanoseconds."""
 
-    with pytest.raises(TooManyRequestsError, match="more than 3 requests a minute") as refused:
-        limiter.count("a", 3)
+    now = 0
 
-    assert 50 <= refused.value.retry_after <= 60
+    def __call__(self) -> int:
+        """Return the time."""
+        return self.now
+
+
+def count_accepted(limiter: RateLimiter, limit: int) -> int:
+    """Send requests until one is refused, and return how many were accepted."""
+    accepted = 0
+    while limiter.count("a", limit).is_accepted:
+        accepted += 1
+    return accepted
+
+
+@given(steps=st.lists(st.tuples(WAIT, st.integers(1, 5)), min_size=1, max_size=12))
+@example(steps=[(0, 3), (0, 3), (0, 1)])
+def test_the_remaining_requests_are_accepted_and_one_more_after_the_seconds(
+    steps: list[tuple[int, int]],
+) -> None:
+    """Each step waits and sends a request under a limit, which can change."""
+
+    def take_steps() -> tuple[Clock, RateLimiter, Quota]:
+        clock = Clock()
+        limiter = RateLimiter(clock)
+        for wait, limit in steps:
+            clock.now += wait
+            quota = limiter.count("a", limit)
+        return clock, limiter, quota
+
+    _, limit = steps[-1]
+    clock, limiter, quota = take_steps()
+    assert 1 <= quota.seconds <= 60
+    assert count_accepted(limiter, limit) == quota.remaining
+
+    clock, limiter, _ = take_steps()
+    clock.now += (quota.seconds - 1) * SECOND
+    assert count_accepted(limiter, limit) == quota.remaining
+
+    clock, limiter, _ = take_steps()
+    clock.now += quota.seconds * SECOND
+    assert count_accepted(limiter, limit) > quota.remaining
+
+
+@given(waits=st.lists(WAIT, max_size=30), limit=st.integers(1, 4))
+def test_a_client_that_follows_the_headers_is_never_refused(waits: list[int], limit: int) -> None:
+    clock = Clock()
+    limiter = RateLimiter(clock)
+    for wait in waits:
+        quota = limiter.count("a", limit)
+        assert quota.is_accepted
+        clock.now += wait if quota.remaining else quota.seconds * SECOND
 
 
 def test_each_caller_has_its_own_limit() -> None:
     limiter = RateLimiter()
-    limiter.count("a", 1)
-    limiter.count("b", 1)
 
-    for caller in ("a", "b"):
-        with pytest.raises(TooManyRequestsError):
-            limiter.count(caller, 1)
+    assert [limiter.count(caller, 1).is_accepted for caller in "abab"] == [True, True, False, False]
 
 
 def test_earlier_requests_count_after_a_change_of_the_limit() -> None:
-    now = 0.0
-    limiter = RateLimiter(lambda: now)
-    for now in (0.0, 10.0, 20.0):  # noqa: B007 - the clock
+    clock = Clock()
+    limiter = RateLimiter(clock)
+    for clock.now in (0, 10 * SECOND, 20 * SECOND):
         limiter.count("a", 3)
     limiter.count("a", 4)
 
     for limit, seconds in ((4, 40), (3, 50), (2, 60), (1, 60)):
-        with pytest.raises(TooManyRequestsError) as refused:
-            limiter.count("a", limit)
-        assert refused.value.retry_after == seconds
+        assert limiter.count("a", limit) == (False, 0, seconds)
 
 
 def test_a_request_is_allowed_exactly_after_the_time_to_wait() -> None:
-    now = 0.0
-    limiter = RateLimiter(lambda: now)
-    for now in (0.0, 30.0):  # noqa: B007 - the clock
+    clock = Clock()
+    limiter = RateLimiter(clock)
+    for clock.now in (0, 30 * SECOND):
         limiter.count("a", 2)
 
-    now = 59.9
-    with pytest.raises(TooManyRequestsError) as refused:
-        limiter.count("a", 2)
-    assert refused.value.retry_after == 1
+    for clock.now in (59 * SECOND + 1, MINUTE - 1):
+        assert limiter.count("a", 2) == (False, 0, 1)
 
-    now = 60.0
-    limiter.count("a", 2)
-    with pytest.raises(TooManyRequestsError) as refused:
-        limiter.count("a", 2)
-    assert refused.value.retry_after == 30
+    clock.now = MINUTE
+    assert limiter.count("a", 2) == (True, 0, 30)
 
 
 def test_idle_callers_are_forgotten() -> None:
-    now = 0.0
-    limiter = RateLimiter(lambda: now)
+    clock = Clock()
+    limiter = RateLimiter(clock)
     for number in range(100):
         limiter.count(str(number), 9)
     limiter.count("active", 10_000)
     assert len(limiter) == 101
 
-    for now in (59.0, 61.0, *(62.0 + number for number in range(200))):  # noqa: B007 - the clock
+    for second in (59, 61, *range(62, 262)):
+        clock.now = second * SECOND
         limiter.count("active", 10_000)
 
     assert len(limiter) == 1
@@ -83,3 +125,13 @@ def test_counting_does_not_scan_all_callers() -> None:
         limiter.count("0", 1_000_000)
 
     assert time.process_time() - began < 1, "all callers were scanned"
+
+
+@pytest.mark.parametrize(
+    ("limit", "written"), [(60, "60"), (10**15 - 1, "9" * 15), (2**53 - 1, "9" * 15)]
+)
+def test_a_header_has_no_integer_that_structured_fields_forbid(limit: int, written: str) -> None:
+    headers = format_quota("starter-2", limit, Quota(True, limit - 1, 42))
+
+    assert headers["ratelimit-policy"] == f'"starter-2";q={written};w=60'
+    assert headers["ratelimit"] == f'"starter-2";r={min(limit - 1, 10**15 - 1)};t=42'

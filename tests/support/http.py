@@ -38,7 +38,7 @@ _MORE = {
     405: {"allow"},
     429: {"retry-after"},
 }
-_OF_OPTIONS = {"x-srvstat-reason"}
+_OF_OPTIONS = {"preference-applied", "x-srvstat-reason"}
 """Headers that only options of `serve` add."""
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
@@ -195,13 +195,32 @@ def _check_form(answer: Answer, *, to_head: bool) -> None:
     headers = answer.headers
     assert len(headers) == len(fields), fields
     required = _ALWAYS | _MORE.get(answer.status, set())
-    assert set(headers) - {"connection"} - _OF_OPTIONS == required
+    assert set(headers) - {"connection"} - _OF_OPTIONS - set(_check_limit(answer)) == required
     assert headers["content-type"] == "application/json"
     assert headers["cache-control"] == "private, no-store"
     assert re.fullmatch(r"[A-Za-z0-9._~-]{1,128}", headers["x-request-id"])
     assert headers.get("connection", "close") == "close"
     if answer.status != 200 and not to_head:
         assert answer.body in ERRORS.values()
+
+
+def _check_limit(answer: Answer) -> dict[str, str]:
+    """Check and return the headers of a plan's limit: both or none, none to an unknown caller."""
+    headers = answer.headers
+    found = {name: value for name, value in headers.items() if name.startswith("ratelimit")}
+    if not found:
+        return found
+    assert answer.status != 401
+    policy = re.fullmatch(r'("[A-Za-z0-9_-]{1,64}");q=(\d{1,15});w=60', found["ratelimit-policy"])
+    limit = re.fullmatch(r'("[A-Za-z0-9_-]{1,64}");r=(\d{1,15});t=(\d{1,2})', found["ratelimit"])
+    assert policy, found
+    assert limit, found
+    assert limit[1] == policy[1]
+    assert 0 <= int(limit[2]) < int(policy[2])
+    assert 1 <= int(limit[3]) <= 60
+    if answer.status == 429:
+        assert (limit[2], limit[3]) == ("0", headers["retry-after"])
+    return found
 
 
 def request(line: bytes, *headers: bytes, body: bytes | None = None) -> bytes:

@@ -200,7 +200,7 @@ class Service:
         caller = await self._authenticator.authenticate(head.headers)
         entry["caller"] = caller.name
         progress.plan = caller.plan.name if caller.plan else None
-        progress.headers |= self._authenticator.count_request(caller)
+        await self._authenticator.count_request(caller, progress.headers)
         if target and self._rehearsal:
             self._rehearsal.rehearse(progress)
         target = check_method(head.method, target)
@@ -219,7 +219,7 @@ class Service:
         self, site: Site, request: Request, progress: Progress
     ) -> tuple[bytes, str]:
         async with _enforce_deadline():
-            return await site.answer(progress.head, progress.entry, _track_client(request))
+            return await site.answer(progress, _track_client(request))
 
     async def _check_health(self) -> bytes:
         generation = await self._snapshot.get_generation()

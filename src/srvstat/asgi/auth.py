@@ -5,7 +5,7 @@ import hashlib
 from typing import NamedTuple
 
 from srvstat.access import Plan, read_access
-from srvstat.asgi.limits import RateLimiter
+from srvstat.asgi.limits import RateLimiter, TooManyRequestsError, format_quota
 from srvstat.asgi.log import Log
 from srvstat.contract.errors import GatewayUnauthorizedError, SourceError
 from srvstat.contract.http import KEY_HEADER, Headers, find_key
@@ -59,15 +59,19 @@ class Authenticator:
             raise GatewayUnauthorizedError(f"{KEY_HEADER}: not a key of the access file")
         return Caller(customer.sha256.hex(), customer.plan)
 
-    def count_request(self, caller: Caller) -> dict[str, str]:
-        """Count a request if the caller's plan has a limit; return headers of the answer.
+    async def count_request(self, caller: Caller, headers: dict[str, str]) -> None:
+        """Count a request if the caller's plan has a limit, and add it to the answer's headers.
 
         Raises TooManyRequestsError.
         """
-        limit = caller.plan.requests_per_minute if caller.plan else None
-        if limit is not None:
-            self._limiter.count(caller.digest, limit)
-        return {}
+        plan = caller.plan
+        if plan is None or plan.requests_per_minute is None:
+            return
+        limit = plan.requests_per_minute
+        quota = self._limiter.count(caller.digest, limit)
+        headers |= format_quota(plan.name, limit, quota)
+        if not quota.is_accepted:
+            raise TooManyRequestsError(f"more than {limit:,} requests a minute", quota.seconds)
 
     def is_registered(self, key: bytes) -> bool:
         """Return whether the access file has a key."""

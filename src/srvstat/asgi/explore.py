@@ -7,18 +7,18 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.explore_data import ParseQuestion, parse_search, parse_timeline_question
+from srvstat.asgi.progress import Progress
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.asgi.workers import Work
 from srvstat.contract.errors import InvalidRequestError
 from srvstat.contract.http import (
     GET_METHODS,
     JSON_TYPE,
-    Head,
     Headers,
     UnknownPathError,
     WrongMethodError,
@@ -76,35 +76,34 @@ class Explorer:
         """Return whether a path, as sent, belongs to the page."""
         return path == _PAGE_PATH or path.startswith(_PREFIX)
 
-    async def answer(
-        self, head: Head, entry: dict[str, Any], is_wanted: Callable[[], bool]
-    ) -> tuple[bytes, str]:
-        """Return the body and the media type of an answer, and add to its entry in the log.
+    async def answer(self, progress: Progress, is_wanted: Callable[[], bool]) -> tuple[bytes, str]:
+        """Return the body and the media type of an answer; add to its headers and its log entry.
 
         The files need no key. The data need one, so a page of another origin can't ask for them
         without a preflight.
 
         Raises ApiError, SnapshotError, ClientGoneError.
         """
+        head = progress.head
         if self._authenticator.is_open:
             _check_host(head.headers)
         target = self._files.get(head.path) or _DATA_PATHS.get(head.path)
         if target is None:
             raise UnknownPathError("path: not a path of the explore page")
-        entry["operation"] = target.operation
+        progress.entry["operation"] = target.operation
         if head.method not in GET_METHODS.split(", "):
             raise WrongMethodError(head.method, GET_METHODS)
         if isinstance(target, _File):
             return target.content, target.media_type
-        return await self._answer_question(target, head, entry, is_wanted), JSON_TYPE
+        return await self._answer_question(target, progress, is_wanted), JSON_TYPE
 
     async def _answer_question(
-        self, target: _DataPath, head: Head, entry: dict[str, Any], is_wanted: Callable[[], bool]
+        self, target: _DataPath, progress: Progress, is_wanted: Callable[[], bool]
     ) -> bytes:
-        caller = await self._authenticator.authenticate(head.headers)
-        entry["caller"] = caller.name
-        self._authenticator.count_request(caller)
-        question = target.parse(head.query)
+        caller = await self._authenticator.authenticate(progress.head.headers)
+        progress.entry["caller"] = caller.name
+        await self._authenticator.count_request(caller, progress.headers)
+        question = target.parse(progress.head.query)
         generation = await self._snapshot.get_generation()
         if caller.plan:
             question.check_plan(caller.plan, generation.as_of)

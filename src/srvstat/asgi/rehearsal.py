@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from srvstat.asgi.connection import IS_GONE, ON_GONE
-from srvstat.asgi.limits import TooManyRequestsError
+from srvstat.asgi.limits import TooManyRequestsError, replace_quota
 from srvstat.asgi.prefer import find_preference
 from srvstat.asgi.progress import Progress
 from srvstat.asgi.settings import RehearsalSettings
@@ -93,7 +93,7 @@ class Rehearsal:
                 _mark(progress, applied)
                 progress.headers["preference-applied"] = applied
                 create_error = _ERRORS[code]
-                raise create_error()
+                raise _adapt_limit(create_error(), progress.headers)
         if fate.drops:
             _mark(progress, "drop")
             raise DroppedError
@@ -124,6 +124,15 @@ class Rehearsal:
         self._is_stopping = True
         for is_over in self._held:
             is_over.set()
+
+
+def _adapt_limit(error: ApiError, headers: dict[str, str]) -> ApiError:
+    """Return an error, after changing headers of the plan's limit that contradict it."""
+    if isinstance(error, TooManyRequestsError):
+        replace_quota(headers, error.retry_after)
+    elif isinstance(error, GatewayUnauthorizedError):
+        replace_quota(headers, None)
+    return error
 
 
 def _mark(progress: Progress, rehearsed: str) -> None:

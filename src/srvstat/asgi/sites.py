@@ -1,9 +1,9 @@
 """Describe what answers paths outside the contract (D21): the explore page, operational paths."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
-from srvstat.contract.http import Head
+from srvstat.asgi.progress import Progress
 
 
 class Site(Protocol):
@@ -16,10 +16,8 @@ class Site(Protocol):
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, belongs to the site."""
 
-    async def answer(
-        self, head: Head, entry: dict[str, Any], is_wanted: Callable[[], bool]
-    ) -> tuple[bytes, str]:
-        """Return the body and the media type of an answer, and add to its entry in the log.
+    async def answer(self, progress: Progress, is_wanted: Callable[[], bool]) -> tuple[bytes, str]:
+        """Return the body and the media type of an answer; add to its headers and its log entry.
 
         Raises ApiError, SnapshotError, ClientGoneError.
         """
