@@ -1,0 +1,223 @@
+"""`serve` rehearses failures: delays, errors and dropped connections."""
+
+import random
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asgi.log_entries import wait_for_entries
+from asgi.small_service import COMPARED, SERVER_A, serve_small
+from srvstat.asgi.connection import ANSWER_SECONDS
+from srvstat.asgi.rehearsal import draw_fate
+from srvstat.asgi.settings import MAX_DELAY_SECONDS, RehearsalSettings
+from support.http import (
+    COMPARE,
+    HEALTH,
+    HOST,
+    JSON,
+    KEY,
+    TWO,
+    A,
+    Client,
+    compare,
+    get,
+    request,
+    send_request,
+)
+from support.process import Service
+
+pytestmark = pytest.mark.slow
+
+COUNTED = [get(b"a"), get(b"a", line=b"HEAD %b HTTP/1.1"), compare(TWO), get(b"zz"), get(b"_")]
+UNHARMED = get(b"a", b"Prefer: code=200")
+"""It counts as well."""
+NOT_COUNTED = [HEALTH, request(A, HOST), get(b"a/b")]
+"""Health, no key, an unknown path."""
+
+SHARES = st.floats(0, 1)
+
+
+def draw_numbers(seed: int, number: int) -> list[tuple[float, float, float]]:
+    """Return what decides about the first requests: the delay, a failure, a drop."""
+    draw = random.Random(seed).random  # noqa: S311 - as the service
+    return [(draw(), draw(), draw()) for _ in range(number)]
+
+
+def draw_outcomes(seed: int, number: int, *, fail: float, drop: float) -> list[str]:
+    """Return the outcomes of the first requests."""
+    return [
+        "drop" if for_drop < drop else "fail" if for_fail < fail else "real"
+        for _, for_fail, for_drop in draw_numbers(seed, number)
+    ]
+
+
+def send(service: Service, sent: bytes) -> str:
+    """Send a request on a new connection, and return the outcome."""
+    to_head = sent.startswith(b"HEAD")
+    with Client(service) as client:
+        client.send(sent)
+        try:
+            answer = client.read_answer(to_head=to_head)
+        except EOFError as error:
+            return "drop" if error.args == (b"",) else "a part of an answer"
+    return "fail" if answer.status == 500 else "real"
+
+
+@pytest.mark.parametrize("seed", [None, 42])
+def test_the_seed_decides_what_happens_to_each_counted_request(seed: int | None) -> None:
+    shares = ("--fail", "30%", "--drop", "22.5%", "--delay", "0ms..10ms", "--allow-prefer")
+    options = shares if seed is None else (*shares, "--seed", str(seed))
+    drawn_from = 1 if seed is None else seed
+    expected = draw_outcomes(drawn_from, 36, fail=0.3, drop=0.225)
+    expected[5::6] = ["real"] * 6
+    assert {"real", "fail", "drop"} == set(expected)
+
+    with serve_small(*options) as service:
+        found = []
+        for sent, other in zip([*COUNTED, UNHARMED] * 6, NOT_COUNTED * 12, strict=True):
+            found.append(send(service, sent))
+            assert send(service, other) == "real"
+        entries = wait_for_entries(service, 72)
+
+    assert found == expected
+    counted = [entry for entry in entries if "delay" in entry]
+    assert [entry.get("rehearsed", "real") for entry in counted] == expected
+    assert [entry["delay"] for entry in counted] == [
+        round(10 * for_delay) for for_delay, _, _ in draw_numbers(drawn_from, 36)
+    ]
+    assert all("status" in entry for entry in entries if entry.get("rehearsed") != "drop")
+
+
+@given(numbers=st.tuples(SHARES, SHARES, SHARES), one=st.tuples(SHARES, SHARES), more=SHARES)
+def test_a_greater_share_keeps_all_failures_and_no_option_affects_another(
+    numbers: tuple[float, float, float], one: tuple[float, float], more: float
+) -> None:
+    fail, drop = one
+    first = draw_fate(iter(numbers).__next__, RehearsalSettings((1, 3), fail, drop))
+    greater = draw_fate(iter(numbers).__next__, RehearsalSettings((1, 3), max(fail, more), drop))
+    rest = iter(numbers)
+    alone = draw_fate(rest.__next__, RehearsalSettings(fail=fail))
+
+    assert (greater.delay, greater.drops) == (first.delay, first.drops)
+    assert greater.fails >= first.fails
+    assert first.delay is not None
+    assert 1 <= first.delay <= 3
+    assert alone == (None, first.fails, False)
+    assert list(rest) == []
+
+
+def test_a_drop_ends_a_connection_after_the_earlier_answers() -> None:
+    seed = next(
+        seed
+        for seed in count()
+        if draw_outcomes(seed, 4, fail=0, drop=0.5) == ["real", "real", "drop", "real"]
+    )
+    with serve_small("--drop", "50%", "--seed", str(seed)) as service, Client(service) as client:
+        client.send(get(b"a") + compare(TWO) + get(b"a") + get(b"zz"))
+
+        assert [client.read_answer().body for _ in range(2)] == [SERVER_A, COMPARED]
+        assert client.read_rest() == b""
+        assert send(service, get(b"a")) == "real"  # what followed the drop was not counted
+        *answered, dropped, last = wait_for_entries(service, 4)
+        assert [entry["status"] for entry in (*answered, last)] == [200] * 3
+        assert dropped.keys().isdisjoint({"status", "bytes", "code", "event"})
+
+
+def test_clients_see_a_drop_as_the_end_of_the_connection() -> None:
+    with (
+        serve_small("--drop", "100%") as service,
+        httpx.Client(base_url=service.url, headers={"X-Gateway-Key": "k"}) as client,
+    ):
+        with pytest.raises(httpx.RemoteProtocolError, match="disconnected without"):
+            client.get("/gateway/v1/servers/a")
+        with pytest.raises((httpx.RemoteProtocolError, httpx.ReadError)):
+            client.post("/gateway/v1/compare", json={"servers": []})
+        assert client.get("/healthz").status_code == 200
+
+
+def test_delayed_requests_wait_at_the_same_time_and_delay_no_other() -> None:
+    with serve_small("--delay", "400ms") as service, ThreadPoolExecutor(50) as threads:
+        began = time.monotonic()
+        answers = [threads.submit(send_request, service, get(b"a")) for _ in range(50)]
+        assert send_request(service, HEALTH).status == 200
+        assert time.monotonic() - began < 0.4
+        assert {answer.result().body for answer in answers} == {SERVER_A}
+        assert 0.4 <= time.monotonic() - began < 2
+        entries = wait_for_entries(service, 51)
+
+    delayed = [entry for entry in entries if "delay" in entry]
+    assert len(delayed) == 50
+    assert all(entry["delay"] == 400 <= entry["ms"] for entry in delayed)
+
+
+@pytest.fixture(scope="module")
+def slow_service() -> Iterator[Service]:
+    with serve_small("--delay", f"{MAX_DELAY_SECONDS}s") as running:
+        yield running
+
+
+def test_no_delay_reaches_the_deadline_of_an_answer() -> None:
+    assert MAX_DELAY_SECONDS + 5 <= ANSWER_SECONDS
+
+
+def test_a_client_that_disconnects_ends_its_delay(slow_service: Service) -> None:
+    before = len(slow_service.read_log())
+    with Client(slow_service) as client:
+        client.send(get(b"a"))
+        time.sleep(0.2)
+        reset = struct.pack("ii", 1, 0)
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+
+    (entry,) = wait_for_entries(slow_service, 1, after=before)
+    assert entry["reason"] == "the client closed the connection"
+    assert entry["ms"] < 5_000
+    assert "status" not in entry
+
+
+def test_a_stop_ends_all_delays(slow_service: Service) -> None:
+    """A body is requested before the delay, so a late one has its usual deadline."""
+    with Client(slow_service) as one, Client(slow_service) as two:
+        one.send(request(COMPARE, HOST, KEY, JSON, b"Expect: 100-continue", b"Content-Length: 71"))
+        two.send(get(b"a"))
+        one.wait_for_continue()
+        one.send(TWO)
+        time.sleep(0.1)
+        began = time.monotonic()
+        slow_service.stop()
+
+        assert time.monotonic() - began < 3
+        assert [one.read_answer().body, two.read_answer().body] == [COMPARED, SERVER_A]
+        assert one.read_rest() == two.read_rest() == b""
+    assert [entry.get("status") for entry in slow_service.read_log()][-3:] == [200, 200, None]
+
+
+def test_standard_output_says_that_failures_are_rehearsed() -> None:
+    options = ("--delay", "50ms..1.5s", "--fail", "0.5%", "--seed", "7", "--allow-prefer")
+    with serve_small(*options, "--drop", "0%") as service:
+        assert service.process.stdout
+        service.process.stdout.readline()
+        assert service.process.stdout.readline() == (
+            b"rehearses failures, not for production: --delay 50ms..1.5s --fail 0.5% --seed 7"
+            b" --allow-prefer\n"
+        )
+
+
+def test_rehearsed_failures_are_not_recorded_but_delayed_answers_are(tmp_path: Path) -> None:
+    path = tmp_path / "exchanges.ndjson"
+    expected = draw_outcomes(3, 12, fail=0.3, drop=0.3)
+    assert {"real", "fail", "drop"} == set(expected)
+    options = ("--fail", "30%", "--drop", "30%", "--seed", "3", "--delay", "1ms..2ms")
+    with serve_small(*options, "--record", str(path)) as service:
+        assert [send(service, get(b"a")) for _ in range(12)] == expected
+        service.stop()
+
+    assert path.read_bytes().count(b"\n") == expected.count("real")
