@@ -62,7 +62,9 @@ WITH_EXAMPLES = (
         for name in (
             "analyzer.md",
             "api.md",
+            "examples/README.md",
             "fleet.md",
+            "habits.md",
             "pictures.md",
             "service.md",
             "snapshot.md",
@@ -262,7 +264,7 @@ def _run_commands(commands: list[str], programs: str) -> list[str]:
     port = _find_free_port()
     script = "".join(f"printf '\\036'\n{command}\n" for command in commands)
     script = script.replace("srvstat serve ", f"srvstat serve --port {port} ")
-    script = script.replace(f":{PORT}/", f":{port}/")
+    script = re.sub(rf":{PORT}\b", f":{port}", script)
     # The second one has the python that runs this.
     folders = [programs, str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     path = os.pathsep.join(folders)

@@ -59,8 +59,8 @@ class SrvstatService:
 
 
 @pytest.fixture(scope="session")
-def srvstat_snapshot(tmp_path_factory: pytest.TempPathFactory) -> str | Path:
-    """Return the path of the snapshot to serve: the demo's, in a temporary folder.
+def srvstat_snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of the snapshot to serve: the demo's, beside the demo's other files.
 
     Redefine this fixture to serve another one.
     """

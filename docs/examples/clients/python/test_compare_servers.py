@@ -12,24 +12,11 @@ from srvstat.testing import SrvstatService
 # Belongs in conftest.py if several files need it.
 pytest_plugins = ["srvstat.testing"]
 
-PLANS = """
-[plans.studio]
-operations = ["get-server", "compare-servers"]
-ranges = ["24h", "7d", "30d", "90d", "1y"]
-
-[plans.tiny]
-operations = ["get-server"]
-ranges = []
-requests_per_minute = 3
-"""
-
 
 @pytest.fixture(scope="session")
-def access(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return an access file with two plans."""
-    path = tmp_path_factory.mktemp("access") / "access.toml"
-    path.write_text(PLANS, encoding="utf-8")
-    return path
+def access(srvstat_snapshot: Path) -> Path:
+    """Return the access file beside the snapshot of the demo, which has several plans."""
+    return srvstat_snapshot.with_name("access.toml")
 
 
 @pytest.fixture(scope="session")
@@ -49,12 +36,6 @@ def client(srvstat_service: SrvstatService, access: Path) -> Iterator[Client]:
     """Return a client whose plan has no limits."""
     with Client(srvstat_service.url, create_key(access, "studio")) as client:
         yield client
-
-
-@pytest.fixture
-def tiny_key(access: Path) -> str:
-    """Return a new key of a plan with three requests a minute."""
-    return create_key(access, "tiny")
 
 
 def test_get_server_accepts_id_and_cfx_id(client: Client) -> None:
@@ -96,21 +77,22 @@ def test_unknown_key_raises_unauthorized(srvstat_service: SrvstatService) -> Non
 
 
 def test_comparing_on_a_plan_without_comparisons_raises_feature_not_available(
-    srvstat_service: SrvstatService, tiny_key: str
+    srvstat_service: SrvstatService, access: Path
 ) -> None:
     with (
-        Client(srvstat_service.url, tiny_key) as client,
+        Client(srvstat_service.url, create_key(access, "badge")) as client,
         pytest.raises(ApiError, match="403 FEATURE_NOT_AVAILABLE"),
     ):
         client.compare("harbor-city", "night-shift")
 
 
-def test_client_waits_after_a_rate_limit(srvstat_service: SrvstatService, tiny_key: str) -> None:
+def test_client_waits_after_a_rate_limit(srvstat_service: SrvstatService, access: Path) -> None:
     waited: list[float] = []
-    # The plan allows three requests a minute, so the fourth fails. Its repetitions fail too:
-    # the test does not really wait.
-    with Client(srvstat_service.url, tiny_key, sleep=waited.append) as client:
-        for _ in range(3):
+    # The plan allows two requests a minute, so the third one fails. Its repetitions fail too: the
+    # test does not really wait.
+    key = create_key(access, "trickle")
+    with Client(srvstat_service.url, key, sleep=waited.append) as client:
+        for _ in range(2):
             client.get_server("harbor-city")
 
         with pytest.raises(ApiError, match="429 RATE_LIMITED: Rate limit exceeded"):
