@@ -85,7 +85,7 @@ _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _TIMING = re.compile(r"in [\d.]+ s, [\d,]+ per second")
 
 _OTHER_EXITS = {
-    0: "success",
+    0: "success, also of a service that was stopped by a signal",
     1: "out of memory, or a bug in srvstat; please report a bug",
     129: "the terminal was closed",
     130: "interrupted",

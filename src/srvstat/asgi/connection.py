@@ -5,6 +5,7 @@ could keep its connection open forever.
 """
 
 import asyncio
+import select
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from srvstat.asgi.parser import Parser
 from srvstat.contract.http import MAX_HEAD_BYTES
 
 HEAD_SECONDS = 5.0
@@ -22,6 +24,11 @@ IDLE_SECONDS = 15.0
 """Between an answer and the next request."""
 ANSWER_SECONDS = 20.0
 """From the end of a request until the client has received its answer."""
+STOP_SECONDS = 0.5
+"""From the signal to stop to the first byte of the next request of a connection.
+
+A request can be on its way when the signal arrives.
+"""
 
 SECONDS_BETWEEN_CHECKS = 0.2
 """Checking all connections costs less than a timer for each part of each request."""
@@ -38,9 +45,8 @@ CLOSE = "srvstat.close"
 The answers to earlier requests are sent first.
 """
 
-_MAX_BYTES_UNREAD = 1 << 20
+MAX_BYTES_UNREAD = 1 << 20
 """Limit of the bytes discarded from a body whose request was answered before the body ended."""
-_EMPTY_LINE = b"\r\n"
 
 AnswerMalformed = Callable[[tuple[str, int] | None], tuple[list[tuple[bytes, bytes]], bytes]]
 """Logs a malformed request from an address, and returns the headers and the body of the answer."""
@@ -68,8 +74,6 @@ class ConnectionLimiter:
     """
 
     def __init__(self, limit: int) -> None:
-        self.is_closing = False
-        """Whether the service is stopping and admits no more connections."""
         self._limit = limit
         self._open: set[Connection] = set()
         # In the order in which they began to wait for their clients.
@@ -77,8 +81,6 @@ class ConnectionLimiter:
 
     def admit(self, connection: "Connection") -> bool:
         """Add a new connection; return False if it must be closed instead."""
-        if self.is_closing:
-            return False
         while len(self._open) >= self._limit:
             oldest = next(iter(self._waiting), None)
             if oldest is None:
@@ -105,34 +107,6 @@ class ConnectionLimiter:
         self._waiting.pop(connection, None)
 
 
-class _Parser(h11.Connection):
-    """h11's parser with two more rules of HTTP.
-
-    It overrides a private method of h11, whose version is pinned.
-    """
-
-    _has_skipped_line = False
-
-    def _extract_next_receive_event(
-        self,
-    ) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Skip one empty line before a request, and reject other major versions of HTTP."""
-        if self.their_state is h11.IDLE and not self._has_skipped_line:
-            start = bytes(self._receive_buffer)[: len(_EMPTY_LINE)]
-            if start == _EMPTY_LINE:  # RFC 9112, section 2.2
-                self._receive_buffer.maybe_extract_at_most(len(_EMPTY_LINE))
-                self._has_skipped_line = True
-            elif start == _EMPTY_LINE[:1]:
-                return h11.NEED_DATA
-        event = super()._extract_next_receive_event()
-        if isinstance(event, h11.Request):
-            self._has_skipped_line = False
-            # A later minor version is treated as 1.1 (RFC 9110, section 2.5).
-            if not event.http_version.startswith(b"1."):
-                raise h11.RemoteProtocolError("not HTTP/1")
-        return event
-
-
 class Connection(H11Protocol):
     """uvicorn's connection with deadlines, a limiter, and our own answer to malformed HTTP."""
 
@@ -144,13 +118,14 @@ class Connection(H11Protocol):
         **uvicorn_arguments: Any,
     ) -> None:
         super().__init__(**uvicorn_arguments)
-        self.conn = _Parser(h11.SERVER, MAX_HEAD_BYTES)
+        self.conn = self._parser = Parser(IDLE_SECONDS)
         self._limiter = limiter
         self._answer_malformed = answer_malformed
         self._waits_for: tuple[_Phase, object] = (_Phase.HEAD, None)
         self._since = self.loop.time()
         self._unread = 0
         self._has_eof = False
+        self._stopped_at: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Close the connection at once unless the limiter admits it."""
@@ -221,6 +196,7 @@ class Connection(H11Protocol):
     def _end_body(self, reason: str) -> None:
         """End a body with an error. The application answers, because it checks the key first."""
         self.scope["state"][BODY_ERROR] = reason
+        self._parser.closes_after_answer = True
         self.cycle.keep_alive = False
         self.cycle.more_body = False
         self.cycle.message_event.set()
@@ -235,7 +211,7 @@ class Connection(H11Protocol):
     def end_if_late(self) -> None:
         """Close the connection if its deadline has passed; answer a late body with an error."""
         phase, _ = self._waits_for
-        if self.loop.time() - self._since <= phase.seconds:
+        if self.loop.time() <= self._find_deadline(phase):
             return
         if phase is _Phase.BODY and not self._is_answered():
             self._end_body(f"body: not complete within {BODY_SECONDS:g} s")
@@ -243,11 +219,30 @@ class Connection(H11Protocol):
         else:
             self.transport.abort()
 
+    def _find_deadline(self, phase: _Phase) -> float:
+        deadline = self._since + phase.seconds
+        if self._stopped_at is None or not self._is_silent(phase):
+            return deadline
+        return min(deadline, max(self._since, self._stopped_at) + STOP_SECONDS)
+
+    def _is_silent(self, phase: _Phase) -> bool:
+        """Return whether no byte of a request has arrived since the last answer."""
+        if phase not in (_Phase.HEAD, _Phase.IDLE) or self.conn.trailing_data[0]:
+            return False
+        unread = select.poll()  # something may have arrived while the event loop was busy
+        unread.register(self.transport.get_extra_info("socket"), select.POLLIN)
+        return not unread.poll(0)
+
+    def shutdown(self) -> None:
+        """Close the connection after its next answer, or soon if no request arrives."""
+        self._stopped_at = self.loop.time()
+        self._parser.closes_after_answer = True
+
     def _update_phase(self) -> None:
         """Record what the connection waits for, and since when."""
         if self._has_request():
             self.scope["state"][CLOSE] = self.transport.close  # before the request's task starts
-        if self._unread > _MAX_BYTES_UNREAD:
+        if self._unread > MAX_BYTES_UNREAD:
             self.transport.abort()
         waits_for = (self._find_phase(), self.cycle)
         if waits_for != self._waits_for:

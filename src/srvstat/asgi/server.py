@@ -1,7 +1,6 @@
-"""Open a socket, run the service on it with uvicorn, and stop it cleanly."""
+"""Run the service on a socket with uvicorn, and stop it cleanly."""
 
 import asyncio
-import ipaddress
 import logging
 import signal
 import socket
@@ -22,58 +21,28 @@ from srvstat.asgi.connection import (
     ConnectionLimiter,
 )
 from srvstat.asgi.cors import Cors
-from srvstat.asgi.descriptors import MAX_CONNECTIONS, compute_connection_limit
+from srvstat.asgi.descriptors import compute_connection_limit
 from srvstat.asgi.log import Log, WarningHandler
 from srvstat.asgi.recorder import Recorder
 from srvstat.asgi.rehearsal import Rehearsal
 from srvstat.asgi.settings import Settings
 from srvstat.asgi.sites import Site
 from srvstat.asgi.snapshots import ServedSnapshot
-from srvstat.contract.errors import UsageError
 
 _ACCEPTED_AT_ONCE = 8
 """Connections that asyncio accepts in one step, even if few descriptors are left.
 
-asyncio uses the backlog as this number, so the backlog is raised after the start.
+asyncio uses the backlog as this number, but Listener ignores it.
 """
+_STEPS_TO_OPEN = 3
+"""Steps of the event loop until asyncio has opened a connection that it has accepted."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-def open_listener(host: str, port: int, *, loopback_only: bool) -> socket.socket:
-    """Return a socket that listens at an address; port 0 selects a free one.
-
-    `loopback_only` rejects an address that other machines can reach.
-
-    Raises UsageError.
-    """
-    if not host:
-        raise UsageError("--host: empty; use 127.0.0.1 for this machine")
-    try:
-        ((family, kind, protocol, _, address), *_) = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        listener = socket.socket(family, kind, protocol)
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a host"
-        raise UsageError(f"--host {host}: {reason}") from None
-    if loopback_only and not ipaddress.ip_address(address[0]).is_loopback:
-        listener.close()
-        raise UsageError(
-            f"--host {host}: reachable from other machines, which needs keys; use --access FILE or"
-            " 127.0.0.1"
-        )
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen()
-    except OSError as error:
-        listener.close()
-        raise UsageError(f"--host {host} --port {port}: {error.strerror}") from None
-    return listener
 
 
 def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], None]) -> None:
     """Serve a snapshot until a signal; call `on_ready` once requests are accepted.
+
+    A second signal is raised again, for its previous handler.
 
     Raises SourceError for the access file, SnapshotError, and what Recorder raises.
     """
@@ -102,7 +71,7 @@ def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], No
     logging.getLogger().addHandler(WarningHandler(log))
     # Malformed requests are in the log already.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    _Server(config, limiter, service, on_ready).run([listener])
+    _Server(config, service, on_ready).run([listener])
 
 
 def _create_service(
@@ -138,21 +107,18 @@ class _Server(uvicorn.Server):
     def __init__(
         self,
         config: uvicorn.Config,
-        limiter: ConnectionLimiter,
         service: Service,
         on_ready: Callable[[], None],
     ) -> None:
         super().__init__(config)
-        self._limiter = limiter
         self._service = service
         self._on_ready = on_ready
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._second_signal: int | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
-        for listener in sockets or ():
-            listener.listen(MAX_CONNECTIONS)
         self._checks = self._loop.create_task(self._check_deadlines())
         self._on_ready()
 
@@ -165,24 +131,26 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn handles SIGINT and SIGTERM even if they are ignored. It does not handle SIGHUP,
-        # which the closing of a terminal sends.
-        ignored = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_IGN]
-        with super().capture_signals():
-            previous = signal.signal(signal.SIGHUP, self.handle_exit)
-            for number in ignored:
-                signal.signal(number, signal.SIG_IGN)
-            try:
-                yield
-            finally:
-                # uvicorn then raises the signal again, and the previous handler ends the process.
-                signal.signal(signal.SIGHUP, previous)
+        # uvicorn handles SIGINT and SIGTERM even if they are ignored, and raises them again at the
+        # end. It does not handle SIGHUP, which the closing of a terminal sends.
+        handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+        handled = [number for number in _SIGNALS if handlers[number] is not signal.SIG_IGN]
+        for number in handled:
+            signal.signal(number, self.handle_exit)
+        try:
+            yield
+        finally:
+            for number in handled:
+                signal.signal(number, handlers[number])
+        if self._second_signal is not None:
+            signal.raise_signal(self._second_signal)  # the previous handler ends the process
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self.should_exit and self._loop:  # the second signal ends the service at once
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
+        if self.should_exit and self._loop:
+            self._second_signal = sig
             self.force_exit = True
             self._loop.call_soon_threadsafe(self._abort_connections)
-        super().handle_exit(sig, frame)
+        self.should_exit = True
 
     def _abort_connections(self) -> None:
         # From Python 3.12 on asyncio itself waits until all connections are closed.
@@ -190,8 +158,17 @@ class _Server(uvicorn.Server):
             connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._limiter.is_closing = True
+        await _stop_accepting(sockets or [])
         self._service.end_delays()
         await super().shutdown(sockets)
         self._checks.cancel()
         self._service.close()
+
+
+async def _stop_accepting(listeners: list[socket.socket]) -> None:
+    """Leave new connections to the next process that listens on the same socket."""
+    loop = asyncio.get_running_loop()
+    for listener in listeners:
+        loop.remove_reader(listener)
+    for _ in range(_STEPS_TO_OPEN):
+        await asyncio.sleep(0)

@@ -1,11 +1,11 @@
 """`serve`: the API over HTTP."""
 
-import socket
 from typing import TYPE_CHECKING
 
 import typer
 
 from srvstat.access import read_access
+from srvstat.cli.inherited_socket import take_inherited_descriptor
 from srvstat.cli.options import SnapshotOption, find_snapshot
 from srvstat.cli.output import Outcome, write
 from srvstat.cli.rehearsal_options import (
@@ -27,17 +27,18 @@ from srvstat.cli.serve_options import (
     parse_port,
 )
 from srvstat.cli.start_up import start_serving
-from srvstat.cli.variables import name_variables
+from srvstat.cli.variables import has_flag, name_variables
 from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.render.text import escape_text
 
 if TYPE_CHECKING:
+    from srvstat.asgi.listeners import Listener
     from srvstat.asgi.settings import Settings
 
 
 @name_variables
 def serve(
-    ctx: typer.Context,  # noqa: ARG001 - for the decorator
+    ctx: typer.Context,
     snapshot: SnapshotOption = None,
     access: OptionalAccessFileOption = None,
     host: HostOption = "127.0.0.1",
@@ -54,11 +55,11 @@ def serve(
     """Serve the API over HTTP.
 
     Logs to standard error, one JSON object per line. When another snapshot replaces the file, the
-    service switches to it. Ctrl-C or SIGTERM stops the service after the requests in progress.
+    service switches to it. Ctrl-C or SIGTERM stops the service after the requests in progress. A
+    listening socket can be inherited from systemd.
 
     Example: srvstat serve --snapshot snapshot.db --access access.toml
     """
-    number = parse_port(port)
     if record == "-":
         raise UsageError("--record -: not a file; name a new file or a recording")
     rehearsal = parse_rehearsal(delay, fail, drop, seed, allow_prefer=allow_prefer)
@@ -69,7 +70,7 @@ def serve(
         raise UsageError(
             f"serve: the package {error.name} is missing; install srvstat with its extra serve"
         ) from None
-    with server.open_listener(host, number, loopback_only=access is None) as listener:
+    with _listen(ctx, host, port, loopback_only=access is None) as listener:
         path = _find_snapshot(snapshot, access)
         chosen = settings.Settings(
             path,
@@ -79,18 +80,29 @@ def serve(
             explains_errors=explain_errors,
             rehearsal=rehearsal,
         )
-        text = _describe_service(chosen, listener)
+        text = _describe_service(chosen, listener.description)
         start_serving()
         server.serve(chosen, listener, lambda: write(text))
     return Outcome()
 
 
-def _describe_service(settings: "Settings", listener: socket.socket) -> bytes:
-    address, port = listener.getsockname()[:2]
-    host = f"[{address}]" if ":" in address else address
-    lines = [f"serving {escape_text(settings.snapshot)} at http://{host}:{port}"]
-    if settings.explore:
-        lines.append(f"explore page at http://{host}:{port}/")
+def _listen(ctx: typer.Context, host: str, port: str, *, loopback_only: bool) -> "Listener":
+    """Return the socket of the parent process if there is one, or open one."""
+    from srvstat.asgi import listeners  # noqa: PLC0415 - as above
+
+    descriptor = take_inherited_descriptor()
+    if descriptor is None:
+        return listeners.open_listener(host, parse_port(port), loopback_only=loopback_only)
+    for name in ("host", "port"):
+        if has_flag(ctx, name):
+            raise UsageError(f"--{name}: can't be combined with an inherited socket (LISTEN_FDS)")
+    return listeners.inherit_listener(descriptor, loopback_only=loopback_only)
+
+
+def _describe_service(settings: "Settings", address: str) -> bytes:
+    lines = [f"serving {escape_text(settings.snapshot)} at {escape_text(address)}"]
+    if settings.explore and address.startswith("http"):  # browsers know no UNIX sockets
+        lines.append(f"explore page at {escape_text(address)}/")
     if settings.access is None:
         lines.append("without --access, any key is valid, and only this machine can connect")
     if settings.rehearsal:
