@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo quick lint test check external fix docs screenshots bench scaling soak clean
+.PHONY: help demo quick lint test check external fix docs screenshots recordings bench scaling soak clean
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -72,6 +72,10 @@ CHROMIUM ?= chromium
 screenshots: $(EXTERNAL)/installed  ## Take the screenshots of docs/pictures.md in Chromium
 	$(EXTERNAL)/bin/python tests/external/programs/take_screenshots.py \
 		$$(command -v $(CHROMIUM)) $(BIN)/srvstat docs/pictures
+
+recordings: $(EXTERNAL)/installed  ## Record the HAR files of docs/examples/recordings in Chromium
+	$(EXTERNAL)/bin/python tests/external/programs/record_examples.py \
+		$$(command -v $(CHROMIUM)) $(BIN)/srvstat docs/examples/recordings
 
 # SIZE=20 takes six minutes, the full size up to 40.
 SIZE ?= 200

@@ -1,0 +1,106 @@
+"""Record the HAR files of docs/examples/recordings in Chromium: `make recordings`.
+
+Arguments: Chromium, srvstat, and the directory of the files, which has their access file. Prints
+the names of the files. Each has the answers of one status. What differs from one recording to the
+next is replaced, or left out if it describes the browser, so that the files change only if the
+answers do.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from chromium_pages import launch
+from record_har import record
+from serving import serve
+
+URL = "http://127.0.0.1:8000"
+"""The address of the service in the files: its default."""
+RECORDED_AT = "2026-03-01T12:00:00.000Z"
+"""The as-of time of the demo, for which a replay answers."""
+DATE = "Sun, 01 Mar 2026 12:00:00 GMT"
+KEPT = {"accept", "content-type", "x-gateway-key"}
+"""The headers of requests that are kept."""
+
+GET = ("GET", "/gateway/v1/servers/harbor-city")
+COMPARE = ("POST", "/gateway/v1/compare")
+Request = tuple[str, str, str, str | None]
+
+
+def build_body(*servers: str) -> str:
+    references = [{"identifier": server, "by": "id"} for server in servers]
+    return json.dumps({"servers": references, "range": "7d"}, separators=(",", ":"))
+
+
+def build_requests(key: str) -> list[Request]:
+    """Return the valid requests, with a key."""
+    body = build_body("harbor-city", "flaky-arena", "empty-plains")
+    return [(*GET, key, None), (*COMPARE, key, body)]
+
+
+def list_recordings() -> dict[int, list[Request]]:
+    """Return the requests of each file, by the status of the answers."""
+    key = "studio-key"
+    return {
+        200: build_requests(key),
+        400: [
+            ("GET", "/gateway/v1/servers/harbor_city", key, None),
+            (*COMPARE, key, build_body("harbor-city")),
+        ],
+        401: build_requests("unknown-key"),
+        403: build_requests("nothing-key"),
+        404: [
+            ("GET", "/gateway/v1/servers/nobody", key, None),
+            (*COMPARE, key, build_body("harbor-city", "nobody")),
+        ],
+        405: [("DELETE", COMPARE[1], key, None)],
+        # The first one is not over the limit, and so not of this status.
+        429: [(*GET, "trickle-key", None), *build_requests("trickle-key")],
+        500: build_requests(key),
+    }
+
+
+def normalize(har: Any, url: str, status: int) -> Any:
+    """Return a HAR file with the answers of one status, and without what changes each time."""
+    entries = [
+        entry
+        for entry in har["log"]["entries"]
+        if "/gateway/" in entry["request"]["url"] and entry["response"]["status"] == status
+    ]
+    for number, entry in enumerate(entries, 1):
+        request, response = entry["request"], entry["response"]
+        request["url"] = request["url"].replace(url, URL)
+        request["headers"] = [one for one in request["headers"] if one["name"].lower() in KEPT]
+        changed = {"date": DATE, "x-request-id": f"recorded-{status}-{number}"}
+        for header in response["headers"]:
+            header["value"] = changed.get(header["name"], header["value"])
+        entry["startedDateTime"] = RECORDED_AT
+        entry["time"] = 0
+        entry["timings"] = {"send": 0, "wait": 0, "receive": 0}
+        for name in [name for name in entry if name.startswith("_")]:
+            del entry[name]
+    har["log"]["entries"] = entries
+    return har
+
+
+def main() -> None:
+    chromium, srvstat, folder = sys.argv[1], Path(sys.argv[2]).resolve(), Path(sys.argv[3])
+    access = ("--access", str(folder.resolve() / "access.toml"))
+    with tempfile.TemporaryDirectory() as directory, launch(chromium) as browser:
+        subprocess.run([srvstat, "demo"], cwd=directory, check=True, capture_output=True)
+        for status, requests in list_recordings().items():
+            path = Path(directory) / "raw.har"
+            options = (*access, *(("--fail", "100%") if status == 500 else ()))
+            with serve(srvstat, directory, *options) as url:
+                record(browser, url, str(path), requests, record_har_mode="minimal")
+            har = normalize(json.loads(path.read_bytes()), url, status)
+            text = json.dumps(har, indent=1, ensure_ascii=False)
+            (folder / f"{status}.har").write_text(f"{text}\n", encoding="utf-8")
+    json.dump([f"{status}.har" for status in list_recordings()], sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
