@@ -24,11 +24,13 @@ IMPORTS = {
     "render": {"contract", "documents", "web"},
     "snapshot/format": {"contract", "stats"},
     "snapshot/read": {"contract", "documents", "files", "snapshot/format", "stats"},
+    "snapshot/old_formats": {"contract", "snapshot/format", "snapshot/read"},
     "snapshot/write": {
         "contract",
         "documents",
         "files",
         "snapshot/format",
+        "snapshot/old_formats",
         "snapshot/read",
         "sources",
     },

@@ -1,8 +1,6 @@
 """`snapshot verify`: verify a whole snapshot."""
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -14,9 +12,9 @@ from srvstat.cli.options import (
     TableOption,
     choose_snapshot,
 )
-from srvstat.cli.output import Outcome, choose_form, is_progress_shown, report
+from srvstat.cli.output import Outcome, choose_form, report
+from srvstat.cli.row_progress import show_row_progress
 from srvstat.cli.show import show
-from srvstat.cli.signals import allow_cleanup
 from srvstat.contract.errors import DifferenceError, UsageError
 from srvstat.snapshot.read.verify import verify as verify_snapshot
 
@@ -44,7 +42,7 @@ def verify(
     form = choose_form(json=json, table=table)
     expected = _parse_root(expect)
     name = choose_snapshot(path, snapshot)
-    with _show_progress(quiet=quiet) as progress:
+    with show_row_progress("verifying", quiet=quiet) as progress:
         verification = verify_snapshot(name, progress)
     if expected in (None, verification.root):
         return show(verification, form)
@@ -60,16 +58,3 @@ def _parse_root(text: str | None) -> str | None:
     if text is None or re.fullmatch("[0-9A-Fa-f]{64}", text):
         return text and text.lower()
     raise UsageError("--expect: must be 64 hexadecimal digits, as `snapshot info` shows a root")
-
-
-@contextmanager
-def _show_progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on a terminal while the block runs."""
-    if not is_progress_shown(quiet=quiet):
-        yield lambda _rows, _total: None
-        return
-    # Imported only for a bar: Rich takes 30 ms. Nothing may be imported after allow_cleanup.
-    from srvstat.render.progress import show_verify_progress  # noqa: PLC0415
-
-    with allow_cleanup(), show_verify_progress() as progress:
-        yield progress

@@ -96,17 +96,17 @@ def _list_row_columns() -> tuple[ProgressColumn, ...]:
 
 
 @contextmanager
-def show_verify_progress() -> Iterator[Callable[[int, int], None]]:
-    """Show a bar while the block runs.
+def show_rows_progress(step: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar for a step, such as `verifying`, while the block runs.
 
-    Yield a callback that takes the number of rows just verified and the number of all rows.
+    Yield a callback that takes the number of rows just done and the number of all rows.
     """
     with _show_bars(*_list_row_columns()) as progress:
-        verifying = progress.add_task("verifying", total=None, rows=0, unit="rows")
+        task = progress.add_task(step, total=None, rows=0, unit="rows")
 
         def advance(rows: int, total: int) -> None:
-            done = progress.tasks[verifying].fields["rows"] + rows
-            progress.update(verifying, total=total, advance=rows, rows=done)
+            done = progress.tasks[task].fields["rows"] + rows
+            progress.update(task, total=total, advance=rows, rows=done)
 
         yield advance
 

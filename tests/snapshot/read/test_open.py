@@ -124,7 +124,7 @@ def test_a_sqlite_file_of_another_program_is_refused(check_refusal: CheckRefusal
     [
         (FORMAT_VERSION + 1, "upgrade srvstat"),
         (FORMAT_VERSION + 999, "upgrade srvstat"),
-        (FORMAT_VERSION - 1, "build it again"),
+        (FORMAT_VERSION - 1, "rewrite it with `srvstat snapshot upgrade`"),
     ],
 )
 def test_another_format_version_is_refused_and_both_are_named(

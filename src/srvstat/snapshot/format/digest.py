@@ -23,10 +23,10 @@ from srvstat.snapshot.format.rows import KINDS, ROWS_PER_SERVER, Bucket, FileRow
 
 DIGEST_BYTES = 16
 
-_HASH_BYTES = 8
-_ENTRY_BYTES = _HASH_BYTES + DIGEST_BYTES
+HASH_BYTES = 8
+_ENTRY_BYTES = HASH_BYTES + DIGEST_BYTES
 _NUMBER_BYTES = 4
-_ENTRIES_PER_BUCKET = 128
+ENTRIES_PER_BUCKET = 128
 
 _LETTERS = {int: "i", str: "t", bytes: "b", NoneType: "n"}
 
@@ -38,8 +38,7 @@ def digest_row(table: str, row: Sequence[Value]) -> bytes:
 
     Raises ValueError for values of types that no column has, and for texts with a zero byte.
     """
-    values = _omit_server(table, row)
-    return _hash(_build_layout(table, tuple(map(type, values))), values)[:DIGEST_BYTES]
+    return hash_values(table, _omit_server(table, row))[:DIGEST_BYTES]
 
 
 def _omit_server(table: str, row: Sequence[Any]) -> Sequence[Any]:
@@ -81,13 +80,21 @@ def compute_root(row: FileRow) -> bytes:
         row.bucket_digests,
     )
     label = "root" if is_whole else "bundle"
-    return _hash(_build_layout(label, tuple(map(type, content))), content)
+    return hash_values(label, content)
 
 
 def seal(row: FileRow) -> FileRow:
     """Return the row of a file with its root and digest computed."""
     row = row._replace(root=compute_root(row))
     return row._replace(digest=digest_row("snapshot", row[:-1]))
+
+
+def hash_values(label: str, values: Sequence[Any]) -> bytes:
+    """Return the SHA-256 of a label and values, as `_hash` does.
+
+    Raises ValueError for values of types that no column has, and for texts with a zero byte.
+    """
+    return _hash(_build_layout(label, tuple(map(type, values))), values)
 
 
 def _hash(layout: "_Layout", values: Sequence[Any]) -> bytes:
@@ -167,7 +174,7 @@ def digest_directory(directory: Iterable[Bucket]) -> bytes:
 
 def _divide_entries(entries: Sequence[tuple[bytes, bytes, int]], first: int) -> list[Bucket]:
     """Return the buckets, numbered from `first`, of ascending hashes, digests and servers."""
-    count = -(-len(entries) // _ENTRIES_PER_BUCKET) or 1
+    count = -(-len(entries) // ENTRIES_PER_BUCKET) or 1
     buckets = [(bytearray(), bytearray()) for _ in range(count)]
     for hashed, digest, server in entries:
         of_bucket, servers = buckets[find_bucket(hashed, count)]
@@ -178,7 +185,7 @@ def _divide_entries(entries: Sequence[tuple[bytes, bytes, int]], first: int) -> 
 
 def find_bucket(hash: bytes, count: int) -> int:
     """Return the bucket, within its namespace, of an identifier with a given hash."""
-    return int.from_bytes(hash) * count >> 8 * _HASH_BYTES
+    return int.from_bytes(hash) * count >> 8 * HASH_BYTES
 
 
 def find_entries(bucket: Bucket, wanted: bytes) -> list[tuple[int, bytes]]:
@@ -202,11 +209,11 @@ def read_entries(bucket: Bucket) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_entry(bucket: Bucket, position: int) -> tuple[int, bytes]:
-    start, number_at = position * _ENTRY_BYTES + _HASH_BYTES, position * _NUMBER_BYTES
+    start, number_at = position * _ENTRY_BYTES + HASH_BYTES, position * _NUMBER_BYTES
     number = int.from_bytes(bucket.servers[number_at : number_at + _NUMBER_BYTES], "little")
     return number, bucket.entries[start : start + DIGEST_BYTES]
 
 
 def hash_identifier(namespace: Namespace, identifier: str) -> bytes:
     """Return the hash of an identifier in the directory."""
-    return sha256(f"{namespace}\0{identifier}".encode()).digest()[:_HASH_BYTES]
+    return sha256(f"{namespace}\0{identifier}".encode()).digest()[:HASH_BYTES]

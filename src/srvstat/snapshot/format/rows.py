@@ -109,11 +109,16 @@ class ServerRow(NamedTuple):
     @property
     def title(self) -> str:
         """How messages name the server; an identifier that no build accepts is not shown."""
-        return f"server {self.id}" if re.fullmatch(IDENTIFIER_PATTERN, self.id) else "a server"
+        return format_server(self.id)
 
     def get_identifier(self, by: Namespace) -> str:
         """Return the server's identifier in a namespace."""
         return self.id if by == "id" else self.cfx_id
+
+
+def format_server(server_id: str) -> str:
+    """Return how messages name a server; an identifier that no build accepts is not shown."""
+    return f"server {server_id}" if re.fullmatch(IDENTIFIER_PATTERN, server_id) else "a server"
 
 
 class Bucket(NamedTuple):

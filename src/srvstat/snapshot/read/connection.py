@@ -5,27 +5,22 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from functools import cache, partial
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from operator import lt
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from srvstat.contract.errors import SnapshotError
 from srvstat.files.errors import convert_errors
 from srvstat.files.identity import compute_identity
-from srvstat.snapshot.format.schema import (
-    APPLICATION_ID,
-    FORMAT_VERSION,
-    MAX_ROW_BYTES,
-    read_schema,
-)
+from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, MAX_ROW_BYTES
+from srvstat.snapshot.read.layout import CURRENT_LAYOUT, SCHEMA_ENTRIES, Layout
 
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 _UTF_8 = 1
-_SCHEMA_ENTRIES = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 _BUILD_REMEDY = "build one with `srvstat snapshot build`"
 
 _SETTINGS = (
@@ -50,21 +45,6 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
     sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 1_000,
 }
-_TABLES = frozenset(
-    {
-        "snapshot",
-        "directory",
-        "servers",
-        "calendars",
-        "bands",
-        "days",
-        "summary_index",
-        "summaries",
-        "interval_counts",
-        "intervals",
-        "sqlite_master",
-    }
-)
 _PRAGMAS = frozenset(
     {*(setting.partition(" ")[0] for setting in _SETTINGS), "cache_size", "integrity_check"}
 )
@@ -83,6 +63,14 @@ _STEPS_PER_CLOCK_CHECK = 2_000
 """Steps of SQLite between two checks of the clock; they take a few dozen microseconds."""
 
 
+class Header(NamedTuple):
+    """A file whose header was checked: its real path, the version of its format, and its status."""
+
+    location: str
+    version: int
+    status: os.stat_result
+
+
 class SnapshotConnection:
     """A connection to a snapshot file that runs only the kinds of statements we need.
 
@@ -90,17 +78,24 @@ class SnapshotConnection:
     """
 
     def __init__(
-        self, path: str, connection: sqlite3.Connection, size: int, sharing: int = 1
+        self,
+        path: str,
+        connection: sqlite3.Connection,
+        header: Header,
+        layout: Layout,
+        sharing: int = 1,
     ) -> None:
         self.path = path
-        self.size = size
+        self.size = header.status.st_size
         """The size of the file in bytes."""
+        self.version = header.version
+        """The version of the file's format."""
         self.sharing = sharing
         """How many files share the memory of one."""
         self._connection = connection
         self._deadline = _Deadline()
         connection.set_progress_handler(self._deadline.has_passed, _STEPS_PER_CLOCK_CHECK)
-        connection.set_authorizer(_authorize)
+        connection.set_authorizer(partial(_authorize, layout.tables))
         for category, limit in _LIMITS.items():
             connection.setlimit(category, limit)
         cache = max(_CACHE_KIB // sharing, _LEAST_CACHE_KIB)
@@ -108,8 +103,8 @@ class SnapshotConnection:
             self.fetch_rows(f"PRAGMA {setting}", part="the whole file")
         # A view under the name of a table could compute endlessly, and a trigger or a generated
         # column could run any expression. Our own view serves other programs only.
-        found = set(self.fetch_rows(_SCHEMA_ENTRIES, part="its tables"))
-        if found != _read_expected_schema():
+        found = set(self.fetch_rows(SCHEMA_ENTRIES, part="its tables"))
+        if not layout.has_entries(found):
             raise self.build_damage_error("its tables")
 
     def close(self) -> None:
@@ -179,40 +174,42 @@ class _Deadline:
 
 
 def _authorize(
-    action: int, name: str | None, function: str | None, _database: str | None, source: str | None
+    tables: Container[str | None],
+    action: int,
+    name: str | None,
+    function: str | None,
+    _database: str | None,
+    source: str | None,
 ) -> int:
     """Allow or deny an action of a statement; `source` names the view or trigger it comes from."""
     allowed = source is None and (
         action == sqlite3.SQLITE_SELECT
-        or (action == sqlite3.SQLITE_READ and name in _TABLES)
+        or (action == sqlite3.SQLITE_READ and name in tables)
         or (action == sqlite3.SQLITE_PRAGMA and name in _PRAGMAS)
         or (action == sqlite3.SQLITE_FUNCTION and function in _FUNCTIONS)
     )
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
-@cache
-def _read_expected_schema() -> set[Any]:
-    """Return the schema entries of a file that has exactly our tables."""
-    with closing(sqlite3.connect(":memory:")) as ours:
-        ours.executescript(read_schema())
-        return set(ours.execute(_SCHEMA_ENTRIES))
-
-
-def open_connection(path: str, *, sharing: int = 1) -> SnapshotConnection:
+def open_connection(
+    path: str, *, sharing: int = 1, layouts: Mapping[int, Layout] = CURRENT_LAYOUT
+) -> SnapshotConnection:
     """Open a file whose header and tables are those of a snapshot.
 
-    `sharing` files share the memory that one file may use.
+    `sharing` files share the memory that one file may use. `layouts` are those of the formats that
+    may be opened, by version.
 
     Raises SnapshotError with a one-line reason that names the problem and a remedy, and shows
     nothing of the file's content.
     """
     for _ in range(_MAX_ATTEMPTS):
-        location, status = _check_file(path)
-        connection = _connect(path, location)
+        header = _check_file(path, layouts)
+        connection = _connect(path, header.location)
         try:
-            if _is_unchanged(path, location, status):
-                return SnapshotConnection(path, connection, status.st_size, sharing)
+            if _is_unchanged(path, header):
+                return SnapshotConnection(
+                    path, connection, header, layouts[header.version], sharing
+                )
         except BaseException:
             connection.close()
             raise
@@ -234,8 +231,8 @@ def _connect(path: str, location: str) -> sqlite3.Connection:
         ) from None
 
 
-def _check_file(path: str) -> tuple[str, os.stat_result]:
-    """Check the header of a file, and return its real path and status."""
+def _check_file(path: str, layouts: Container[int]) -> Header:
+    """Check the header of a file, whose format must be one of `layouts`."""
     location, header, status = _read_header(path)
     if not status.st_size:
         raise SnapshotError(f"{path}: an empty file, not a snapshot; {_BUILD_REMEDY}")
@@ -244,8 +241,11 @@ def _check_file(path: str) -> tuple[str, os.stat_result]:
     if int.from_bytes(header[68:72]) != APPLICATION_ID:
         raise SnapshotError(f"{path}: a SQLite file of another program; {_BUILD_REMEDY}")
     version = int.from_bytes(header[60:64])
-    if version != FORMAT_VERSION:
-        remedy = "upgrade srvstat" if version > FORMAT_VERSION else "build it again"
+    if not version:
+        raise build_damage_error(path, "its header")
+    if version not in layouts:
+        is_newer = version > FORMAT_VERSION
+        remedy = "upgrade srvstat" if is_newer else "rewrite it with `srvstat snapshot upgrade`"
         raise SnapshotError(
             f"{path}: a snapshot of format {version}, but this srvstat reads format"
             f" {FORMAT_VERSION}; {remedy}"
@@ -261,7 +261,7 @@ def _check_file(path: str) -> tuple[str, os.stat_result]:
         raise SnapshotError(f"{path}: truncated or extended since it was built; copy it again")
     if int.from_bytes(header[56:60]) != _UTF_8:
         raise build_damage_error(path, "its header")
-    return location, status
+    return Header(location, version, status)
 
 
 def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:
@@ -304,10 +304,10 @@ def format_journal_remedy(journal: str) -> str:
     return f"close the programs that use it, remove {journal} if it still exists, and try again"
 
 
-def _is_unchanged(path: str, location: str, checked: os.stat_result) -> bool:
+def _is_unchanged(path: str, checked: Header) -> bool:
     """Check that the file at a path is still the one whose header was checked."""
     with convert_errors(path, SnapshotError, remedy=_BUILD_REMEDY):
-        return compute_identity(os.stat(location)) == compute_identity(checked)
+        return compute_identity(os.stat(checked.location)) == compute_identity(checked.status)
 
 
 def _describe_kind(mode: int) -> str:

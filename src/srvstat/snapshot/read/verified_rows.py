@@ -259,7 +259,7 @@ class VerifiedRows:
         key = server.server * DAYS_PER_SERVER + entry.day
         if row is not None and row[0] == key and has_digest("days", row, entry.digest):
             return Day._make(row)
-        raise self.build_damage_error(format_day(server, entry.day))
+        raise self.build_damage_error(format_day(server.title, entry.day))
 
     def read_members(
         self, table: str, wanted: Iterable[tuple[ServerRow, Bands, int]]
@@ -336,11 +336,11 @@ class VerifiedRows:
         self._kept = 0
 
 
-def format_day(server: ServerRow, day: int) -> str:
-    """Return how messages name a day of a server."""
+def format_day(server: str, day: int) -> str:
+    """Return how messages name a day of a server, given how they name the server."""
     if day > LATEST // DAY_MS:
-        return f"the calendar of {server.title}"
-    return f"day {format_instant(day * DAY_MS)[:10]} of {server.title}"
+        return f"the calendar of {server}"
+    return f"day {format_instant(day * DAY_MS)[:10]} of {server}"
 
 
 @lru_cache(maxsize=64)

@@ -185,7 +185,8 @@ def _check_derived(
     def compare(table: str, row: tuple[Value, ...]) -> None:
         counts[table] += 1
         if isinstance(row, Day) and next(stored, None) != row:
-            raise snapshot.build_damage_error(format_day(server, row.server_day % DAYS_PER_SERVER))
+            day = row.server_day % DAYS_PER_SERVER
+            raise snapshot.build_damage_error(format_day(server.title, day))
 
     derived = derive(server.id, server.server, instants, players, compare)
     for name, value in derived._asdict().items():

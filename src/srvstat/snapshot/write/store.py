@@ -58,7 +58,7 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
             repeated.append(count_repeats(intake, server_id, series))
             yield StagedServer(server_id, key, series.instants, series.players)
 
-    for staged, columns in _store_staged(connection, take_servers(), intake.second):
+    for staged, columns in store_staged(connection, take_servers(), intake.second):
         derived[staged.key] = columns
         kept += len(staged.instants)
         if kept - reported >= _ROWS_PER_REPORT:
@@ -67,7 +67,7 @@ def store(connection: sqlite3.Connection, intake: Intake, progress: Progress) ->
     return Stored(derived, kept, sum(repeated))
 
 
-def _store_staged(
+def store_staged(
     connection: sqlite3.Connection, servers: Iterable[StagedServer], second: SecondProcess
 ) -> Iterator[tuple[StagedServer, DerivedColumns]]:
     """Store the rows of servers, and yield the derived columns of each.

@@ -1,0 +1,1 @@
+"""Read and verify snapshots of the formats before the current one."""

@@ -1,0 +1,162 @@
+"""Read a snapshot of an old format, and verify all that its format can verify.
+
+Formats 3 to 7 have digests of all rows. Format 2 has each observation twice, and format 1 once.
+"""
+
+from array import array
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from itertools import chain as join
+from typing import NamedTuple
+
+from srvstat.contract.errors import SnapshotError
+from srvstat.contract.ranges import DAY_MS
+from srvstat.snapshot.format.derive import has_valid_observations
+from srvstat.snapshot.format.packing import unpack
+from srvstat.snapshot.format.rows import DAYS_PER_SERVER, format_server
+from srvstat.snapshot.old_formats.digests import CHAINS, Chain, Row
+from srvstat.snapshot.old_formats.format_2 import derive_days
+from srvstat.snapshot.old_formats.rows import OldRows
+from srvstat.snapshot.old_formats.tables import list_tables
+from srvstat.snapshot.read.connection import SnapshotConnection
+from srvstat.snapshot.read.header import FILE_ROW
+from srvstat.snapshot.read.verified_rows import DIRECTORY, format_day
+
+SERVERS = "the servers"
+
+
+class OldServer(NamedTuple):
+    """A row of `servers`, and the observations of the server in ascending order."""
+
+    row: Row
+    instants: "array[int]"
+    players: "array[int]"
+
+    @property
+    def title(self) -> str:
+        """How messages name the server."""
+        return format_server(self.row["id"])
+
+
+class OldFile:
+    """An open snapshot of an old format.
+
+    Rows are verified before they are returned. Only `check_counts`, at the end, shows that no table
+    has others. Every method raises SnapshotError for a damaged file.
+    """
+
+    def __init__(self, connection: SnapshotConnection) -> None:
+        self._rows = OldRows(connection)
+        self._chain = CHAINS.get(connection.version)
+        self.path = connection.path
+        self.version = connection.version
+        # The first check: pages that point to each other could yield endless rows.
+        if not connection.is_sound():
+            raise self.build_damage_error("the structure of the SQLite file")
+        self.row = self._read_file_row()
+        self.servers = self._rows.read("servers", "ORDER BY id", part=SERVERS)
+        if self._chain:
+            self._check_directory(self._chain)
+
+    @property
+    def is_bundle(self) -> bool:
+        """Whether the file has only some servers and observations of another one."""
+        return self.row.get("parent_root") is not None
+
+    def read_server(self, row: Row) -> OldServer:
+        """Return a server with its observations."""
+        part = f"the observations of {format_server(row['id'])}"
+        query = "SELECT observed_at, players FROM observations WHERE server = ?"
+        rows = self._rows.connection.stream(query, row["server"], part=part)
+        with self.convert_decode_errors(part):
+            interleaved = array("q", join.from_iterable(rows))
+        server = OldServer(row, interleaved[::2], interleaved[1::2])
+        if not has_valid_observations(server.instants, server.players, self.row["as_of"]):
+            raise self.build_damage_error(part)
+        self._rows.count("observations", len(server.instants))
+        if self._chain:
+            self._verify_rows(self._chain, server)
+        elif "days" in list_tables(self.version):
+            self._compare_derived_days(server)
+        return server
+
+    def check_counts(self) -> None:
+        """Check that no table has rows besides those that were read."""
+        self._rows.check_counts()
+
+    def build_damage_error(self, part: str) -> SnapshotError:
+        """Return the error that reports a damaged part of the file."""
+        return self._rows.build_damage_error(part)
+
+    def convert_decode_errors(self, part: str) -> AbstractContextManager[None]:
+        """Report values that can't be decoded as damage of a part of the file."""
+        return self._rows.convert_decode_errors(part)
+
+    def _read_file_row(self) -> Row:
+        rows = self._rows.read("snapshot", "LIMIT 2", part=FILE_ROW)
+        if len(rows) != 1:
+            raise self.build_damage_error(FILE_ROW)
+        (row,) = rows
+        if self._chain:
+            with self.convert_decode_errors(FILE_ROW):
+                found = self._chain.compute_root(row), self._chain.digest_file_row(row)
+            if found != (row["root"], row["digest"]):
+                raise self.build_damage_error(FILE_ROW)
+        return row
+
+    def _check_directory(self, chain: Chain) -> None:
+        """Verify the directory, and the servers by the digests in it."""
+        rows = self._rows.read("directory", "ORDER BY bucket", part=DIRECTORY)
+        stored = [(row["bucket"], row["entries"]) for row in rows]
+        digests = b"".join(chain.digest_row("directory", row) for row in rows)
+        if digests != self.row["bucket_digests"]:
+            raise self.build_damage_error(DIRECTORY)
+        with self.convert_decode_errors(SERVERS):
+            built = chain.build_directory(self.servers)
+        if built != stored:
+            raise self.build_damage_error(SERVERS)
+
+    def _verify_rows(self, chain: Chain, server: OldServer) -> None:
+        """Verify all rows of a server by their digests, and its observations by those of days."""
+        found: dict[str, Mapping[int, Row]] = {"servers": {0: server.row}}
+        for link in chain.links:
+            part = f"{link.part} of {server.title}"
+            rows = self._rows.read_of_server(
+                link.table, server.row["server"], link.per_server, part
+            )
+            with self.convert_decode_errors(part):
+                digests = link.list_digests(found)
+                numbers = sorted(rows.keys() | digests.keys())
+            for number in numbers:
+                row = rows.get(number)
+                if row is None or chain.digest_linked_row(link, row) != digests.get(number):
+                    is_day = link.table == "days"
+                    name = format_day(server.title, number) if is_day else part
+                    raise self.build_damage_error(name)
+            found[link.table] = rows
+        self._compare_stored_days(server, found["days"])
+
+    def _compare_stored_days(self, server: OldServer, days: Mapping[int, Row]) -> None:
+        """Compare the observations of a server with those in its verified days."""
+        at = 0
+        for day, row in days.items():
+            part = format_day(server.title, day)
+            end = at + row["observation_count"]
+            with self.convert_decode_errors(part):
+                times = unpack(row["times"], end - at)
+                players = array("q", unpack(row["players"], end - at))
+            instants = array("q", [day * DAY_MS + time for time in times])
+            if (instants, players) != (server.instants[at:end], server.players[at:end]):
+                raise self.build_damage_error(f"the observations of {part}")
+            at = end
+        if at != len(server.instants):
+            raise self.build_damage_error(f"the observations of {server.title}")
+
+    def _compare_derived_days(self, server: OldServer) -> None:
+        """Compare the days of a server, which have no digests, with its observations."""
+        number = server.row["server"]
+        part = f"the days of {server.title}"
+        rows = self._rows.read_of_server("days", number, DAYS_PER_SERVER, part)
+        stored = [tuple(row.values()) for row in rows.values()]
+        if stored != [*derive_days(number, server.instants, server.players)]:
+            raise self.build_damage_error(part)
