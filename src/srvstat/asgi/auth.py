@@ -5,7 +5,7 @@ import hashlib
 from typing import NamedTuple
 
 from srvstat.access import Plan, read_access
-from srvstat.asgi.limits import RateLimiter, TooManyRequestsError, format_quota
+from srvstat.asgi.limits import RateLimiter, SharedLimiter, TooManyRequestsError, format_quota
 from srvstat.asgi.log import Log
 from srvstat.contract.errors import GatewayUnauthorizedError, SourceError
 from srvstat.contract.http import KEY_HEADER, Headers, find_key
@@ -29,12 +29,15 @@ class Caller(NamedTuple):
 class Authenticator:
     """Check keys against an access file, which may change; without one, accept every key.
 
+    `shared` counts requests in place of this process.
+
     Raises SourceError if the access file is rejected at the start.
     """
 
-    def __init__(self, path: str | None, log: Log) -> None:
+    def __init__(self, path: str | None, log: Log, shared: SharedLimiter | None = None) -> None:
         self._log = log
         self._limiter = RateLimiter()
+        self._shared = shared
         self._file = WatchedFile(path) if path else None
         self._reading: asyncio.Task[None] | None = None
         self._access = None if path is None else read_access(path)
@@ -68,7 +71,10 @@ class Authenticator:
         if plan is None or plan.requests_per_minute is None:
             return
         limit = plan.requests_per_minute
-        quota = self._limiter.count(caller.digest, limit)
+        if self._shared:
+            quota = await self._shared.count(caller.digest, limit)
+        else:
+            quota = self._limiter.count(caller.digest, limit)
         headers |= format_quota(plan.name, limit, quota)
         if not quota.is_accepted:
             raise TooManyRequestsError(f"more than {limit:,} requests a minute", quota.seconds)

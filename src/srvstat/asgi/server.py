@@ -22,6 +22,7 @@ from srvstat.asgi.connection import (
 )
 from srvstat.asgi.cors import Cors
 from srvstat.asgi.descriptors import compute_connection_limit
+from srvstat.asgi.limits import SharedLimiter
 from srvstat.asgi.log import Log, WarningHandler
 from srvstat.asgi.recorder import Recorder
 from srvstat.asgi.rehearsal import Rehearsal
@@ -44,10 +45,11 @@ def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], No
 
     A second signal is raised again, for its previous handler.
 
-    Raises SourceError for the access file, SnapshotError, and what Recorder raises.
+    Raises SourceError for the access file, SnapshotError, UsageError for the storage of limits, and
+    what Recorder raises.
     """
     log = Log()
-    authenticator = Authenticator(settings.access, log)
+    authenticator = Authenticator(settings.access, log, _open_shared_limiter(settings, log))
     snapshot = ServedSnapshot(settings.snapshot, log)
     service = _create_service(settings, snapshot, authenticator, log)
     limiter = ConnectionLimiter(compute_connection_limit(snapshot.current.shards))
@@ -88,6 +90,19 @@ def _create_service(
         explains_errors=settings.explains_errors,
     )
     return Service(parts)
+
+
+def _open_shared_limiter(settings: Settings, log: Log) -> SharedLimiter | None:
+    if settings.limits_storage is None:
+        return None
+    try:
+        from srvstat.asgi.redis_limits import open_limiter  # noqa: PLC0415 - redis is optional
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"--limits-storage: the package {error.name} is missing; install srvstat with its extra"
+            " limits"
+        ) from None
+    return open_limiter(settings.limits_storage, log)
 
 
 def _create_sites(

@@ -21,6 +21,7 @@ from srvstat.cli.serve_options import (
     ExplainErrorsOption,
     ExploreOption,
     HostOption,
+    LimitsStorageOption,
     OptionalAccessFileOption,
     PortOption,
     RecordOption,
@@ -51,6 +52,7 @@ def serve(
     drop: DropOption = None,
     seed: SeedOption = None,
     allow_prefer: AllowPreferOption = False,
+    limits_storage: LimitsStorageOption = None,
 ) -> Outcome:
     """Serve the API over HTTP.
 
@@ -62,6 +64,8 @@ def serve(
     """
     if record == "-":
         raise UsageError("--record -: not a file; name a new file or a recording")
+    if limits_storage is not None and access is None:
+        raise UsageError("--limits-storage: needs --access FILE, whose plans have limits")
     rehearsal = parse_rehearsal(delay, fail, drop, seed, allow_prefer=allow_prefer)
     try:
         # These packages are optional, and the list of commands must work without them.
@@ -79,6 +83,7 @@ def serve(
             explore,
             explains_errors=explain_errors,
             rehearsal=rehearsal,
+            limits_storage=limits_storage,
         )
         text = _describe_service(chosen, listener.description)
         start_serving()

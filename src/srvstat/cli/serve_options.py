@@ -58,6 +58,17 @@ ExplainErrorsOption = Annotated[
     ),
 ]
 
+LimitsStorageOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="SRVSTAT_LIMITS_STORAGE",
+        help="Count requests in this Redis, so that several processes share the limits of plans:"
+        " redis://HOST:PORT/0, rediss://… with TLS, or unix:///PATH. A password belongs in the"
+        " variable, because other users can see options.",
+    ),
+]
+
 
 def parse_port(text: str) -> int:
     """Return the port of --port. `int` alone would also accept `1_0` and `+10`.
