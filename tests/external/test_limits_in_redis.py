@@ -1,8 +1,6 @@
 """Count requests in a real Redis, which several services share."""
 
 import asyncio
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asgi.small_service import build_small, format_access
+from conftest import Cli
 from srvstat.asgi.limits import Quota, RateLimiter
 from srvstat.asgi.log import Log
 from srvstat.asgi.redis_limits import ANSWER_SECONDS, RedisLimiter
@@ -33,7 +32,7 @@ operations = ["get-server"]
 ranges = []
 requests_per_minute = {LIMIT}
 """
-PASSWORD = "p@ss/word#1"
+PASSWORD = "p@ss/word#1"  # noqa: S105 - of a Redis that the test starts
 QUOTED = "p%40ss%2Fword%231"
 
 
@@ -127,7 +126,8 @@ def test_two_services_share_a_limit_exactly(redis: RedisServer, tmp_path: Path) 
     remaining = sorted(int(text.partition(";r=")[2].partition(";")[0]) for text in accepted)
     assert remaining == list(range(LIMIT))
     assert [answer.headers["ratelimit"] for answer in others] == [
-        '"fifty";r=49;t=60', '"fifty";r=48;t=60',
+        '"fifty";r=49;t=60',
+        '"fifty";r=48;t=60',
     ]
 
 
@@ -189,9 +189,32 @@ def test_a_redis_that_hangs_delays_requests_once(tmp_path: Path) -> None:
     assert ANSWER_SECONDS <= first < ANSWER_SECONDS + 1
 
 
-@pytest.mark.parametrize("given", ["option", "variable"])
-def test_a_password_is_used_and_never_shown(given: str, tmp_path: Path) -> None:
-    with run_redis(tmp_path, PASSWORD) as redis:
-        right = redis.url.replace("unix://", f"unix://:{QUOTED}@")
-        
-    pytest.skip(right)
+def test_a_password_is_used_and_never_shown(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with run_redis(tmp_path, PASSWORD) as redis, ExitStack() as stack:
+        right, wrong = (redis.url.replace("//", f"//:{word}@") for word in (QUOTED, QUOTED[:-1]))
+        services = serve_two(stack, tmp_path, right, ["a", "other"])
+        assert [ask_often(service, "a", 1)[0].headers["ratelimit"] for service in services] == [
+            '"fifty";r=49;t=60',
+            '"fifty";r=48;t=60',
+        ]
+        redis.stop()
+        ask_often(services[0], "a", 1)
+        assert services[0].stop() == 0
+        assert FAILED in list_events(services[0])
+        logged = services[0].log_path.read_text(encoding="utf-8")
+
+        redis.start()
+        options = ["serve", "-s", str(tmp_path / "small.db"), "--access", f"{tmp_path}/access.toml"]
+        by_option = cli(*options, "--port", "0", "--limits-storage", wrong)
+        monkeypatch.setenv("SRVSTAT_LIMITS_STORAGE", wrong)
+        by_variable = cli(*options, "--port", "0")
+
+    problem = f"{redis.url}: the user or the password is wrong or missing; without this option,"
+    assert by_option.exit_code == by_variable.exit_code == 2
+    assert by_option.stderr.startswith(f"error: --limits-storage {problem}")
+    assert by_variable.stderr.startswith(f"error: SRVSTAT_LIMITS_STORAGE {problem}")
+    for shown in (logged, by_option.stderr, by_variable.stderr):
+        assert "p@" not in shown
+        assert "p%40" not in shown

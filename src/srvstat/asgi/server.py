@@ -29,6 +29,7 @@ from srvstat.asgi.rehearsal import Rehearsal
 from srvstat.asgi.settings import Settings
 from srvstat.asgi.sites import Site
 from srvstat.asgi.snapshots import ServedSnapshot
+from srvstat.contract.errors import UsageError
 
 _ACCEPTED_AT_ONCE = 8
 """Connections that asyncio accepts in one step, even if few descriptors are left.
