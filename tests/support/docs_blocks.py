@@ -1,4 +1,4 @@
-"""Read commands in the documentation that only a test runs."""
+"""Read examples in the documentation that only a test runs."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ from conftest import ROOT
 def read_marked_block(page: str, name: str) -> list[str]:
     """Return the lines of the code after the comment `example: NAME` of a page."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    (code,) = re.findall(f"<!-- example: {name} -->\n```(?:sh)?\n(.*?)```", text, re.DOTALL)
+    (code,) = re.findall(f"<!-- example: {name} -->\n```(?:sh|html)?\n(.*?)```", text, re.DOTALL)
     return str(code).splitlines()
 
 

@@ -40,7 +40,13 @@ _MORE = {
     405: {"allow"},
     429: {"retry-after"},
 }
-_OF_OPTIONS = {"preference-applied", "x-srvstat-reason"}
+_OF_OPTIONS = {
+    "access-control-allow-origin",
+    "access-control-expose-headers",
+    "preference-applied",
+    "vary",
+    "x-srvstat-reason",
+}
 """Headers that only options of `serve` add."""
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)

@@ -162,10 +162,10 @@ class Service:
         if has_ambiguous_length(request.scope["headers"]):
             headers["connection"] = "close"  # RFC 9112, section 6.1; also after an error
         site = next((site for site in self._sites if site.has_path(head.path)), None)
-        if self._cors and site is None:
+        if self._cors and (site is None or site.allows_cors):
             headers |= self._cors.build_headers(head)
             if self._cors.is_preflight(head):
-                return self._cors.answer_preflight(head, headers)
+                return self._cors.answer_preflight(progress)
         try:
             if site:
                 headers |= site.headers

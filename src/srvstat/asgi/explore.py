@@ -66,6 +66,8 @@ class Explorer:
 
     headers = _HEADERS
     """Headers of all its answers, errors included."""
+    allows_cors = False
+    """Pages of other origins call the API; the page's own data change with the page."""
 
     def __init__(self, snapshot: ServedSnapshot, authenticator: Authenticator) -> None:
         self._snapshot = snapshot

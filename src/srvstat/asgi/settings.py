@@ -7,6 +7,9 @@ MAX_DELAY_SECONDS = 15
 """The longest rehearsed delay: less than the deadline of an answer, which would close the
 connection."""
 
+EVERY_ORIGIN = "*"
+"""In place of an origin: pages of every origin may call the API."""
+
 
 class RehearsalSettings(NamedTuple):
     """Which failures are rehearsed; all are off by default."""
@@ -35,7 +38,7 @@ class Settings:
     explore: bool = False
     """Whether there is an explore page."""
     cors: tuple[str, ...] = ()
-    """Origins whose pages may call the API; `*` stands for all."""
+    """Origins whose pages may call the API, as browsers send them, or EVERY_ORIGIN."""
     rehearsal: RehearsalSettings | None = None
     explains_errors: bool = False
     """Whether answers have the reason of an error."""

@@ -13,6 +13,10 @@ class Site(Protocol):
     def headers(self) -> Mapping[str, str]:
         """Headers of all its answers, errors included."""
 
+    @property
+    def allows_cors(self) -> bool:
+        """Whether `--cors` also lets pages of other origins read the answers."""
+
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, belongs to the site."""
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from srvstat.access import read_access
+from srvstat.cli.cors_options import CorsOption, describe_origins, parse_origins
 from srvstat.cli.inherited_socket import take_inherited_descriptor
 from srvstat.cli.options import SnapshotOption, find_snapshot
 from srvstat.cli.output import Outcome, write
@@ -46,6 +47,7 @@ def serve(
     port: PortOption = "8000",
     record: RecordOption = None,
     explore: ExploreOption = False,
+    cors: CorsOption = None,
     explain_errors: ExplainErrorsOption = False,
     delay: DelayOption = None,
     fail: FailOption = None,
@@ -66,6 +68,7 @@ def serve(
         raise UsageError("--record -: not a file; name a new file or a recording")
     if limits_storage is not None and access is None:
         raise UsageError("--limits-storage: needs --access FILE, whose plans have limits")
+    origins = parse_origins(cors or (), needs_keys=access is not None)
     rehearsal = parse_rehearsal(delay, fail, drop, seed, allow_prefer=allow_prefer)
     try:
         # These packages are optional, and the list of commands must work without them.
@@ -81,6 +84,7 @@ def serve(
             access,
             record,
             explore,
+            origins,
             explains_errors=explain_errors,
             rehearsal=rehearsal,
             limits_storage=limits_storage,
@@ -110,6 +114,8 @@ def _describe_service(settings: "Settings", address: str) -> bytes:
         lines.append(f"explore page at {escape_text(address)}/")
     if settings.access is None:
         lines.append("without --access, any key is valid, and only this machine can connect")
+    if settings.cors:
+        lines.append(describe_origins(settings.cors))
     if settings.rehearsal:
         lines.append(
             f"rehearses failures, not for production: {describe_rehearsal(settings.rehearsal)}"

@@ -48,7 +48,6 @@ ExploreOption = Annotated[
         help="Also serve a page at /, to search, compare and chart servers in a browser.",
     ),
 ]
-
 ExplainErrorsOption = Annotated[
     bool,
     typer.Option(

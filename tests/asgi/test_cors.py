@@ -1,0 +1,213 @@
+"""With `--cors`, answers let pages of other origins read them, and change in nothing else."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from asgi.log_entries import wait_for_entries
+from asgi.small_service import COMPARED, SERVER_A, serve_small
+from conftest import Cli
+from support.http import HOST, TWO, A, Answer, Client, compare, get, request, send_request
+from support.process import Service
+
+PAGE = "http://localhost:5173"
+FROM_PAGE = b"Origin: " + PAGE.encode()
+EXPOSED = (
+    "Allow, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate,"
+    " X-Request-Id, X-Srvstat-Reason"
+)
+OF_CORS = {"access-control-allow-origin": PAGE, "access-control-expose-headers": EXPOSED}
+PERMISSION = {
+    "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
+    "access-control-allow-headers": (
+        "Accept, Cache-Control, Content-Type, Prefer, X-Gateway-Key, X-Request-Id"
+    ),
+    "access-control-max-age": "600",
+}
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    with serve_small("--cors", PAGE, "--cors", "app://shop", "--explore") as running:
+        yield running
+
+
+def preflight(origin: bytes, path: bytes = b"/gateway/v1/compare") -> bytes:
+    line = b"OPTIONS %b HTTP/1.1" % path
+    asked = (
+        b"Access-Control-Request-Method: POST",
+        b"Access-Control-Request-Headers: content-type,x-gateway-key",
+    )
+    return request(line, HOST, b"Origin: " + origin, *asked)
+
+
+def ask(service: Service, sent: bytes) -> Answer:
+    with Client(service) as client:
+        client.send(sent)
+        return client.read_any_answer()
+
+
+def list_cors_headers(answer: Answer) -> dict[str, str]:
+    return {name: value for name, value in answer.headers.items() if "access-control" in name}
+
+
+@pytest.mark.parametrize(
+    "path", [b"/gateway/v1/compare", b"/gateway/v1/servers/a", b"/x", b"/healthz"]
+)
+def test_a_preflight_needs_no_key_and_is_logged(path: bytes, service: Service) -> None:
+    before = len(service.read_log())
+
+    answer = ask(service, preflight(PAGE.encode(), path))
+
+    assert (answer.status, answer.body) == (204, b"")
+    assert list_cors_headers(answer) == {**OF_CORS, **PERMISSION}
+    assert answer.headers["vary"] == "Origin"
+    (entry,) = wait_for_entries(service, 1, before)
+    assert entry["id"] == answer.headers["x-request-id"]
+    assert (entry["method"], entry["operation"]) == ("OPTIONS", "preflight")
+    assert (entry["status"], entry["bytes"]) == (204, 0)
+    assert "reason" not in entry
+
+
+REFUSED = [
+    b"http://localhost:5174",
+    b"http://localhost",
+    b"https://localhost:5173",
+    b"http://LOCALHOST:5173",
+    b"http://localhost:5173.example.org",
+    b"http://localhost:5173/",
+    b"null",
+    b"*",
+    b"",
+    b"\xff",
+    PAGE.encode() + b"\r\nOrigin: " + PAGE.encode(),
+    PAGE.encode() + b"\r\nOrigin: http://example.org",
+]
+
+
+@pytest.mark.parametrize("origin", REFUSED)
+def test_another_origin_gets_the_answer_without_permission(origin: bytes, service: Service) -> None:
+    before = len(service.read_log())
+
+    refused = ask(service, preflight(origin))
+    answer = send_request(service, get(b"a", b"Origin: " + origin))
+
+    assert refused.status == 204
+    assert (answer.status, answer.body) == (200, SERVER_A)
+    for each in (refused, answer):
+        assert list_cors_headers(each) == {}
+        assert each.headers["vary"] == "Origin"
+    entry, _ = wait_for_entries(service, 2, before)
+    assert entry["reason"] == "origin: not one of --cors"
+
+
+def test_every_listed_origin_is_allowed(service: Service) -> None:
+    answer = ask(service, get(b"a", b"Origin: app://shop"))
+
+    assert answer.headers["access-control-allow-origin"] == "app://shop"
+
+
+SENT = {
+    "a server": get(b"a", FROM_PAGE),
+    "a comparison": compare(TWO, FROM_PAGE),
+    "an unknown server": get(b"nobody", FROM_PAGE),
+    "no key": request(A, HOST, FROM_PAGE),
+    "an unknown path": request(b"GET /x HTTP/1.1", HOST, FROM_PAGE, b"X-Gateway-Key: k"),
+    "a wrong method": get(b"a", FROM_PAGE, line=b"OPTIONS %b HTTP/1.1"),
+    "no preflight": get(b"a", FROM_PAGE, b"Access-Control-Request-Method: GET"),
+    "health": request(b"GET /healthz HTTP/1.1", HOST, FROM_PAGE),
+}
+
+
+@pytest.fixture(scope="module")
+def without_option() -> Iterator[Service]:
+    with serve_small() as running:
+        yield running
+
+
+@pytest.mark.parametrize("sent", SENT.values(), ids=SENT)
+def test_the_option_only_adds_headers(
+    sent: bytes, service: Service, without_option: Service
+) -> None:
+    status, body, headers = send_request(without_option, sent).stable_parts
+
+    expected = (status, body, {**headers, **OF_CORS, "vary": "Origin"})
+    assert send_request(service, sent).stable_parts == expected
+
+
+def test_without_the_option_a_preflight_needs_a_key(without_option: Service) -> None:
+    answer = send_request(without_option, preflight(PAGE.encode()))
+
+    assert answer.status == 401
+    assert not {*list_cors_headers(answer), "vary"} & set(answer.headers)
+
+
+@pytest.mark.parametrize("path", [b"/", b"/explore/data/servers"])
+def test_the_explore_page_is_for_its_own_origin_only(path: bytes, service: Service) -> None:
+    local = b"Host: localhost"
+    answers = [
+        ask(service, request(b"GET %b HTTP/1.1" % path, local, FROM_PAGE, b"X-Gateway-Key: k")),
+        ask(service, preflight(PAGE.encode(), path).replace(HOST, local)),
+    ]
+
+    assert [answer.status for answer in answers] == [200, 405]
+    for answer in answers:
+        assert list_cors_headers(answer) == {}
+
+
+def test_with_an_asterisk_every_origin_is_allowed() -> None:
+    with serve_small("--cors", "*") as service:
+        answers = [ask(service, preflight(b"null")), ask(service, compare(TWO, b"Origin: null"))]
+
+    assert [answer.status for answer in answers] == [204, 200]
+    assert answers[1].body == COMPARED
+    for answer in answers:
+        assert answer.headers["access-control-allow-origin"] == "*"
+        assert "vary" not in answer.headers
+
+
+USE = "--cors: {} is not an origin; write scheme://host[:port], such as http://localhost:5173"
+WRITE = "--cors: browsers send {} as the origin of {}; write that"
+INVALID = {
+    "http://localhost:5173/": WRITE.format(PAGE, '"http://localhost:5173/"'),
+    "HTTP://Localhost:5173": WRITE.format(PAGE, '"HTTP://Localhost:5173"'),
+    "https://example.org:443/shop?x": WRITE.format(
+        "https://example.org", '"https://example.org:443/shop?x"'
+    ),
+    "localhost:5173": USE.format('"localhost:5173"'),
+    "http://name:secret@example.org": USE.format('"example.org"'),
+    "http://*.example.org": USE.format('"http://*.example.org"'),
+    "http://b\u00fccher.example": USE.format('"http://b\u00fccher.example"'),
+    "http://x\r\nSet-Cookie: a=b": USE.format(r'"http://x\r\nSet-Cookie: a=b"'),
+    "": USE.format('""'),
+}
+
+
+@pytest.mark.parametrize(("value", "message"), INVALID.items())
+def test_an_invalid_origin_is_refused(cli: Cli, value: str, message: str) -> None:
+    ran = cli("serve", "--cors", PAGE, "--cors", value)
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert ran.stderr == f"error: {message}\n"
+
+
+def test_null_is_refused_with_a_remedy(cli: Cli) -> None:
+    ran = cli("serve", "--cors", "null")
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert "python3 -m http.server" in ran.stderr
+
+
+def test_an_asterisk_is_refused_where_keys_are_needed(cli: Cli) -> None:
+    ran = cli("serve", "--cors", "*", "--access", "access.toml")
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert "name the origins that may, such as http://localhost:5173" in ran.stderr
+
+
+def test_the_variable_has_origins_separated_by_spaces(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SRVSTAT_CORS", f"{PAGE} localhost")
+
+    assert cli("serve").stderr.startswith('error: SRVSTAT_CORS: "localhost" is not an origin; ')
