@@ -1,10 +1,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo quick lint test check external fix docs screenshots recordings bench scaling soak clean
+.PHONY: help demo quick lint test check external fix docs screenshots recordings bench scaling soak test-lowest test-newest release-check clean
 
 help:  ## List the targets
-	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/'
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
 
 # The stamp file is newer than pyproject.toml once its dependencies are installed.
 $(BIN)/installed: pyproject.toml
@@ -59,6 +59,8 @@ $(BIN)/installed-spark: $(BIN)/installed
 	@touch $@
 
 external: $(EXTERNAL)/installed $(BIN)/installed-spark  ## Test with generated clients, recordings of real clients, Chromium and Spark
+	@$(MAKE) --no-print-directory $(RELEASE)/installed || \
+		echo 'the tools of releases could not be installed; their tests are skipped' >&2
 	$(BIN)/python -m pytest -m external
 
 fix: $(BIN)/installed  ## Format, and fix lint errors where possible
@@ -100,6 +102,33 @@ soak: $(BIN)/installed-soak  ## Run property tests and campaigns in their long f
 	$(BIN)/python -m pytest --quiet $(PARALLEL) --hypothesis-profile long -m hypothesis
 	cd tests && ../$(BIN)/python -m campaigns --long --seed $(SEED) $(CAMPAIGNS)
 	$(BIN)/python docs/generate.py
+
+# Tests with other versions of the dependencies than those of .venv, each in an environment of its own.
+INSTALL := -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+test-lowest: | $(BIN)/installed  ## Run all tests with the lowest version of each dependency
+	$(PYTHON) -m venv --clear .venv/lowest
+	$(BIN)/python tests/release/bounds.py lowest > .venv/lowest/constraints.txt
+	.venv/lowest/bin/python $(INSTALL) --constraint .venv/lowest/constraints.txt
+	.venv/lowest/bin/python -m pytest $(PARALLEL)
+
+test-newest:  ## Run all tests with the newest versions, and list those that upper bounds exclude
+	$(PYTHON) -m venv --clear .venv/newest
+	.venv/newest/bin/python $(INSTALL)
+	@.venv/newest/bin/python tests/release/bounds.py excluded
+	.venv/newest/bin/python -m pytest $(PARALLEL)
+
+RELEASE := .venv/release
+$(RELEASE)/installed: tests/release/requirements.txt | $(BIN)/installed
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# SUITE=all runs the tests of the sdist with each Python that is found, SUITE=none with none.
+# TAG=v1.0.0 also checks the tag, and OUTPUT=dist keeps the archives.
+SUITE ?= one
+release-check: $(RELEASE)/installed  ## Build a release twice, install it with each Python, and test it
+	cd tests && ../$(RELEASE)/bin/python -m release --source $(abspath $(BIN)/python) \
+		--suite $(SUITE) $(if $(TAG),--tag '$(TAG)') $(if $(OUTPUT),--output $(abspath $(OUTPUT)))
 
 clean:  ## Remove everything that make created
 	rm -rf .venv srvstat-demo benchmarks/data .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,6 +5,7 @@ import math
 import re
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import closing
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -36,7 +37,7 @@ DOCUMENTS = ("stats", "timeline", "peak_hours", "distribution", "growth", "integ
 
 
 @pytest.fixture(scope="module")
-def snapshot(tmp_path_factory: pytest.TempPathFactory) -> SnapshotFile:
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SnapshotFile]:
     """Return a snapshot of 29 days with five servers, with a gap and a server without data."""
     servers = [server(name, hostname=hostname) for name, hostname in HOSTNAMES.items()]
     counts = [
@@ -50,7 +51,10 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> SnapshotFile:
         }.items()
         if not (name == "calm" and 100 < hour < 140)
     ]
-    return open_file(str(build_in(tmp_path_factory.mktemp("report"), servers, counts)))
+    with closing(
+        open_file(str(build_in(tmp_path_factory.mktemp("report"), servers, counts)))
+    ) as file:
+        yield file
 
 
 @pytest.fixture(scope="module")

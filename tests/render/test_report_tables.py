@@ -1,6 +1,7 @@
 """The tables of a report and the data of its chart, against the document of the same report."""
 
 import json
+from contextlib import closing
 
 import pytest
 
@@ -35,10 +36,11 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     # The total of this step is not its average times 47, cut to an integer.
     counts += [("constant", AS_OF - 200 * HOUR + 60_000 * n, int(n == 1)) for n in range(1, 47)]
     servers = [server(name, hostname=NAME + name) for name in NAMES]
-    snapshot = open_file(str(build_in(tmp_path_factory.mktemp("tables"), servers, counts)))
-    window = choose_window(snapshot, WindowQuery(range="28d"))
-    origin = ReportOrigin("Title", "srvstat 1", "srvstat report")
-    return build_report(snapshot, [*snapshot.iter_servers()], window, ZONE, origin)
+    path = str(build_in(tmp_path_factory.mktemp("tables"), servers, counts))
+    with closing(open_file(path)) as snapshot:
+        window = choose_window(snapshot, WindowQuery(range="28d"))
+        origin = ReportOrigin("Title", "srvstat 1", "srvstat report")
+        return build_report(snapshot, [*snapshot.iter_servers()], window, ZONE, origin)
 
 
 @pytest.fixture(scope="module")

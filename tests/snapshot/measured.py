@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 # The first set runs in the process itself, so that it imports all modules.
 _FORKS = """
-import json, os, resource, sys, time
+import gc, json, os, resource, sys, time
 from srvstat.cli.start_up import start_lean
 start_lean()
 from srvstat.cli.main import main
@@ -34,6 +34,7 @@ def run(directory, commands):
         started = time.process_time()
         exit_code = main(command)
         seconds = time.process_time() - started
+        gc.collect()  # a command runs without; its garbage must not count for the next one
         texts = [open(name, "rb").read(100_000) for name in ("stdout", "stderr")]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / UNITS_PER_MIB
         shown = [text.decode("utf-8", "replace") for text in texts]
