@@ -60,6 +60,8 @@ class Cut(NamedTuple):
     """In seconds of time.monotonic, which all processes of a machine share."""
     received: bytes
     """The part of the answer that arrived."""
+    idle: float | None = None
+    """Seconds from the previous answer on the connection to the request; None without one."""
 
 
 class Outcome(NamedTuple):

@@ -58,6 +58,8 @@ class _Connection:
         self.exchange: Exchange | None = None
         """The pending request."""
         self.sent_at = 0.0
+        self.answered_at: float | None = None
+        """When the previous answer on this socket was complete."""
         self.answers_before = 0
         self.received = b""
 
@@ -161,7 +163,7 @@ class _Run:
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         opened.setblocking(False)
         self._selector.register(opened, selectors.EVENT_READ, (number, connection))
-        connection.socket = opened
+        connection.socket, connection.answered_at = opened, None
         return opened
 
     def _receive(self, data: tuple[int, _Connection]) -> None:
@@ -202,6 +204,7 @@ class _Run:
         now = time.monotonic()
         between = len(self._latencies) - connection.answers_before
         self._most_between = max(self._most_between, between)
+        connection.answered_at = now
         self._latencies.append(now - (connection.due if self._load.pause else connection.sent_at))
         self._statuses[answer.status] += 1
         if problem := exchange.find_problem(answer.status, answer.body):
@@ -220,7 +223,9 @@ class _Run:
 
     def _cut(self, connection: _Connection) -> None:
         assert connection.exchange is not None
-        cut = Cut(connection.exchange.name, connection.sent_at, connection.received)
+        before = connection.answered_at
+        idle = None if before is None else connection.sent_at - before
+        cut = Cut(connection.exchange.name, connection.sent_at, connection.received, idle)
         self._cuts.append(cut)
         self._pending -= 1
         self._close(connection)

@@ -46,41 +46,56 @@ class Service(NamedTuple):
 
 @contextmanager
 def serve(
-    snapshot: str | Path, *options: str, env: Mapping[str, str] | None = None
+    snapshot: str | Path,
+    *options: str,
+    env: Mapping[str, str] | None = None,
+    listener: socket.socket | None = None,
 ) -> Iterator[Service]:
-    """Serve a snapshot on a free port until the block ends.
+    """Serve a snapshot on a free port until the block ends, or on a socket that it inherits.
 
     The service is a fork of a process that has imported srvstat. With `env`, which extends the
-    environment and can be empty, it is a new process.
+    environment and can be empty, or with `listener`, it is a new process.
     """
-    arguments = ["serve", "--snapshot", str(snapshot), "--port", "0", *options]
+    arguments = ["serve", "--snapshot", str(snapshot), *options]
+    if listener is None:
+        arguments += ["--port", "0"]
     with tempfile.TemporaryDirectory() as directory:
         log_path = Path(directory, "log")
         with log_path.open("ab") as log:
             started = (
                 ForkedCommand(arguments, log.fileno())
-                if env is None
-                else _start_process(arguments, log, env)
+                if env is None and listener is None
+                else _start_process(arguments, log, env or {}, listener)
             )
         with started as process:
             try:
                 assert process.stdout
                 first = process.stdout.readline().decode()
-                found = re.search(r" at http://\S+:(\d+)$", first)
+                found = re.search(r" at (?:http://\S+:(\d+)|unix:.*)$", first)
                 assert found, log_path.read_text(encoding="utf-8")
-                yield Service(process, int(found[1]), log_path)
+                yield Service(process, int(found[1] or 0), log_path)
             finally:
                 process.kill()
 
 
 def _start_process(
-    arguments: list[str], stderr: IO[bytes], env: Mapping[str, str]
+    arguments: list[str],
+    stderr: IO[bytes],
+    env: Mapping[str, str],
+    listener: socket.socket | None,
 ) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "srvstat", *arguments]
+    if listener:
+        number = listener.fileno()
+        # As systemd does it; only the process itself knows its id.
+        script = f'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@" 3<&{number}'
+        command = ["bash", "-c", script, "bash", *command]
     with restore_signals():
         return subprocess.Popen(
-            [sys.executable, "-m", "srvstat", *arguments],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,
             env={**os.environ, **env},
+            pass_fds=(listener.fileno(),) if listener else (),
         )
