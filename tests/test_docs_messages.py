@@ -62,6 +62,7 @@ def _files(build: Build, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ["access", "new-key", "--plan", "starter", "--access", "keys/access.toml"],
         ["serve", "-s", "good.db", "--host", "0.0.0.0"],  # noqa: S104 - rejected
         ["serve", "-s", "good.db", "--port", "TAKEN"],
+        ["serve", "-s", "good.db", "--cors", "http://localhost:5173/"],
         ["get", "srv-1"],
         ["compare", *PAIR, "-s", "bad.db"],
         ["compare", *PAIR, "--range", "1y", "-s", "case.db"],
