@@ -28,6 +28,8 @@ ENVIRONMENT = {
 }
 """Variables that are not those of options."""
 
+_NO_HYPHENATION = ".nh\n.ad l\n"
+"""Names of options and variables stay whole, so that they can be searched and copied."""
 _FIGURES = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti"}
 
 
@@ -57,7 +59,7 @@ def list_manual_pages(exit_codes: Mapping[int, str]) -> Iterator[tuple[str, byte
         name = "-".join(words)
         title = f'.TH {name.upper()} 1 {date} "srvstat {srvstat.__version__}" "srvstat manual"\n'
         body = "".join(f".SH {head}\n{text}" for head, text in sections.items() if text)
-        yield f"{name}.1", (title + body).encode("ascii")
+        yield f"{name}.1", (title + _NO_HYPHENATION + body).encode("ascii")
 
 
 def _list_commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
