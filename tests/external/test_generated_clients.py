@@ -82,6 +82,9 @@ ranges = ["30d"]
 requests_per_minute = 2
 """
 
+SEED = "377"
+"""With it, the first request fails, and the first comparison is dropped."""
+
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
     """Run a program, check that it succeeds and return its standard output."""
@@ -243,6 +246,20 @@ def test_an_example_prints_exact_figures_and_errors(
         "",
         "error: 404 SERVER_NOT_FOUND: Server not found\n",
     )
+
+
+@pytest.mark.parametrize("language", EXAMPLES)
+def test_an_example_repeats_requests_that_fail(
+    language: str, prepare: PrepareExample, snapshot: Path
+) -> None:
+    command = prepare(language)
+    with serve(snapshot, "--fail", "30%", "--drop", "30%", "--seed", SEED) as service:
+        process = start(command, service.url, "busy", "cfxId:x-silent")
+
+        assert process.communicate() == (TABLE, "")
+        service.stop()  # the log is complete
+        rehearsed = [entry.get("rehearsed") for entry in service.read_log()[:5]]
+    assert rehearsed == ["fail", None, None, "drop", None]
 
 
 def test_the_examples_wait_after_a_rate_limit(
