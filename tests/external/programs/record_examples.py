@@ -2,8 +2,8 @@
 
 Arguments: Chromium, srvstat, and the directory of the files, which has their access file. Prints
 the names of the files. Each has the answers of one status. What differs from one recording to the
-next is replaced, or left out if it describes the browser, so that the files change only if the
-answers do.
+next is replaced, or left out if it is about the browser or the connection, so that the files change
+only if the answers do.
 """
 
 import json
@@ -24,6 +24,8 @@ RECORDED_AT = "2026-03-01T12:00:00.000Z"
 DATE = "Sun, 01 Mar 2026 12:00:00 GMT"
 KEPT = {"accept", "content-type", "x-gateway-key"}
 """The headers of requests that are kept."""
+OF_CONNECTION = {"connection", "keep-alive"}
+"""The headers of answers that are not kept."""
 
 GET = ("GET", "/gateway/v1/servers/harbor-city")
 COMPARE = ("POST", "/gateway/v1/compare")
@@ -75,8 +77,11 @@ def normalize(har: Any, url: str, status: int) -> Any:
         request["url"] = request["url"].replace(url, URL)
         request["headers"] = [one for one in request["headers"] if one["name"].lower() in KEPT]
         changed = {"date": DATE, "x-request-id": f"recorded-{status}-{number}"}
-        for header in response["headers"]:
-            header["value"] = changed.get(header["name"], header["value"])
+        response["headers"] = [
+            {"name": one["name"], "value": changed.get(one["name"], one["value"])}
+            for one in response["headers"]
+            if one["name"] not in OF_CONNECTION
+        ]
         entry["startedDateTime"] = RECORDED_AT
         entry["time"] = 0
         entry["timings"] = {"send": 0, "wait": 0, "receive": 0}
