@@ -129,6 +129,8 @@ def test_an_ipv6_address_is_logged_in_brackets(small: str) -> None:
         (b"DELETE /gateway/v1/compare HTTP/1.1", "DELETE", "compareServers"),
         (b"BREW /gateway/v1/servers/a HTTP/1.1", "other", "getServer"),
         (b"GET http://x/healthz HTTP/1.1", "GET", "getHealth"),
+        (b"HEAD /readyz HTTP/1.1", "HEAD", "getReadiness"),
+        (b"GET /openapi.json HTTP/1.1", "GET", "getOpenApi"),
     ],
 )
 def test_only_known_methods_and_paths_are_named(

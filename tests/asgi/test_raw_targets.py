@@ -17,6 +17,7 @@ from asgi.small_service import (
     UNKNOWN_PATH,
     serve_small,
 )
+from srvstat.contract.openapi import read_openapi
 from support.http import (
     COMPARE,
     HOST,
@@ -55,7 +56,7 @@ METHODS = {
     },
     **{(method, COMPARE_PATH): POST_ONLY for method in ("GET", "HEAD", "PUT", "DELETE", "OPTIONS")},
     **{(method, COMPARE_PATH): POST_ONLY for method in ("TRACE", "CONNECT", "post", "PROPFIND")},
-    ("POST", b"/healthz"): GET_ONLY,
+    **{("POST", path): GET_ONLY for path in (b"/healthz", b"/readyz", b"/openapi.json")},
     ("POST", b"/nowhere"): UNKNOWN_PATH,
     ("OPTIONS", b"*"): UNKNOWN_PATH,
     ("CONNECT", b"x:80"): UNKNOWN_PATH,
@@ -116,9 +117,10 @@ PATHS = {
     b"http://" + SERVER_PATH: UNKNOWN_PATH,
     b"ftp://elsewhere" + SERVER_PATH: UNKNOWN_PATH,
     b"/healthz/": UNKNOWN_PATH,
+    b"/readyz/": UNKNOWN_PATH,
     b"/%68ealthz": UNKNOWN_PATH,
-    b"/openapi.json": UNKNOWN_PATH,
-    b"/docs": UNKNOWN_PATH,
+    b"/openapi.json/": UNKNOWN_PATH,
+    b"/docsx": UNKNOWN_PATH,
     b"/favicon.ico": UNKNOWN_PATH,
 }
 
@@ -213,11 +215,20 @@ def test_a_query_of_a_comparison_is_refused(
     check_answer(service, request(line, HOST, KEY, JSON, body=TWO), expected)
 
 
-@pytest.mark.parametrize("target", [b"/healthz", b"/healthz?x=1", b"http://x/healthz"])
-def test_health_needs_no_key(target: bytes, service: Service) -> None:
+@pytest.mark.parametrize(
+    "target", [b"/healthz", b"/healthz?x=1", b"http://x/healthz", b"/readyz", b"http://x/readyz"]
+)
+def test_health_and_readiness_checks_need_no_key(target: bytes, service: Service) -> None:
     answer = send_request(service, request(b"GET %b HTTP/1.1" % target, HOST))
 
     assert answer.status == 200
     assert answer.json.keys() == {"status", "asOf", "root"}
     assert (answer.json["status"], answer.json["asOf"]) == ("ok", "2026-03-01T12:00:00.000Z")
     check_answer(service, request(b"HEAD %b HTTP/1.1" % target, HOST), Expected(200, answer.body))
+
+
+def test_the_document_needs_no_key(service: Service) -> None:
+    sent = request(b"GET /openapi.json HTTP/1.1", HOST)
+
+    check_answer(service, sent, Expected(200, read_openapi()))
+    check_answer(service, sent.replace(b"GET", b"HEAD"), Expected(200, read_openapi()))

@@ -1,71 +1,22 @@
 """Questions share the threads that read the snapshot."""
 
 import asyncio
-import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
+from asgi.in_process import InProcess
 from asgi.small_service import COMPARED, SERVER_A, build_small
 from srvstat import operations
 from srvstat.asgi import app as asgi_app
-from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.log import Log
 from srvstat.asgi.results import DetailCache
-from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.asgi.workers import WORKERS, Work
 from srvstat.contract.requests import ServerReference
 from support.http import TWO
-
-
-class InProcess:
-    """A service in this process, and its workers."""
-
-    def __init__(self, path: Path) -> None:
-        self._log = Log()
-        self.snapshot = ServedSnapshot(os.fspath(path), self._log)
-        self.app = asgi_app.Service(
-            asgi_app.Parts(self.snapshot, Authenticator(None, self._log), self._log)
-        )
-
-    @asynccontextmanager
-    async def client(self) -> AsyncIterator[httpx.AsyncClient]:
-        """Return a client that uses no sockets."""
-        headers = {"X-Gateway-Key": "k", "Content-Type": "application/json"}
-        transport = httpx.ASGITransport(self.app)
-        async with httpx.AsyncClient(
-            transport=transport, base_url="http://x/gateway/v1", headers=headers
-        ) as client:
-            yield client
-
-    async def ask(self, question: Callable[[Any], Any], work: Work = Work.GET_SERVER) -> Any:
-        """Call a function in a worker."""
-        return await self.snapshot.ask(
-            await self.snapshot.get_generation(),
-            question,
-            remember=lambda _: None,
-            is_wanted=lambda: True,
-            work=work,
-        )
-
-    def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine for at most a minute."""
-
-        async def run() -> None:
-            async with asyncio.timeout(60):
-                await work
-            for worker, file in (await self.snapshot.get_generation()).files.items():
-                worker.submit(file.close).result()
-                worker.shutdown()
-            self._log.close()
-
-        asyncio.run(run())
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ JSON = b"Content-Type: application/json"
 TWO = b'{"servers":[{"identifier":"a","by":"id"},{"identifier":"b","by":"id"}]}'
 """The body that compares the servers `a` and `b`."""
 
+READY = b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
+UNAVAILABLE = b'{"status":"unavailable"}'
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 ERRORS = {
@@ -210,7 +212,7 @@ def _check_form(answer: Answer, *, to_head: bool) -> None:
     assert headers["connection"] == ("close" if answer.closes else "keep-alive")
     assert headers.get("keep-alive") == (None if answer.closes else "timeout=15")
     if answer.status != 200 and not to_head:
-        assert answer.body in ERRORS.values()
+        assert answer.body in (UNAVAILABLE, *ERRORS.values())
 
 
 def _check_limit(answer: Answer) -> dict[str, str]:

@@ -22,9 +22,10 @@ from srvstat.asgi.connection import BODY_ERROR, CLOSE, IS_GONE
 from srvstat.asgi.cors import Cors
 from srvstat.asgi.log import Log
 from srvstat.asgi.progress import Progress, format_address, format_references, start_progress
+from srvstat.asgi.readiness import Readiness
 from srvstat.asgi.recorder import Recorder
 from srvstat.asgi.rehearsal import DroppedError, Rehearsal
-from srvstat.asgi.sites import Site
+from srvstat.asgi.sites import Site, SiteAnswer
 from srvstat.asgi.snapshots import (
     ClientGoneError,
     ServedSnapshot,
@@ -41,14 +42,13 @@ from srvstat.contract.http import (
     has_ambiguous_length,
     parse_get_server,
 )
-from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import (
     MAX_BODY_BYTES,
     CompareRequest,
     ServerReference,
     parse_compare_request,
 )
-from srvstat.contract.responses import HealthResponse, encode_comparison
+from srvstat.contract.responses import encode_comparison
 from srvstat.support.recordings.writing import ServedExchange
 
 WORK_SECONDS = 10.0
@@ -70,6 +70,7 @@ class Parts:
     """They answer paths outside the contract."""
     cors: Cors | None = None
     rehearsal: Rehearsal | None = None
+    readiness: Readiness | None = None
     explains_errors: bool = False
 
 
@@ -84,6 +85,7 @@ class Service:
         self._sites = parts.sites
         self._cors = parts.cors
         self._rehearsal = parts.rehearsal
+        self._readiness = parts.readiness
         self._explains_errors = parts.explains_errors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -129,10 +131,12 @@ class Service:
         )
         recorder.add(exchange, progress.key_filter)
 
-    def end_delays(self) -> None:
-        """Send delayed answers at once, because the service stops."""
+    def begin_stop(self) -> None:
+        """Send delayed answers at once, and be ready no more, because the service stops."""
         if self._rehearsal:
             self._rehearsal.stop()
+        if self._readiness:
+            self._readiness.stop()
 
     def close(self) -> None:
         """Write what remains of the recording and the log."""
@@ -169,8 +173,9 @@ class Service:
         try:
             if site:
                 headers |= site.headers
-                body, media_type = await self._ask_site(site, request, progress)
-                return Response(body, _OK, headers, media_type)
+                answer = await self._ask_site(site, request, progress)
+                headers |= self._note_reason(progress, answer.reason)
+                return Response(answer.body, answer.status, headers, answer.media_type)
             body = await self._answer(request, progress)
             return Response(body, _OK, headers, JSON_TYPE)
         except ApiError as error:
@@ -185,18 +190,22 @@ class Service:
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{place.name}, {place.filename} line {place.lineno}"
             answered = InternalError(f"a bug in srvstat: {type(error).__name__} in {where}")
-        reason = progress.key_filter.redact(answered.reason)
-        progress.entry |= {"code": answered.code, "reason": reason}
-        return build_error_response(answered, headers | self._explain(reason))
+        progress.entry["code"] = answered.code
+        headers |= self._note_reason(progress, answered.reason)
+        return build_error_response(answered, headers)
+
+    def _note_reason(self, progress: Progress, reason: str | None) -> dict[str, str]:
+        """Note the reason of an error in the log, and return the headers with it."""
+        if reason is None:
+            return {}
+        progress.entry["reason"] = redacted = progress.key_filter.redact(reason)
+        return self._explain(redacted)
 
     async def _answer(self, request: Request, progress: Progress) -> bytes:
         head, entry = progress.head, progress.entry
         target = find_target(head.path)
         if target:
             entry["operation"] = target.operation
-            if target.operation == "getHealth":
-                check_method(head.method, target)
-                return await self._check_health()
         caller = await self._authenticator.authenticate(head.headers)
         entry["caller"] = caller.name
         progress.plan = caller.plan.name if caller.plan else None
@@ -215,16 +224,9 @@ class Service:
         entry["range"] = comparison.range
         return await self._compare(request, comparison, caller, progress)
 
-    async def _ask_site(
-        self, site: Site, request: Request, progress: Progress
-    ) -> tuple[bytes, str]:
+    async def _ask_site(self, site: Site, request: Request, progress: Progress) -> SiteAnswer:
         async with _enforce_deadline():
             return await site.answer(progress, _track_client(request))
-
-    async def _check_health(self) -> bytes:
-        generation = await self._snapshot.get_generation()
-        as_of = format_instant(generation.as_of)
-        return HealthResponse(asOf=as_of, root=generation.root).to_json()
 
     async def _get_server(
         self, request: Request, reference: ServerReference, caller: Caller, progress: Progress

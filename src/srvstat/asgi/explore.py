@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.explore_data import ParseQuestion, parse_search, parse_timeline_question
 from srvstat.asgi.progress import Progress
+from srvstat.asgi.sites import SiteAnswer
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.asgi.workers import Work
 from srvstat.contract.errors import InvalidRequestError
@@ -21,7 +22,7 @@ from srvstat.contract.http import (
     JSON_TYPE,
     Headers,
     UnknownPathError,
-    WrongMethodError,
+    check_allowed,
     find_values,
 )
 from srvstat.web import read_asset
@@ -78,8 +79,8 @@ class Explorer:
         """Return whether a path, as sent, belongs to the page."""
         return path == _PAGE_PATH or path.startswith(_PREFIX)
 
-    async def answer(self, progress: Progress, is_wanted: Callable[[], bool]) -> tuple[bytes, str]:
-        """Return the body and the media type of an answer; add to its headers and its log entry.
+    async def answer(self, progress: Progress, is_wanted: Callable[[], bool]) -> SiteAnswer:
+        """Return the answer; add to its headers and its log entry.
 
         The files need no key. The data need one, so a page of another origin can't ask for them
         without a preflight.
@@ -93,11 +94,11 @@ class Explorer:
         if target is None:
             raise UnknownPathError("path: not a path of the explore page")
         progress.entry["operation"] = target.operation
-        if head.method not in GET_METHODS.split(", "):
-            raise WrongMethodError(head.method, GET_METHODS)
+        check_allowed(head.method, GET_METHODS)
         if isinstance(target, _File):
-            return target.content, target.media_type
-        return await self._answer_question(target, progress, is_wanted), JSON_TYPE
+            return SiteAnswer(target.content, target.media_type)
+        body = await self._answer_question(target, progress, is_wanted)
+        return SiteAnswer(body, JSON_TYPE)
 
     async def _answer_question(
         self, target: _DataPath, progress: Progress, is_wanted: Callable[[], bool]

@@ -24,6 +24,8 @@ from srvstat.asgi.cors import Cors
 from srvstat.asgi.descriptors import compute_connection_limit
 from srvstat.asgi.limits import SharedLimiter
 from srvstat.asgi.log import Log, WarningHandler
+from srvstat.asgi.pages import OperationalPages
+from srvstat.asgi.readiness import Readiness
 from srvstat.asgi.recorder import Recorder
 from srvstat.asgi.rehearsal import Rehearsal
 from srvstat.asgi.settings import Settings
@@ -80,14 +82,19 @@ def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], No
 def _create_service(
     settings: Settings, snapshot: ServedSnapshot, authenticator: Authenticator, log: Log
 ) -> Service:
+    readiness = Readiness(snapshot)
     parts = Parts(
         snapshot,
         authenticator,
         log,
         recorder=None if settings.record is None else Recorder(settings.record, log),
-        sites=_create_sites(settings, snapshot, authenticator),
+        sites=(
+            OperationalPages(snapshot, readiness),
+            *_create_explorer(settings, snapshot, authenticator),
+        ),
         cors=Cors(settings.cors) if settings.cors else None,
         rehearsal=Rehearsal(settings.rehearsal) if settings.rehearsal else None,
+        readiness=readiness,
         explains_errors=settings.explains_errors,
     )
     return Service(parts)
@@ -106,7 +113,7 @@ def _open_shared_limiter(settings: Settings, log: Log) -> SharedLimiter | None:
     return open_limiter(settings.limits_storage, log)
 
 
-def _create_sites(
+def _create_explorer(
     settings: Settings, snapshot: ServedSnapshot, authenticator: Authenticator
 ) -> tuple[Site, ...]:
     if not settings.explore:
@@ -175,7 +182,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await _stop_accepting(sockets or [])
-        self._service.end_delays()
+        self._service.begin_stop()
         await super().shutdown(sockets)
         self._checks.cancel()
         self._service.close()

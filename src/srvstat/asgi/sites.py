@@ -1,9 +1,19 @@
 """Describe what answers paths outside the contract (D21): the explore page, operational paths."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from srvstat.asgi.progress import Progress
+
+
+class SiteAnswer(NamedTuple):
+    """An answer to a path outside the contract."""
+
+    body: bytes
+    media_type: str
+    status: int = 200
+    reason: str | None = None
+    """Why the status is an error; for the log."""
 
 
 class Site(Protocol):
@@ -20,8 +30,8 @@ class Site(Protocol):
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, belongs to the site."""
 
-    async def answer(self, progress: Progress, is_wanted: Callable[[], bool]) -> tuple[bytes, str]:
-        """Return the body and the media type of an answer; add to its headers and its log entry.
+    async def answer(self, progress: Progress, is_wanted: Callable[[], bool]) -> SiteAnswer:
+        """Return the answer; add to its headers and its log entry.
 
         Raises ApiError, SnapshotError, ClientGoneError.
         """

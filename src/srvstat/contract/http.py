@@ -13,15 +13,17 @@ from srvstat.contract import wire
 from srvstat.contract.errors import GatewayUnauthorizedError, InvalidRequestError
 from srvstat.contract.requests import ServerReference, check_body_size, parse_server_reference
 
-HEALTH_PATH = "/healthz"
 COMPARE_PATH = "/gateway/v1/compare"
 SERVERS_PATH = "/gateway/v1/servers/"
 """Followed by the identifier of a server."""
+HEALTH_PATH = "/healthz"
+"""Outside the contract, as `READY_PATH` (D21)."""
+READY_PATH = "/readyz"
 
-OperationId = Literal["getServer", "compareServers", "getHealth"]
+OperationId = Literal["getServer", "compareServers"]
 """The `operationId` of the OpenAPI document."""
 GET_METHODS = "GET, HEAD"
-"""The methods of Get Server and of the health check, as `Allow` lists them."""
+"""The methods of Get Server, as `Allow` lists them."""
 COMPARE_METHODS = "POST"
 
 KEY_HEADER = "X-Gateway-Key"
@@ -43,11 +45,9 @@ Headers = Sequence[tuple[bytes, bytes]]
 _METHODS: Mapping[OperationId, str] = {
     "getServer": GET_METHODS,
     "compareServers": COMPARE_METHODS,
-    "getHealth": GET_METHODS,
 }
 _ORIGIN = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 _PERCENT_ENCODED = re.compile(rb"(?:[^%]|%[0-9A-Fa-f]{2})*", re.DOTALL)
-_HEALTH = HEALTH_PATH.encode()
 _KEY = KEY_HEADER.lower().encode()
 _COMPARE = COMPARE_PATH.encode()
 _SERVERS = SERVERS_PATH.encode()
@@ -108,20 +108,21 @@ def find_values(headers: Headers, name: bytes) -> list[bytes]:
 def find_target(path: bytes) -> Target | None:
     """Return the target of a path as sent, or None if the path is unknown.
 
-    The path may begin with scheme and host (RFC 9112, section 3.2.2). Nothing else is normalized
-    (D12).
+    Only scheme and host are removed. Nothing else is normalized (D12).
     """
-    origin = _ORIGIN.match(path)
-    if origin:
-        path = path[origin.end() :]
+    path = strip_origin(path)
     if path == _COMPARE:
         return Target("compareServers")
-    if path == _HEALTH:
-        return Target("getHealth")
     identifier = path.removeprefix(_SERVERS)
     if identifier is path or b"/" in identifier:
         return None
     return Target("getServer", identifier)
+
+
+def strip_origin(path: bytes) -> bytes:
+    """Return a path without scheme and host, with which it may begin (RFC 9112, section 3.2.2)."""
+    origin = _ORIGIN.match(path)
+    return path[origin.end() :] if origin else path
 
 
 def check_method(method: str, target: Target | None) -> Target:
@@ -131,10 +132,17 @@ def check_method(method: str, target: Target | None) -> Target:
     """
     if target is None:
         raise UnknownPathError("path: not in the contract")
-    allowed = _METHODS[target.operation]
+    check_allowed(method, _METHODS[target.operation])
+    return target
+
+
+def check_allowed(method: str, allowed: str) -> None:
+    """Check that a method is one of those that `allowed` lists, as `Allow` does.
+
+    Raises WrongMethodError.
+    """
     if method not in allowed.split(", "):
         raise WrongMethodError(method, allowed)
-    return target
 
 
 def parse_get_server(head: Head, identifier: bytes) -> ServerReference:

@@ -116,11 +116,17 @@ class ServerResponse(Response):
 
 
 class HealthResponse(Response):
-    """The response of the health check, which is not part of the contract (D21)."""
+    """The response of the health and readiness checks, which the contract does not have (D21)."""
 
     status: Literal["ok"] = "ok"
     asOf: Instant
     root: Annotated[str, Field(json_schema_extra={"pattern": "^[0-9a-f]{64}$"})]
+
+
+class UnavailableResponse(Response):
+    """The response of the readiness check while the service is not ready (D21)."""
+
+    status: Literal["unavailable"] = "unavailable"
 
 
 class ErrorFields(ContractModel):

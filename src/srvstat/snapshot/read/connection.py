@@ -46,7 +46,10 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 1_000,
 }
 _PRAGMAS = frozenset(
-    {*(setting.partition(" ")[0] for setting in _SETTINGS), "cache_size", "integrity_check"}
+    {
+        *(setting.partition(" ")[0] for setting in _SETTINGS),
+        *("cache_size", "integrity_check", "shrink_memory"),
+    }
 )
 _FUNCTIONS = frozenset({"count"})
 
@@ -132,6 +135,10 @@ class SnapshotConnection:
         query = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT ?)"  # noqa: S608 - our own names
         ((count,),) = self.fetch_rows(query, most, part=f"the table {table}", seconds=math.inf)
         return int(count)
+
+    def forget_pages(self) -> None:
+        """Remove all pages from SQLite's cache, so that the next query reads the file."""
+        self.fetch_rows("PRAGMA shrink_memory", part="the whole file")
 
     def is_sound(self) -> bool:
         """Check the structure of the whole file with SQLite, including its indexes."""

@@ -18,7 +18,7 @@ from srvstat.snapshot.read.decoding import (
     read_detail,
 )
 from srvstat.snapshot.read.figures import StepTotals, WindowFigures
-from srvstat.snapshot.read.header import SnapshotHeader
+from srvstat.snapshot.read.header import FILE_ROW, SnapshotHeader
 from srvstat.snapshot.read.statistics import compute_window_statistics, compute_window_totals
 from srvstat.snapshot.read.steps import compute_steps
 from srvstat.snapshot.read.summary_rows import verify_summaries
@@ -50,6 +50,17 @@ class SnapshotFile(SnapshotHeader):
     def close(self) -> None:
         """Close the file; later reads raise sqlite3.ProgrammingError."""
         self._connection.close()
+
+    def reread(self) -> "SnapshotFile":
+        """Return the same open file without anything in memory: queries read from the disk.
+
+        Raises SnapshotError also if another snapshot was written over the file.
+        """
+        self._connection.forget_pages()
+        again = SnapshotFile(self._connection)
+        if not again.is_same_as(self):
+            raise self.build_damage_error(FILE_ROW)
+        return again
 
     @property
     def rows(self) -> VerifiedRows:

@@ -51,9 +51,8 @@ class HeaderList:
 
 
 def is_foreign_path(path: bytes) -> bool:
-    """Return whether a path, as sent, is not one of the API; the health check is foreign too."""
-    target = find_target(path)
-    return target is None or target.operation == "getHealth"
+    """Return whether a path, as sent, is not one of the API."""
+    return find_target(path) is None
 
 
 def build_head(method: str, url: bytes, headers: Headers) -> Head:
