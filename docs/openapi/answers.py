@@ -131,8 +131,8 @@ def refer_to_errors() -> Json:
     return {status: _refer_to_response(names[status]) for status in sorted(names)}
 
 
-def refer_to_health_errors() -> Json:
-    """Return references to the errors of the health check, by status."""
+def refer_to_check_errors() -> Json:
+    """Return references to the errors of the health and readiness checks, by status."""
     return {
         _WRONG_METHOD_STATUS: _refer_to_response(_METHOD_NOT_ALLOWED),
         str(InternalError.http_status): _refer_to_response(InternalError.__name__),

@@ -31,6 +31,8 @@ HEALTH = (
     '"root":"9f1f1c4c38d6f3d4e38c90c6712c340f412cffae34b056c86f5fc5324d725f18"}'
 )
 
+UNAVAILABLE = '{"status":"unavailable"}'
+
 COMPARISONS: Mapping[str, Exchange] = {
     "defaultRange": Exchange(
         "Two servers over the default range",

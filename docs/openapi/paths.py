@@ -9,8 +9,8 @@ from openapi.answers import (
     build_example,
     build_invalid_request_response,
     build_response,
+    refer_to_check_errors,
     refer_to_errors,
-    refer_to_health_errors,
     remove_bodies,
 )
 from openapi.schemas import refer_to_model
@@ -19,10 +19,16 @@ from srvstat.contract.http import (
     COMPARE_PATH,
     HEALTH_PATH,
     JSON_TYPE,
+    READY_PATH,
     SERVERS_PATH,
 )
 from srvstat.contract.requests import NAMESPACES, CompareRequest
-from srvstat.contract.responses import CompareResponse, HealthResponse, ServerResponse
+from srvstat.contract.responses import (
+    CompareResponse,
+    HealthResponse,
+    ServerResponse,
+    UnavailableResponse,
+)
 
 
 def build_paths(schemas: Mapping[str, Any]) -> Json:
@@ -37,6 +43,10 @@ def build_paths(schemas: Mapping[str, Any]) -> Json:
         HEALTH_PATH: {
             "get": _build_get_health(),
             "head": _build_head(_build_get_health(), "headHealth"),
+        },
+        READY_PATH: {
+            "get": _build_get_readiness(),
+            "head": _build_head(_build_get_readiness(), "headReadiness"),
         },
     }
 
@@ -139,7 +149,31 @@ def _build_get_health() -> Json:
             "200": build_response(
                 "The service is running.", refer_to_model(HealthResponse), shown, is_counted=False
             ),
-            **refer_to_health_errors(),
+            **refer_to_check_errors(),
+        },
+    }
+
+
+def _build_get_readiness() -> Json:
+    shown = {"demo": build_example("The demo snapshot", examples.HEALTH)}
+    refused = {"unavailable": build_example("Not ready", examples.UNAVAILABLE)}
+    return {
+        "tags": ["Health"],
+        "summary": "Readiness check",
+        "description": texts.READINESS,
+        "operationId": "getReadiness",
+        "security": [],
+        "responses": {
+            "200": build_response(
+                "The service can answer.", refer_to_model(HealthResponse), shown, is_counted=False
+            ),
+            **refer_to_check_errors(),
+            "503": build_response(
+                "The service is not ready.",
+                refer_to_model(UnavailableResponse),
+                refused,
+                is_counted=False,
+            ),
         },
     }
 

@@ -14,6 +14,7 @@ from srvstat.contract.responses import (
     ErrorResponse,
     HealthResponse,
     ServerResponse,
+    UnavailableResponse,
 )
 
 _SCHEMAS = "#/components/schemas/"
@@ -23,6 +24,7 @@ _BODIES: list[tuple[type[ContractModel], JsonSchemaMode]] = [
     (CompareResponse, "serialization"),
     (ServerResponse, "serialization"),
     (HealthResponse, "serialization"),
+    (UnavailableResponse, "serialization"),
     (ErrorResponse, "serialization"),
 ]
 

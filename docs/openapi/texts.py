@@ -29,6 +29,12 @@ Reports that the service is running, and which snapshot it uses. Requires no key
 outside the contract's base path.
 """
 
+READINESS = """\
+Reads a server from the snapshot's file, another one each time. The response is 503 if it can't be
+read or is damaged, if this takes longer than 2 seconds, or if the service is stopping.
+Requires no key. The path is outside the contract's base path.
+"""
+
 KEY = "A customer key issued by the gateway. Without an access file, the service accepts any key."
 
 MODELS: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -95,6 +101,7 @@ MODELS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "root": "The SHA-256 digest of the snapshot's content.",
         },
     ),
+    "UnavailableResponse": ("The service is not ready. Its log has the reason.", {}),
     "ErrorResponse": ("The body of every error.", {}),
     "ErrorFields": ("The error code and its fixed message.", {}),
 }

@@ -153,7 +153,12 @@ def test_every_response_has_its_headers(operation_id: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("get", "head"), [("getServer", "headServer"), ("getHealth", "headHealth")]
+    ("get", "head"),
+    [
+        ("getServer", "headServer"),
+        ("getHealth", "headHealth"),
+        ("getReadiness", "headReadiness"),
+    ],
 )
 def test_head_responses_are_those_of_get_without_a_body(get: str, head: str) -> None:
     got, headed = OPERATIONS[get]["responses"], OPERATIONS[head]["responses"]
@@ -164,9 +169,10 @@ def test_head_responses_are_those_of_get_without_a_body(get: str, head: str) -> 
         assert headed[status] == {key: whole[key] for key in ("description", "headers")}
 
 
-def test_the_health_check_needs_no_key() -> None:
-    assert OPERATIONS["getHealth"]["security"] == OPERATIONS["headHealth"]["security"] == []
-    assert list(DOCUMENT["paths"])[-1] == "/healthz"
+def test_the_health_and_readiness_checks_need_no_key() -> None:
+    for name in ("getHealth", "headHealth", "getReadiness", "headReadiness"):
+        assert OPERATIONS[name]["security"] == []
+    assert list(DOCUMENT["paths"])[-2:] == ["/healthz", "/readyz"]
 
 
 def test_the_parameters_of_get_server_are_those_of_the_contract() -> None:
@@ -225,6 +231,7 @@ TYPES: dict[str, dict[str, Any]] = {
     },
     "Players": {"current": "integer", "max": "integer"},
     "HealthResponse": {"status": "string", "asOf": "string", "root": "string"},
+    "UnavailableResponse": {"status": "string"},
     "ErrorResponse": {"error": "ErrorFields"},
     "ErrorFields": {"code": "string", "message": "string"},
 }
