@@ -57,7 +57,7 @@ def _check_release(work: Path, options: argparse.Namespace) -> None:
         changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
         check_tag(options.tag, read_version(), changelog)
         _say(f"{options.tag} is the tag of this version, and CHANGELOG.md has its date")
-    _warn_of_changes()
+    _check_tree(is_release=bool(options.tag))
     archives = build_twice(work / "builds")
     _say("two builds have equal bytes: " + ", ".join(path.name for path in archives))
     check_contents(archives)
@@ -93,24 +93,19 @@ def _run_suites(work: Path, archives: Archives, environments: dict[str, Path], s
         python = environments[version]
         install(python, f"{archives.wheel}[dev]")
         _say(f"Python {version}: the tests of the sdist")
-        tests = [
-            str(python),
-            "-m",
-            "pytest",
-            "--quiet",
-            "--numprocesses",
-            "2",
-            "--dist",
-            "worksteal",
-        ]
+        options = ["--quiet", "--numprocesses", "2", "--dist", "worksteal"]
+        tests = [str(python), "-m", "pytest", *options]
         if subprocess.run(tests, cwd=tree, check=False).returncode:
             raise ReleaseError(f"the tests of the sdist fail with Python {version}")
 
 
-def _warn_of_changes() -> None:
+def _check_tree(*, is_release: bool) -> None:
+    """Check that a release has no changes that are not committed; otherwise only mention them."""
     status = ["git", "status", "--porcelain"]
     if subprocess.run(status, cwd=ROOT, capture_output=True, check=False).stdout:
-        _say("the working tree has changes that are not committed; they are part of these builds")
+        if is_release:
+            raise ReleaseError("the working tree has changes; commit them before the release")
+        _say("the working tree has changes that are not committed; they are part of the archives")
 
 
 def _say(text: str) -> None:
