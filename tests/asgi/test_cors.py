@@ -116,6 +116,7 @@ SENT = {
     "a wrong method": get(b"a", FROM_PAGE, line=b"OPTIONS %b HTTP/1.1"),
     "no preflight": get(b"a", FROM_PAGE, b"Access-Control-Request-Method: GET"),
     "health": request(b"GET /healthz HTTP/1.1", HOST, FROM_PAGE),
+    "the document": request(b"GET /openapi.json HTTP/1.1", HOST, FROM_PAGE),
 }
 
 
