@@ -53,7 +53,7 @@ from support.terminal import run_in_terminal  # noqa: E402 - from the tests, on 
 COLUMNS = 80
 PORT = 8000
 """The port of the service in the examples, its default."""
-TOOLS = ("bash", "cmp", "curl", "dd", "jq")
+TOOLS = ("bash", "cmp", "curl", "dd", "gunzip", "jq")
 """The programs that the examples need besides srvstat."""
 WITH_EXAMPLES = (
     ROOT / "README.md",
@@ -70,6 +70,7 @@ WITH_EXAMPLES = (
             "snapshot.md",
             "sources.md",
             "support.md",
+            "upgrading.md",
         )
     ),
 )
