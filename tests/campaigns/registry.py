@@ -21,6 +21,7 @@ from campaigns import (
     schema,
     slow_clients,
     text,
+    upgrades,
 )
 from campaigns.campaign import Campaign
 
@@ -28,6 +29,7 @@ _ALL: tuple[Campaign, ...] = (
     flips.CAMPAIGN,
     damage.CAMPAIGN,
     bundles.CAMPAIGN,
+    upgrades.CAMPAIGN,
     requests.CAMPAIGN,
     schema.CAMPAIGN,
     text.CAMPAIGN,

@@ -27,10 +27,10 @@ def upgrade(
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
 ) -> Outcome:
-    """Rewrite a snapshot of an older format, without its sources.
+    """Rewrite an older snapshot in the current format.
 
-    The file is replaced when the new one is complete. It gives the same answers. A damaged file is
-    refused. A snapshot that has the current format already stays as it is.
+    This needs no sources. The file is replaced when the new one is complete, and gives the same
+    answers. A damaged file is refused. A snapshot of the current format stays as it is.
 
     Example: srvstat snapshot upgrade snapshot.db
     """
