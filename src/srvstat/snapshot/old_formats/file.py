@@ -12,7 +12,8 @@ from typing import NamedTuple
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.ranges import DAY_MS
 from srvstat.snapshot.format.derive import has_valid_observations
-from srvstat.snapshot.format.packing import unpack
+from srvstat.snapshot.format.lanes import pack_offsets
+from srvstat.snapshot.format.packing import pack_values
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, format_server
 from srvstat.snapshot.old_formats.digests import CHAINS, Chain, Row
 from srvstat.snapshot.old_formats.format_2 import derive_days
@@ -67,9 +68,10 @@ class OldFile:
         """Return a server with its observations."""
         part = f"the observations of {format_server(row['id'])}"
         query = "SELECT observed_at, players FROM observations WHERE server = ?"
-        rows = self._rows.connection.stream(query, row["server"], part=part)
+        interleaved = array("q")
         with self.convert_decode_errors(part):
-            interleaved = array("q", join.from_iterable(rows))
+            for rows in self._rows.connection.stream_small_rows(query, row["server"], part=part):
+                interleaved.extend(join.from_iterable(rows))
         server = OldServer(row, interleaved[::2], interleaved[1::2])
         if not has_valid_observations(server.instants, server.players, self.row["as_of"]):
             raise self.build_damage_error(part)
@@ -140,13 +142,9 @@ class OldFile:
         """Compare the observations of a server with those in its verified days."""
         at = 0
         for day, row in days.items():
-            part = format_day(server.title, day)
             end = at + row["observation_count"]
-            with self.convert_decode_errors(part):
-                times = unpack(row["times"], end - at)
-                players = array("q", unpack(row["players"], end - at))
-            instants = array("q", [day * DAY_MS + time for time in times])
-            if (instants, players) != (server.instants[at:end], server.players[at:end]):
+            if not _is_day(day, row, server.instants[at:end], server.players[at:end]):
+                part = format_day(server.title, day)
                 raise self.build_damage_error(f"the observations of {part}")
             at = end
         if at != len(server.instants):
@@ -160,3 +158,16 @@ class OldFile:
         stored = [tuple(row.values()) for row in rows.values()]
         if stored != [*derive_days(number, server.instants, server.players)]:
             raise self.build_damage_error(part)
+
+
+def _is_day(day: int, row: Row, instants: "array[int]", players: "array[int]") -> bool:
+    """Check that a row of `days` has these observations, and no others."""
+    midnight = day * DAY_MS
+    return (
+        0 < len(instants) == row["observation_count"]
+        and midnight <= instants[0]
+        # Packing would cut off the upper half of other instants.
+        and instants[-1] < midnight + DAY_MS
+        and pack_offsets(instants, midnight) == row["times"]
+        and pack_values(players.tolist()) == row["players"]
+    )

@@ -62,6 +62,7 @@ DECODE_ERRORS = (ValueError, TypeError, LookupError, OverflowError, RecursionErr
 Readers of many rows catch them directly, because `convert_decode_errors` costs microseconds."""
 
 _SECONDS_PER_ROW = 5.0
+_SMALL_ROWS_AT_ONCE = 1_000
 _STEPS_PER_CLOCK_CHECK = 2_000
 """Steps of SQLite between two checks of the clock; they take a few dozen microseconds."""
 
@@ -128,6 +129,15 @@ class SnapshotConnection:
         with self._convert_sqlite_errors(part):
             for row in self._connection.execute(sql, parameters):
                 yield row
+                self._deadline.extend(_SECONDS_PER_ROW)
+
+    def stream_small_rows(self, sql: str, *parameters: object, part: str) -> Iterator[list[Any]]:
+        """Yield the rows of a statement in lists, each of which may take a few seconds."""
+        self._deadline.extend(_SECONDS_PER_ROW)
+        with self._convert_sqlite_errors(part):
+            cursor = self._connection.execute(sql, parameters)
+            while rows := cursor.fetchmany(_SMALL_ROWS_AT_ONCE):
+                yield rows
                 self._deadline.extend(_SECONDS_PER_ROW)
 
     def count_rows(self, table: str, most: int) -> int:
