@@ -13,14 +13,11 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from random import sample
 from typing import TypeVar
 
 ROOT = Path(__file__).parent.parent
@@ -48,6 +45,7 @@ from srvstat.contract.errors import ApiError, SrvstatError  # noqa: E402
 from srvstat.contract.http import MAX_HEAD_BYTES  # noqa: E402
 from srvstat.contract.requests import MAX_BODY_BYTES  # noqa: E402
 from srvstat.snapshot.format.schema import read_schema  # noqa: E402
+from support.ports import find_free_port  # noqa: E402 - likewise
 from support.terminal import run_in_terminal  # noqa: E402 - from the tests, on the path since above
 
 COLUMNS = 80
@@ -262,7 +260,7 @@ def _run_commands(commands: list[str], programs: str) -> list[str]:
 
     The service uses a free port; the output shows the one of the examples.
     """
-    port = _find_free_port()
+    port = find_free_port()
     script = "".join(f"printf '\\036'\n{command}\n" for command in commands)
     script = script.replace("srvstat serve ", f"srvstat serve --port {port} ")
     script = re.sub(rf":{PORT}\b", f":{port}", script)
@@ -274,14 +272,6 @@ def _run_commands(commands: list[str], programs: str) -> list[str]:
         (Path(directory) / "docs").symlink_to(ROOT / "docs")
         _, output = run_in_terminal(["bash", "-c", script], columns=COLUMNS, env=env, cwd=directory)
     return _COLOR.sub("", output).replace(f":{port}", f":{PORT}").split(_MARK)[1:]
-
-
-def _find_free_port() -> int:
-    """Return a free port outside the range that the system assigns to port 0."""
-    for port in sample(range(20_000, 30_000), 100):
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
-    raise SystemExit("no port is free between 20,000 and 30,000")
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ import pytest
 from asgi.small_service import SERVER_A, build_small, format_access
 from conftest import ROOT
 from support.http import HOST, A, request, split_answer
+from support.ports import find_free_port
 
 pytestmark = pytest.mark.external
 
@@ -108,11 +109,6 @@ def enter_private_network() -> list[str]:
         return []
     done = subprocess.run([*command, "true"], capture_output=True, check=False)
     return [] if done.returncode else command
-
-
-def find_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as opened:
-        return int(opened.getsockname()[1])
 
 
 def ask(port: int, sent: bytes) -> bytes:
