@@ -56,9 +56,8 @@ def serve(
     The service is a fork of a process that has imported srvstat. With `env`, which extends the
     environment and can be empty, or with `listener`, it is a new process.
     """
-    arguments = ["serve", "--snapshot", str(snapshot), *options]
-    if listener is None:
-        arguments += ["--port", "0"]
+    port = [] if listener else ["--port", "0"]  # an option can replace it
+    arguments = ["serve", "--snapshot", str(snapshot), *port, *options]
     with tempfile.TemporaryDirectory() as directory:
         log_path = Path(directory, "log")
         with log_path.open("ab") as log:
