@@ -92,7 +92,7 @@ def image() -> Iterator[Image]:
 def _make_wheels(directory: Path) -> None:
     """Make a build context with a wheel, and a folder with the wheels that it needs."""
     pip = [sys.executable, "-m", "pip", "--quiet"]
-    context, wheels = directory / "context" / "dist", directory / "wheels"
+    context, wheels = directory / "context", directory / "wheels"
     _run([*pip, "wheel", "--no-deps", f"--wheel-dir={context}", str(ROOT)])
     (wheel,) = context.iterdir()
     _run([*pip, "download", f"--dest={wheels}", f"{wheel}[serve,limits]"])
