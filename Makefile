@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo quick lint test check external fix docs screenshots recordings bench scaling soak test-lowest test-newest release-check clean
+.PHONY: help demo quick lint test check external api-page fix docs screenshots recordings bench scaling soak test-lowest test-newest release-check clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -42,16 +42,26 @@ check: $(BIN)/installed  ## Check everything: lint, all tests, and that they run
 
 # Generators, compilers and recorders, in a separate environment. Tests of missing ones are skipped.
 EXTERNAL := .venv/external
-# Without a network, npm can wait for many minutes.
-LIMIT := $(if $(shell command -v timeout),timeout 300)
 $(EXTERNAL)/installed: tests/external/requirements.txt tests/external/package.json | $(BIN)/installed
 	$(PYTHON) -m venv $(EXTERNAL)
-	cp tests/external/package.json $(EXTERNAL)
 	@$(EXTERNAL)/bin/python -m pip install --quiet --disable-pip-version-check \
 		--requirement tests/external/requirements.txt && \
-		$(LIMIT) npm install --prefix $(EXTERNAL) --silent --no-audit --no-fund --no-package-lock \
-			--fetch-timeout=30000 --fetch-retries=4 && \
+		$(MAKE) --no-print-directory api-page && \
 		touch $@ || echo 'some programs could not be installed; their tests are skipped' >&2
+
+# Without a network, npm can wait for many minutes.
+LIMIT := $(if $(shell command -v timeout),timeout 300)
+$(EXTERNAL)/installed-npm: tests/external/package.json
+	@mkdir -p $(EXTERNAL)
+	cp tests/external/package.json $(EXTERNAL)
+	$(LIMIT) npm install --prefix $(EXTERNAL) --silent --no-audit --no-fund --no-package-lock \
+		--ignore-scripts --fetch-timeout=30000 --fetch-retries=4
+	@touch $@
+
+SWAGGER := swagger-ui-bundle.js swagger-ui.css swagger-ui-bundle.js.LICENSE.txt LICENSE NOTICE
+api-page: $(EXTERNAL)/installed-npm  ## Add Swagger UI for the page /docs of the service
+	@mkdir -p src/srvstat/web/swagger-ui
+	cp $(addprefix $(EXTERNAL)/node_modules/swagger-ui-dist/,$(SWAGGER)) src/srvstat/web/swagger-ui
 
 # Spark's tests need srvstat and PySpark in one environment.
 $(BIN)/installed-spark: $(BIN)/installed
@@ -126,9 +136,9 @@ $(RELEASE)/installed: tests/release/requirements.txt | $(BIN)/installed
 # SUITE=all runs the tests of the sdist with each Python that is found, SUITE=none with none.
 # TAG=v1.0.0 also checks the tag, and OUTPUT=dist keeps the archives.
 SUITE ?= one
-release-check: $(RELEASE)/installed  ## Build a release twice, install it with each Python, and test it
+release-check: $(RELEASE)/installed api-page  ## Build a release twice, install it with each Python, and test it
 	cd tests && ../$(RELEASE)/bin/python -m release --source $(abspath $(BIN)/python) \
 		--suite $(SUITE) $(if $(TAG),--tag '$(TAG)') $(if $(OUTPUT),--output $(abspath $(OUTPUT)))
 
 clean:  ## Remove everything that make created
-	rm -rf .venv srvstat-demo benchmarks/data .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv srvstat-demo src/srvstat/web/swagger-ui benchmarks/data .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,7 +9,7 @@ from email import message_from_bytes
 from pathlib import Path, PurePosixPath
 
 from release.builds import Archives
-from release.project import ReleaseError, list_source_files, read_project, read_version
+from release.project import ReleaseError, list_release_files, read_project, read_version
 
 _METADATA = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
 
@@ -19,7 +19,7 @@ def check_contents(archives: Archives) -> None:
 
     Raises ReleaseError.
     """
-    version, sources = read_version(), list_source_files()
+    version, sources = read_version(), list_release_files()
     with tarfile.open(archives.sdist) as sdist:
         found = {member.name.partition("/")[2] for member in sdist if not member.isdir()}
     expected = {name for name in sources if not name.startswith(".")} | {".gitignore", "PKG-INFO"}

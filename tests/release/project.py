@@ -45,9 +45,24 @@ def list_source_files() -> list[str]:
     return sorted(name for name in names if (ROOT / name).is_file())
 
 
+def list_release_files() -> list[str]:
+    """Return the source files, and those that Git ignores but archives have.
+
+    Raises ReleaseError if one is missing.
+    """
+    artifacts = read_project()["tool"]["hatch"]["build"]["artifacts"]
+    for name in artifacts:
+        if not (ROOT / name).is_file():
+            raise ReleaseError(f"{name} is missing; add it with `make api-page`")
+    return sorted([*list_source_files(), *artifacts])
+
+
 def copy_sources(directory: Path) -> None:
-    """Copy these files to a new directory."""
-    for name in list_source_files():
+    """Copy the files of a release to a new directory.
+
+    Raises ReleaseError.
+    """
+    for name in list_release_files():
         target = directory / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, target, follow_symlinks=False)

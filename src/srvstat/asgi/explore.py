@@ -6,14 +6,13 @@ Its paths are `/` and all that begin with `/explore/`. All other paths are the c
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.explore_data import ParseQuestion, parse_search, parse_timeline_question
 from srvstat.asgi.progress import Progress
-from srvstat.asgi.sites import SiteAnswer
+from srvstat.asgi.sites import PAGE_HEADERS, SiteAnswer
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.asgi.workers import Work
 from srvstat.contract.errors import InvalidRequestError
@@ -31,17 +30,6 @@ _PAGE_PATH = b"/"
 _PREFIX = b"/explore/"
 _MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
 
-_HEADERS = MappingProxyType(
-    {
-        "content-security-policy": (
-            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
-            " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-        ),
-        "cross-origin-resource-policy": "same-origin",
-        "referrer-policy": "no-referrer",
-        "x-content-type-options": "nosniff",
-    }
-)
 _HOST = re.compile(r"(?:(localhost)|([0-9.]+)|\[([0-9a-f:.]+)\])(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
@@ -65,7 +53,7 @@ _DATA_PATHS: Mapping[bytes, _DataPath] = {
 class Explorer:
     """The page, and the answers to its questions. Create it before the event loop starts."""
 
-    headers = _HEADERS
+    headers = PAGE_HEADERS
     """Headers of all its answers, errors included."""
     allows_cors = False
     """Pages of other origins call the API; the page's own data change with the page."""

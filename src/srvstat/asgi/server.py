@@ -12,6 +12,7 @@ from typing import cast
 
 import uvicorn
 
+from srvstat.asgi.api_docs import ApiDocs
 from srvstat.asgi.app import Parts, Service
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.connection import (
@@ -90,6 +91,7 @@ def _create_service(
         recorder=None if settings.record is None else Recorder(settings.record, log),
         sites=(
             OperationalPages(snapshot, readiness),
+            ApiDocs(),
             *_create_explorer(settings, snapshot, authenticator),
         ),
         cors=Cors(settings.cors) if settings.cors else None,

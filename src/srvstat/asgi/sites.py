@@ -1,9 +1,23 @@
 """Describe what answers paths outside the contract (D21): the explore page, operational paths."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from srvstat.asgi.progress import Progress
+
+PAGE_HEADERS = MappingProxyType(
+    {
+        "content-security-policy": (
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+            " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
+        "cross-origin-resource-policy": "same-origin",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+    }
+)
+"""Headers of pages and their files. A page loads nothing from elsewhere, and has no inline code."""
 
 
 class SiteAnswer(NamedTuple):
