@@ -9,7 +9,7 @@ import pytest
 from asgi.small_service import build_small, format_access
 from conftest import Cli
 
-IN_PROCESS = "without this option, each process counts its own requests"
+IN_PROCESS = "without --limits-storage, each process counts its own requests"
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def test_a_storage_that_cannot_be_used_is_named_without_its_password(
 
     ran = cli(*options, "--limits-storage", url)
 
-    message = f"error: --limits-storage {shown}: {problem}; {IN_PROCESS}\n"
-    assert (ran.exit_code, ran.stdout) == (2, b"")
+    message = f"error: limits storage {shown}: {problem}; {IN_PROCESS}\n"
+    assert (ran.exit_code, ran.stdout) == (6, b"")
     assert ran.stderr.startswith(message)
     assert "secret" not in ran.stderr
 

@@ -23,7 +23,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from srvstat.asgi.limits import MINUTE, Quota, RateLimiter
 from srvstat.asgi.log import Log
-from srvstat.contract.errors import UsageError
+from srvstat.contract.errors import SourceError, UsageError
 from srvstat.files.reading import format_title
 
 ANSWER_SECONDS = 2.0
@@ -93,7 +93,7 @@ class _Waiting(NamedTuple):
 def open_limiter(url: str, log: Log) -> "RedisLimiter":
     """Return a counter in the Redis at a URL, after checking that it can count.
 
-    Raises UsageError; its message never contains a password.
+    Raises UsageError for a malformed URL, else SourceError. Messages never contain a password.
     """
     title = format_title(url)
     if not _URL.fullmatch(url) or title.endswith("…"):
@@ -104,8 +104,8 @@ def open_limiter(url: str, log: Log) -> "RedisLimiter":
     try:
         asyncio.run(_check(url, log))
     except Exception as error:  # noqa: BLE001 - redis-py raises many kinds, some for bad parameters
-        raise UsageError(
-            f"--limits-storage {title}: {_describe(error)}; without this option, each process"
+        raise SourceError(
+            f"limits storage {title}: {_describe(error)}; without --limits-storage, each process"
             " counts its own requests"
         ) from None
     return RedisLimiter(url, log)

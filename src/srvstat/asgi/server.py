@@ -49,8 +49,8 @@ def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], No
 
     A second signal is raised again, for its previous handler.
 
-    Raises SourceError for the access file, SnapshotError, UsageError for the storage of limits, and
-    what Recorder raises.
+    Raises SourceError for the access file and the storage of limits, SnapshotError, UsageError for
+    the URL of the storage, and what Recorder raises.
     """
     log = Log()
     authenticator = Authenticator(settings.access, log, _open_shared_limiter(settings, log))
