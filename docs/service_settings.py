@@ -32,6 +32,8 @@ def _format_row(option: TyperOption) -> str:
     flags = ", ".join(f"`{flag}`" for flag in option.opts)
     if option.name == "snapshot":  # other commands have it too, and its default is in its help
         return f"| {flags} | `{SNAPSHOT_VARIABLE}` | `{DEFAULT_SNAPSHOT}` | The snapshot. |"
-    default = f"`{option.default}`" if option.default else ""
-    meaning = (option.help or "").replace("|", "\\|")
-    return f"| {flags} | `{option.envvar}` | {default} | {meaning} |"
+    # An option without a default of its own describes it.
+    meaning, _, described = (option.help or "").partition(" [default: ")
+    default = option.default or described.removesuffix("].")
+    meaning = meaning.replace("|", "\\|").removesuffix(".")
+    return f"| {flags} | `{option.envvar}` | {f'`{default}`' if default else ''} | {meaning}. |"
