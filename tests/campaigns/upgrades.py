@@ -79,6 +79,6 @@ CAMPAIGN = Campaign(
     promise="a snapshot of format 3 to 7 with a flipped bit is refused, or its upgrade is the same",
     run=_run,
     short=27,
-    long=50_000,
+    long=20_000,
     unit="flipped bits",
 )
