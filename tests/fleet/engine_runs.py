@@ -29,12 +29,19 @@ def write_rows(path: Path, rows: list[tuple[Any, Any, Any]], **types: pa.DataTyp
     table = pa.table(
         {
             name: pa.array(column, pa.int64()).cast(kind) if name == "observedAt" and rows
-            else pa.array(column, kind)
+            else _build_array(column, kind)
             for (name, kind), column in zip(given_types.items(), columns, strict=True)
         }
     )  # fmt: skip
     parquet.write_table(table, path)
     return path
+
+
+def _build_array(column: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    # Not every version of PyArrow can build all dictionaries directly.
+    if pa.types.is_dictionary(kind):
+        return pa.array(column, kind.value_type).dictionary_encode().cast(kind)
+    return pa.array(column, kind)
 
 
 class Outcome(NamedTuple):

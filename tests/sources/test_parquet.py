@@ -31,6 +31,10 @@ NAMES = ["serverId", "observedAt", "players"]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NOON_MS = int(NOON.timestamp()) * 1000
 UTC_MAPPING = ColumnMapping(time_zone="UTC")
+WRITES_ALL = pytest.mark.skipif(
+    int(pa.__version__.split(".")[0]) < 22,
+    reason="this PyArrow writes no short decimals to Parquet",
+)
 
 Read = Callable[..., Table]
 
@@ -100,8 +104,10 @@ def test_times_have_the_zone_and_the_unit_of_the_mapping(read: Read) -> None:
         pa.array([0.0, 7.0, float("nan")]),
         pa.array([-0.0, 7.0, None], pa.float32()),
         pa.array([Decimal("0.000"), Decimal("7.000"), None]),
-        pa.array([Decimal("0.0"), Decimal("7.0"), None], pa.decimal32(5, 1)),
-        pa.array([0, 7, None], pa.decimal64(10, 0)),
+        pytest.param(
+            pa.array([Decimal("0.0"), Decimal("7.0"), None], pa.decimal32(5, 1)), marks=WRITES_ALL
+        ),
+        pytest.param(pa.array([0, 7, None], pa.decimal64(10, 0)), marks=WRITES_ALL),
         pa.array(["0", "7.0", ""]),
         pa.array([0, 7, None], pa.int16()).dictionary_encode(),
     ],
