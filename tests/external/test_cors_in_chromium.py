@@ -35,8 +35,10 @@ def serve_pages(directory: Path) -> Iterator[str]:
     handler = partial(QuietHandler, directory=str(directory))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever).start()
-        yield f"http://localhost:{server.server_port}"
-        server.shutdown()
+        try:
+            yield f"http://localhost:{server.server_port}"
+        finally:
+            server.shutdown()  # otherwise its thread would keep pytest running
 
 
 @pytest.fixture(scope="module")
