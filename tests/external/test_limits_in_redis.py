@@ -1,6 +1,8 @@
 """Count requests in a real Redis, which several services share."""
 
 import asyncio
+import shutil
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -17,8 +19,10 @@ from asgi.small_service import build_small, format_access
 from conftest import Cli
 from srvstat.asgi.limits import Quota, RateLimiter
 from srvstat.asgi.log import Log
-from srvstat.asgi.redis_limits import ANSWER_SECONDS, RedisLimiter
+from srvstat.asgi.redis_limits import ANSWER_SECONDS, RedisLimiter, open_limiter
+from srvstat.contract.errors import SourceError
 from support.http import Answer, Client, get
+from support.nginx_server import find_free_ports
 from support.process import Service, serve
 from support.redis_server import NEEDS_REDIS, RedisServer, run_redis
 
@@ -192,7 +196,7 @@ def test_a_redis_that_hangs_delays_requests_once(tmp_path: Path) -> None:
 def test_a_password_is_used_and_never_shown(
     tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with run_redis(tmp_path, PASSWORD) as redis, ExitStack() as stack:
+    with run_redis(tmp_path, "--requirepass", PASSWORD) as redis, ExitStack() as stack:
         right, wrong = (redis.url.replace("//", f"//:{word}@") for word in (QUOTED, QUOTED[:-1]))
         services = serve_two(stack, tmp_path, right, ["a", "other"])
         assert [ask_often(service, "a", 1)[0].headers["ratelimit"] for service in services] == [
@@ -218,3 +222,18 @@ def test_a_password_is_used_and_never_shown(
     for shown in (logged, by_option.stderr, by_variable.stderr):
         assert "p@" not in shown
         assert "p%40" not in shown
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
+def test_rediss_checks_the_certificate(tmp_path: Path) -> None:
+    (port,) = find_free_ports(1)
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out certificate -days 2"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run([*command.split(), *subject], cwd=tmp_path, check=True, capture_output=True)
+    options = f"--tls-port {port} --tls-cert-file {tmp_path}/certificate --tls-auth-clients no"
+    more = f"--tls-key-file {tmp_path}/key --tls-ca-cert-file {tmp_path}/certificate"
+    url = f"rediss://localhost:{port}/0"
+    with run_redis(tmp_path, *options.split(), *more.split()):
+        open_limiter(f"{url}?ssl_ca_certs={tmp_path}/certificate", Log())
+        with pytest.raises(SourceError, match=f"^limits storage {url}: TLS: self.signed certif"):
+            open_limiter(url, Log())

@@ -18,13 +18,16 @@ _SECONDS = 20
 
 
 class RedisServer:
-    """A Redis that can be stopped, suspended and started again. It keeps nothing on disk."""
+    """A Redis that can be stopped, suspended and started again. It keeps nothing on disk.
 
-    def __init__(self, directory: Path, password: str | None = None) -> None:
+    `options` are added to those of redis-server.
+    """
+
+    def __init__(self, directory: Path, *options: str) -> None:
         self._socket = directory / "redis.sock"
         self._options = ["--port", "0", "--unixsocket", str(self._socket), "--save", ""]
         self._options += ["--dir", str(directory), "--logfile", str(directory / "redis.log")]
-        self._options += ["--requirepass", password] if password else []
+        self._options += options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -61,9 +64,9 @@ class RedisServer:
 
 
 @contextmanager
-def run_redis(directory: Path, password: str | None = None) -> Iterator[RedisServer]:
-    """Run a Redis until the block ends."""
-    server = RedisServer(directory, password)
+def run_redis(directory: Path, *options: str) -> Iterator[RedisServer]:
+    """Run a Redis with more options until the block ends."""
+    server = RedisServer(directory, *options)
     try:
         server.start()
         yield server

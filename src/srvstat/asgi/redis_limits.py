@@ -212,11 +212,11 @@ def _describe(error: BaseException) -> str:
     """Return the reason of an error. Its text is not shown, because it can contain the password."""
     found: BaseException | None = error
     while found:
+        if isinstance(found, ssl.SSLError):  # some of them are ValueErrors too
+            return f"TLS: {getattr(found, 'verify_message', found.reason)}"
         for kind, reason in _REASONS:
             if isinstance(found, kind):
                 return reason
-        if isinstance(found, ssl.SSLError):
-            return f"TLS: {found.reason}"
         if isinstance(found, OSError) and found.errno:
             is_unknown_host = isinstance(found, socket.gaierror)
             return "unknown host" if is_unknown_host else os.strerror(found.errno)
