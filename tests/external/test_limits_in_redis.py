@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from redis import Redis
 
 from asgi.small_service import build_small, format_access
 from conftest import Cli
@@ -124,11 +126,16 @@ def test_two_services_share_a_limit_exactly(redis: RedisServer, tmp_path: Path) 
         services = serve_two(stack, tmp_path, redis.url, ["a", "b"])
         answers = ask_both(services, "a")
         others = ask_often(services[0], "b", 1) + ask_often(services[1], "b", 1)
+        with Redis.from_url(redis.url) as client:
+            lifetimes = {key: client.pttl(key) for key in client.scan_iter("srvstat:limits:*")}
 
     assert Counter(answer.status for answer in answers) == {200: LIMIT, 429: 240 - LIMIT}
     accepted = [answer.headers["ratelimit"] for answer in answers if answer.status == 200]
     remaining = sorted(int(text.partition(";r=")[2].partition(";")[0]) for text in accepted)
     assert remaining == list(range(LIMIT))
+    for key in ("a", "b"):
+        digest = sha256(key.encode()).hexdigest()
+        assert 0 < lifetimes[f"srvstat:limits:{digest}".encode()] <= MINUTE // 1_000
     assert [answer.headers["ratelimit"] for answer in others] == [
         '"fifty";r=49;t=60',
         '"fifty";r=48;t=60',
