@@ -39,6 +39,7 @@ from srvstat.asgi.connection import (  # noqa: E402
     IDLE_SECONDS,
 )
 from srvstat.asgi.descriptors import MAX_CONNECTIONS  # noqa: E402
+from srvstat.asgi.readiness import READY_SECONDS  # noqa: E402
 from srvstat.cli.demo_files import write_demo  # noqa: E402
 from srvstat.cli.main import main as run_srvstat  # noqa: E402
 from srvstat.contract.errors import ApiError, SrvstatError  # noqa: E402
@@ -169,6 +170,7 @@ def _format_deadlines() -> str:
         ("computing the answer, waiting for other requests included", WORK_SECONDS),
         ("sending the answer, from the end of the request", ANSWER_SECONDS),
         ("idle time between an answer and the next request", IDLE_SECONDS),
+        ("reading from the snapshot for `/readyz`", READY_SECONDS),
     ]
     limits = [
         ("bytes of a head", MAX_HEAD_BYTES),
