@@ -12,7 +12,20 @@ import pytest
 
 from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
 from conftest import Cli, Ran
-from support.http import COMPARE, HEALTH, HOST, JSON, KEY, TWO, Client, compare, get, request
+from support.http import (
+    COMPARE,
+    HEALTH,
+    HOST,
+    JSON,
+    KEY,
+    READY,
+    TWO,
+    UNAVAILABLE,
+    Client,
+    compare,
+    get,
+    request,
+)
 from support.process import Service, serve
 
 pytestmark = pytest.mark.slow
@@ -200,6 +213,20 @@ def test_a_request_on_its_way_at_the_signal_is_answered(service: Service) -> Non
             assert (answer.status, answer.body, answer.closes) == (200, SERVER_A, True)
             assert client.read_rest() == b""
         assert service.process.wait(timeout=5) == 0
+
+
+def test_an_open_connection_learns_that_the_service_is_not_ready_at_its_end(
+    service: Service,
+) -> None:
+    with Client(service) as client:
+        client.send(READY)
+        assert client.read_answer().status == 200
+        service.process.send_signal(signal.SIGTERM)
+        _wait_until_refused(service)
+        client.send(READY)
+        answer = client.read_answer()
+
+    assert (answer.status, answer.body, answer.closes) == (503, UNAVAILABLE, True)
 
 
 @pytest.mark.parametrize("number", SIGNALS)

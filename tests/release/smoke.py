@@ -28,6 +28,9 @@ with srvstat.open_snapshot("srvstat-demo/snapshot.db") as snapshot:
 REQUEST = b"""{"range": "7d", "servers": [{"identifier": "harbor-city", "by": "id"},
     {"identifier": "night-shift", "by": "id"}]}"""
 
+PATHS = {"gateway/v1/servers/harbor-city": None, "gateway/v1/compare": REQUEST, "docs": None}
+"""The paths of the service and the bodies to send; None for GET."""
+
 
 def run(*arguments: str) -> bytes:
     """Run this Python with warnings as errors and return its output."""
@@ -45,13 +48,13 @@ def ask_service() -> None:
     ) as process:
         try:
             assert process.stdout
-            address = process.stdout.readline().decode().split()[-1] + "/gateway/v1"
+            address = process.stdout.readline().decode().split()[-1]
             # Without an access file, any key is accepted.
             head = {"X-Gateway-Key": "smoke", "Content-Type": "application/json"}
-            for path, body in (("servers/harbor-city", None), ("compare", REQUEST)):
+            for path, body in PATHS.items():
                 request = Request(f"{address}/{path}", body, head)  # noqa: S310 - our own service
                 with urlopen(request, timeout=SECONDS) as response:  # noqa: S310 - likewise
-                    Path(f"served-{path.replace('/', '-')}.json").write_bytes(response.read())
+                    Path(f"served-{path.replace('/', '-')}").write_bytes(response.read())
             process.terminate()
             process.wait(SECONDS)
         finally:
