@@ -28,7 +28,12 @@ with srvstat.open_snapshot("srvstat-demo/snapshot.db") as snapshot:
 REQUEST = b"""{"range": "7d", "servers": [{"identifier": "harbor-city", "by": "id"},
     {"identifier": "night-shift", "by": "id"}]}"""
 
-PATHS = {"gateway/v1/servers/harbor-city": None, "gateway/v1/compare": REQUEST, "docs": None}
+PATHS = {
+    "gateway/v1/servers/harbor-city": None,
+    "gateway/v1/compare": REQUEST,
+    "docs": None,
+    "docs/swagger-ui.css": None,
+}
 """The paths of the service and the bodies to send; None for GET."""
 
 
@@ -56,7 +61,8 @@ def ask_service() -> None:
                 with urlopen(request, timeout=SECONDS) as response:  # noqa: S310 - likewise
                     Path(f"served-{path.replace('/', '-')}").write_bytes(response.read())
             process.terminate()
-            process.wait(SECONDS)
+            if code := process.wait(SECONDS):
+                raise SystemExit(f"the service ended with exit code {code} after SIGTERM")
         finally:
             process.kill()
 

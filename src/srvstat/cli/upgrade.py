@@ -27,7 +27,7 @@ def upgrade(
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
 ) -> Outcome:
-    """Rewrite an older snapshot in the current format.
+    """Rewrite a snapshot of an older format.
 
     This needs no sources. The file is replaced when the new one is complete, and gives the same
     answers. A damaged file is refused. A snapshot of the current format stays as it is.

@@ -268,7 +268,7 @@ def build_order(job: Job) -> str:
     names = ("position", "players")
     if job.conflicts == "lowest":
         names = ("players", "position")
-    return "struct_pack({})".format(", ".join(f'"{name}" := "{name}"' for name in names))
+    return "struct_pack({})".format(", ".join(f"{name} := {name}" for name in names))
 
 
 def _split_servers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
