@@ -1,8 +1,8 @@
 """Test clients of the API: pytest fixtures that run the service.
 
 A test whose `conftest.py` has `pytest_plugins = ["srvstat.testing"]` can ask for the fixture
-`srvstat_service`. Redefine `srvstat_snapshot` to serve other data, and `srvstat_options` for other
-options of `srvstat serve`.
+`srvstat_service`. Redefine `srvstat_snapshot` there to serve other data, and `srvstat_options` for
+other options of `srvstat serve`. `serve_snapshot` runs another service beside it.
 
 PYTEST_DONT_REWRITE: nothing here needs it, and pytest would warn if a test imports this module.
 """
@@ -13,13 +13,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-__all__ = ["SrvstatService", "srvstat_options", "srvstat_service", "srvstat_snapshot"]
+__all__ = [
+    "SrvstatService",
+    "serve_snapshot",
+    "srvstat_options",
+    "srvstat_service",
+    "srvstat_snapshot",
+]
 
 _STOP_SECONDS = 30
 _LOG_SECONDS = 5
@@ -88,17 +95,26 @@ def srvstat_service(
     srvstat_options: Sequence[str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[SrvstatService]:
-    """Serve the snapshot on a free port until the end of the tests.
-
-    The service is a process of its own. It ignores environment variables of srvstat.
-    """
-    options = ("--snapshot", str(srvstat_snapshot), "--port", "0", *srvstat_options)
+    """Serve the snapshot on a free port until the end of the tests."""
     log_path = tmp_path_factory.mktemp("srvstat-service") / "log.ndjson"
+    with serve_snapshot(srvstat_snapshot, *srvstat_options, log_path=log_path) as service:
+        yield service
+
+
+@contextmanager
+def serve_snapshot(snapshot: str | Path, *options: str, log_path: Path) -> Iterator[SrvstatService]:
+    """Serve a snapshot on a free port until the block ends, with more options of `srvstat serve`.
+
+    The service is a process of its own, which writes its log to the file. It ignores environment
+    variables of srvstat.
+
+    If the service does not start, the test fails with the message of `srvstat serve`.
+    """
     env = {name: value for name, value in os.environ.items() if not name.startswith("SRVSTAT_")}
     with (
         log_path.open("wb") as log,
         subprocess.Popen(  # noqa: S603 - srvstat itself
-            _build_command("serve", *options),
+            _build_command("serve", "--snapshot", str(snapshot), "--port", "0", *options),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -118,5 +134,6 @@ def srvstat_service(
 
 
 def _build_command(*arguments: str) -> list[str]:
-    # The srvstat of this environment, even if another one is on the path.
-    return [sys.executable, "-m", "srvstat", *arguments]
+    # The srvstat of this environment, even if another one is on the path. Without -P, files of the
+    # current directory would replace modules that srvstat imports, such as secrets.
+    return [sys.executable, "-P", "-m", "srvstat", *arguments]

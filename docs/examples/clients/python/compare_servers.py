@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 
@@ -53,10 +54,10 @@ class Client:
     def get_server(self, server: str) -> dict[str, Any]:
         """Return the public details of a server.
 
-        Raises ApiError, httpx.TransportError.
+        Raises ApiError, httpx.HTTPError.
         """
         reference = build_reference(server)
-        path = f"/servers/{reference['identifier']}"
+        path = f"/servers/{quote(reference['identifier'], safe='')}"
         detail: dict[str, Any] = self._ask("GET", path, params={"by": reference["by"]})["data"]
         return detail
 
@@ -65,7 +66,7 @@ class Client:
 
         A figure without observations is None, not 0; `uptime` is always None.
 
-        Raises ApiError, httpx.TransportError.
+        Raises ApiError, httpx.HTTPError.
         """
         body = {"servers": [build_reference(server) for server in servers], "range": range}
         results: list[dict[str, Any]] = self._ask("POST", "/compare", json=body)["data"]
@@ -84,6 +85,8 @@ class Client:
             else:
                 if response.is_success:
                     return response.json()
+                if response.headers.get("Content-Type") != "application/json":
+                    response.raise_for_status()  # an error of a proxy, not of the API
                 error = ApiError(response)
                 if attempt == ATTEMPTS or error.status not in REPEATED:
                     raise error
@@ -135,7 +138,7 @@ def main() -> None:
         try:
             details = [client.get_server(server) for server in servers]
             results = client.compare(*servers, range=window)
-        except (ApiError, httpx.TransportError) as error:
+        except (ApiError, httpx.HTTPError) as error:
             sys.exit(f"error: {error}")
     rows = [build_row(*pair) for pair in zip(details, results, strict=True)]
     print_table([HEAD, *rows])

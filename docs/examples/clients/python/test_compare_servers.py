@@ -1,15 +1,17 @@
 """Test the client against the API's answers, errors and rate limit."""
 
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from compare_servers import ApiError, Client, main
-from srvstat.testing import SrvstatService
+from srvstat.testing import SrvstatService, serve_snapshot
 
-# Belongs in conftest.py if several files need it.
+# In a project with several files of tests, this line and the fixtures belong in conftest.py.
 pytest_plugins = ["srvstat.testing"]
 
 
@@ -25,8 +27,10 @@ def srvstat_options(access: Path) -> Sequence[str]:
     return ("--access", str(access))
 
 
+@cache
 def create_key(access: Path, plan: str) -> str:
-    command = ["srvstat", "access", "new-key", "--plan", plan, "--access", str(access)]
+    srvstat = [sys.executable, "-m", "srvstat"]
+    command = [*srvstat, "access", "new-key", "--plan", plan, "--access", str(access)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -100,6 +104,19 @@ def test_client_waits_after_a_rate_limit(srvstat_service: SrvstatService, access
 
     assert len(waited) == 2
     assert all(0 < seconds <= 60 for seconds in waited)
+
+
+def test_client_repeats_a_request_that_fails(srvstat_snapshot: Path, tmp_path: Path) -> None:
+    waited: list[float] = []
+    # With this seed, the first request fails, and the second one does not.
+    options = ("--fail", "50%", "--seed", "7")
+    with (
+        serve_snapshot(srvstat_snapshot, *options, log_path=tmp_path / "log.ndjson") as service,
+        Client(service.url, "any", sleep=waited.append) as client,
+    ):
+        assert client.get_server("harbor-city")["id"] == "harbor-city"
+
+    assert waited == [1]
 
 
 def test_the_program_prints_a_table(

@@ -46,8 +46,11 @@ function unwrap<Data>(answer: {
   response: Response;
 }): Data {
   if (answer.data !== undefined) return answer.data;
-  const { code, message } = answer.error!.error;
-  throw new ApiError(answer.response.status, code, message);
+  const { status, statusText } = answer.response;
+  // An error of a proxy is not of this type.
+  if (!answer.error?.error) throw new Error(`${status} ${statusText}`);
+  const { code, message } = answer.error.error;
+  throw new ApiError(status, code, message);
 }
 
 function buildReference(server: string): Schemas["ServerReference"] {
@@ -106,6 +109,8 @@ try {
   const { data } = unwrap(await client.POST("/gateway/v1/compare", { body }));
   printTable([HEAD, ...data.map((result, i) => buildRow(details[i]!, result))]);
 } catch (error) {
-  console.error(`error: ${error instanceof Error ? error.message : error}`);
+  const { message, cause } = error as Error & { cause?: { code?: string } };
+  // The message of fetch is only "fetch failed".
+  console.error(`error: ${[message, cause?.code].filter(Boolean).join(": ")}`);
   process.exit(1);
 }
