@@ -159,6 +159,9 @@ def test_the_explore_page_is_for_its_own_origin_only(path: bytes, service: Servi
 def test_with_an_asterisk_every_origin_is_allowed() -> None:
     with serve_small("--cors", "*") as service:
         answers = [ask(service, preflight(b"null")), ask(service, compare(TWO, b"Origin: null"))]
+        assert service.process.stdout
+        service.process.stdout.readline()
+        assert service.process.stdout.readline().startswith(b"any web page ")
 
     assert [answer.status for answer in answers] == [204, 200]
     assert answers[1].body == COMPARED
@@ -175,6 +178,7 @@ INVALID = {
     "https://example.org:443/shop?x": WRITE.format(
         "https://example.org", '"https://example.org:443/shop?x"'
     ),
+    "http://localhost:65536": USE.format('"http://localhost:65536"'),
     "localhost:5173": USE.format('"localhost:5173"'),
     "http://name:secret@example.org": USE.format('"example.org"'),
     "http://*.example.org": USE.format('"http://*.example.org"'),

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from srvstat.asgi.settings import EVERY_ORIGIN
+from srvstat.cli.serve_options import MAX_PORT
 from srvstat.contract.errors import UsageError
 from srvstat.contract.wire import quote_value
 
@@ -56,7 +57,7 @@ def _check_origin(value: str) -> None:
         )
     shown = quote_value(value.rpartition("@")[2])  # without a password
     match = _ORIGIN.fullmatch(value)
-    if not match:
+    if not match or int(match["port"] or 0) > MAX_PORT:
         raise UsageError(
             f"--cors: {shown} is not an origin; write scheme://host[:port], such as {_EXAMPLE}"
         )

@@ -8,7 +8,7 @@ import typer
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 
-_MAX_PORT = 65_535
+MAX_PORT = 65_535
 
 OptionalAccessFileOption = Annotated[
     str | None,
@@ -74,6 +74,6 @@ def parse_port(text: str) -> int:
 
     Raises UsageError.
     """
-    if not re.fullmatch("0|[1-9][0-9]{0,4}", text) or int(text) > _MAX_PORT:
-        raise UsageError(f"--port: {wire.quote_value(text)} is not a number from 0 to {_MAX_PORT}")
+    if not re.fullmatch("0|[1-9][0-9]{0,4}", text) or int(text) > MAX_PORT:
+        raise UsageError(f"--port: {wire.quote_value(text)} is not a number from 0 to {MAX_PORT}")
     return int(text)
