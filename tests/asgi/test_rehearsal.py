@@ -1,6 +1,7 @@
 """`serve` rehearses failures: delays, errors and dropped connections."""
 
 import random
+import signal
 import socket
 import struct
 import time
@@ -184,15 +185,17 @@ def test_a_client_that_disconnects_ends_its_delay(slow_service: Service) -> None
 
 
 def test_a_stop_ends_all_delays(slow_service: Service) -> None:
-    """A body is requested before the delay, so a late one has its usual deadline."""
+    """It also ends the delay of a request whose body arrives after the signal."""
     with Client(slow_service) as one, Client(slow_service) as two:
         one.send(request(COMPARE, HOST, KEY, JSON, b"Expect: 100-continue", b"Content-Length: 71"))
         two.send(get(b"a"))
         one.wait_for_continue()
-        one.send(TWO)
         time.sleep(0.1)
         began = time.monotonic()
-        slow_service.stop()
+        slow_service.process.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+        one.send(TWO)
+        slow_service.process.wait(timeout=30)
 
         assert time.monotonic() - began < 3
         assert [one.read_answer().body, two.read_answer().body] == [COMPARED, SERVER_A]
