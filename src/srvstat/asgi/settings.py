@@ -1,4 +1,4 @@
-"""What `serve` is told."""
+"""The settings of `serve`."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class RehearsalSettings(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a service."""
+    """What a service serves, and with which options."""
 
     snapshot: str
     """Path of the snapshot."""

@@ -46,7 +46,7 @@ SeedOption = Annotated[
     typer.Option(
         metavar="N",
         envvar="SRVSTAT_SEED",
-        help="What random delays, failures and drops are drawn from; the same number repeats them"
+        help="The seed of random delays, failures and drops; the same number repeats them"
         f" [default: {_DEFAULT_SEED}].",
     ),
 ]
