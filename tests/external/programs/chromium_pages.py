@@ -17,6 +17,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+FRONT_END = "http://localhost:5173/"
+"""The address of a page during its development."""
 SERIOUS = {"serious", "critical"}
 """The impacts of axe-core's findings that no page may have."""
 
@@ -73,3 +75,9 @@ def is_too_wide(page: Page) -> bool:
             "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth"
         )
     )
+
+
+def open_front_end(page: Page) -> None:
+    """Open an empty page of another origin than the service's."""
+    page.route(FRONT_END, lambda route: route.fulfill(body="", content_type="text/html"))
+    page.goto(FRONT_END)

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from chromium_pages import launch
+from chromium_pages import FRONT_END, launch
 from record_har import record
 from serving import serve
 
@@ -24,8 +24,11 @@ RECORDED_AT = "2026-03-01T12:00:00.000Z"
 DATE = "Sun, 01 Mar 2026 12:00:00 GMT"
 KEPT = {"accept", "content-type", "x-gateway-key"}
 """The headers of requests that are kept."""
-OF_CONNECTION = {"connection", "keep-alive"}
-"""The headers of answers that are not kept."""
+OMITTED = {"access-control-allow-origin", "connection", "keep-alive", "vary"}
+"""The headers of answers that are about the connection, or allow one page alone.
+
+Playwright allows the page that gets a recorded answer.
+"""
 
 GET = ("GET", "/gateway/v1/servers/harbor-city")
 COMPARE = ("POST", "/gateway/v1/compare")
@@ -80,7 +83,7 @@ def normalize(har: Any, url: str, status: int) -> Any:
         response["headers"] = [
             {"name": one["name"], "value": changed.get(one["name"], one["value"])}
             for one in response["headers"]
-            if one["name"] not in OF_CONNECTION
+            if one["name"] not in OMITTED
         ]
         entry["startedDateTime"] = RECORDED_AT
         entry["time"] = 0
@@ -93,14 +96,15 @@ def normalize(har: Any, url: str, status: int) -> Any:
 
 def main() -> None:
     chromium, srvstat, folder = sys.argv[1], Path(sys.argv[2]).resolve(), Path(sys.argv[3])
-    access = ("--access", str(folder.resolve() / "access.toml"))
+    always = ("--access", str(folder.resolve() / "access.toml"), "--cors", FRONT_END.rstrip("/"))
     with tempfile.TemporaryDirectory() as directory, launch(chromium) as browser:
         subprocess.run([srvstat, "demo"], cwd=directory, check=True, capture_output=True)
         for status, requests in list_recordings().items():
             path = Path(directory) / "raw.har"
-            options = (*access, *(("--fail", "100%") if status == 500 else ()))
+            options = (*always, *(("--fail", "100%") if status == 500 else ()))
             with serve(srvstat, directory, *options) as url:
-                record(browser, url, str(path), requests, record_har_mode="minimal")
+                settings = {"record_har_mode": "minimal", "permissions": ["local-network-access"]}
+                record(browser, url, str(path), requests, is_foreign=True, **settings)
             har = normalize(json.loads(path.read_bytes()), url, status)
             text = json.dumps(har, indent=1, ensure_ascii=False)
             (folder / f"{status}.har").write_text(f"{text}\n", encoding="utf-8")

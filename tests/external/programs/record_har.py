@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from chromium_pages import launch
+from chromium_pages import launch, open_front_end
 from playwright.sync_api import Browser
 
-FETCH = """([method, path, key, body]) => fetch(path, {
+FETCH = """([method, url, key, body]) => fetch(url, {
     method,
     headers: {"X-Gateway-Key": key, ...(body && {"Content-Type": "application/json"})},
     body: body ?? undefined,
@@ -19,18 +19,27 @@ FETCH = """([method, path, key, body]) => fetch(path, {
 
 
 def record(
-    browser: Browser, url: str, path: str, requests: Sequence[Sequence[str | None]], **options: Any
+    browser: Browser,
+    url: str,
+    path: str,
+    requests: Sequence[Sequence[str | None]],
+    *,
+    is_foreign: bool = False,
+    **options: Any,
 ) -> None:
     """Send requests, each a method, path, key and body, and write the HAR file.
 
-    `options` are those of `Browser.new_context`.
+    The page is one of the service, or of the front end, which the service must allow. `options` are
+    those of `Browser.new_context`.
     """
     context = browser.new_context(record_har_path=path, **options)
     page = context.new_page()
-    # The service allows no other origin, so the page must be one of its own.
-    page.goto(f"{url}/healthz")
-    for request in requests:
-        page.evaluate(FETCH, request)
+    if is_foreign:
+        open_front_end(page)
+    else:
+        page.goto(f"{url}/healthz")
+    for method, target, *others in requests:
+        page.evaluate(FETCH, [method, f"{url}{target}", *others])
     context.close()  # writes the file
 
 
