@@ -182,7 +182,7 @@ def test_a_service_imports_no_analyzer_and_no_redis_unless_used() -> None:
         code="import sys, srvstat.cli.serve, srvstat.asgi.server; print(*sys.modules)"
     )
 
-    assert not {"srvstat.analysis", "srvstat.web", "srvstat.asgi.explore", "redis"} & modules
+    assert not {"srvstat.analysis", "srvstat.asgi.explore", "redis"} & modules
 
 
 def test_requests_are_validated_without_pydantics_plugins() -> None:

@@ -85,6 +85,7 @@ def _check_release(work: Path, options: argparse.Namespace) -> None:
 
 def _run_suites(work: Path, archives: Archives, environments: dict[str, Path], suite: str) -> None:
     """Run the tests of the unpacked sdist, with srvstat installed from the wheel."""
+    failed = []
     chosen = {"none": [], "one": [*environments][:1], "all": [*environments]}[suite]
     for version in chosen:
         with tarfile.open(archives.sdist) as sdist:
@@ -96,7 +97,9 @@ def _run_suites(work: Path, archives: Archives, environments: dict[str, Path], s
         options = ["--quiet", "--numprocesses", "2", "--dist", "worksteal"]
         tests = [str(python), "-m", "pytest", *options]
         if subprocess.run(tests, cwd=tree, check=False).returncode:
-            raise ReleaseError(f"the tests of the sdist fail with Python {version}")
+            failed.append(version)
+    if failed:
+        raise ReleaseError(f"the tests of the sdist fail with Python {', '.join(failed)}")
 
 
 def _check_tree(*, is_release: bool) -> None:
