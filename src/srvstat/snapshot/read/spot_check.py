@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from srvstat.contract.ranges import DAY_MS
+from srvstat.contract.ranges import DAYS, find_window
 from srvstat.snapshot.read.reader import SnapshotFile
 from srvstat.snapshot.read.snapshot import Snapshot
 
@@ -20,9 +20,10 @@ class SpotCheck:
         """The last id checked in each file, by the number of the file."""
 
     def check_next(self, snapshot: Snapshot) -> str | None:
-        """Read and verify a server and its last day from the disk, and return its id.
+        """Check the next server on the disk, and return its id; None for a file without servers.
 
-        None for a file without servers. After an error, the next check reads the same server again.
+        All rows are read that answers about the server need. After an error, the next check reads
+        the same server again.
 
         Raises SnapshotError.
         """
@@ -31,7 +32,7 @@ class SpotCheck:
         file = files[number].reread()
         found = _find_next(file, self._last[number])
         if found is not None:
-            _check_server(file, found)
+            _check_server(file, found, snapshot.as_of)
             self._last[number] = found
         elif file.file_row.server_count:
             raise file.build_damage_error("the servers")
@@ -47,12 +48,11 @@ def _find_next(file: SnapshotFile, last: str) -> str | None:
     return None
 
 
-def _check_server(file: SnapshotFile, server_id: str) -> None:
+def _check_server(file: SnapshotFile, server_id: str, as_of: int) -> None:
+    """Compute what all answers about a server contain; this verifies each row that they need."""
     (server,) = file.rows.find_servers([("id", server_id)])
-    if server is None:
+    if server is None or not file.has_server(server):
         raise file.build_damage_error("the servers")
     file.get_detail(server)
-    if server.last_observed_at is not None:
-        with file.convert_decode_errors(f"the days of {server.title}"):
-            entries = list(file.iter_entries(server, server.last_observed_at // DAY_MS))
-        file.read_days(server, entries[-1:])
+    for name in DAYS:
+        file.compute_statistics([server], find_window(name, as_of))
