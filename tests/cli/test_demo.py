@@ -39,6 +39,7 @@ def test_the_commands_that_the_demo_suggests_work(
 ) -> None:
     shown = cli("demo", "a place's #1").stdout.decode()
     local, _, over_http = shown.partition("Try next:\n")[2].partition("\nOver HTTP")
+    serving, _, in_browser = over_http.partition("\nIn a browser")
     export, *tries = [line.strip() for line in local.splitlines()]
 
     assert len(tries) == 4
@@ -48,10 +49,12 @@ def test_the_commands_that_the_demo_suggests_work(
         words = shlex.split(command.partition("|")[0])
         ran = cli(*words[1:])
         assert (words[0], ran.exit_code, ran.stderr) == ("srvstat", 0, "")
-    serve, curl = (shlex.split(line) for line in over_http.splitlines()[1:])
+    serve, curl = (shlex.split(line) for line in serving.splitlines()[1:])
     assert serve == ["srvstat", "serve", "--snapshot", snapshot]
     assert curl[:3] == ["curl", "-H", "X-Gateway-Key: any"]
     assert curl[3:] == ["http://127.0.0.1:8000/gateway/v1/servers/flaky-arena"]
+    for_pages = shlex.split(in_browser.splitlines()[-1])
+    assert for_pages == [*serve, "--cors", "http://localhost:5173", "--explain-errors"]
 
 
 def test_the_demo_keeps_added_keys(cli: Cli) -> None:

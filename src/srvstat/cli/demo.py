@@ -59,4 +59,6 @@ def _suggest_commands(path: str, access: str) -> str:
         "\nOver HTTP, with any key:\n"
         f"  srvstat serve --snapshot {snapshot}\n"
         "  curl -H 'X-Gateway-Key: any' http://127.0.0.1:8000/gateway/v1/servers/flaky-arena\n"
+        "\nIn a browser, http://127.0.0.1:8000/docs shows the API. For pages of your own:\n"
+        f"  srvstat serve --snapshot {snapshot} --cors http://localhost:5173 --explain-errors\n"
     )

@@ -58,9 +58,11 @@ def serve(
 ) -> Outcome:
     """Serve the API over HTTP.
 
-    Logs to standard error, one JSON object per line. When another snapshot replaces the file, the
-    service switches to it. Ctrl-C or SIGTERM stops the service after the requests in progress. A
-    listening socket can be inherited from systemd.
+    The page /docs shows the API in a browser. Logs to standard error, one JSON object per line.
+    When another snapshot replaces the file, the service switches to it. Ctrl-C or SIGTERM stops the
+    service after the requests in progress. A listening socket can be inherited from systemd.
+
+    Example: srvstat serve --cors http://localhost:5173 --explain-errors
 
     Example: srvstat serve --snapshot snapshot.db --access access.toml
     """
