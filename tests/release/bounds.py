@@ -37,10 +37,16 @@ def print_excluded() -> None:
     """Print the newer versions of installed dependencies that the upper bounds exclude."""
     pip = [sys.executable, "-m", "pip", "list", "--outdated", "--disable-pip-version-check"]
     ran = subprocess.run([*pip, "--format", "json"], stdout=subprocess.PIPE, check=True)
-    newest = {each["name"]: each["latest_version"] for each in json.loads(ran.stdout)}
-    for name, _, limit in sorted(set(list_bounds())):
-        if version := newest.get(name):
-            print(f"{name}: <{limit} excludes {version}")
+    newest = {
+        each["name"].lower().replace("_", "-"): each["latest_version"]
+        for each in json.loads(ran.stdout)
+    }
+    excluded = [
+        f"{name}: <{limit} excludes {newest[name]}"
+        for name, _, limit in sorted(set(list_bounds()))
+        if name in newest
+    ]
+    print("\n".join(excluded) or "upper bounds exclude no newer version")
 
 
 def main(chosen: str) -> None:
