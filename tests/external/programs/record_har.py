@@ -15,6 +15,7 @@ FETCH = """([method, url, key, body]) => fetch(url, {
     method,
     headers: {"X-Gateway-Key": key, ...(body && {"Content-Type": "application/json"})},
     body: body ?? undefined,
+    signal: AbortSignal.timeout(10_000), // such as while Chromium asks for a permission
 }).then((response) => response.text())"""
 
 
