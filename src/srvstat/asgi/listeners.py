@@ -54,7 +54,8 @@ def open_listener(host: str, port: int, *, loopback_only: bool) -> Listener:
         listener.listen()
     except OSError as error:
         listener.close()
-        raise UsageError(f"--host {host} --port {port}: {error.strerror}") from None
+        problem = f"--host {host} --port {port}: {error.strerror}"
+        raise UsageError(f"{problem}; choose another --port or --host") from None
     return listener
 
 
