@@ -114,7 +114,7 @@ def test_a_port_in_use_is_refused(fail_to_serve: FailToServe, service: Service, 
     ran = fail_to_serve("--port", str(service.port), snapshot=small)
 
     assert ran.exit_code == 2
-    assert f"--port {service.port}: " in ran.stderr
+    assert f"--port {service.port}: Address already in use; choose another " in ran.stderr
 
 
 def test_a_port_can_be_reused_at_once(service: Service, small: str) -> None:
