@@ -231,6 +231,14 @@ def test_a_password_is_used_and_never_shown(
         assert "p%40" not in shown
 
 
+def test_an_error_of_redis_is_named_by_its_code(redis: RedisServer) -> None:
+    with Redis.from_url(redis.url) as client:
+        client.config_set("min-replicas-to-write", "1")
+        with pytest.raises(SourceError, match=rf"^limits storage {redis.url}: failed \(NOREPLICAS"):
+            open_limiter(redis.url, Log())
+        client.config_set("min-replicas-to-write", "0")
+
+
 @pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
 def test_rediss_checks_the_certificate(tmp_path: Path) -> None:
     (port,) = find_free_ports(1)

@@ -18,6 +18,7 @@ from redis.exceptions import (
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
+    ResponseError,
 )
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -32,6 +33,8 @@ SECONDS_BETWEEN_CHECKS = 1.0
 """Seconds from a failure, or a failed check, to the next check."""
 
 _URL = re.compile(r"(?:rediss?://[^/?#]+(?:/[0-9]*)?|unix://.*/[^?#]*)(?:\?[^#]*)?")
+_CODE = re.compile(r"[A-Z]+\b")
+"""The first word of an error of Redis, such as MISCONF for a full disk."""
 _MAX_BATCH = 100
 _MAX_CHECKS = 1_000_000
 """More than a minute has checks."""
@@ -220,5 +223,7 @@ def _describe(error: BaseException) -> str:
         if isinstance(found, OSError) and found.errno:
             is_unknown_host = isinstance(found, socket.gaierror)
             return "unknown host" if is_unknown_host else os.strerror(found.errno)
+        if isinstance(found, ResponseError) and (code := _CODE.match(str(found))):
+            return f"failed ({code[0]})"
         found = found.__cause__ or found.__context__
     return f"failed ({type(error).__name__})"
