@@ -54,7 +54,7 @@ def test_without_the_extra_the_tests_fail_with_the_remedy(written_tests: Path) -
 
     done = run_pytest(written_tests, PYTHONPATH=".")
 
-    remedy = "the package uvicorn is missing; install srvstat with its extra serve"
+    remedy = "the package uvicorn is missing; run pip install 'srvstat[serve]'"
     assert f"srvstat serve: error: serve: {remedy}" in done.stdout
     assert "1 failed, 2 errors" in done.stdout
     assert "Traceback" not in done.stdout

@@ -75,4 +75,4 @@ def test_the_package_can_be_missing(
     ran = cli(*options, "--limits-storage", "redis://localhost")
 
     assert ran.exit_code == 2
-    assert "the package redis is missing; install srvstat with its extra limits" in ran.stderr
+    assert "the package redis is missing; run pip install 'srvstat[limits]'" in ran.stderr

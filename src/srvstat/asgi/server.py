@@ -109,8 +109,8 @@ def _open_shared_limiter(settings: Settings, log: Log) -> SharedLimiter | None:
         from srvstat.asgi.redis_limits import open_limiter  # noqa: PLC0415 - redis is optional
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"--limits-storage: the package {error.name} is missing; install srvstat with its extra"
-            " limits"
+            f"--limits-storage: the package {error.name} is missing; run pip install"
+            " 'srvstat[limits]'"
         ) from None
     return open_limiter(settings.limits_storage, log)
 

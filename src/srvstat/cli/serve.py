@@ -77,7 +77,7 @@ def serve(
         from srvstat.asgi import server, settings  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"serve: the package {error.name} is missing; install srvstat with its extra serve"
+            f"serve: the package {error.name} is missing; run pip install 'srvstat[serve]'"
         ) from None
     with _listen(ctx, host, port, loopback_only=access is None) as listener:
         path = _find_snapshot(snapshot, access)
