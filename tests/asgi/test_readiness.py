@@ -105,6 +105,23 @@ def test_many_requests_share_a_check(service: InProcess, monkeypatch: pytest.Mon
     assert len(checked) == 1
 
 
+def test_a_request_gets_the_result_that_it_waited_for(
+    service: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another request can start the next check before it has the result."""
+    monkeypatch.setattr(readiness, "SECONDS_BETWEEN_CHECKS", 0.0)
+
+    async def ask_one_after_another() -> None:
+        async with service.client() as client:
+            asked = []
+            for _ in range(200):
+                asked.append(asyncio.ensure_future(client.get("http://x/readyz")))
+                await asyncio.sleep(0)
+            assert {answer.status_code for answer in await asyncio.gather(*asked)} == {200}
+
+    service.run(ask_one_after_another())
+
+
 def test_a_service_whose_workers_are_all_busy_is_not_ready(
     service: InProcess, release: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,8 @@ READY_SECONDS = 2.0
 SECONDS_BETWEEN_CHECKS = 1.0
 """A result holds this long, from the start of its check, so that many requests cost no more."""
 
+_STOPPING = "the service is stopping"
+
 
 class Readiness:
     """The state of the service: whether it can read the snapshot, as far as checks have found out.
@@ -34,18 +36,17 @@ class Readiness:
 
     async def find_problem(self) -> str | None:
         """Return why the service is not ready, within READY_SECONDS; None if it is."""
-        loop = asyncio.get_running_loop()
-        if not self._is_stopping:
-            if self._check is None or self._is_outdated(self._check, loop.time()):
-                self._started_at = loop.time()
-                self._check = loop.create_task(self._read())
-            seconds = max(self._started_at + READY_SECONDS - loop.time(), 0)
-            await asyncio.wait({self._check}, timeout=seconds)
-        if self._is_stopping or self._check is None:
-            return "the service is stopping"
-        if not self._check.done():
+        if self._is_stopping:
+            return _STOPPING
+        now = asyncio.get_running_loop().time()
+        if self._check is None or self._is_outdated(self._check, now):
+            self._started_at = now
+            self._check = asyncio.create_task(self._read())
+        check = self._check  # another request may start the next one during the wait
+        await asyncio.wait({check}, timeout=max(self._started_at + READY_SECONDS - now, 0))
+        if not check.done():
             return f"nothing was read from the snapshot within {READY_SECONDS:g} s"
-        return self._check.result()
+        return _STOPPING if check.cancelled() else check.result()
 
     def _is_outdated(self, check: asyncio.Task[str | None], now: float) -> bool:
         return check.done() and now >= self._started_at + SECONDS_BETWEEN_CHECKS
