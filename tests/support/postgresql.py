@@ -3,7 +3,7 @@
 import os
 import pwd
 import shutil
-import socket
+import signal
 import subprocess
 import tempfile
 import time
@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import psycopg
 import pytest
+
+from support.ports import find_free_port
 
 USER = "operator"
 PASSWORD = "p@ss/wörd #1"  # noqa: S105 - of a server that lives as long as a test; hard to escape
@@ -63,7 +65,7 @@ def start_postgresql() -> Iterator[Server]:
             "--no-sync",
         ]
         subprocess.run(initdb, user=user, check=True, capture_output=True, cwd=directory)
-        port = _find_free_port()
+        port = find_free_port()
         settings = {**_SETTINGS, "port": port, "unix_socket_directories": directory}
         postgres: list[str | Path] = [programs / "postgres", "-D", directory / "data"]
         for key, value in settings.items():
@@ -78,8 +80,9 @@ def start_postgresql() -> Iterator[Server]:
                 connection.autocommit = True
                 yield Server(process, port, connection)
         finally:
-            process.kill()
-            process.wait()
+            # Also ends the processes of the server, which would still write after SIGKILL.
+            process.send_signal(signal.SIGQUIT)
+            process.wait(timeout=30)
 
 
 def _connect(port: int, database: str = "postgres") -> "psycopg.Connection[tuple[object, ...]]":
@@ -110,8 +113,3 @@ def _choose_user() -> str | None:
         return None
     names = {user.pw_name for user in pwd.getpwall()}
     return "postgres" if "postgres" in names else "nobody"
-
-
-def _find_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
