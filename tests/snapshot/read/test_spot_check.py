@@ -114,11 +114,18 @@ def test_a_removed_file_is_still_read(file: SnapshotFile, path: Path) -> None:
     assert SpotCheck().check_next(file) == "a"
 
 
-@pytest.mark.parametrize("sql", ["DELETE FROM servers", "UPDATE servers SET id = id || '-old'"])
-def test_missing_and_renamed_servers_are_found(sql: str, path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sql", "part"),
+    [
+        ("DELETE FROM servers", "the servers"),
+        ("UPDATE servers SET id = id || '-old'", "the servers"),
+        ("DELETE FROM directory WHERE bucket = 1", "the directory of identifiers"),  # of cfxIds
+    ],
+)
+def test_servers_that_references_do_not_lead_to_are_found(sql: str, part: str, path: Path) -> None:
     change(str(path), sql)
 
-    with closing(open_file(str(path))) as file, pytest.raises(SnapshotError, match="the servers"):
+    with closing(open_file(str(path))) as file, pytest.raises(SnapshotError, match=part):
         SpotCheck().check_next(file)
 
 
