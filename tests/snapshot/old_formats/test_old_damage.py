@@ -25,8 +25,11 @@ CHANGES = (
     (1, "UPDATE servers SET id = '?' WHERE id = 'one-look'", "a server"),
     (1, "UPDATE snapshot SET as_of = 1", "the observations of server big-numbers"),
     (1, "INSERT INTO observations VALUES (99, 1, 1)", "the table observations"),
-    (2, "UPDATE observations SET players = 3 WHERE server = 7", "the days of server one"),
-    (2, "UPDATE days SET prefix_sum = prefix_sum + 1", "the days of server fell-silent"),
+    (
+        2,
+        "UPDATE observations SET players = 3 WHERE server = 7",
+        "the observations of day 2026-02-26",
+    ),
     (3, "UPDATE snapshot SET repeated = 0", "the table snapshot"),
     (4, "UPDATE snapshot SET sources = char(0)", "the table snapshot"),
     (5, "UPDATE directory SET entries = x''", "the directory"),

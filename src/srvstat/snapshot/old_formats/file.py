@@ -16,7 +16,6 @@ from srvstat.snapshot.format.lanes import pack_offsets
 from srvstat.snapshot.format.packing import pack_values
 from srvstat.snapshot.format.rows import DAYS_PER_SERVER, format_server
 from srvstat.snapshot.old_formats.digests import CHAINS, Chain, Row
-from srvstat.snapshot.old_formats.format_2 import derive_days
 from srvstat.snapshot.old_formats.rows import OldRows
 from srvstat.snapshot.old_formats.tables import list_tables
 from srvstat.snapshot.read.connection import SnapshotConnection
@@ -77,9 +76,9 @@ class OldFile:
             raise self.build_damage_error(part)
         self._rows.count("observations", len(server.instants))
         if self._chain:
-            self._verify_rows(self._chain, server)
+            self._compare_days(server, self._verify_rows(self._chain, server))
         elif "days" in list_tables(self.version):
-            self._compare_derived_days(server)
+            self._compare_days(server, self._read_days(server))
         return server
 
     def check_counts(self) -> None:
@@ -118,8 +117,8 @@ class OldFile:
         if built != stored:
             raise self.build_damage_error(SERVERS)
 
-    def _verify_rows(self, chain: Chain, server: OldServer) -> None:
-        """Verify all rows of a server by their digests, and its observations by those of days."""
+    def _verify_rows(self, chain: Chain, server: OldServer) -> Mapping[int, Row]:
+        """Verify all rows of a server by their digests, and return those of its days."""
         found: dict[str, Mapping[int, Row]] = {"servers": {0: server.row}}
         for link in chain.links:
             part = f"{link.part} of {server.title}"
@@ -136,10 +135,15 @@ class OldFile:
                     name = format_day(server.title, number) if is_day else part
                     raise self.build_damage_error(name)
             found[link.table] = rows
-        self._compare_stored_days(server, found["days"])
+        return found["days"]
 
-    def _compare_stored_days(self, server: OldServer, days: Mapping[int, Row]) -> None:
-        """Compare the observations of a server with those in its verified days."""
+    def _read_days(self, server: OldServer) -> Mapping[int, Row]:
+        """Return the days of a server in format 2, which has no digests of them."""
+        part = f"the days of {server.title}"
+        return self._rows.read_of_server("days", server.row["server"], DAYS_PER_SERVER, part)
+
+    def _compare_days(self, server: OldServer, days: Mapping[int, Row]) -> None:
+        """Compare the observations of a server with those in its days."""
         at = 0
         for day, row in days.items():
             end = at + row["observation_count"]
@@ -149,15 +153,6 @@ class OldFile:
             at = end
         if at != len(server.instants):
             raise self.build_damage_error(f"the observations of {server.title}")
-
-    def _compare_derived_days(self, server: OldServer) -> None:
-        """Compare the days of a server, which have no digests, with its observations."""
-        number = server.row["server"]
-        part = f"the days of {server.title}"
-        rows = self._rows.read_of_server("days", number, DAYS_PER_SERVER, part)
-        stored = [tuple(row.values()) for row in rows.values()]
-        if stored != [*derive_days(number, server.instants, server.players)]:
-            raise self.build_damage_error(part)
 
 
 def _is_day(day: int, row: Row, instants: "array[int]", players: "array[int]") -> bool:
