@@ -88,10 +88,12 @@ def test_an_output_leaves_the_old_file_as_it_is(tmp_path: Path, cli: Cli) -> Non
     command = ["snapshot", "upgrade", path, "-o", str(output)]
 
     refused = cli(*command)
+    itself = cli("snapshot", "upgrade", path, "-o", path, "--overwrite")
     ran = cli(*command, "--overwrite")
 
+    assert itself.stderr == f"error: {path}: is also PATH; leave out --output to replace it\n"
     assert refused.stderr == f"error: {output}: exists; --overwrite replaces it\n"
-    assert (refused.exit_code, ran.exit_code) == (2, 0)
+    assert (itself.exit_code, refused.exit_code, ran.exit_code) == (2, 2, 0)
     assert Path(path).read_bytes() == read_old_file("format-5")
     old_root, root = read_root(path).hex(), read_root(str(output)).hex()
     assert ran.stderr.splitlines() == [

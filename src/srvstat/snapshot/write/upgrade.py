@@ -44,8 +44,7 @@ def upgrade(
 
     Raises SnapshotError, UsageError, OutputError, SourceError.
     """
-    target = path if output is None else output
-    check_name("PATH" if output is None else "--output", target)
+    target = _check_target(path, output)
     if os.path.isdir(path):
         # Sharded snapshots are as old as the current format.
         open_snapshot(path).close()
@@ -80,6 +79,19 @@ def upgrade(
         old_root=old.row["root"].hex() if "root" in old.row else None,
         root=file_row.root.hex(),
     )
+
+
+def _check_target(path: str, output: str | None) -> str:
+    """Return the file to write; an output must be another file than the old one.
+
+    Raises UsageError, OutputError.
+    """
+    if output is None:
+        check_name("PATH", path)
+        return path
+    if check_name("--output", output) == os.path.realpath(path):
+        raise UsageError(f"{output}: is also PATH; leave out --output to replace it")
+    return output
 
 
 def _check_no_output(path: str, output: str | None) -> None:
