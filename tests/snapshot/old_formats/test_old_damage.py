@@ -9,8 +9,14 @@ import pytest
 
 from conftest import Cli
 from srvstat.contract.errors import SnapshotError
+from srvstat.snapshot.old_formats.digests import CHAINS
 from srvstat.snapshot.write.upgrade import upgrade
 from support.old_formats import VERSIONS, read_old_file, write_old_file
+
+SILENT_SINCE_LATER = """
+    UPDATE observations SET observed_at = observed_at + (1 << 32)
+    WHERE server = 3 AND observed_at = (SELECT max(observed_at) FROM observations WHERE server = 3)
+"""
 
 CHANGES = (
     (1, "UPDATE snapshot SET observation_count = 100000", "the table snapshot"),
@@ -18,6 +24,10 @@ CHANGES = (
     (1, "UPDATE snapshot SET sources = '['", "the table snapshot"),
     (1, "UPDATE snapshot SET rejected = -1", "the table snapshot"),
     (1, "DELETE FROM snapshot", "the table snapshot"),
+    (1, "INSERT INTO snapshot SELECT * FROM snapshot", "the table snapshot"),
+    (1, "UPDATE servers SET offline = 2 WHERE id = 'one-look'", "server one-look"),
+    (1, "UPDATE servers SET players_max = -1 WHERE id = 'one-look'", "server one-look"),
+    (1, "UPDATE servers SET players_max = 1 << 53 WHERE id = 'one-look'", "server one-look"),
     (1, "UPDATE servers SET game = 'game_c' WHERE id = 'one-look'", "server one-look"),
     (1, "UPDATE servers SET tags = '{' WHERE id = 'one-look'", "server one-look"),
     (1, "UPDATE servers SET players_current = 0 WHERE id = 'one-look'", "server one-look"),
@@ -30,6 +40,17 @@ CHANGES = (
         "UPDATE observations SET players = 3 WHERE server = 7",
         "the observations of day 2026-02-26",
     ),
+    (
+        2,
+        "UPDATE observations SET observed_at = observed_at + 1 WHERE server = 7",
+        "the observations",
+    ),
+    (
+        3,
+        "UPDATE observations SET observed_at = observed_at - (1 << 32) WHERE server = 7",
+        "the obs",
+    ),
+    (3, SILENT_SINCE_LATER, "the observations of day"),
     (3, "UPDATE snapshot SET repeated = 0", "the table snapshot"),
     (4, "UPDATE snapshot SET sources = char(0)", "the table snapshot"),
     (5, "UPDATE directory SET entries = x''", "the directory"),
@@ -67,7 +88,7 @@ CHANGES = (
 )
 """The version of a snapshot, a change to it, and the part that the error names.
 
-Server 7 is one-look, whose observation is on day 20510."""
+Server 3 is fell-silent. Server 7 is one-look, whose observation is on day 20510."""
 
 
 @pytest.mark.parametrize(("version", "sql", "part"), CHANGES)
@@ -85,6 +106,19 @@ def test_a_changed_snapshot_is_refused_and_stays(
     assert raised.value.reason.startswith(f"{path}: damaged ({part}"), raised.value.reason
     assert Path(path).read_bytes() == changed
     assert list(tmp_path.iterdir()) == [Path(path)]
+
+
+def test_a_root_that_is_not_that_of_the_content_is_refused(tmp_path: Path) -> None:
+    path = write_old_file("format-5", tmp_path / "old.db")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.row_factory = sqlite3.Row
+        (row,) = connection.execute("SELECT * FROM snapshot")
+        forged = dict(row) | {"root": bytes(32)}
+        digest = CHAINS[5].digest_file_row(forged)
+        connection.execute("UPDATE snapshot SET root = ?, digest = ?", (forged["root"], digest))
+
+    with pytest.raises(SnapshotError, match="the table snapshot"):
+        upgrade(path)
 
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version > 2])

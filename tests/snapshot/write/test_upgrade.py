@@ -1,12 +1,16 @@
 """Upgrade real snapshots of formats 1 to 7: the result gives the same answers."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from conftest import Cli
 from srvstat.cli.main import main
+from srvstat.contract.errors import OutputError
+from srvstat.snapshot.write.upgrade import upgrade
 from support.old_formats import (
     BUILD,
     BUNDLE_VERSIONS,
@@ -117,6 +121,44 @@ def test_a_file_that_is_replaced_keeps_its_rights_and_its_link(tmp_path: Path, c
     assert link.is_symlink()
     assert path.stat().st_mode & 0o777 == 0o640
     assert sorted(tmp_path.iterdir()) == [link, path]
+
+
+def test_a_file_that_is_replaced_meanwhile_stays(tmp_path: Path) -> None:
+    path, other = write_old_file("format-4", tmp_path / "old.db"), tmp_path / "other.db"
+    other.write_bytes(b"another file")
+
+    def replace(_done: int, _of: int) -> None:
+        if other.exists():
+            other.replace(path)
+
+    with pytest.raises(OutputError, match="was replaced or changed meanwhile; try again"):
+        upgrade(path, progress=replace)
+
+    assert Path(path).read_bytes() == b"another file"
+
+
+def test_a_journal_beside_the_output_is_refused(tmp_path: Path, cli: Cli) -> None:
+    path, output = write_old_file("format-4", tmp_path / "old.db"), tmp_path / "new.db"
+    Path(f"{output}-wal").write_bytes(b"rows of another program")
+
+    ran = cli("snapshot", "upgrade", path, "-o", str(output))
+
+    assert ran.exit_code == 2
+    assert f"{output}-wal exists, and SQLite would apply it" in ran.stderr
+    assert not output.exists()
+
+
+def test_a_damaged_snapshot_of_the_current_format_is_refused(
+    built: Path, tmp_path: Path, cli: Cli
+) -> None:
+    damaged, no_shards = tmp_path / "damaged.db", tmp_path / "no-shards"
+    damaged.write_bytes(built.read_bytes())
+    no_shards.mkdir()
+    with closing(sqlite3.connect(damaged)) as connection, connection:
+        connection.execute("UPDATE snapshot SET repeated = repeated + 1")
+
+    for path in (damaged, no_shards):
+        assert cli("snapshot", "upgrade", str(path)).exit_code == 3
 
 
 def test_a_snapshot_of_the_current_format_stays_as_it_is(
