@@ -18,7 +18,11 @@ from srvstat.snapshot.format.rows import DAYS_PER_SERVER, format_server
 from srvstat.snapshot.old_formats.digests import CHAINS, Chain, Row
 from srvstat.snapshot.old_formats.rows import OldRows
 from srvstat.snapshot.old_formats.tables import list_tables
-from srvstat.snapshot.read.connection import SnapshotConnection
+from srvstat.snapshot.read.connection import (
+    SnapshotConnection,
+    build_damage_error,
+    convert_decode_errors,
+)
 from srvstat.snapshot.read.header import FILE_ROW
 from srvstat.snapshot.read.verified_rows import DIRECTORY, format_day
 
@@ -46,10 +50,10 @@ class OldFile:
     """
 
     def __init__(self, connection: SnapshotConnection) -> None:
-        self._rows = OldRows(connection)
-        self._chain = CHAINS.get(connection.version)
         self.path = connection.path
         self.version = connection.version
+        self._rows = OldRows(connection)
+        self._chain = CHAINS.get(self.version)
         # The first check: pages that point to each other could yield endless rows.
         if not connection.is_sound():
             raise self.build_damage_error("the structure of the SQLite file")
@@ -87,11 +91,11 @@ class OldFile:
 
     def build_damage_error(self, part: str) -> SnapshotError:
         """Return the error that reports a damaged part of the file."""
-        return self._rows.build_damage_error(part)
+        return build_damage_error(self.path, part)
 
     def convert_decode_errors(self, part: str) -> AbstractContextManager[None]:
         """Report values that can't be decoded as damage of a part of the file."""
-        return self._rows.convert_decode_errors(part)
+        return convert_decode_errors(self.path, part)
 
     def _read_file_row(self) -> Row:
         rows = self._rows.read("snapshot", "LIMIT 2", part=FILE_ROW)

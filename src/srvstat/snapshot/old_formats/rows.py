@@ -1,12 +1,10 @@
 """Read rows of a snapshot of an old format."""
 
 from collections import Counter
-from contextlib import AbstractContextManager
 
-from srvstat.contract.errors import SnapshotError
 from srvstat.snapshot.old_formats.digests import Row
 from srvstat.snapshot.old_formats.tables import list_columns, list_tables
-from srvstat.snapshot.read.connection import SnapshotConnection, convert_decode_errors
+from srvstat.snapshot.read.connection import SnapshotConnection
 
 
 class OldRows:
@@ -47,12 +45,4 @@ class OldRows:
         """Check that no table has rows besides those that were read."""
         for table in list_tables(self.version):
             if self.connection.count_rows(table, self._counts[table] + 1) != self._counts[table]:
-                raise self.build_damage_error(f"the table {table}")
-
-    def build_damage_error(self, part: str) -> SnapshotError:
-        """Return the error that reports a damaged part of the file."""
-        return self.connection.build_damage_error(part)
-
-    def convert_decode_errors(self, part: str) -> AbstractContextManager[None]:
-        """Report values that can't be decoded as damage of a part of the file."""
-        return convert_decode_errors(self.connection.path, part)
+                raise self.connection.build_damage_error(f"the table {table}")
