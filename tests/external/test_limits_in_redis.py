@@ -24,7 +24,7 @@ from srvstat.asgi.log import Log
 from srvstat.asgi.redis_limits import ANSWER_SECONDS, RedisLimiter, open_limiter
 from srvstat.contract.errors import SourceError
 from support.http import Answer, Client, get
-from support.nginx_server import find_free_ports
+from support.ports import find_free_port
 from support.process import Service, serve
 from support.redis_server import NEEDS_REDIS, RedisServer, run_redis
 
@@ -197,7 +197,7 @@ def test_a_redis_that_hangs_delays_requests_once(tmp_path: Path) -> None:
         wait_for_event(service, WORKS)
         assert list_events(service) == [FAILED, WORKS]
 
-    assert ANSWER_SECONDS <= first < ANSWER_SECONDS + 1
+    assert ANSWER_SECONDS <= first < 2 * ANSWER_SECONDS
 
 
 def test_a_password_is_used_and_never_shown(
@@ -241,7 +241,7 @@ def test_an_error_of_redis_is_named_by_its_code(redis: RedisServer) -> None:
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
 def test_rediss_checks_the_certificate(tmp_path: Path) -> None:
-    (port,) = find_free_ports(1)
+    port = find_free_port()
     command = "openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out certificate -days 2"
     subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
     subprocess.run([*command.split(), *subject], cwd=tmp_path, check=True, capture_output=True)

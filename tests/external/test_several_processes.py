@@ -28,7 +28,8 @@ from support.http import (
     request_target,
 )
 from support.load import Exchange, Load
-from support.nginx_server import NEEDS_NGINX, find_free_ports, run_nginx
+from support.nginx_server import NEEDS_NGINX, run_nginx
+from support.ports import find_free_ports
 from support.process import Service, serve
 from support.redis_server import NEEDS_REDIS, run_redis
 

@@ -33,16 +33,6 @@ http {{
 """
 
 
-def find_free_ports(count: int) -> list[int]:
-    """Return ports that were free a moment ago."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
 @contextmanager
 def run_nginx(directory: Path, port: int, upstreams: Sequence[int]) -> Iterator[Path]:
     """Run nginx with the file of the documentation on other ports; yield its log of requests."""
