@@ -117,7 +117,7 @@ def test_the_service_stops_while_clients_keep_connecting(service: Service, numbe
 
 
 def test_a_signal_ignored_at_the_start_stays_ignored(small: str, tmp_path: Path) -> None:
-    command = 'trap "" INT; exec "$0" -m srvstat serve -s "$1" --port 0'
+    command = 'trap "" INT HUP; exec "$0" -m srvstat serve -s "$1" --port 0'
     with (
         (tmp_path / "log").open("wb") as log,
         subprocess.Popen(
@@ -127,6 +127,7 @@ def test_a_signal_ignored_at_the_start_stays_ignored(small: str, tmp_path: Path)
         assert process.stdout
         assert b"serving" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGHUP)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
         process.terminate()

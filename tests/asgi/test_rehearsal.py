@@ -146,18 +146,18 @@ def test_clients_see_a_drop_as_the_end_of_the_connection() -> None:
 
 
 def test_delayed_requests_wait_at_the_same_time_and_delay_no_other() -> None:
-    with serve_small("--delay", "400ms") as service, ThreadPoolExecutor(50) as threads:
+    with serve_small("--delay", "2s") as service, ThreadPoolExecutor(50) as threads:
         began = time.monotonic()
         answers = [threads.submit(send_request, service, get(b"a")) for _ in range(50)]
         assert send_request(service, HEALTH).status == 200
-        assert time.monotonic() - began < 0.4
+        assert time.monotonic() - began < 2
         assert {answer.result().body for answer in answers} == {SERVER_A}
-        assert 0.4 <= time.monotonic() - began < 2
+        assert 2 <= time.monotonic() - began < 20
         entries = wait_for_entries(service, 51)
 
     delayed = [entry for entry in entries if "delay" in entry]
     assert len(delayed) == 50
-    assert all(entry["delay"] == 400 <= entry["ms"] for entry in delayed)
+    assert all(entry["delay"] == 2_000 <= entry["ms"] for entry in delayed)
 
 
 @pytest.fixture(scope="module")
@@ -173,12 +173,12 @@ def test_no_delay_reaches_the_deadline_of_an_answer() -> None:
 def test_a_client_that_disconnects_ends_its_delay(slow_service: Service) -> None:
     before = len(slow_service.read_log())
     with Client(slow_service) as client:
-        client.send(get(b"a"))
-        time.sleep(0.2)
+        client.send(HEALTH + get(b"a"))
+        assert client.read_answer().status == 200  # so the other request has arrived, too
         reset = struct.pack("ii", 1, 0)
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
 
-    (entry,) = wait_for_entries(slow_service, 1, after=before)
+    _, entry = wait_for_entries(slow_service, 2, after=before)
     assert entry["reason"] == "the client closed the connection"
     assert entry["ms"] < 5_000
     assert "status" not in entry

@@ -3,8 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -298,22 +296,6 @@ def test_a_second_signal_stops_at_once(service: Service, number: int) -> None:
 
         assert service.stop(number) == 128 + number
         assert time.monotonic() - began < 3
-
-
-def test_a_signal_that_is_ignored_from_the_start_does_not_count(small: str) -> None:
-    command = [sys.executable, "-m", "srvstat", "serve", "--port", "0", "--snapshot", small]
-    with subprocess.Popen(
-        ["nohup", *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout
-        assert process.stdout.readline().startswith(b"serving ")
-        process.send_signal(signal.SIGHUP)
-        process.send_signal(signal.SIGTERM)
-
-        assert process.wait(timeout=5) == 0
 
 
 def test_closing_standard_output_does_not_stop_the_service(small: str) -> None:
