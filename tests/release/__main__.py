@@ -1,4 +1,4 @@
-"""Check a release: `make release-check`, and with --tag, `make release`."""
+"""Check a release: `make release-check`."""
 
 import argparse
 import shutil

@@ -1,6 +1,6 @@
 """Print pip's constraints for the lowest versions, or what upper bounds exclude.
 
-A program: `bounds.py lowest|newest|excluded`. The tools of the tests are not constrained, because
+A program: `bounds.py lowest|excluded`. The tools of the tests are not constrained, because
 users don't install them.
 """
 
@@ -50,7 +50,7 @@ def print_excluded() -> None:
 
 
 def main(chosen: str) -> None:
-    """Print constraints for `lowest`, none for `newest`, and a report for `excluded`."""
+    """Print constraints for `lowest`, and a report for `excluded`."""
     if chosen == "excluded":
         print_excluded()
     elif chosen == "lowest":
