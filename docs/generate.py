@@ -271,7 +271,8 @@ def _run_commands(commands: list[str], programs: str) -> list[str]:
     path = os.pathsep.join(folders)
     env = {"PATH": path, "LC_ALL": "C.UTF-8", "TERM": "dumb"}
     with tempfile.TemporaryDirectory() as directory:
-        (Path(directory) / "docs").symlink_to(ROOT / "docs")
+        for name in ("docs", "fixtures"):
+            (Path(directory) / name).symlink_to(ROOT / name)
         _, output = run_in_terminal(["bash", "-c", script], columns=COLUMNS, env=env, cwd=directory)
     return _COLOR.sub("", output).replace(f":{port}", f":{PORT}").split(_MARK)[1:]
 
