@@ -249,6 +249,9 @@ def test_rediss_checks_the_certificate(tmp_path: Path) -> None:
     more = f"--tls-key-file {tmp_path}/key --tls-ca-cert-file {tmp_path}/certificate"
     url = f"rediss://localhost:{port}/0"
     with run_redis(tmp_path, *options.split(), *more.split()):
-        open_limiter(f"{url}?ssl_ca_certs={tmp_path}/certificate", Log())
+        trusted = f"?ssl_ca_certs={tmp_path}/certificate"
+        open_limiter(f"{url}{trusted}", Log())
         with pytest.raises(SourceError, match=f"^limits storage {url}: TLS: self.signed certif"):
             open_limiter(url, Log())
+        with pytest.raises(SourceError, match="TLS: IP address mismatch"):
+            open_limiter(f"rediss://127.0.0.1:{port}/0{trusted}", Log())
