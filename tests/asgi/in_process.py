@@ -12,7 +12,7 @@ import httpx
 from srvstat.asgi import app as asgi_app
 from srvstat.asgi.auth import Authenticator
 from srvstat.asgi.log import Log
-from srvstat.asgi.pages import OperationalPages
+from srvstat.asgi.operational_paths import OperationalPaths
 from srvstat.asgi.readiness import Readiness
 from srvstat.asgi.snapshots import ServedSnapshot
 from srvstat.asgi.workers import Work
@@ -29,7 +29,7 @@ class InProcess:
             self.snapshot,
             Authenticator(None, self._log),
             self._log,
-            sites=(OperationalPages(self.snapshot, readiness),),
+            sites=(OperationalPaths(self.snapshot, readiness),),
             readiness=readiness,
         )
         self.app = asgi_app.Service(parts)

@@ -132,7 +132,7 @@ class Service:
         recorder.add(exchange, progress.key_filter)
 
     def begin_stop(self) -> None:
-        """Send delayed answers at once, and be ready no more, because the service stops."""
+        """Prepare for the stop: send delayed answers at once, and report that it is not ready."""
         if self._rehearsal:
             self._rehearsal.stop()
         if self._readiness:

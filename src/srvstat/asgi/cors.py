@@ -15,9 +15,16 @@ _NO_CONTENT = 204
 
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 """The methods that a page may use; also those that no path has, so that it can read the 405."""
-_SENT = ("Accept", "Cache-Control", "Content-Type", "Prefer", KEY_HEADER, REQUEST_ID_HEADER)
+_REQUEST_HEADERS = (
+    "Accept",
+    "Cache-Control",
+    "Content-Type",
+    "Prefer",
+    KEY_HEADER,
+    REQUEST_ID_HEADER,
+)
 """The headers that a page may send."""
-_EXPOSED = (
+_ANSWER_HEADERS = (
     "Allow",
     "Preference-Applied",
     "RateLimit",
@@ -30,7 +37,7 @@ _EXPOSED = (
 """The headers that a page may read, besides those that it always may, such as Content-Type."""
 _PERMISSION = {
     "access-control-allow-methods": _METHODS,
-    "access-control-allow-headers": ", ".join(_SENT),
+    "access-control-allow-headers": ", ".join(_REQUEST_HEADERS),
     "access-control-max-age": "600",  # the seconds that a browser may remember this
 }
 
@@ -48,7 +55,7 @@ class Cors:
         origin = self._find_allowed_origin(head)
         if origin:
             headers["access-control-allow-origin"] = origin
-            headers["access-control-expose-headers"] = ", ".join(_EXPOSED)
+            headers["access-control-expose-headers"] = ", ".join(_ANSWER_HEADERS)
         return headers
 
     def is_preflight(self, head: Head) -> bool:

@@ -31,7 +31,7 @@ class Quota(NamedTuple):
 
     is_accepted: bool
     remaining: int
-    """How many requests would be accepted at once, and no more."""
+    """How many more requests would be accepted at once."""
     seconds: int
     """Whole seconds, at least 1, until one more would be accepted, if none is sent before."""
 

@@ -15,7 +15,7 @@ class Listener(socket.socket):
     """A socket on which many connections can wait, also while no process accepts them."""
 
     def listen(self, backlog: int = MAX_CONNECTIONS, /) -> None:  # noqa: ARG002 - asyncio passes less
-        """Listen, or go on listening, with the longest backlog."""
+        """Listen with the longest backlog, also if the socket listens already."""
         super().listen(MAX_CONNECTIONS)
 
     @property

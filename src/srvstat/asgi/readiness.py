@@ -29,7 +29,7 @@ class Readiness:
         self._is_stopping = False
 
     def stop(self) -> None:
-        """Be ready no more, because the service stops."""
+        """Report a problem from now on, because the service stops."""
         self._is_stopping = True
         if self._check:
             self._check.cancel()

@@ -157,7 +157,7 @@ class RedisLimiter:
         return await quota
 
     async def check(self) -> None:
-        """Count a request that is none, to check that Redis answers and can be written.
+        """Count a request of no caller, to check that Redis answers and can be written.
 
         Raises what redis-py raises.
         """

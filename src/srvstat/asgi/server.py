@@ -25,7 +25,7 @@ from srvstat.asgi.cors import Cors
 from srvstat.asgi.descriptors import compute_connection_limit
 from srvstat.asgi.limits import SharedLimiter
 from srvstat.asgi.log import Log, WarningHandler
-from srvstat.asgi.pages import OperationalPages
+from srvstat.asgi.operational_paths import OperationalPaths
 from srvstat.asgi.readiness import Readiness
 from srvstat.asgi.recorder import Recorder
 from srvstat.asgi.rehearsal import Rehearsal
@@ -90,7 +90,7 @@ def _create_service(
         log,
         recorder=None if settings.record is None else Recorder(settings.record, log),
         sites=(
-            OperationalPages(snapshot, readiness),
+            OperationalPaths(snapshot, readiness),
             ApiDocs(),
             *_create_explorer(settings, snapshot, authenticator),
         ),

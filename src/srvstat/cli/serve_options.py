@@ -56,7 +56,6 @@ ExplainErrorsOption = Annotated[
         help="Add the reason of each error to its answer, as the header X-Srvstat-Reason.",
     ),
 ]
-
 LimitsStorageOption = Annotated[
     str | None,
     typer.Option(

@@ -16,9 +16,10 @@ _Result = TypeVar("_Result")
 
 
 def name_variables(command: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Decorate a command that has a parameter `ctx`: replace options in the places of its errors.
+    """Decorate a command with a parameter `ctx`: its usage errors name variables that were used.
 
-    Of `place: problem`, which a UsageError has as its reason, the place is changed.
+    The reason of a UsageError is `place: problem`. In the place, the variable replaces each option
+    whose value comes from it.
     """
 
     @wraps(command)

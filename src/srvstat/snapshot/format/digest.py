@@ -90,7 +90,12 @@ def seal(row: FileRow) -> FileRow:
 
 
 def hash_values(label: str, values: Sequence[Any]) -> bytes:
-    """Return the SHA-256 of a label and values, as `_hash` does.
+    """Return the SHA-256 of a label, such as the name of a table, and values.
+
+    The hashed bytes are: the label and a zero byte; a letter for the type of each value, and a zero
+    byte; the integers and then the lengths of the blobs, each in 8 bytes, signed and little-endian;
+    the texts in UTF-8, each followed by a zero byte; the blobs. Two different rows never have the
+    same bytes, because texts have no zero byte.
 
     Raises ValueError for values of types that no column has, and for texts with a zero byte.
     """
@@ -98,13 +103,7 @@ def hash_values(label: str, values: Sequence[Any]) -> bytes:
 
 
 def _hash(layout: "_Layout", values: Sequence[Any]) -> bytes:
-    """Return the SHA-256 of values.
-
-    The hashed bytes are: the label and a zero byte; a letter for the type of each value, and a zero
-    byte; the integers and then the lengths of the blobs, each in 8 bytes, signed and little-endian;
-    the texts in UTF-8, each followed by a zero byte; the blobs. Two different rows never have the
-    same bytes, because texts have no zero byte.
-    """
+    """Return the SHA-256 of the label of a layout and values, as `hash_values`."""
     head, pack, integers, texts, blobs, text_count = layout
     parts = blobs(values)
     numbers = pack(*integers(values), *map(len, parts))

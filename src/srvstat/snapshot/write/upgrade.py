@@ -39,8 +39,8 @@ def upgrade(
 
     The file is replaced by the new one; with an `output`, it stays and that file is written, which
     `overwrite` allows to replace another one. Returns None for a snapshot that has the current
-    format already; such a one has no `output`. Everything is verified as far as the old format
-    allows. Calls `progress` with the number of observations just read and the total number.
+    format already, for which an `output` is an error. Everything is verified as far as the old
+    format allows. Calls `progress` with the number of observations just read and the total number.
 
     Raises SnapshotError, UsageError, OutputError, SourceError.
     """

@@ -1,7 +1,4 @@
-"""Answer the operational paths: health and readiness checks, the API's document and its page.
-
-They are outside the contract (D21).
-"""
+"""Answer health and readiness checks and serve the OpenAPI document, outside the contract (D21)."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -32,8 +29,8 @@ _OPERATIONS: Mapping[bytes, str] = {
 """What the log calls the paths."""
 
 
-class OperationalPages:
-    """The operational paths."""
+class OperationalPaths:
+    """Operational paths, except for that of the page. Create it before the event loop starts."""
 
     headers: Mapping[str, str] = MappingProxyType({})
     """Headers of all its answers, errors included."""
@@ -42,6 +39,7 @@ class OperationalPages:
     def __init__(self, snapshot: ServedSnapshot, readiness: Readiness) -> None:
         self._snapshot = snapshot
         self._readiness = readiness
+        self._openapi = read_openapi()
 
     def has_path(self, path: bytes) -> bool:
         """Return whether a path, as sent, is one of them."""
@@ -60,7 +58,7 @@ class OperationalPages:
         operation = progress.entry["operation"] = _OPERATIONS[strip_origin(head.path)]
         check_allowed(head.method, GET_METHODS)
         if operation == "getOpenApi":
-            return SiteAnswer(read_openapi(), JSON_TYPE)
+            return SiteAnswer(self._openapi, JSON_TYPE)
         problem = None
         if operation == "getReadiness":
             problem = await self._readiness.find_problem()
