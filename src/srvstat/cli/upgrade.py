@@ -6,6 +6,7 @@ import typer
 
 from srvstat.cli.build_options import QuietOption
 from srvstat.cli.output import Outcome, report
+from srvstat.cli.output_file import OverwriteOption
 from srvstat.cli.row_progress import show_row_progress
 from srvstat.render.summary import format_upgrade_summary, format_upgrade_warnings
 from srvstat.snapshot.format.schema import FORMAT_VERSION
@@ -18,7 +19,6 @@ OutputOption = Annotated[
         "--output", "-o", metavar="FILE", help="Write the new snapshot here, and keep PATH."
     ),
 ]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")]
 
 
 def upgrade(
