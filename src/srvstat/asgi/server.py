@@ -32,7 +32,7 @@ from srvstat.asgi.rehearsal import Rehearsal
 from srvstat.asgi.settings import Settings
 from srvstat.asgi.sites import Site
 from srvstat.asgi.snapshots import ServedSnapshot
-from srvstat.contract.errors import UsageError
+from srvstat.contract.errors import SrvstatError, UsageError
 
 _ACCEPTED_AT_ONCE = 8
 """Connections that asyncio accepts in one step, even if few descriptors are left.
@@ -55,7 +55,11 @@ def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], No
     log = Log()
     authenticator = Authenticator(settings.access, log, _open_shared_limiter(settings, log))
     snapshot = ServedSnapshot(settings.snapshot, log)
-    service = _create_service(settings, snapshot, authenticator, log)
+    try:
+        service = _create_service(settings, snapshot, authenticator, log)
+    except SrvstatError:
+        snapshot.close()
+        raise
     limiter = ConnectionLimiter(compute_connection_limit(snapshot.current.shards))
     connect = partial(Connection, limiter=limiter, answer_malformed=service.answer_malformed)
     config = uvicorn.Config(

@@ -72,6 +72,10 @@ class ServedSnapshot:
         """The generation that is in use, without a check for a new file."""
         return self._generation
 
+    def close(self) -> None:
+        """Close the files of a service that does not start."""
+        _close(self._generation.files)
+
     async def get_generation(self) -> Generation:
         """Return the generation of the file at the path, or the previous one if that is rejected.
 
