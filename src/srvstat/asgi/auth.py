@@ -29,7 +29,7 @@ class Caller(NamedTuple):
 class Authenticator:
     """Check keys against an access file, which may change; without one, accept every key.
 
-    `shared` counts requests in place of this process.
+    `shared` counts requests instead of this process.
 
     Raises SourceError if the access file is rejected at the start.
     """

@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 from srvstat.contract.errors import RateLimitedError
 
 MINUTE = 60
-SECOND_NS = 1_000_000_000
-_MINUTE_NS = MINUTE * SECOND_NS
+_SECOND_NS = 1_000_000_000
+_MINUTE_NS = MINUTE * _SECOND_NS
 _MAX_INTEGER = 999_999_999_999_999
 """The largest integer of a header (RFC 9651, section 3.3.1)."""
 
@@ -93,7 +93,7 @@ class RateLimiter:
         excess = len(requests) - limit
         # The request whose minute must end before one more is accepted.
         awaited = requests[max(excess, 0)]
-        seconds = -((now - awaited - _MINUTE_NS) // SECOND_NS)  # rounded up
+        seconds = -((now - awaited - _MINUTE_NS) // _SECOND_NS)  # rounded up
         return Quota(is_accepted, max(-excess, 0), seconds)
 
     def _forget_idle(self, now: int) -> None:

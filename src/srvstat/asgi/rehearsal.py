@@ -40,7 +40,7 @@ _AS_USUAL = b"200"
 
 
 class DroppedError(Exception):
-    """The connection is closed in place of an answer."""
+    """The connection is closed, and the request is not answered."""
 
 
 class Fate(NamedTuple):

@@ -38,7 +38,7 @@ DropOption = Annotated[
     typer.Option(
         metavar="P%",
         envvar="SRVSTAT_DROP",
-        help="Close the connection in place of answering this share of the requests.",
+        help="Close the connection instead of answering this share of the requests.",
     ),
 ]
 SeedOption = Annotated[
