@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from asgi.log_entries import wait_for_entries
+from asgi.log_entries import empty_log, wait_for_entries
 from asgi.small_service import COMPARED, SERVER_A, serve_small
 from conftest import Cli
-from support.http import HOST, TWO, A, Answer, Client, compare, get, request, send_request
+from support.http import HEALTH, HOST, TWO, A, Answer, Client, compare, get, request, send_request
 from support.process import Service
 
 PAGE = "http://localhost:5173"
@@ -55,14 +55,14 @@ def list_cors_headers(answer: Answer) -> dict[str, str]:
     "path", [b"/gateway/v1/compare", b"/gateway/v1/servers/a", b"/x", b"/healthz"]
 )
 def test_a_preflight_needs_no_key_and_is_logged(path: bytes, service: Service) -> None:
-    before = len(service.read_log())
+    empty_log(service, HEALTH)
 
     answer = ask(service, preflight(PAGE.encode(), path))
 
     assert (answer.status, answer.body) == (204, b"")
     assert list_cors_headers(answer) == {**OF_CORS, **PERMISSION}
     assert answer.headers["vary"] == "Origin"
-    (entry,) = wait_for_entries(service, 1, before)
+    (entry,) = wait_for_entries(service, 1)
     assert entry["id"] == answer.headers["x-request-id"]
     assert (entry["method"], entry["operation"]) == ("OPTIONS", "preflight")
     assert (entry["status"], entry["bytes"]) == (204, 0)
@@ -87,7 +87,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("origin", REFUSED)
 def test_another_origin_gets_the_answer_without_permission(origin: bytes, service: Service) -> None:
-    before = len(service.read_log())
+    empty_log(service, HEALTH)
 
     refused = ask(service, preflight(origin))
     answer = send_request(service, get(b"a", b"Origin: " + origin))
@@ -97,7 +97,7 @@ def test_another_origin_gets_the_answer_without_permission(origin: bytes, servic
     for each in (refused, answer):
         assert list_cors_headers(each) == {}
         assert each.headers["vary"] == "Origin"
-    entry, _ = wait_for_entries(service, 2, before)
+    entry, _ = wait_for_entries(service, 2)
     assert entry["reason"] == "origin: not one of --cors"
 
 

@@ -27,15 +27,8 @@ SPACES = st.sampled_from(["", " ", "\t "])
 
 
 @pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("recording") / "exchanges.ndjson"
-
-
-@pytest.fixture(scope="module")
-def service(recording: Path) -> Iterator[Service]:
-    """Fail each request that has no preference."""
-    options = ("--allow-prefer", "--fail", "100%", "--explain-errors")
-    with serve_small(*options, "--record", str(recording)) as running:
+def service() -> Iterator[Service]:
+    with serve_small("--allow-prefer", "--explain-errors") as running:
         yield running
 
 
@@ -66,17 +59,22 @@ def test_each_error_of_the_contract_can_be_selected(status: int, service: Servic
         assert ("www-authenticate" in headers) == (status == 401)
 
 
-def test_a_request_that_prefers_success_does_not_fail_by_chance(
-    service: Service, recording: Path
-) -> None:
-    found = ask(service, get(b"a", b"Prefer: code=200"))
-    compared = ask(service, compare(TWO, b"Prefer: wait=5", b'pReFeR: foo="1,2";x=y, code="200"'))
-    missing = ask(service, get(b"zz", b"Prefer: code=200; example=b, code=500"))
+def test_a_request_that_prefers_success_does_not_fail_by_chance(tmp_path: Path) -> None:
+    path = tmp_path / "exchanges.ndjson"
+    options = ("--allow-prefer", "--fail", "100%", "--record", str(path))
+    with serve_small(*options) as service:
+        failed = ask(service, get(b"a"))
+        limited = ask(service, get(b"a", b"Prefer: code=429"))
+        found = ask(service, get(b"a", b"Prefer: code=200"))
+        prefer = (b"Prefer: wait=5", b'pReFeR: foo="1,2";x=y, code="200"')
+        compared = ask(service, compare(TWO, *prefer))
+        missing = ask(service, get(b"zz", b"Prefer: code=200; example=b, code=500"))
+        service.stop()
 
+    assert (failed.status, limited.status) == (500, 429)
     assert (found.body, compared.body, missing.status) == (SERVER_A, COMPARED, 404)
     assert "preference-applied" not in found.headers
-    service.stop()
-    assert recording.read_bytes().count(b"\n") == 3  # only what was not rehearsed
+    assert path.read_bytes().count(b"\n") == 3  # only what was not rehearsed
 
 
 @pytest.mark.parametrize(
