@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -130,9 +131,25 @@ def test_the_example_reader_finds_ranks_in_bands_of_several_values(build: Build)
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)
 def test_every_relative_link_resolves(path: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
-        if "://" not in target:
-            assert (path.parent / target).exists(), target
+    for name, _, anchor in re.findall(r"\]\(([^)#]*)(#([^)]+))?\)", read_prose(path)):
+        if "://" not in name:
+            target = path.parent / name if name else path
+            assert target.exists(), name
+            assert not anchor or anchor in list_anchors(target), f"{name}#{anchor}"
+
+
+def read_prose(path: Path) -> str:
+    """Return a page without its blocks of code."""
+    return re.sub(
+        r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+
+
+@cache
+def list_anchors(path: Path) -> set[str]:
+    """Return the anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", read_prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("name", ["report.png", "explore.png"])
