@@ -53,9 +53,11 @@ $(EXTERNAL)/installed: tests/external/requirements.txt tests/external/package.js
 LIMIT := $(if $(shell command -v timeout),timeout 300)
 $(EXTERNAL)/installed-npm: tests/external/package.json
 	@mkdir -p $(EXTERNAL)
+	@command -v npm > /dev/null || { echo 'install npm, which comes with Node.js' >&2; exit 1; }
 	cp tests/external/package.json $(EXTERNAL)
-	$(LIMIT) npm install --prefix $(EXTERNAL) --silent --no-audit --no-fund --no-package-lock \
-		--ignore-scripts --fetch-timeout=30000 --fetch-retries=4
+	$(LIMIT) npm install --prefix $(EXTERNAL) --loglevel=error --no-audit --no-fund --no-package-lock \
+		--ignore-scripts --fetch-timeout=30000 --fetch-retry-mintimeout=1000 \
+		--fetch-retry-maxtimeout=10000
 	@touch $@
 
 SWAGGER := swagger-ui-bundle.js swagger-ui.css swagger-ui-bundle.js.LICENSE.txt LICENSE NOTICE
@@ -137,8 +139,8 @@ $(RELEASE)/installed: tests/release/requirements.txt | $(BIN)/installed
 # TAG=v1.0.0 also checks the tag, and OUTPUT=dist keeps the archives.
 SUITE ?= one
 release-check: $(RELEASE)/installed api-page  ## Build a release twice, install it with each Python, and test it
-	cd tests && ../$(RELEASE)/bin/python -m release --source $(abspath $(BIN)/python) \
-		--suite $(SUITE) $(if $(TAG),--tag '$(TAG)') $(if $(OUTPUT),--output $(abspath $(OUTPUT)))
+	cd tests && ../$(RELEASE)/bin/python -m release --source '$(CURDIR)/$(BIN)/python' \
+		--suite $(SUITE) $(if $(TAG),--tag '$(TAG)') $(if $(OUTPUT),--output '$(abspath $(OUTPUT))')
 
 clean:  ## Remove everything that make created
 	rm -rf .venv srvstat-demo src/srvstat/web/swagger-ui benchmarks/data .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
