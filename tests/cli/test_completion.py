@@ -204,7 +204,7 @@ def test_install_completion_refuses_a_shell(
     assert not list(tmp_path.iterdir())
 
 
-def test_bash_completes_ranges_namespaces_and_identifiers(
+def test_bash_completes_ranges_namespaces_identifiers_and_shells(
     demo_snapshot: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("_SRVSTAT_COMPLETE", "complete_bash")
@@ -219,6 +219,7 @@ def test_bash_completes_ranges_namespaces_and_identifiers(
     assert complete("srvstat get a --by c", 4) == ["cfxId"]
     assert complete("srvstat replay x.har --at s", 4) == ["snapshot", "search"]
     assert complete("srvstat get ha", 2) == ["harbor-city"]
+    assert complete("srvstat completion ", 2) == ["bash", "zsh", "fish"]
     assert complete("srvstat get --by cfxId n", 4) == ["nf8q1z", "ns6r0b"]
 
 

@@ -26,7 +26,12 @@ fi"""
 """Typer's script suits only `source`: as a file in $fpath, it would complete nothing at first."""
 
 ShellArgument = Annotated[
-    str, typer.Argument(metavar="|".join(_SHELLS), help="The shell of the script.")
+    str,
+    typer.Argument(
+        metavar="|".join(_SHELLS),
+        help="The shell of the script.",
+        autocompletion=lambda: list(_SHELLS),
+    ),
 ]
 
 
