@@ -14,6 +14,7 @@ HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 def test_an_interrupted_bar_leaves_the_cursor_visible(
     moment: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     begin = getattr(Console, moment)
     interruptions = [SystemExit(128 + signal.SIGINT)]
