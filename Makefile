@@ -117,9 +117,9 @@ soak: $(BIN)/installed-soak  ## Run property tests and campaigns in their long f
 
 # Tests with other versions of the dependencies than those of .venv, each in an environment of its own.
 INSTALL := -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-test-lowest: | $(BIN)/installed  ## Run all tests with the lowest version of each dependency
+test-lowest:  ## Run all tests with the lowest version of each dependency
 	$(PYTHON) -m venv --clear .venv/lowest
-	$(BIN)/python tests/release/bounds.py lowest > .venv/lowest/constraints.txt
+	.venv/lowest/bin/python tests/release/bounds.py lowest > .venv/lowest/constraints.txt
 	.venv/lowest/bin/python $(INSTALL) --constraint .venv/lowest/constraints.txt
 	.venv/lowest/bin/python -m pytest $(PARALLEL)
 
