@@ -13,9 +13,11 @@ from release.installation import check_installation, create_environment, write_e
 pytestmark = pytest.mark.external
 
 PYTHON = ROOT / ".venv" / "release" / "bin" / "python"
+SWAGGER = ROOT / "src" / "srvstat" / "web" / "swagger-ui"
 
 
 @pytest.mark.skipif(not PYTHON.exists(), reason="needs build; see `make external`")
+@pytest.mark.skipif(not SWAGGER.exists(), reason="needs Swagger UI; see `make api-page`")
 def test_the_wheel_of_two_equal_builds_answers_like_the_source_tree(tmp_path: Path) -> None:
     archives = build_twice(tmp_path / "builds", str(PYTHON))
     check_contents(archives)
