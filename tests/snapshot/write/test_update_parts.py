@@ -24,7 +24,7 @@ def _snapshot(here: Path, cli: Cli) -> Iterator[None]:
     assert cli(*BUILD, "out.db").exit_code == 0
     (here / "new.csv").write_bytes(csv([("a", AS_OF - DAY + 1, 8), ("b", AS_OF + 1, 9)]))
     yield
-    merging._open_again.cache_clear()  # noqa: SLF001 - or it stays open
+    merging._open_again.cache_clear()  # noqa: SLF001 - it is closed
 
 
 def test_another_process_merges_into_the_same_file() -> None:
@@ -38,7 +38,8 @@ def test_another_process_merges_into_the_same_file() -> None:
 
     copies = pickle.loads(job)  # noqa: S301 - our own
 
-    assert [merge_server(copy) for copy in copies] == expected
+    with closing(copies[0].old._snapshot):  # noqa: SLF001 - a process keeps it open to its end
+        assert [merge_server(copy) for copy in copies] == expected
 
 
 def test_another_process_refuses_a_file_that_was_replaced(cli: Cli) -> None:

@@ -65,6 +65,7 @@ def _open_again(path: str, digest: bytes) -> OldFile:
     """Open a snapshot with a given row of the file; it stays open until the process ends."""
     snapshot = open_file(path)
     if snapshot.file_row.digest != digest:
+        snapshot.close()
         raise ValueError("another file")
     return OldFile(snapshot)
 
