@@ -68,7 +68,11 @@ EXPECTED = {
     ],
 }
 
-EXAMPLES = {"python": (), "typescript": ("node", "npm"), "go": ("go", "java")}
+EXAMPLES: dict[str, tuple[str | Path, ...]] = {
+    "python": (),
+    "typescript": ("node", "npm", NODE_MODULES / ".bin" / "tsc"),
+    "go": ("go", "java"),
+}
 """The folders of docs/examples/clients, and the programs that each needs."""
 TABLE = """\
 server               now       average  median        peak  growth %  name
