@@ -71,7 +71,7 @@ EXPECTED = {
 EXAMPLES: dict[str, tuple[str | Path, ...]] = {
     "python": (),
     "typescript": ("node", "npm", NODE_MODULES / ".bin" / "tsc"),
-    "go": ("go", "java"),
+    "go": ("go", "java", INSTALLED / "bin" / "openapi-generator-cli"),
 }
 """The folders of docs/examples/clients, and the programs that each needs."""
 TABLE = """\
