@@ -16,6 +16,7 @@ def describe_window(
     inside = [(at, players) for at, players in rows if start < at <= end]
     found: dict[str, Any] = {
         "observations": len(inside),
+        "total": 0,
         "mean": None,
         "median": None,
         "growth": None,
@@ -31,6 +32,7 @@ def describe_window(
     if not inside:
         return found
     values = sorted(players for _, players in inside)
+    length = end - (start if is_bounded else inside[0][0])
     distances = [later - earlier for (earlier, _), (later, _) in pairwise(inside)]
     weights = _weigh(distances, end - inside[-1][0])
     mean = Fraction(sum(values), len(values))
@@ -39,6 +41,7 @@ def describe_window(
         mean = Fraction(sum(products), sum(weights))
     return {
         "observations": len(inside),
+        "total": sum(values),
         "mean": float(Fraction(sum(values), len(values))),
         "median": float(Fraction(sum(_find_middle(values)), 2)),
         "growth": inside[-1][1] - inside[0][1] if len(inside) > 1 else None,
@@ -47,7 +50,7 @@ def describe_window(
         "lowest": _find_ends(inside, values[0]),
         "usual_interval": sum(_find_middle(distances)) / 2 if distances else None,
         "weighted_mean": float(mean),
-        "coverage": float(Fraction(sum(weights), 2 * (end - start))) if is_bounded else None,
+        "coverage": float(Fraction(sum(weights), 2 * length)) if length else None,
         "first": inside[0][1],
         "last": inside[-1][1],
     }

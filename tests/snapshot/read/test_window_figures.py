@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -129,8 +130,27 @@ def check_figures(seed: int, fleet: Mapping[str, Rows], build: Build) -> None:
                 assert totals == [describe_steps(rows, window)[0][:2]] * 2
                 midnights = range(-(-window.start // DAY) * DAY, window.end, DAY)
                 inner = drawn.sample(midnights, drawn.randrange(min(len(midnights), 19) + 1))
+                # A day ends a millisecond before midnight, unless it includes its end.
+                inner = [at - drawn.choice([0, 1]) for at in inner if at - 1 > window.start]
                 inner += [drawn.randint(*window)] if drawn.random() < 0.2 else []
                 steps = [window.start, *sorted(inner), window.end]
                 (row,) = find_rows(snapshot, [name])
                 found_steps = zip(*snapshot.compute_step_totals(row, steps), strict=True)
                 assert [*found_steps] == describe_steps(rows, steps)
+                usual = drawn.choice([found[0].usual_interval, 6 * HOUR, None]) or 1
+                check_long_intervals(snapshot, row, rows, window, int(2 * usual))
+
+
+def check_long_intervals(
+    snapshot: SnapshotFile, server: ServerRow, rows: Rows, window: Window, usual: int
+) -> None:
+    """Compare the intervals that are longer than three usual ones with those of the rows."""
+    start = max(window.start, 0)
+
+    found = snapshot.find_long_intervals(server, Window(start, window.end), usual)
+
+    assert found == [
+        (before, after)
+        for (before, _), (after, _) in pairwise(rows)
+        if start < after <= window.end and 2 * (after - before) > 3 * usual
+    ]

@@ -34,6 +34,8 @@ class WindowFigures(NamedTuple):
     """The figures of one server in one window; None where there are too few observations."""
 
     statistics: Statistics
+    total: int
+    """The sum of the players of all observations."""
     quantiles: tuple[float, ...]
     """In the order asked; empty without observations."""
     peak: Span | None
@@ -42,7 +44,7 @@ class WindowFigures(NamedTuple):
     """In milliseconds, exact: may be a half. None for fewer than two observations."""
     weighted_mean: float | None
     coverage: float | None
-    """None for a window of all observations, whose length is unknown, and for an empty one."""
+    """A window of all observations begins with the first one. None if it has no length."""
     first: int | None
     """The players of the first observation."""
     last: int | None
@@ -70,9 +72,10 @@ def compute_observed_figures(
         return build_empty_figures(window, statistics)
     ascending = sorted(players)
     durations = compute_durations(instants, window.end)
-    length = find_length(window)
+    length = find_length(window, instants[0])
     return WindowFigures(
         statistics=statistics,
+        total=sum(players),
         quantiles=compute_quantiles(len(players), ascending.__getitem__, quantiles),
         peak=_find_span(instants, players, ascending[-1]),
         lowest=_find_span(instants, players, ascending[0]),
@@ -86,8 +89,8 @@ def compute_observed_figures(
 
 def build_empty_figures(window: Window, statistics: Statistics) -> WindowFigures:
     """Return the figures of a window without observations."""
-    coverage = 0.0 if find_length(window) else None
-    return WindowFigures(statistics, (), None, None, None, None, coverage, None, None)
+    coverage = 0.0 if find_length(window, window.end) else None
+    return WindowFigures(statistics, 0, (), None, None, None, None, coverage, None, None)
 
 
 def compute_quantiles(
@@ -98,9 +101,9 @@ def compute_quantiles(
     return tuple((find_value(lower) + find_value(upper)) / 2 for lower, upper in ranks)
 
 
-def find_length(window: Window) -> int | None:
-    """Return the length of a window; None for a window of all observations."""
-    return None if window.start == BEFORE_ALL else window.end - window.start
+def find_length(window: Window, first: int) -> int:
+    """Return the length of a window; one of all observations begins with the first of them."""
+    return window.end - (first if window.start == BEFORE_ALL else window.start)
 
 
 def check_total(observations: int, total: int) -> None:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, pairwise
 
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAY_MS, Window
@@ -20,7 +20,7 @@ from srvstat.snapshot.read.decoding import (
 from srvstat.snapshot.read.figures import StepTotals, WindowFigures
 from srvstat.snapshot.read.header import FILE_ROW, SnapshotHeader
 from srvstat.snapshot.read.statistics import compute_window_statistics, compute_window_totals
-from srvstat.snapshot.read.steps import compute_steps
+from srvstat.snapshot.read.steps import compute_steps, find_long_intervals
 from srvstat.snapshot.read.summary_rows import verify_summaries
 from srvstat.snapshot.read.verified_rows import DIRECTORY, VerifiedRows
 from srvstat.snapshot.read.window_figures import compute_window_figures
@@ -147,7 +147,8 @@ class SnapshotFile(SnapshotHeader):
     def compute_step_totals(self, server: ServerRow, edges: Sequence[int]) -> StepTotals:
         """Return the totals of the steps between successive ascending edges.
 
-        Steps between midnights (UTC) take few rows, those with other edges all observations.
+        A step excludes its start and includes its end. Steps between the ends of days (UTC) take
+        few rows, others all observations.
         """
         with self.convert_decode_errors("the days"):
             return compute_steps(self._rows, self.read_observations, server, edges)
@@ -180,6 +181,24 @@ class SnapshotFile(SnapshotHeader):
         days = self._rows.iter_days(server, edges[0] // DAY_MS, edges[-1] // DAY_MS)
         with self.convert_decode_errors(f"the days of {server.title}"):
             return read_day_steps(days, edges)
+
+    def find_long_intervals(
+        self, server: ServerRow, window: Window, usual: int
+    ) -> list[tuple[int, int]]:
+        """Return the intervals that end in a window and are longer than three usual ones.
+
+        Each is a pair of successive observations, of which the first may be before the window.
+        `usual` is the usual interval in half milliseconds. The window starts at an instant.
+        """
+        with self.convert_decode_errors(f"the summaries of {server.title}"):
+            found = find_long_intervals(self._rows, server, window, usual)
+        if found is None:
+            start = window.start
+            if server.first_observed_at is not None and server.first_observed_at <= start:
+                start = (self.find_last_observed_at(server, start) or start) - 1
+            instants, _ = self.read_observations(server, Window(start, window.end))
+            found = [pair for pair in pairwise(instants) if 2 * (pair[1] - pair[0]) > 3 * usual]
+        return found
 
     def find_last_observed_at(self, server: ServerRow, until: int) -> int | None:
         """Return the instant of a server's last observation up to and including `until`."""

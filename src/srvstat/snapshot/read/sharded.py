@@ -163,6 +163,12 @@ class ShardedSnapshot(SnapshotHeader):
         """Return positions and players of the steps between edges, as `SnapshotFile` does."""
         return self.get_file(server).read_steps(server, edges)
 
+    def find_long_intervals(
+        self, server: ServerRow, window: Window, usual: int
+    ) -> list[tuple[int, int]]:
+        """Return the intervals in a window that are longer than three usual ones."""
+        return self.get_file(server).find_long_intervals(server, window, usual)
+
     def find_last_observed_at(self, server: ServerRow, until: int) -> int | None:
         """Return the instant of a server's last observation up to and including `until`."""
         return self.get_file(server).find_last_observed_at(server, until)

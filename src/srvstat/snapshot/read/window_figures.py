@@ -152,16 +152,18 @@ def _compute_figures(
     if usual is None or weights is None:
         return None
     weighted_sum, weight = weights
-    length = find_length(window)
+    (first,), _ = parts.get_first()
+    length = find_length(window, first)
     highest, lowest = map(ranked.values.find_value, (ranked.count - 1, 0))
     figures = WindowFigures(
         statistics=statistics,
+        total=ranked.values.ranking.total,
         quantiles=compute_quantiles(ranked.count, ranked.values.find_value, quantiles),
         peak=Span(*parts.find_extreme("peak", highest)),
         lowest=Span(*parts.find_extreme("lowest", lowest)),
         usual_interval=usual / 2,
         weighted_mean=weighted_sum / weight,
-        coverage=weight / (2 * length) if length else None,
+        coverage=weight / (2 * length),
         first=parts.get_first().players[0],
         last=parts.get_last().players[0],
     )
