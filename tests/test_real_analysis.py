@@ -3,9 +3,9 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from fractions import Fraction
-from itertools import combinations, pairwise, product
+from itertools import product
 from statistics import mean, median
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -17,8 +17,14 @@ from analysis.naive_pictures import (
     compute_timeline_naively,
     read_figures,
 )
+from analysis.naive_steps import (
+    compute_change_naively,
+    compute_trend_naively,
+    describe_average,
+    describe_changes,
+    split_naively,
+)
 from analysis.raw_figures import (
-    HOUR,
     Row,
     compute_durations,
     compute_figures,
@@ -34,7 +40,6 @@ from srvstat.analysis.report import MOST_STEPS
 
 pytestmark = pytest.mark.slow
 
-WEEK = 7 * DAY
 BERLIN = ZoneInfo("Europe/Berlin")
 IDS = ["wb-usa", "wb-europe", "wb-asia-clan"]
 DAYS = [("2025-10-20", "2025-11-03"), ("2026-03-25", "2026-04-01")]
@@ -135,54 +140,6 @@ def test_top_orders_all_servers_by_the_means_of_the_raw_rows(
         assert server == server | compute_figures(kept[name], (end - 30 * DAY, end))
 
 
-def split(
-    rows: Sequence[Row], window: tuple[int, int], find_step: Callable[[datetime], Any]
-) -> list[tuple[tuple[int, int], list[int]]]:
-    """Return the steps of a window in Berlin, whose clocks change by whole hours, with players.
-
-    Hours belong to one step if `find_step` returns the same for their beginnings.
-    """
-
-    def find(at: int) -> Any:
-        return find_step(datetime.fromtimestamp(at // HOUR * HOUR // 1000, BERLIN))
-
-    start, end = window
-    hours = range(start // HOUR * HOUR + HOUR, end, HOUR)
-    inner = [at for at in hours if find(at) != find(at - 1)]
-    steps: dict[tuple[int, int], list[int]] = {
-        edges: [] for edges in pairwise([start, *inner, end])
-    }
-    remaining = iter(select(rows, window))
-    at, players = next(remaining, (end + 1, 0))
-    for edges, values in steps.items():
-        while at <= edges[1]:
-            values.append(players)
-            at, players = next(remaining, (end + 1, 0))
-    return list(steps.items())
-
-
-STEPS: dict[str, Callable[[datetime], Any]] = {
-    "1h": lambda local: (local.date(), local.hour, local.fold),
-    "6h": lambda local: (local.date(), local.hour // 6),
-    "12h": lambda local: (local.date(), local.hour // 12),
-    "1d": lambda local: local.date(),
-    "7d": lambda local: (local.date() - date(1970, 1, 1)).days // 7,
-    "day": lambda local: local.date(),
-    "week": lambda local: local.isocalendar()[:2],
-    "month": lambda local: (local.year, local.month),
-}
-
-
-def compute_trend(steps: Sequence[tuple[tuple[int, int], list[int]]]) -> float:
-    points = [
-        (Fraction(start + end, 2 * WEEK), Fraction(sum(values), len(values)))
-        for (start, end), values in steps
-        if values
-    ]
-    slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in combinations(points, 2)]
-    return float(median(slopes))
-
-
 @pytest.mark.parametrize(("step", "days"), [("day", 90), ("week", 365), ("month", 365)])
 def test_growth_by_local_steps_follows_from_the_raw_rows(
     rows: Rows, ask: Callable[..., Any], step: str, days: int
@@ -194,23 +151,24 @@ def test_growth_by_local_steps_follows_from_the_raw_rows(
     servers = ask("growth", *IDS, *options)["servers"]
 
     for name, server in zip(IDS, servers, strict=True):
-        steps = split(rows[name], window, STEPS[step])
+        steps = split_naively(rows[name], window, step, BERLIN)
         values, previous = (
             [players for _, players in select(rows[name], some)] for some in (window, before)
         )
         assert server["growth"] == compute_growth(values)
         assert server["previousGrowth"] == compute_growth(previous)
-        assert server["playersPerWeek"] == compute_trend(steps)
+        change, coverage = compute_change_naively(rows[name], window)
+        assert (server["change"], server["previousCoverage"]) == (change, coverage)
+        whole_days = split_naively(rows[name], window, "day", BERLIN)
+        assert server["playersPerWeek"] == compute_trend_naively(whole_days)
         assert server["steps"] == [
             {
-                "from": format_naively(start),
-                "to": format_naively(end),
-                "isPartial": edge in (0, len(steps) - 1),
-                "sampleCount": len(values),
-                "averagePlayers": compute_mean(values),
-                "growth": compute_growth(values),
+                **one.describe(),
+                **describe_average(one.values),
+                "change": change,
+                "growth": compute_growth(one.values),
             }
-            for edge, ((start, end), values) in enumerate(steps)
+            for one, change in zip(steps, describe_changes(steps), strict=True)
         ]
 
 
@@ -264,28 +222,25 @@ def test_history_by_local_steps_follows_from_the_raw_rows(
 ) -> None:
     options = [*build_options(days), "--step", step, "--aggregate", aggregate]
     window = find_midnights(days)
-    steps = {name: split(rows[name], window, STEPS[step]) for name in IDS}
+    steps = {name: split_naively(rows[name], window, step, BERLIN) for name in IDS}
     compute = AGGREGATES[aggregate]
 
     assert ask_lines("history", *IDS, *options) == [
         {
             "serverId": name,
-            "from": format_naively(start),
-            "to": format_naively(end),
-            "sampleCount": len(values),
-            "players": float(compute(values)) if values else None,
+            **one.describe(),
+            "players": float(compute(one.values)) if one.values else None,
         }
         for name in IDS
-        for (start, end), values in steps[name]
+        for one in steps[name]
     ]
     sums = ask_lines("history", *IDS, *options, "--sum")
     for line, *of_servers in zip(sums, *steps.values(), strict=True):
-        observed = [compute(values) for _, values in of_servers if values]
-        ((start, end), _), *_ = of_servers
+        observed = [compute(one.values) for one in of_servers if one.values]
+        share = min(one.share for one in of_servers)
         assert line == {
-            "from": format_naively(start),
-            "to": format_naively(end),
-            "sampleCount": sum(len(values) for _, values in of_servers),
+            **of_servers[0]._replace(share=share).describe(),
+            "sampleCount": sum(len(one.values) for one in of_servers),
             "serverCount": len(observed),
             "players": float(sum(observed)) if observed else None,
         }
@@ -308,9 +263,9 @@ def test_the_pictures_of_a_report_follow_from_the_raw_rows(
 
     report = ask("report", *IDS, *build_options(days), "--json")
 
-    expected = compute_timeline_naively(some, window, MOST_STEPS, as_of)
+    expected = compute_timeline_naively(some, window, MOST_STEPS, as_of, BERLIN)
     assert read_figures(report["timeline"]) == expected
-    assert expected["stepSeconds"] == 30 * 60
+    assert expected["step"] == "30m"
     distribution = compute_distribution_naively(some, window, MOST_BINS)
     assert read_figures(report["distribution"]) == distribution
 

@@ -4,20 +4,23 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby, pairwise
-from math import ceil, floor
-from statistics import median
+from operator import itemgetter
 from typing import Any
+from zoneinfo import ZoneInfo
 
-from analysis.raw_figures import Row, compute_mean, compute_quantile, select
+from analysis.naive_steps import NaiveStep, find_usual_interval, split_naively
+from analysis.raw_figures import HOUR, Row, compute_mean, compute_quantile, select
 from conftest import DAY
 from explain.naive import format_naively
 
-_MINUTE = 60_000
 _ROUND = [factor * 10**power for power in range(17) for factor in (1, 2, 5)]
-_LENGTHS = [
-    *(minutes * _MINUTE for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
-    *(days * DAY for days in _ROUND),
-]
+_LENGTHS = {
+    **{f"{minutes}m": minutes * HOUR // 60 for minutes in (1, 2, 5, 10, 15, 30)},
+    **{f"{hours}h": hours * HOUR for hours in (1, 2, 3, 6, 12)},
+    "day": DAY,
+    "week": 7 * DAY,
+    "month": 28 * DAY,
+}
 
 Servers = dict[str, list[Row]]
 
@@ -34,32 +37,49 @@ def read_figures(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def compute_timeline_naively(
-    servers: Servers, window: tuple[int | None, int], most: int, as_of: int
+    servers: Servers, window: tuple[int | None, int], most: int, as_of: int, zone: ZoneInfo
 ) -> dict[str, Any]:
     """Return the window, the steps and, for each server, the figures of a timeline."""
     start, end = _bound_window(servers, window)
-    kept = {name: select(rows, (start, end)) for name, rows in servers.items()}
-    usual = {name: _find_usual_interval(rows) for name, rows in kept.items()}
-    shortest = min((one for one in usual.values() if one is not None), default=Fraction(0))
-    length = next(
-        one
-        for one in _LENGTHS
-        if one >= shortest * Fraction(95, 100) and ceil(end / one) - floor(start / one) <= most
-    )
-    steps = _list_steps(start, end, length)
+    usual = {
+        name: find_usual_interval(select(rows, (start, end))) for name, rows in servers.items()
+    }
+    shortest = min((one for one in usual.values() if one is not None), default=Fraction(HOUR))
+    for step, length in _LENGTHS.items():
+        if (length < shortest * Fraction(95, 100) and step != "month") or end - start > (
+            3 * length * most
+        ):
+            continue
+        split = {
+            name: split_naively(rows, (start, end), step, zone) for name, rows in servers.items()
+        }
+        steps = next(iter(split.values()))
+        edges = [steps[0].whole[0], *(one.whole[1] for one in steps)]
+        if len(edges) <= most + 1:
+            break
+    runs = [(one, other - one) for one, other in pairwise(edges)]
     return {
         "window": {"from": format_naively(start), "to": format_naively(end)},
-        "stepsFrom": format_naively(start // length * length),
-        "stepSeconds": length // 1000,
+        "timeZone": zone.key,
+        "step": step,
+        "steps": [
+            {
+                "from": format_naively(members[0][0]),
+                "seconds": length // 1000,
+                "count": len(members),
+            }
+            for length, run in groupby(runs, key=itemgetter(1))
+            for members in [list(run)]
+        ],
         "servers": {
             name: {
-                **_describe_steps([select(rows, step) for step in steps]),
+                **_describe_steps(steps),
                 "gaps": [
                     {"from": format_naively(first), "to": format_naively(last)}
-                    for first, last in _iter_gaps(rows, steps, usual[name], as_of)
+                    for first, last in _iter_gaps(servers[name], (start, end), usual[name], as_of)
                 ],
             }
-            for name, rows in kept.items()
+            for name, steps in split.items()
         },
     }
 
@@ -70,43 +90,30 @@ def _bound_window(servers: Servers, window: tuple[int | None, int]) -> tuple[int
     return (min(first, end) - 1 if start is None else start), end
 
 
-def _find_usual_interval(rows: Sequence[Row]) -> Fraction | None:
-    distances = [Fraction(after - before) for (before, _), (after, _) in pairwise(rows)]
-    return median(distances) if distances else None
-
-
-def _list_steps(start: int, end: int, length: int) -> list[tuple[int, int]]:
-    first = start // length * length
-    return list(pairwise([start, *range(first + length, end, length), end]))
-
-
-def _describe_steps(steps: Sequence[Sequence[Row]]) -> dict[str, Any]:
-    players = [[count for _, count in step] for step in steps]
+def _describe_steps(steps: Sequence[NaiveStep]) -> dict[str, Any]:
+    players = [step.values for step in steps]
     return {
         "sampleCounts": [len(step) for step in players],
         "averages": [compute_mean(step) for step in players],
         "lowest": [min(step, default=None) for step in players],
         "peak": [max(step, default=None) for step in players],
+        "observedShares": [float(step.share) for step in steps],
     }
 
 
 def _iter_gaps(
-    rows: Sequence[Row], steps: Sequence[tuple[int, int]], usual: Fraction | None, as_of: int
+    rows: Sequence[Row], window: tuple[int, int], usual: Fraction | None, as_of: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the runs of steps without observations in distances of over three usual intervals."""
-    first, last = steps[0][0], min(steps[-1][1], as_of)
-
-    def is_in_gap(step: tuple[int, int]) -> bool:
-        if select(rows, step) or step[0] >= last:
-            return False
-        before = max((at for at, _ in rows if at <= step[0]), default=first)
-        after = min((at for at, _ in rows if at > step[1]), default=last)
-        return usual is None or after - before > 3 * usual
-
-    for is_gap, run in groupby(steps, is_in_gap):
-        members = list(run)
-        if is_gap:
-            yield members[0][0], min(members[-1][1], last)
+    """Yield the times of a window between observations of over three usual intervals."""
+    start, end = window
+    known = min(end, as_of)
+    instants = [at for at, _ in rows if at <= end]
+    before = [at for at in instants if at <= start]
+    edges = [*(before[-1:] or [start]), *(at for at in instants if at > start), known]
+    for one, other in pairwise(edges):
+        cut = max(one, start), min(other, known)
+        if other - one > 3 * (usual or 0) and cut[0] < cut[1]:
+            yield cut
 
 
 def compute_distribution_naively(

@@ -46,10 +46,18 @@ def compute_naively(
         if above is None
         else {"players": above, "hours": float(above_for / HOUR_MS) if kept else None},
         "usualIntervalSeconds": None if usual is None else float(usual / 1000),
-        "coverage": None if start is None else float(sum(lasting) / (end - start)),
+        "coverage": _find_coverage(kept, lasting, start, end),
         "firstPlayers": kept[0][1] if kept else None,
         "lastPlayers": kept[-1][1] if kept else None,
     }
+
+
+def _find_coverage(
+    kept: Sequence[tuple[int, int]], lasting: Sequence[Fraction], start: int | None, end: int
+) -> float | None:
+    """Return the share of a window that is observed; one of all begins with the first of them."""
+    first = start if start is not None else kept[0][0] if kept else end
+    return float(sum(lasting) / (end - first)) if first < end else None
 
 
 def _find_durations(instants: list[int], end: int) -> tuple[Fraction | None, list[Fraction]]:

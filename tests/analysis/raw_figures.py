@@ -74,7 +74,8 @@ def compute_figures(rows: Sequence[Row], window: Window) -> dict[str, Any]:
     spans = [[at for at, count in kept if count == edge] for edge in (max(values), min(values))]
     names = ("peakFirstAt", "peakLastAt", "lowestFirstAt", "lowestLastAt")
     instants = [format_naively(at) for span in spans for at in (span[0], span[-1])]
-    copied = ("sampleCount", "timeWeightedAverage", "usualIntervalSeconds", "coverage")
+    lasting = Fraction(sum(compute_durations(kept, window[1])), 2)
+    copied = ("sampleCount", "timeWeightedAverage", "usualIntervalSeconds")
     return {
         "averagePlayers": compute_mean(values),
         "medianPlayers": compute_median(values),
@@ -89,5 +90,6 @@ def compute_figures(rows: Sequence[Row], window: Window) -> dict[str, Any]:
             for quantile in (Fraction(0), Fraction(95, 100), Fraction(999, 1000))
         ],
         "above": {"players": 20, "hours": compute_hours_above(kept, window[1], 20)},
+        "coverage": float(lasting / (window[1] - (window[0] or kept[0][0]))),
         **{name: explained[name] for name in copied},
     }

@@ -6,6 +6,7 @@ from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +23,7 @@ from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from srvstat.analysis.distribution import compute_distribution
 from srvstat.analysis.step_chart import compute_step_chart
 from srvstat.analysis.timeline import compute_timeline
+from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.documents.history import HistoryQuery
 from srvstat.documents.timeline import Timeline
@@ -61,19 +63,25 @@ def test_every_step_gap_and_bin_follows_from_the_rows(case: Case) -> None:
         path = str(build_in(Path(directory), map(server, servers), observed))
         with closing(open_file(path)) as snapshot:
             for window, most_steps, most_bins in case.questions:
-                assert ask_for_timeline(snapshot, window, most_steps) == compute_timeline_naively(
-                    case.servers, window, most_steps, AS_OF
-                )
+                check_timeline(snapshot, case.servers, window, most_steps)
                 assert ask_for_distribution(
                     snapshot, window, most_bins
                 ) == compute_distribution_naively(case.servers, window, most_bins)
                 check_step_chart(snapshot, case.servers, window, most_steps)
 
 
-def ask_for_timeline(snapshot: SnapshotFile, window: tuple[int | None, int], most: int) -> Any:
+def check_timeline(
+    snapshot: SnapshotFile, servers: Servers, window: tuple[int | None, int], most: int
+) -> None:
+    """Compare a timeline, unless its months would be too many."""
     asked = list(snapshot.iter_servers())[:2]
-    document = compute_timeline(snapshot, asked, to_window(window), most).to_json()
-    return read_figures(json.loads(document))
+    for zone in map(ZoneInfo, ("UTC", "Europe/Berlin")):
+        try:
+            document = compute_timeline(snapshot, asked, to_window(window), most, zone).to_json()
+        except UsageError:  # its months are too many
+            continue
+        expected = compute_timeline_naively(servers, window, most, AS_OF, zone)
+        assert read_figures(json.loads(document)) == expected
 
 
 def ask_for_distribution(snapshot: SnapshotFile, window: tuple[int | None, int], most: int) -> Any:
@@ -93,12 +101,14 @@ def check_step_chart(
     inside = [at for at, _ in rows if (window[0] is None or at > window[0]) and at <= window[1]]
 
     assert len(lines) <= most
-    assert not inside or lines[0].start < min(inside)
+    assert not inside or lines[0].start <= min(inside)
     assert all(one.end == next_one.start for one, next_one in pairwise(lines))
-    assert lines[-1].end == window[1]
-    for line in lines:
+    assert not lines or lines[-1].end == window[1]
+    for number, line in enumerate(lines, 1):
         for name, cell in zip(("a", "b"), line.cells, strict=True):
-            players = [n for at, n in servers[name] if line.start < at <= line.end]
+            # The first step excludes the start of the window, the last one includes its end.
+            end = line.end + (number == len(lines))
+            players = [n for at, n in servers[name] if at in inside and line.start <= at < end]
             average = sum(players) / len(players) if players else None
             assert (cell.observations, cell.players) == (len(players), average)
 
@@ -115,18 +125,19 @@ def test_a_gap_is_longer_than_three_usual_intervals_even_in_long_steps(build: Bu
     with closing(open_file(path)) as snapshot:
         start, servers = AS_OF - 24 * HOUR, list(snapshot.iter_servers())
         window, until_three = Window(start, AS_OF + 12 * HOUR), Window(start, AS_OF - 3 * HOUR)
-        hourly, two_hourly = (
-            compute_timeline(snapshot, servers, window, most) for most in (36, 20)
+        utc = ZoneInfo("UTC")
+        hourly, cut = (
+            compute_timeline(snapshot, servers, one, 37, utc) for one in (window, until_three)
         )
-        cut = compute_timeline(snapshot, servers, until_three, 36)
 
-    assert (hourly.step_seconds, two_hourly.step_seconds) == (3_600, 7_200)
+    assert (hourly.step, cut.step) == ("1h", "1h")
     # Before the first observation, and between 10 and 14; three hours from 5 to 8 are no gap, nor
     # is the time after the end of the snapshot.
-    assert list_gaps(hourly, "a") == [(-24, -17), (-6, -3)]
-    assert list_gaps(two_hourly, "a") == [(-24, -18), (-6, -4)]
+    assert list_gaps(hourly, "a") == [(-24, -16), (-6, -2)]
     assert list_gaps(hourly, "b") == [(-24, 0)]
-    assert list_gaps(cut, "a") == [(-24, -17)]
+    assert list_gaps(cut, "a") == [(-24, -16)]
+    # An observation lasts for three usual intervals: of the gap, the last hour is not observed.
+    assert hourly.servers[0].observed_shares[16:24] == (1, 1, 1, 1, 1, 0, 1, 1)
 
 
 def list_gaps(timeline: Timeline, name: str) -> list[tuple[int, int]]:

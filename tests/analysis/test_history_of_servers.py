@@ -4,9 +4,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 from zoneinfo import ZoneInfo
@@ -15,9 +13,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from analysis.naive_steps import NaiveStep, split_naively
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
-from srvstat.analysis.history import aggregate_history, list_history_edges, read_history
+from srvstat.analysis.history import aggregate_history, read_history
 from srvstat.analysis.local_time import parse_step
+from srvstat.analysis.steps import Steps, divide_window
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.contract.requests import build_server_reference
@@ -83,10 +83,10 @@ def test_every_row_follows_from_the_observations(case: Case) -> None:
         with closing(open_file(path)) as snapshot:
             servers = list(snapshot.iter_servers())
             zone = ZoneInfo(case.zone)
-            edges = list_history_edges(snapshot, servers, case.window, parse_step(case.step), zone)
+            divided = divide_window(snapshot, servers, case.window, parse_step(case.step), zone)
             found = list(read_history(snapshot, servers, case.window))
-            steps = list(aggregate_history(snapshot, servers, edges, case.aggregate))
-            sums = aggregate_history(snapshot, servers, edges, case.aggregate, is_sum=True)
+            steps = list(aggregate_history(snapshot, servers, divided, case.aggregate))
+            sums = aggregate_history(snapshot, servers, divided, case.aggregate, is_sum=True)
 
             assert found == list(select_naively(case))
             assert steps == list(aggregate_naively(case))
@@ -99,54 +99,49 @@ def select_naively(case: Case) -> Iterator[Row]:
         yield from ((name, at, rows[at]) for at in sorted(rows) if start < at <= end)
 
 
-def list_naive_steps(case: Case) -> list[tuple[int, int]]:
-    """List the steps: they begin at each multiple of a step after midnight on the local clock."""
+def split(case: Case, name: str) -> list[NaiveStep]:
+    """Return the steps of a server."""
     start, end = case.window
-    hours = {"1h": 1, "6h": 6, "1d": 24}[case.step]
-    starts = [
-        at
-        for at in range(END - 90 * DAY, END + 2 * DAY, HOUR // 2)
-        if get_local_minutes(at, case.zone) % (hours * 60) == 0
-    ]
-    if start == BEFORE_ALL:
-        instants = [at for rows in case.servers.values() for at in rows if at <= end]
-        if not instants:
-            return []
-        start = max(at for at in starts if at < min(instants))
-    return list(pairwise([start, *(at for at in starts if start < at < end), end]))
-
-
-def get_local_minutes(at: int, zone: str) -> int:
-    local = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)).astimezone(
-        ZoneInfo(zone)
+    first = min(at for rows in case.servers.values() for at in rows)
+    return split_naively(
+        sorted(case.servers[name].items()),
+        (None if start == BEFORE_ALL else start, end),
+        case.step,
+        ZoneInfo(case.zone),
+        first,
     )
-    return local.hour * 60 + local.minute
 
 
 def aggregate_naively(case: Case) -> Iterator[Row]:
-    steps = list_naive_steps(case)
-    for name, rows in case.servers.items():
-        for start, end in steps:
-            players = [rows[at] for at in sorted(rows) if start < at <= end]
-            value = compute_naively(players, case.aggregate)
+    for name in case.servers:
+        for step in split(case, name):
+            value = compute_naively(step.values, case.aggregate)
             yield (
                 name,
-                start,
-                end,
-                len(players),
+                step.start,
+                step.end,
+                len(step.values),
                 float(value) if isinstance(value, Fraction) else value,
+                float(step.share),
+                step.is_partial,
             )
 
 
 def sum_naively(case: Case) -> Iterator[Row]:
-    for start, end in list_naive_steps(case):
-        parts = [
-            [rows[at] for at in sorted(rows) if start < at <= end] for rows in case.servers.values()
-        ]
-        parts = [players for players in parts if players]
+    for steps in zip(*(split(case, name) for name in case.servers), strict=True):
+        parts = [step.values for step in steps if step.values]
         total = sum(Fraction(compute_naively(players, case.aggregate)) for players in parts)
         count = sum(map(len, parts))
-        yield start, end, count, len(parts), float(total) if parts else None
+        (start, end, (first, last), *_) = steps[0]
+        # A server is missing between its first and its last observation only.
+        shares = [
+            step.share
+            for step, rows in zip(steps, case.servers.values(), strict=True)
+            if rows and min(rows) < last and max(rows) >= first
+        ]
+        share = float(min(shares, default=0))
+        value = float(total) if parts else None
+        yield start, end, count, len(parts), value, share, share < 0.9
 
 
 def compute_naively(players: Sequence[int], aggregate: Aggregate) -> Any:
@@ -167,8 +162,8 @@ def read_observations(snapshot: SnapshotFile) -> History:
 
 
 def read_steps(snapshot: SnapshotFile, *, is_sum: bool = False) -> History:
-    edges = range(AS_OF - 90 * DAY, AS_OF + 1, DAY)
-    return aggregate_history(snapshot, list(snapshot.iter_servers()), edges, is_sum=is_sum)
+    steps = Steps(range(AS_OF - 90 * DAY, AS_OF + 1, DAY), Window(AS_OF - 90 * DAY, AS_OF))
+    return aggregate_history(snapshot, list(snapshot.iter_servers()), steps, is_sum=is_sum)
 
 
 def read_sums(snapshot: SnapshotFile) -> History:
@@ -200,7 +195,7 @@ def test_a_forged_first_observation_is_refused(value: str, build: Build) -> None
         servers = resolve_servers(snapshot, [build_server_reference("a")])
         window = Window(BEFORE_ALL, AS_OF)
         with pytest.raises(SnapshotError):
-            list_history_edges(snapshot, servers, window, parse_step("1d"), ZoneInfo("UTC"))
+            divide_window(snapshot, servers, window, parse_step("1d"), ZoneInfo("UTC"))
 
 
 def test_forged_observations_in_another_order_are_refused(build: Build) -> None:

@@ -4,10 +4,8 @@ import json
 import random
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from functools import cache
-from itertools import combinations, groupby
 from statistics import mean, median
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,8 +14,16 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from analysis.naive_steps import (
+    compute_change_naively,
+    compute_trend_naively,
+    describe_average,
+    describe_changes,
+    split_naively,
+)
+from analysis.raw_figures import compute_mean
+from analysis.raw_figures import select as select_rows
 from conftest import DAY, build_in, few_examples, server
-from explain.naive import format_naively
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.contract.ranges import BEFORE_ALL, Window
@@ -78,7 +84,7 @@ def windows(draw: st.DrawFn) -> Window:
     midnights = [1_743_202_800_000, 1_761_429_600_000, 1_757_217_600_000, 1_761_436_800_000]
     periods = [at for at, _ in ROWS["edge"]]
     edges = st.sampled_from([START, END, *midnights, *periods]) | st.sampled_from(instants)
-    start, end = sorted({draw(edges), draw(edges), END + draw(st.integers(0, DAY))})[:2]
+    start, end = sorted({draw(edges), draw(edges), END + draw(st.integers(1, DAY))})[:2]
     return Window(draw(st.sampled_from([start, start, BEFORE_ALL])), end)
 
 
@@ -90,35 +96,7 @@ def read_clock(at: int, zone: ZoneInfo) -> datetime:
     return (EPOCH + timedelta(milliseconds=at)).astimezone(zone)
 
 
-@cache
-def find_first_instant(day: date, zone: ZoneInfo) -> int:
-    """Return the first instant of a local day."""
-    noon = datetime(day.year, day.month, day.day, 12, tzinfo=zone)
-    at = round(noon.timestamp()) * 1000 - DAY
-    while read_clock(at, zone).date() < day:
-        at += DAY // 96
-    return at
-
-
-def find_step(at: int, step: str, zone: ZoneInfo) -> tuple[int, int]:
-    """Return the step `(start, end]` that contains an instant."""
-    day = read_clock(at, zone).date()
-    for _ in range(2):
-        first = {
-            "day": day,
-            "week": day - timedelta(days=day.weekday()),
-            "month": day.replace(day=1),
-        }[step]
-        start = find_first_instant(first, zone)
-        if start < at:
-            break
-        day -= timedelta(days=1)  # an instant at midnight belongs to the step before
-    length = {"day": 1, "week": 7, "month": 32}[step]
-    after = first + timedelta(days=length)
-    return start, find_first_instant(after.replace(day=1) if step == "month" else after, zone)
-
-
-def describe_change(values: list[int]) -> dict[str, Any]:
+def describe_growth(values: list[int]) -> dict[str, Any]:
     if len(values) < 2:
         return {"players": None, "percentage": None}
     players = values[-1] - values[0]
@@ -126,29 +104,6 @@ def describe_change(values: list[int]) -> dict[str, Any]:
         "players": players,
         "percentage": float(Fraction(100 * players, values[0])) if values[0] else None,
     }
-
-
-def list_steps(name: str, window: Window, step: str, zone: ZoneInfo) -> list[dict[str, Any]]:
-    """Return the steps of a window that have observations."""
-    found = []
-    for (start, end), rows in groupby(
-        select(name, window), key=lambda row: find_step(row[0], step, zone)
-    ):
-        values = [n for _, n in rows]
-        inside = max(start, window.start), min(end, window.end)
-        found.append(
-            {
-                "from": format_naively(inside[0]),
-                "to": format_naively(inside[1]),
-                "isPartial": inside != (start, end),
-                "sampleCount": len(values),
-                "averagePlayers": float(mean(map(Fraction, values))),
-                "growth": describe_change(values),
-                "middle": Fraction(sum(inside), 2),
-                "average": mean(map(Fraction, values)),
-            }
-        )
-    return found
 
 
 @pytest.mark.slow
@@ -160,36 +115,34 @@ def test_growth_follows_from_the_rows(
     servers = list(snapshot.iter_servers())
     found = json.loads(compute_growth(snapshot, servers, window, step, ZoneInfo(zone)).to_json())
 
-    before = Window(2 * window.start - window.end, window.start)
+    start = None if window.start == BEFORE_ALL else window.start
+    first = min(at for rows in ROWS.values() for at, _ in rows)
     for shown in found["servers"]:
-        name = shown["serverId"]
-        values = [n for _, n in select(name, window)]
-        steps = list_steps(name, window, step, ZoneInfo(zone))
-        slopes = [
-            (b["average"] - a["average"]) / (b["middle"] - a["middle"])
-            for a, b in combinations(steps, 2)
+        rows, clock = ROWS[shown["serverId"]], ZoneInfo(zone)
+        values = [n for _, n in select(shown["serverId"], window)]
+        steps = split_naively(rows, (start, window.end), step, clock, first)
+        days = split_naively(rows, (start, window.end), "day", clock, first)
+        assert shown["steps"] == [
+            {
+                **one.describe(),
+                **describe_average(one.values),
+                "change": change,
+                "growth": describe_growth(one.values),
+            }
+            for one, change in zip(steps, describe_changes(steps), strict=True)
         ]
-        assert shown["playersPerWeek"] == (float(7 * DAY * median(slopes)) if slopes else None)
-        kept = [{key: one[key] for key in one if key not in {"middle", "average"}} for one in steps]
-        assert [one for one in shown["steps"] if one["sampleCount"]] == kept
-        assert shown["growth"] == describe_change(values)
+        assert shown["playersPerWeek"] == compute_trend_naively(days)
+        assert shown["growth"] == describe_growth(values)
         assert shown["sampleCount"] == len(values)
-        assert shown["averagePlayers"] == (float(mean(map(Fraction, values))) if values else None)
-        assert shown["previousGrowth"] == (
+        assert shown["averagePlayers"] == compute_mean(values)
+        change, coverage = compute_change_naively(rows, (start, window.end))
+        assert (shown["change"], shown["previousCoverage"]) == (change, coverage)
+        before = (
             None
-            if window.start == BEFORE_ALL
-            else describe_change([n for _, n in select(name, before)])
+            if start is None
+            else describe_growth([n for _, n in select_rows(rows, (2 * start - window.end, start))])
         )
-        check_edges(shown["steps"], window)
-
-
-def check_edges(steps: list[dict[str, Any]], window: Window) -> None:
-    """Check that steps cover the window without gaps, and that only its ends are cut."""
-    if window.start != BEFORE_ALL:
-        assert steps[0]["from"] == format_naively(window.start)
-    assert [one["from"] for one in steps[1:]] == [one["to"] for one in steps[:-1]]
-    assert not any(one["isPartial"] for one in steps[1:-1])
-    assert not steps or steps[-1]["to"] == format_naively(window.end)
+        assert shown["previousGrowth"] == before
 
 
 @pytest.mark.slow

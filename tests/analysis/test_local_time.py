@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from conftest import DAY
 from srvstat.analysis.local_time import (
-    find_step_start,
     list_local_hours,
     list_step_edges,
     parse_step,
@@ -111,9 +110,9 @@ def test_steps_begin_where_the_clock_first_reaches_them(case: Case) -> None:
             edges.append(at)
         highest, before = now[0] if is_first else highest, now
 
-    found = list_step_edges(window, parse_step(step), zone)
+    found = list_step_edges(*window, parse_step(step), zone)
 
-    assert found == [window.start, *edges, window.end]
+    assert [at for at in found if window.start < at < window.end] == edges
 
 
 @given(case=cases())
@@ -131,14 +130,17 @@ def test_an_observation_belongs_to_the_hour_that_the_clock_shows(case: Case) -> 
 
 @example(build_case("Europe/Berlin", "2025-10-26T22:30Z", "2025-10-27T00:00Z", "day"))  # 25 hours
 @given(case=cases())
-def test_the_step_of_an_instant_contains_it(case: Case) -> None:
-    zone, (at, end), step = case
+def test_the_first_and_the_last_step_are_whole(case: Case) -> None:
+    zone, (first, last), name = case
+    step = parse_step(name)
 
-    start = find_step_start(at, parse_step(step), zone)
+    edges = list_step_edges(first, last, step, zone)
 
-    edges = list_step_edges(Window(start, max(at, end)), parse_step(step), zone)
-    assert start < at <= edges[1]
-    assert find_step_start(start + 1, parse_step(step), zone) == start
+    assert edges[0] <= first < edges[1]
+    assert edges[-2] <= last < edges[-1]
+    for start, end in pairwise(edges):
+        assert list_step_edges(start, start, step, zone) == [start, end]
+        assert list_step_edges(end - 1, end - 1, step, zone) == [start, end]
 
 
 @pytest.mark.parametrize(
@@ -153,19 +155,20 @@ def test_a_million_steps_are_too_many() -> None:
     window = Window(0, read_instant("9999-12-31T23:59:59Z"))
 
     with pytest.raises(UsageError, match=r"use a longer step or a shorter window$"):
-        list_step_edges(window, parse_step("day"), ZoneInfo("UTC"))
+        list_step_edges(*window, parse_step("day"), ZoneInfo("UTC"))
 
 
 def test_the_last_days_that_have_a_text_form_have_steps() -> None:
     window = Window(read_instant("9999-12-30T00:00Z"), read_instant("9999-12-31T23:59:59Z"))
 
     zone = ZoneInfo("Pacific/Kiritimati")
-    edges = list_step_edges(window, parse_step("day"), zone)
+    days = list_step_edges(*window, parse_step("day"), zone)
+    months = list_step_edges(*window, parse_step("month"), zone)
 
-    assert list_step_edges(window, parse_step("month"), zone) == [*window]
-    assert [at - window.start for at in edges] == [
-        0,
+    # The clock there is 14 hours ahead. The year 10000 has no month.
+    assert [at - window.start for at in days[:3]] == [
+        -14 * DAY // 24,
         10 * DAY // 24,
         34 * DAY // 24,
-        2 * DAY - 1000,
     ]
+    assert months == [read_instant("9999-11-30T10:00Z"), window.end + 1]

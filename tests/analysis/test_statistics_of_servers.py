@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.naive_statistics import compute_naively
+from analysis.naive_steps import compute_change_naively
 from analysis.random_rows import Rows, rows
 from conftest import AS_OF, DAY, Build, build_in, few_examples, server
 from srvstat.analysis.selection import ServerFilter
@@ -93,6 +94,8 @@ def check_stats(snapshot: SnapshotFile, case: Case, window: tuple[int | None, in
         of_one = case.servers[shown["serverId"]].items()
         expected = compute_naively(of_one, window, exact, case.above)
         assert shown == shown | expected
+        change = compute_change_naively(sorted(of_one), window)
+        assert (shown["change"], shown["previousCoverage"]) == change
         if start is None:
             assert shown["previous"] is None
         else:
@@ -128,8 +131,8 @@ def to_window(window: tuple[int | None, int]) -> Window:
 
 
 def get_figure(shown: Any, key: TopKey) -> float | None:
-    if key == "growth":
-        players: int | None = shown["growth"]["players"]
+    if key in {"growth", "change"}:
+        players: float | None = (shown[key] or {"players": None})["players"]
         return players
     value: float | None = shown["sampleCount" if key == "samples" else f"{key}Players"]
     return value

@@ -17,7 +17,7 @@ from replay.exchanges import record_comparison
 from srvstat import operations
 from srvstat.analysis.comparison import describe_comparison
 from srvstat.analysis.growth import compute_growth
-from srvstat.analysis.history import aggregate_history, list_history_edges, read_history
+from srvstat.analysis.history import aggregate_history, read_history
 from srvstat.analysis.history_tables import describe_observations, describe_steps
 from srvstat.analysis.info import describe_snapshot
 from srvstat.analysis.integrity.check import check_integrity
@@ -28,6 +28,7 @@ from srvstat.analysis.selection import ServerFilter, count_record_values, find_r
 from srvstat.analysis.server_detail import describe_server
 from srvstat.analysis.server_list import list_servers
 from srvstat.analysis.statistics import compute_stats
+from srvstat.analysis.steps import Steps, divide_window
 from srvstat.analysis.suggestions import suggest_servers
 from srvstat.analysis.top import rank_servers
 from srvstat.analysis.windows import WindowQuery, choose_window
@@ -69,12 +70,12 @@ def _build_comparison_question(names: Sequence[str], range: Range, at: int | Non
 
 def _show_comparison_table(snapshot: SnapshotFile) -> str:
     request = build_compare_request(["a", "c"], range="7d")
-    return render_table(describe_comparison(snapshot, request, 28), _SCREEN)
+    return render_table(describe_comparison(snapshot, request), _SCREEN)
 
 
 def _describe_comparison(snapshot: SnapshotFile) -> str:
     request = build_compare_request(["a", "b"])
-    return repr(describe_comparison(snapshot, request, 30, at=AS_OF - DAY))
+    return repr(describe_comparison(snapshot, request, at=AS_OF - DAY))
 
 
 def _explain_comparison(snapshot: SnapshotFile) -> bytes:
@@ -152,12 +153,10 @@ def _show_peak_hours(snapshot: SnapshotFile) -> str:
 def _show_history(snapshot: SnapshotFile) -> str:
     servers = find_references(snapshot, map(build_server_reference, "ac"))
     query = HistoryQuery(Window(BEFORE_ALL, AS_OF), "Asia/Tokyo", "median")
-    edges = list_history_edges(
-        snapshot, servers, query.window, parse_step("day"), ZoneInfo(query.zone)
-    )
+    steps = divide_window(snapshot, servers, query.window, parse_step("day"), ZoneInfo(query.zone))
     parts = chain(
         describe_observations(snapshot, servers, query),
-        describe_steps(snapshot, servers, edges, query),
+        describe_steps(snapshot, servers, steps, query),
     )
     return "".join(render_table(part, _SCREEN) for part in parts)
 
@@ -165,7 +164,8 @@ def _show_history(snapshot: SnapshotFile) -> str:
 def _write_history(snapshot: SnapshotFile) -> bytes:
     servers = find_references(snapshot, map(build_server_reference, "bc"))
     window = Window(AS_OF - 2 * DAY, AS_OF)
-    sums = aggregate_history(snapshot, servers, range(AS_OF - 3 * DAY, AS_OF, DAY), is_sum=True)
+    steps = Steps(range(AS_OF - 3 * DAY, AS_OF + 1, DAY), Window(AS_OF - 3 * DAY, AS_OF))
+    sums = aggregate_history(snapshot, servers, steps, is_sum=True)
     documents = (read_history(snapshot, servers, window), sums)
     return b"".join(chain.from_iterable(encode_rows(one, "csv") for one in documents))
 

@@ -19,6 +19,7 @@ from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.selection import ServerFilter, find_references
 from srvstat.analysis.server_list import list_servers
 from srvstat.analysis.statistics import compute_stats
+from srvstat.analysis.steps import Steps
 from srvstat.analysis.timeline import compute_timeline
 from srvstat.analysis.top import rank_servers
 from srvstat.analysis.windows import WindowQuery, choose_window
@@ -93,7 +94,7 @@ def _list_questions() -> Iterator[tuple[str, _Question]]:
     yield "three servers by coverage", _list_servers
     for identifier in (*_KNOWN, *_UNKNOWN):
         yield f"get {identifier}", partial(_get, build_server_reference(identifier))
-    yield "table of four over 90d", partial(describe_comparison, request=_TABLE, cells=30)
+    yield "table of four over 90d", partial(describe_comparison, request=_TABLE)
     yield "explanation of once", partial(_explain_server, build_server_reference("once"))
     yield "explanation of two over 7d", _explain_comparison
     yield "statistics of two over 40d", _compute_stats
@@ -165,8 +166,8 @@ def _compute_peak_hours(snapshot: SnapshotFile) -> bytes:
 def _read_history(snapshot: SnapshotFile) -> list[Any]:
     servers = find_references(snapshot, map(build_server_reference, ("daily", "uneven")))
     window = choose_window(snapshot, _SHORT)
-    edges = [window.start, MIDNIGHT, window.end]
-    sums = aggregate_history(snapshot, servers, edges, is_sum=True)
+    steps = Steps([window.start, MIDNIGHT, window.end], window)
+    sums = aggregate_history(snapshot, servers, steps, is_sum=True)
     return [*read_history(snapshot, servers, window), *sums]
 
 
@@ -178,7 +179,8 @@ def _check_integrity(snapshot: SnapshotFile) -> bytes:
 
 def _compute_timeline(snapshot: SnapshotFile) -> bytes:
     servers = find_references(snapshot, map(build_server_reference, ("daily", "uneven")))
-    return compute_timeline(snapshot, servers, choose_window(snapshot, _SHORT), 9).to_json()
+    window = choose_window(snapshot, _SHORT)
+    return compute_timeline(snapshot, servers, window, 9, ZoneInfo("UTC")).to_json()
 
 
 def _compute_distribution(snapshot: SnapshotFile) -> bytes:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from srvstat.analysis.history import find_first_instant
+from srvstat.analysis.steps import find_first_instant
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.contract.requests import MAX_SERVERS

@@ -6,18 +6,18 @@ from typing import NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
 from srvstat import stats
-from srvstat.analysis.history import list_history_edges
-from srvstat.analysis.local_time import Step, list_step_edges, parse_step
+from srvstat.analysis.change import Change, compare_averages, compute_changes, find_earlier
+from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.selection import iter_batches
 from srvstat.analysis.statistics import build_window_part
-from srvstat.analysis.windows import find_previous
+from srvstat.analysis.steps import Steps, compute_shares, divide_window, find_unobserved
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
-from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
-from srvstat.documents.document import GrowthPart
+from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.documents.document import WHOLE_SHARE, GrowthPart
 from srvstat.documents.growth import GrowthDocument, GrowthStep, GrowthStepName, ServerGrowth
 from srvstat.snapshot.format.rows import ServerRow
-from srvstat.snapshot.read.figures import StepTotals, build_empty_steps
+from srvstat.snapshot.read.figures import StepTotals, WindowFigures, build_empty_steps
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.trends import Averages, compute_median_slope
 
@@ -25,13 +25,8 @@ GROWTH_STEPS: tuple[GrowthStepName, ...] = get_args(GrowthStepName)
 
 _HALF_MS_PER_WEEK = 2 * 7 * DAY_MS
 
-
-class _StepTimes(NamedTuple):
-    """A step: the interval `(start, end]`, and whether the window cuts it."""
-
-    start: int
-    end: int
-    is_partial: bool
+_LEAST_DAYS = 3
+"""A trend through fewer averages would say no more than their difference."""
 
 
 def parse_growth_step(text: str) -> GrowthStepName:
@@ -46,6 +41,14 @@ def parse_growth_step(text: str) -> GrowthStepName:
     raise UsageError(f"--step: {wire.quote_value(text)} is not one of {names}")
 
 
+class _Observed(NamedTuple):
+    """The steps of a server: their totals, and the share of each that observations cover."""
+
+    steps: Steps
+    totals: StepTotals
+    shares: Sequence[float]
+
+
 def compute_growth(
     snapshot: Snapshot,
     servers: Sequence[ServerRow],
@@ -55,111 +58,128 @@ def compute_growth(
 ) -> GrowthDocument:
     """Return the growth of servers in a window by step, in their order.
 
-    A window without a beginning is divided from the first whole step in which one of the servers
-    was observed.
+    A window without a beginning is divided from the step of the first observation of the servers.
 
     Raises UsageError for too many steps, SnapshotError.
     """
-    size = parse_step(step)
-    edges = list_history_edges(snapshot, servers, window, size, zone)
-    times = _list_steps(edges, size, zone)
-    previous = _find_previous(snapshot, window)
+    days = divide_window(snapshot, servers, window, parse_step("day"), zone)
+    steps = days
+    if step != "day":
+        steps = divide_window(snapshot, servers, window, parse_step(step), zone)
+    earlier = find_earlier(snapshot, window)
     return GrowthDocument(
         as_of=snapshot.as_of,
         root=snapshot.root,
         step=step,
         time_zone=zone.key,
         window=build_window_part(window),
-        previous_window=previous and build_window_part(previous),
-        servers=tuple(_iter_servers(snapshot, servers, edges, times, previous)),
+        previous_window=earlier and build_window_part(earlier),
+        servers=tuple(_iter_servers(snapshot, servers, window, (days, steps), earlier)),
     )
-
-
-def _find_previous(snapshot: Snapshot, window: Window) -> Window | None:
-    """Return the window before; None if there is none, or a bundle does not cover it."""
-    if window.start == BEFORE_ALL:
-        return None
-    previous = find_previous(window)
-    covered_from = snapshot.covered_from
-    return None if covered_from is not None and previous.start < covered_from else previous
-
-
-def _list_steps(edges: Sequence[int], step: Step, zone: ZoneInfo) -> list[_StepTimes]:
-    """Return the steps between edges. Only the first and the last can be partial."""
-    ends = {edge for edge in (*edges[:1], *edges[-1:]) if not _is_start_of_step(edge, step, zone)}
-    return [_StepTimes(start, end, start in ends or end in ends) for start, end in pairwise(edges)]
-
-
-def _is_start_of_step(instant: int, step: Step, zone: ZoneInfo) -> bool:
-    return instant in list_step_edges(Window(instant - 1, instant + 1), step, zone)
 
 
 def _iter_servers(
     snapshot: Snapshot,
     servers: Sequence[ServerRow],
-    edges: Sequence[int],
-    times: Sequence[_StepTimes],
-    previous: Window | None,
+    window: Window,
+    divided: tuple[Steps, Steps],
+    earlier: Window | None,
 ) -> Iterator[ServerGrowth]:
-    # The sum of its ends is twice the midpoint of a step, which may be a half.
-    positions = [step.start + step.end for step in times]
     for batch in iter_batches(snapshot, servers):
-        for server in batch:
-            totals = snapshot.compute_step_totals(server, edges) if edges else build_empty_steps(0)
+        figures = snapshot.compute_figures(batch, window)
+        changes = compute_changes(snapshot, batch, figures, earlier)
+        for server, found, change in zip(batch, figures, changes, strict=True):
             before = None
-            if previous is not None:
-                before = _compute_growth(snapshot.compute_step_totals(server, previous))
-            trend = _compute_trend(positions, totals)
-            yield _describe_server(server, times, totals, before, trend)
+            if earlier is not None:
+                before = _compute_growth(snapshot.compute_step_totals(server, earlier))
+            days, steps = _observe(snapshot, server, found, divided)
+            yield _describe_server(server, found, change, before, days, steps)
 
 
-def _describe_server(
+def _observe(
+    snapshot: Snapshot, server: ServerRow, found: WindowFigures, divided: tuple[Steps, Steps]
+) -> list[_Observed]:
+    """Return the observed steps of a server, in each of the ways in which a window is divided."""
+    observed: list[_Observed] = []
+    for steps in divided:
+        if observed and steps is observed[0].steps:
+            observed.append(observed[0])
+        elif not steps.step_count:
+            observed.append(_Observed(steps, build_empty_steps(0), []))
+        else:
+            unobserved = find_unobserved(snapshot, server, steps.window, found.usual_interval)
+            totals = snapshot.compute_step_totals(server, steps.list_read_edges())
+            observed.append(_Observed(steps, totals, compute_shares(steps, unobserved)))
+    return observed
+
+
+def _describe_server(  # noqa: PLR0913, PLR0917 - all are parts of the answer
     server: ServerRow,
-    times: Sequence[_StepTimes],
-    totals: StepTotals,
+    found: WindowFigures,
+    change: Change,
     previous: GrowthPart | None,
-    trend: float | None,
+    days: _Observed,
+    steps: _Observed,
 ) -> ServerGrowth:
-    count = sum(totals.counts)
+    growth = found.statistics.growth
     return ServerGrowth(
         server_id=server.id,
         cfx_id=server.cfx_id,
         hostname=server.hostname,
-        sample_count=count,
-        average_players=sum(totals.sums) / count if count else None,
-        growth=_compute_growth(totals),
+        sample_count=found.statistics.observations,
+        average_players=found.statistics.mean,
+        change=change.part,
+        coverage=found.coverage,
+        previous_coverage=change.previous_coverage,
+        growth=GrowthPart(players=growth.players, percentage=growth.percentage),
         previous_growth=previous,
-        players_per_week=trend,
-        steps=tuple(_iter_steps(times, totals)),
+        players_per_week=_compute_trend(days),
+        steps=tuple(_iter_steps(steps)),
     )
 
 
-def _iter_steps(times: Sequence[_StepTimes], totals: StepTotals) -> Iterator[GrowthStep]:
-    # A Growth for each step would take a tenth of the time of the whole answer.
-    for (start, end, is_partial), count, total, first, last in zip(times, *totals, strict=True):
+def _iter_steps(observed: _Observed) -> Iterator[GrowthStep]:
+    # A part for each step would take a tenth of the time of the whole answer.
+    steps, totals, shares = observed
+    earlier: tuple[int, int] | None = None
+    for (start, end), share, count, total, first, last in zip(
+        steps.iter_times(), shares, *totals, strict=True
+    ):
+        is_partial = share < WHOLE_SHARE
         if first is None or last is None:
-            yield GrowthStep(start, end, is_partial, 0, None, None, None)
-        elif count == 1:
-            yield GrowthStep(start, end, is_partial, 1, total / 1, None, None)
-        else:
-            percentage = stats.compute_growth_percentage(first, last)
-            average = total / count
-            yield GrowthStep(start, end, is_partial, count, average, last - first, percentage)
+            yield GrowthStep(start, end, is_partial, share, 0, None, None, None, None, None)
+            earlier = None
+            continue
+        change: tuple[float | None, float | None] = (None, None)
+        if earlier and not is_partial:
+            change = compare_averages(*earlier, total, count)
+        growth: tuple[int | None, float | None] = (None, None)
+        if count > 1:
+            growth = last - first, stats.compute_growth_percentage(first, last)
+        yield GrowthStep(start, end, is_partial, share, count, total / count, *change, *growth)
+        earlier = None if is_partial else (total, count)
 
 
 def _compute_growth(totals: StepTotals) -> GrowthPart:
-    """Return the growth from the first observation in steps to the last."""
-    first = next((players for players in totals.firsts if players is not None), None)
-    last = next((players for players in reversed(totals.lasts) if players is not None), None)
-    if first is None or last is None or sum(totals.counts) == 1:
+    """Return the growth in the only step of a window."""
+    (count,), _, (first,), (last,) = totals
+    if first is None or last is None or count == 1:
         return GrowthPart(players=None, percentage=None)
     growth = stats.compute_growth(first, last)
     return GrowthPart(players=growth.players, percentage=growth.percentage)
 
 
-def _compute_trend(positions: Sequence[int], totals: StepTotals) -> float | None:
-    """Return the median slope in players a week; `positions` are twice the midpoints of steps."""
+def _compute_trend(days: _Observed) -> float | None:
+    """Return the median slope of the averages of whole days, in players a week."""
+    steps, totals, shares = days
+    # The sum of its ends is twice the midpoint of a day, which may be a half.
+    positions = [start + end for start, end in pairwise(steps.edges)]
+    is_used = [
+        share >= WHOLE_SHARE and count > 0
+        for share, count in zip(shares, totals.counts, strict=True)
+    ]
+    if sum(is_used) < _LEAST_DAYS:
+        return None
     columns = positions, totals.sums, totals.counts
-    averages = Averages(*([*compress(column, totals.counts)] for column in columns))
-    slope = compute_median_slope(averages)
+    slope = compute_median_slope(Averages(*([*compress(column, is_used)] for column in columns)))
     return None if slope is None else float(slope * _HALF_MS_PER_WEEK)

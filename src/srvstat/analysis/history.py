@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise, repeat
 from math import lcm
-from typing import Any, get_args
-from zoneinfo import ZoneInfo
+from typing import Any, NamedTuple, get_args
 
-from srvstat.analysis.local_time import Step, find_step_start, list_step_edges, parse_step
+from srvstat.analysis.local_time import Step, parse_step
+from srvstat.analysis.steps import Steps, observe_steps, observe_sum
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
-from srvstat.contract.instants import LATEST
-from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
-from srvstat.documents.history import Aggregate, History, StepCell
+from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.documents.document import WHOLE_SHARE
+from srvstat.documents.history import Aggregate, History
 from srvstat.documents.rows import Column, Kind
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -30,8 +30,10 @@ _READ_MS, _READ_STEPS = 28 * DAY_MS, 5_000
 
 _SERVER, _COUNT = Column("serverId", "text"), Column("sampleCount", "integer")
 _TIMES = (Column("from", "instant"), Column("to", "instant"))
+_SHARE = (Column("observedShare", "number"), Column("isPartial", "boolean"))
 
 _Row = tuple[Any, ...]
+_SumCell = tuple[int, int, float | None]
 
 
 def parse_steps(
@@ -73,46 +75,15 @@ def _iter_observations(
             yield from zip(repeat(server.id), instants, players)
 
 
-def list_history_edges(
-    snapshot: Snapshot, servers: Iterable[ServerRow], window: Window, step: Step, zone: ZoneInfo
-) -> list[int]:
-    """Return the edges of the steps of a window.
-
-    A window of all observations begins with the step of the first observation of the servers. If
-    they have none, there is no step, and the list is empty.
-
-    Raises UsageError for too many steps, SnapshotError.
-    """
-    if window.start == BEFORE_ALL:
-        first = find_first_instant(snapshot, servers)
-        if first > window.end:
-            return []
-        window = Window(find_step_start(first, step, zone), window.end)
-    return list_step_edges(window, step, zone)
-
-
-def find_first_instant(snapshot: Snapshot, servers: Iterable[ServerRow]) -> int:
-    """Return the instant of the first observation of servers; LATEST if they have none.
-
-    Raises SnapshotError.
-    """
-    with snapshot.convert_decode_errors("the servers"):
-        firsts = [one.first_observed_at for one in servers]
-        first = min((at for at in firsts if at is not None), default=LATEST)
-        if not 0 <= first <= LATEST:
-            raise ValueError("not an instant")
-    return first
-
-
 def aggregate_history(
     snapshot: Snapshot,
     servers: Sequence[ServerRow],
-    edges: Sequence[int],
+    steps: Steps,
     aggregate: Aggregate = "mean",
     *,
     is_sum: bool = False,
 ) -> History:
-    """Return an aggregate of each step between edges, one server after the other.
+    """Return an aggregate of each step, one server after the other.
 
     With `is_sum`, the aggregates of all servers are added up instead. A step without observations
     has no players.
@@ -121,12 +92,13 @@ def aggregate_history(
     """
     columns: tuple[Column, ...]
     if is_sum:
-        columns = (*_TIMES, _COUNT, Column("serverCount", "integer"), Column("players", "number"))
-        read_rows = partial(_iter_sums, snapshot, servers, edges, aggregate)
+        servers_column = Column("serverCount", "integer")
+        columns = (*_TIMES, _COUNT, servers_column, Column("players", "number"), *_SHARE)
     else:
         kind: Kind = "number" if has_fractions(aggregate) else "integer"
-        columns = (_SERVER, *_TIMES, _COUNT, Column("players", kind))
-        read_rows = partial(_iter_steps, snapshot, servers, edges, aggregate)
+        columns = (_SERVER, *_TIMES, _COUNT, Column("players", kind), *_SHARE)
+    iter_rows = iter_sums if is_sum else iter_steps
+    read_rows = partial(iter_rows, snapshot, servers, steps, aggregate, range(steps.step_count))
     return History(snapshot.as_of, snapshot.root, columns, read_rows)
 
 
@@ -135,50 +107,58 @@ def has_fractions(aggregate: Aggregate) -> bool:
     return aggregate in {"mean", "median"}
 
 
-def _iter_steps(
+def iter_steps(
     snapshot: Snapshot,
     servers: Iterable[ServerRow],
-    edges: Sequence[int],
+    steps: Steps,
     aggregate: Aggregate,
+    wanted: range,
 ) -> Iterator[_Row]:
-    compute, is_fraction = _QUOTIENTS[aggregate], has_fractions(aggregate)
-    for server in servers:
-        for piece in _split_edges(edges):
-            positions, players = snapshot.read_steps(server, piece)
-            # Four sequences take less time than two of pairs.
-            steps = zip(piece, piece[1:], positions, positions[1:], strict=False)
-            for start, end, first, last in steps:
-                count = last - first
-                if count > 0:
-                    numerator, denominator = compute(players[first:last])
-                    value = numerator / denominator if is_fraction else numerator
-                    yield server.id, start, end, count, value
-                else:
-                    yield server.id, start, end, 0, None
-
-
-def _iter_sums(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    edges: Sequence[int],
-    aggregate: Aggregate,
-) -> Iterator[_Row]:
-    for piece in _split_edges(edges):
-        cells = sum_steps(snapshot, servers, piece, aggregate)
-        for (start, end), cell in zip(pairwise(piece), cells, strict=True):
-            yield start, end, *cell
-
-
-def sum_steps(
-    snapshot: Snapshot,
-    servers: Iterable[ServerRow],
-    edges: Sequence[int],
-    aggregate: Aggregate,
-) -> list[StepCell]:
-    """Return the sum of the aggregates of servers in each step between edges.
+    """Yield the rows of the wanted steps of servers.
 
     Raises SnapshotError.
     """
+    compute, is_fraction = _QUOTIENTS[aggregate], has_fractions(aggregate)
+    for server in servers:
+        shares = observe_steps(snapshot, server, steps)
+        for piece in _split_steps(steps, wanted):
+            positions, players = snapshot.read_steps(server, piece.edges)
+            times = steps.iter_times(piece.start, piece.end)
+            # Four sequences take less time than two of pairs.
+            rows = zip(times, shares[piece.start :], positions, positions[1:], strict=False)
+            for (start, end), share, first, last in rows:
+                count, value = last - first, None
+                if count:
+                    numerator, denominator = compute(players[first:last])
+                    value = numerator / denominator if is_fraction else numerator
+                yield server.id, start, end, count, value, share, share < WHOLE_SHARE
+
+
+def iter_sums(
+    snapshot: Snapshot,
+    servers: Sequence[ServerRow],
+    steps: Steps,
+    aggregate: Aggregate,
+    wanted: range,
+) -> Iterator[_Row]:
+    """Yield the rows of the wanted steps of the sum of servers.
+
+    Raises SnapshotError.
+    """
+    shares = observe_sum(snapshot, servers, steps)
+    for piece in _split_steps(steps, wanted):
+        cells = _sum_piece(snapshot, servers, piece.edges, aggregate)
+        times = steps.iter_times(piece.start, piece.end)
+        for (start, end), share, cell in zip(times, shares[piece.start :], cells, strict=False):
+            yield start, end, *cell, share, share < WHOLE_SHARE
+
+
+def _sum_piece(
+    snapshot: Snapshot, servers: Iterable[ServerRow], edges: Sequence[int], aggregate: Aggregate
+) -> list[_SumCell]:
+    """Return the sums of the steps between edges, which are those of `Steps.list_read_edges`."""
+    if not edges:
+        return []
     compute = _QUOTIENTS[aggregate]
     sums = [_Sum() for _ in edges[1:]]
     for server in servers:
@@ -189,13 +169,22 @@ def sum_steps(
     return [one.build_cell() for one in sums]
 
 
-def _split_edges(edges: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Yield edges in pieces of some weeks; each begins with the last edge of the one before."""
-    start = 0
-    while start + 1 < len(edges):
-        most = min(start + _READ_STEPS + 1, len(edges))
+class _Piece(NamedTuple):
+    """Some successive steps, from number `start` up to `end`, and their edges for a snapshot."""
+
+    start: int
+    end: int
+    edges: Sequence[int]
+
+
+def _split_steps(steps: Steps, wanted: range) -> Iterator[_Piece]:
+    """Yield the wanted steps in pieces of some weeks."""
+    edges = steps.list_read_edges()
+    start = wanted.start
+    while start < wanted.stop:
+        most = min(start + _READ_STEPS, wanted.stop) + 1
         end = max(bisect_right(edges, edges[start] + _READ_MS, start, most), start + 2)
-        yield edges[start:end]
+        yield _Piece(start, end - 1, edges[start:end])
         start = end - 1
 
 
@@ -215,13 +204,13 @@ class _Sum:
         self._servers += 1
         self._numerators[denominator] = self._numerators.get(denominator, 0) + numerator
 
-    def build_cell(self) -> StepCell:
-        """Return the sum, divided once."""
+    def build_cell(self) -> _SumCell:
+        """Return the numbers of observations and of servers, and the sum, divided once."""
         if not self._servers:
-            return StepCell(0, 0, None)
+            return 0, 0, None
         common = lcm(*self._numerators)
         total = sum(common // each * part for each, part in self._numerators.items())
-        return StepCell(self._observations, self._servers, total / common)
+        return self._observations, self._servers, total / common
 
 
 def _find_median(players: Sequence[int]) -> tuple[int, int]:

@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import islice
 
-from srvstat.analysis.history import aggregate_history, read_history, sum_steps
+from srvstat.analysis.history import iter_steps, iter_sums, read_history
+from srvstat.analysis.steps import Steps, observe_steps
 from srvstat.documents.history import (
     HistoryNotes,
     HistoryPart,
@@ -53,50 +54,71 @@ def describe_observations(
 
 
 def describe_steps(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    edges: Sequence[int],
-    query: HistoryQuery,
+    snapshot: Snapshot, servers: Sequence[ServerRow], steps: Steps, query: HistoryQuery
 ) -> Iterator[HistoryPart]:
-    """Yield tables of the steps between edges, each of some servers, and notes on all of them.
+    """Yield tables of steps, each of some servers, and notes on all of them.
 
     Only the steps that a table shows are read.
 
     Raises SnapshotError.
     """
-    count = max(len(edges) - 1, 0)
-    has_omitted = count > 2 * _SHOWN
-    ends = (edges[: _SHOWN + 1], edges[-_SHOWN - 1 :]) if has_omitted else (edges, ())
+    has_omitted = steps.step_count > 2 * _SHOWN
+    shown = [range(steps.step_count)]
+    if has_omitted:
+        shown = [range(_SHOWN), range(steps.step_count - _SHOWN, steps.step_count)]
     size = len(servers) if query.is_sum else _SERVERS_PER_TABLE
     for start in range(0, len(servers), size):
         selected = servers[start : start + size]
-        first, last = (tuple(read_lines(snapshot, selected, end, query)) for end in ends)
-        yield StepTable(query, tuple(map(get_name, selected)), first, last, count)
+        first, *last = (tuple(read_lines(snapshot, selected, steps, query, part)) for part in shown)
+        names = tuple(map(get_name, selected))
+        yield StepTable(query, names, first, last[0] if last else (), steps.step_count)
     yield HistoryNotes(query, snapshot.as_of, has_steps=True, has_omitted=has_omitted)
 
 
 def read_lines(
     snapshot: Snapshot,
     servers: Sequence[ServerRow],
-    edges: Sequence[int],
+    steps: Steps,
     query: HistoryQuery,
+    wanted: range,
 ) -> Iterator[StepLine]:
-    """Yield the steps between edges, with a cell for each server or one for their sum.
+    """Yield the wanted steps, with a cell for each server or one for their sum.
 
     Raises SnapshotError.
     """
     columns: list[list[StepCell]]
     if query.is_sum:
-        columns = [sum_steps(snapshot, servers, edges, query.aggregate)] if edges else []
+        sums = iter_sums(snapshot, servers, steps, query.aggregate, wanted)
+        columns = [
+            [
+                StepCell(count, number, players, share)
+                for _, _, count, number, players, share, _ in sums
+            ]
+        ]
     else:
         columns = [
-            [StepCell(count, 1, players) for *_, count, players in rows]
-            for rows in (
-                aggregate_history(snapshot, [server], edges, query.aggregate) for server in servers
-            )
+            [
+                StepCell(count, 1, players, share)
+                for _, _, _, count, players, share, _ in iter_steps(
+                    snapshot, [server], steps, query.aggregate, wanted
+                )
+            ]
+            for server in servers
         ]
-    for (start, end), *cells in zip(pairwise(edges), *columns, strict=True):
+    times = steps.iter_times(wanted.start, wanted.stop)
+    for (start, end), *cells in zip(times, *columns, strict=True):
         yield StepLine(start, end, tuple(cells))
+
+
+def describe_cells(snapshot: Snapshot, server: ServerRow, steps: Steps) -> Iterator[StepCell]:
+    """Yield the average of each step of a server. Totals of days take less time than observations.
+
+    Raises SnapshotError.
+    """
+    totals = snapshot.compute_step_totals(server, steps.list_read_edges())
+    shares = observe_steps(snapshot, server, steps)
+    for count, total, share in zip(totals.counts, totals.sums, shares, strict=True):
+        yield StepCell(count, 1, total / count if count else None, share)
 
 
 def get_name(server: ServerRow) -> ServerName:

@@ -86,40 +86,32 @@ def parse_step(text: str) -> Step:
     )
 
 
-def list_step_edges(window: Window, step: Step, zone: ZoneInfo) -> list[int]:
-    """Return the edges of the steps that cover a window, strictly ascending.
+def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> list[int]:
+    """Return the edges of the steps that contain the instants from `first` to `last`, ascending.
 
-    The first is the window's start and the last its end; a step is `(edge, next edge]`. A step
-    begins when the local clock first reaches its start, or skips it. Where the clock is set back by
-    at least the length of a step, the repeated time has steps of its own: with `1h`, a repeated
-    hour is a second step, while with `6h` one step has seven hours. Steps of several days are
-    counted from 1970-01-01.
-
-    The window's start must be an instant, not BEFORE_ALL: see `find_step_start`.
+    A step is `[edge, next edge)`: the first edge is at most `first`, the last one is after `last`.
+    A step begins when the local clock first reaches its start, or skips it. Where the clock is set
+    back by at least the length of a step, the repeated time has steps of its own: with `1h`, a
+    repeated hour is a second step, while with `6h` one step has seven hours. Steps of several days
+    are counted from 1970-01-01.
 
     Raises UsageError for more than a million steps.
     """
-    if (window.end - window.start) // step.shortest > _MAX_STEPS:
+    if (last - first) // step.shortest > _MAX_STEPS:
         raise UsageError(
             f"--step: more than {_MAX_STEPS:,} steps in the window; use a longer step or a shorter"
             " window"
         )
-    # The clock may have been set back shortly before the window.
-    periods = _list_periods(window.start - _BETWEEN_LOOKUPS, window.end, zone)
+    # A step that the clock repeats in part is less than twice as long, and the clock may have been
+    # set back shortly before it.
+    margin = 2 * step.shortest + _BETWEEN_LOOKUPS
+    periods = _list_periods(first - margin, last + margin, zone)
     low = min(period.start + period.offset for period in periods)
     starts = _list_local_starts(low, max(period.local_end for period in periods), step)
     inside = _convert_to_instants(starts, periods, step.shortest)
-    first, last = bisect_right(inside, window.start), bisect_left(inside, window.end)
-    return [window.start, *inside[first:last], window.end]
-
-
-def find_step_start(instant: int, step: Step, zone: ZoneInfo) -> int:
-    """Return the start of the step that contains an instant, where a window of all data begins.
-
-    It is exclusive: an instant at which a step begins belongs to the step before.
-    """
-    # A step that the clock repeats in part is less than twice as long.
-    return list_step_edges(Window(instant - 2 * step.shortest, instant), step, zone)[-2]
+    if inside[-1] <= last:  # the last step of the calendar, which ends with the year 9999
+        inside.append(last + 1)
+    return inside[bisect_right(inside, first) - 1 : bisect_right(inside, last) + 1]
 
 
 def list_local_hours(window: Window, zone: ZoneInfo) -> LocalHours:

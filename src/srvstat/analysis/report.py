@@ -103,7 +103,7 @@ def build_report(
             quantiles=QUANTILES,
             versus_previous=growth.previous_window is not None,
         ),
-        timeline=compute_timeline(snapshot, servers, window, MOST_STEPS),
+        timeline=compute_timeline(snapshot, servers, window, MOST_STEPS, zone),
         peak_hours=compute_peak_hours(snapshot, servers, window, zone),
         distribution=compute_distribution(snapshot, servers, window),
         growth=growth,

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from srvstat.analysis.change import compute_changes, find_earlier
 from srvstat.analysis.selection import iter_batches
 from srvstat.analysis.windows import find_previous
 from srvstat.contract import wire
@@ -30,10 +31,15 @@ _QUANTILE = re.compile(r"0|1|[01]?\.[0-9]{1,15}")
 
 
 class FigureQuery(NamedTuple):
-    """What to compute besides the usual figures; `previous` is the window to compare with."""
+    """What to compute besides the usual figures.
+
+    `earlier` is the window before, with which averages are compared, and `previous` the same if its
+    other figures were asked for, too.
+    """
 
     quantiles: tuple[Fraction, ...]
     above: int | None
+    earlier: Window | None
     previous: Window | None
 
 
@@ -78,7 +84,8 @@ def build_query(
     previous = find_previous(window) if versus_previous else None
     if previous is not None:
         check_coverage(snapshot, previous)
-    return FigureQuery(tuple(dict.fromkeys(quantiles)), above, previous)
+    earlier = find_earlier(snapshot, window)
+    return FigureQuery(tuple(dict.fromkeys(quantiles)), above, earlier, previous)
 
 
 def parse_quantile(text: str) -> Fraction:
@@ -107,25 +114,33 @@ def describe_servers(
     Raises SnapshotError.
     """
     for batch in iter_batches(snapshot, servers):
-        figures = _compute_figures(snapshot, batch, window, query)
+        figures = snapshot.compute_figures(batch, window, query.quantiles)
+        parts = _build_parts(snapshot, batch, window, figures, query)
+        changes = compute_changes(snapshot, batch, figures, query.earlier)
         previous: list[FiguresPart | None] = [None] * len(batch)
         if query.previous is not None:
-            previous[:] = _compute_figures(snapshot, batch, query.previous, query)
-        for server, part, before in zip(batch, figures, previous, strict=True):
+            before = snapshot.compute_figures(batch, query.previous, query.quantiles)
+            previous[:] = _build_parts(snapshot, batch, query.previous, before, query)
+        for server, part, change, earlier in zip(batch, parts, changes, previous, strict=True):
             yield ServerStatistics(
                 server_id=server.id,
                 cfx_id=server.cfx_id,
                 hostname=server.hostname,
                 current_players=server.players_current,
                 **dict(part),
-                previous=before,
+                change=change.part,
+                previous_coverage=change.previous_coverage,
+                previous=earlier,
             )
 
 
-def _compute_figures(
-    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window, query: FigureQuery
+def _build_parts(
+    snapshot: Snapshot,
+    servers: Sequence[ServerRow],
+    window: Window,
+    found: Sequence[WindowFigures],
+    query: FigureQuery,
 ) -> list[FiguresPart]:
-    found = snapshot.compute_figures(servers, window, query.quantiles)
     return [
         _build_part(figures, query.quantiles, _compute_above(snapshot, server, window, query.above))
         for server, figures in zip(servers, found, strict=True)

@@ -1,16 +1,16 @@
 """Compute the steps of servers for a chart in a terminal: as many as fit its width."""
 
 from collections.abc import Iterator, Sequence
-from itertools import count, pairwise
+from itertools import count
 from zoneinfo import ZoneInfo
 
 from srvstat.analysis.drawing import bound_window, check_server_count
-from srvstat.analysis.history import list_history_edges
-from srvstat.analysis.history_tables import get_name, read_lines
+from srvstat.analysis.history_tables import describe_cells, get_name, read_lines
 from srvstat.analysis.local_time import Step, parse_step
+from srvstat.analysis.steps import Steps, divide_window
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DAY_MS, Window
-from srvstat.documents.history import HistoryQuery, StepCell, StepLine, StepTable
+from srvstat.documents.history import HistoryQuery, StepLine, StepTable
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 
@@ -42,46 +42,34 @@ def compute_step_chart(
         check_server_count(len(servers))
     zone = ZoneInfo(query.zone)
     if step is None:
-        edges = _choose_edges(snapshot, servers, query.window, zone, most)
+        steps = _choose_steps(snapshot, servers, query.window, zone, most)
     else:
-        edges = list_history_edges(snapshot, servers, query.window, step, zone)
-        if len(edges) - 1 > most:
+        steps = divide_window(snapshot, servers, query.window, step, zone)
+        if steps.step_count > most:
             raise UsageError(
-                f"--step: {len(edges) - 1:,} steps, but the chart has room for {most:,}; use a"
+                f"--step: {steps.step_count:,} steps, but the chart has room for {most:,}; use a"
                 " longer step, a shorter window or a wider terminal"
             )
-    lines = tuple(_read_lines(snapshot, servers, edges, query))
+    lines = tuple(_read_lines(snapshot, servers, steps, query))
     return StepTable(query, tuple(map(get_name, servers)), lines, (), len(lines))
 
 
 def _read_lines(
-    snapshot: Snapshot, servers: Sequence[ServerRow], edges: Sequence[int], query: HistoryQuery
+    snapshot: Snapshot, servers: Sequence[ServerRow], steps: Steps, query: HistoryQuery
 ) -> Iterator[StepLine]:
-    is_whole = len(edges) > 1 and not any(edge % DAY_MS for edge in edges[1:-1])
-    if query.is_sum or query.aggregate != "mean" or not is_whole:
-        yield from read_lines(snapshot, servers, edges, query)
+    if query.is_sum or query.aggregate != "mean" or not steps.step_count:
+        yield from read_lines(snapshot, servers, steps, query, range(steps.step_count))
         return
-    # Totals of days take a tenth of the time of their observations.
-    columns = []
-    for server in servers:
-        totals = snapshot.compute_step_totals(server, edges)
-        cells = zip(totals.counts, totals.sums, strict=True)
-        columns.append(
-            [StepCell(count, 1, total / count if count else None) for count, total in cells]
-        )
-    for (start, end), *line in zip(pairwise(edges), *columns, strict=True):
+    columns = [describe_cells(snapshot, server, steps) for server in servers]
+    for (start, end), *line in zip(steps.iter_times(), *columns, strict=True):
         yield StepLine(start, end, tuple(line))
 
 
-def _choose_edges(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    window: Window,
-    zone: ZoneInfo,
-    most: int,
-) -> list[int]:
-    window = bound_window(snapshot, servers, window)
-    figures = snapshot.compute_figures(servers, window)
+def _choose_steps(
+    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window, zone: ZoneInfo, most: int
+) -> Steps:
+    bounded = bound_window(snapshot, servers, window)
+    figures = snapshot.compute_figures(servers, bounded)
     intervals = [
         one.usual_interval
         for one in figures
@@ -90,10 +78,10 @@ def _choose_edges(
     usual = max(intervals, default=0)
     for step in _iter_steps():
         is_long = step.shortest >= _INTERVALS_PER_STEP * usual
-        if is_long and (window.end - window.start) // step.shortest < most:
-            edges = list_history_edges(snapshot, servers, window, step, zone)
-            if len(edges) - 1 <= most:
-                return edges
+        if is_long and (bounded.end - bounded.start) // step.shortest < most:
+            steps = divide_window(snapshot, servers, window, step, zone)
+            if steps.step_count <= most:
+                return steps
     raise AssertionError  # the steps become longer without end
 
 

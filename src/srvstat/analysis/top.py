@@ -5,6 +5,7 @@ from fractions import Fraction
 from heapq import nsmallest
 from typing import get_args
 
+from srvstat.analysis.change import compute_changes
 from srvstat.analysis.selection import ServerFilter, find_matches, iter_batches
 from srvstat.analysis.statistics import build_query, build_window_part, describe_servers
 from srvstat.contract import wire
@@ -56,7 +57,7 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
         nonlocal count
         for batch in iter_batches(snapshot, find_matches(snapshot, wanted)):
             count += len(batch)
-            values = _find_values(snapshot, batch, window, by)
+            values = _find_values(snapshot, batch, window, by, query.earlier)
             for server, value in zip(batch, values, strict=True):
                 yield (value is None, -(value or 0)), server
 
@@ -75,9 +76,17 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
 
 
 def _find_values(
-    snapshot: Snapshot, servers: Sequence[ServerRow], window: Window, by: TopKey
+    snapshot: Snapshot,
+    servers: Sequence[ServerRow],
+    window: Window,
+    by: TopKey,
+    earlier: Window | None,
 ) -> list[float | None]:
     """Return the figure of each server, by the cheapest means; None if it has none."""
+    if by == "change":
+        figures = snapshot.compute_figures(servers, window)
+        changes = compute_changes(snapshot, servers, figures, earlier)
+        return [change.part.players if change.part else None for change in changes]
     if by == "current":
         return [server.players_current for server in servers]
     if by in {"average", "samples"}:

@@ -14,7 +14,7 @@ from srvstat.operations import check_coverage, find_whole_window
 from srvstat.snapshot.read.snapshot import Snapshot
 
 HOUR_MS = DAY_MS // 24
-_LONGEST = 36_500 * DAY_MS
+LONGEST_MS = 36_500 * DAY_MS
 """A century: a longer range is a mistake, and the start of a window before may have no text."""
 
 _NO_PREVIOUS = "--range all: no earlier window; give --from, or another range"
@@ -101,7 +101,7 @@ def find_previous(window: Window) -> Window:
     """
     if window.start == BEFORE_ALL:
         raise UsageError(_NO_PREVIOUS)
-    if window.end - window.start > _LONGEST:
+    if window.end - window.start > LONGEST_MS:
         raise UsageError("--from: more than 36500d before --to; use a shorter window")
     return Window(2 * window.start - window.end, window.start)
 
@@ -116,8 +116,8 @@ def parse_range(text: str) -> int | None:
     if text in DAYS:
         return DAYS[text] * DAY_MS  # type: ignore[index] # it is one of the keys
     match = _RANGE.fullmatch(text)
-    length = int(match[1]) * (DAY_MS if match[2] == "d" else HOUR_MS) if match else _LONGEST + 1
-    if length > _LONGEST:
+    length = int(match[1]) * (DAY_MS if match[2] == "d" else HOUR_MS) if match else LONGEST_MS + 1
+    if length > LONGEST_MS:
         raise UsageError(
             f"--range: {wire.quote_value(text)} is not a number of hours or days such as 36h or"
             " 7d (at most 36500d), and not 1y or all"

@@ -9,7 +9,6 @@ from typing import Any
 from srvstat.analysis.growth import compute_growth, parse_growth_step
 from srvstat.analysis.history import (
     aggregate_history,
-    list_history_edges,
     parse_steps,
     read_history,
 )
@@ -17,6 +16,7 @@ from srvstat.analysis.integrity.check import DEFAULT_RANGE, check_integrity
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.server_list import list_servers, parse_sort_key
 from srvstat.analysis.statistics import compute_stats
+from srvstat.analysis.steps import divide_window
 from srvstat.analysis.top import parse_top_key, rank_servers
 from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.api.arguments import (
@@ -234,8 +234,8 @@ class Analyzer(OpenFile):
             if parsed is None:
                 found = read_history(file, servers, window)
             else:
-                edges = list_history_edges(file, servers, window, parsed, find_zone(tz))
-                found = aggregate_history(file, servers, edges, chosen, is_sum=sum)
+                steps = divide_window(file, servers, window, parsed, find_zone(tz))
+                found = aggregate_history(file, servers, steps, chosen, is_sum=sum)
             return replace(found, read_rows=partial(self._take_turns, found.read_rows))
 
     def integrity(

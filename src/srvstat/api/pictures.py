@@ -37,7 +37,7 @@ class PictureData(OpenFile):
         tz: str = "UTC",
         most_steps: int = 1000,
     ) -> Timeline:
-        """Compute the players of servers over time, in at most `most_steps` equal steps.
+        """Compute the players of servers over time, in at most `most_steps` steps of `tz`.
 
         The steps are not much shorter than the usual interval of the observations.
 
@@ -48,7 +48,8 @@ class PictureData(OpenFile):
         check_count("most_steps", most_steps, least=2)
         with self._use() as file:
             window = choose_window(file, query)
-            return compute_timeline(file, list(find_servers(file, names, by)), window, most_steps)
+            servers = list(find_servers(file, names, by))
+            return compute_timeline(file, servers, window, most_steps, find_zone(tz))
 
     def distribution(
         self,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
+from zoneinfo import ZoneInfo
 
 from srvstat.access import Plan
 from srvstat.analysis.selection import FilterOptions
@@ -24,6 +25,7 @@ from srvstat.snapshot.read.snapshot import Snapshot
 MOST_STEPS = 3_000
 """Steps of a chart: about two for each pixel of a wide screen."""
 
+_UTC = ZoneInfo("UTC")
 _MAX_TEXT = 200
 _MAX_LIMIT = 100
 _DEFAULT_LIMIT = 20
@@ -78,7 +80,7 @@ class _TimelineQuestion(NamedTuple):
         window = find_window(self.range, snapshot.as_of)
         check_coverage(snapshot, window)
         servers = resolve_servers(snapshot, self.servers)
-        return compute_timeline(snapshot, servers, window, MOST_STEPS).to_json()
+        return compute_timeline(snapshot, servers, window, MOST_STEPS, _UTC).to_json()
 
 
 def parse_search(query: bytes) -> Question:

@@ -14,7 +14,6 @@ from srvstat.cli.show import show
 from srvstat.cli.signals import allow_cleanup
 from srvstat.contract.errors import UsageError
 from srvstat.contract.requests import build_compare_request
-from srvstat.render.tables.comparison import CELLS
 from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.sources.registry import load_reader, load_record_reader
 
@@ -41,7 +40,7 @@ def demo(directory: DirectoryArgument = "srvstat-demo") -> Outcome:
         ["harbor-city", "new-frontier", "night-shift"], by="id", range="7d"
     )
     with closing(open_snapshot(path)) as snapshot:
-        comparison = describe_comparison(snapshot, request, CELLS[request.range])
+        comparison = describe_comparison(snapshot, request)
     table = show(comparison, Form.TABLE)
     text = _suggest_commands(path, os.path.join(directory, "access.toml"))
     return Outcome([*table.pieces, text.encode("utf-8", "backslashreplace")])

@@ -10,7 +10,6 @@ import typer
 from srvstat.analysis.history import (
     AGGREGATES,
     aggregate_history,
-    list_history_edges,
     parse_steps,
     read_history,
 )
@@ -18,6 +17,7 @@ from srvstat.analysis.history_tables import describe_observations, describe_step
 from srvstat.analysis.local_time import Step
 from srvstat.analysis.selection import find_references
 from srvstat.analysis.step_chart import compute_step_chart
+from srvstat.analysis.steps import divide_window
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     FromOption,
@@ -171,18 +171,18 @@ def _answer(
     """Return the outcome; its pieces are read from the snapshot while they are written."""
     query = HistoryQuery(window, question.window.zone, question.aggregate, question.is_sum)
     if question.is_chart:
-        steps = compute_step_chart(snapshot, servers, query, question.step, count_chart_values())
+        chart = compute_step_chart(snapshot, servers, query, question.step, count_chart_values())
         # The rows of a table would move the chart off the screen.
         notes = HistoryNotes(query, snapshot.as_of, has_steps=True, has_omitted=False)
-        return show(notes, form, chart=steps)
+        return show(notes, form, chart=chart)
     if question.step is None:
         if form is Form.TABLE:
             return show_tables(describe_observations(snapshot, servers, query))
         return show(read_history(snapshot, servers, window), _choose_row_form(form))
-    edges = list_history_edges(snapshot, servers, window, question.step, question.zone)
+    steps = divide_window(snapshot, servers, window, question.step, question.zone)
     if form is Form.TABLE:
-        return show_tables(describe_steps(snapshot, servers, edges, query))
-    rows = aggregate_history(snapshot, servers, edges, question.aggregate, is_sum=question.is_sum)
+        return show_tables(describe_steps(snapshot, servers, steps, query))
+    rows = aggregate_history(snapshot, servers, steps, question.aggregate, is_sum=question.is_sum)
     return show(rows, _choose_row_form(form))
 
 

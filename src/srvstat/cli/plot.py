@@ -62,7 +62,9 @@ def _compute_growth(
 
 
 _KINDS: Mapping[str, _Compute] = {
-    "line": lambda file, servers, window, _: compute_timeline(file, servers, window, MOST_STEPS),
+    "line": lambda file, servers, window, zone: compute_timeline(
+        file, servers, window, MOST_STEPS, zone
+    ),
     "heatmap": compute_peak_hours,
     "distribution": lambda file, servers, window, _: compute_distribution(file, servers, window),
     "growth": _compute_growth,

@@ -146,9 +146,8 @@ def _compare(
     if form is Form.JSON:
         return operations.compare(snapshot, request, at=at)
     from srvstat.analysis.comparison import describe_comparison  # noqa: PLC0415 - see _get
-    from srvstat.render.tables.comparison import CELLS  # noqa: PLC0415 - see _get
 
-    return describe_comparison(snapshot, request, CELLS[request.range], at=at)
+    return describe_comparison(snapshot, request, at=at)
 
 
 def _draw(snapshot: Snapshot, request: CompareRequest, at: int | None) -> "StepTable":

@@ -4,20 +4,21 @@ from dataclasses import dataclass
 
 from srvstat.contract.ranges import Window
 from srvstat.contract.responses import CompareResponse, ServerResult
+from srvstat.documents.history import StepCell
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedServer:
     """One server of a comparison.
 
-    `averages` has the average of each cell of the window, oldest first; None if it is empty.
-    `observed_spans` counts the spans of the window that have an observation. `first_players` is the
-    first count in the window, the base of growth. `last_observed_at` can be before the window.
+    `cells` has the average of each step of the window, oldest first. `observed_spans` counts the
+    spans of the window that have an observation. `first_players` is the first count in the window,
+    the base of growth. `last_observed_at` can be before the window.
     """
 
     result: ServerResult
     hostname: str
-    averages: tuple[float | None, ...]
+    cells: tuple[StepCell, ...]
     observed_spans: int
     first_players: int | None
     last_observed_at: int | None
@@ -27,14 +28,16 @@ class ComparedServer:
 class Comparison:
     """An answer of Compare Servers and its context; instants are Unix milliseconds.
 
-    A span is an hour of a 24h window and a day of any other. `covered_from` is the first instant
-    that a bundle covers, None for a whole snapshot.
+    `cell_step` is the name of the steps of `ComparedServer.cells`, such as `6h`, in UTC. A span is
+    an hour of a 24h window and a day of any other. `covered_from` is the first instant that a
+    bundle covers, None for a whole snapshot.
     """
 
     response: CompareResponse
     servers: tuple[ComparedServer, ...]
     window: Window
     snapshot_as_of: int
+    cell_step: str
     span_ms: int
     covered_from: int | None
 
@@ -42,8 +45,3 @@ class Comparison:
     def span_count(self) -> int:
         """The number of spans in the window."""
         return (self.window.end - self.window.start) // self.span_ms
-
-    @property
-    def cell_ms(self) -> int:
-        """The length of a cell of `ComparedServer.averages`, in milliseconds."""
-        return (self.window.end - self.window.start) // len(self.servers[0].averages)

@@ -16,6 +16,12 @@ from pydantic_core import CoreSchema, core_schema
 from srvstat.contract import wire
 from srvstat.contract.instants import format_instant
 
+WHOLE_SHARE = 0.9
+"""A step of which observations cover a lesser share is partial: its average may mislead."""
+
+LEAST_COVERAGE = 0.8
+"""Windows of which observations cover a lesser share are not compared, and have no trend."""
+
 Instant = Annotated[int, PlainSerializer(format_instant, return_type=str)]
 """An instant in Unix milliseconds. In JSON it is a UTC time, as in the API."""
 
@@ -89,6 +95,16 @@ class GrowthPart(Part):
     """
 
     players: int | None
+    percentage: float | None
+
+
+class ChangePart(Part):
+    """An average minus an earlier one, in players and in percent of the earlier one.
+
+    `percentage` is None if the earlier average is 0.
+    """
+
+    players: float
     percentage: float | None
 
 

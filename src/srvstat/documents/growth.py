@@ -7,6 +7,7 @@ from pydantic import Field
 
 from srvstat.contract.instants import format_instant
 from srvstat.documents.document import (
+    ChangePart,
     GrowthPart,
     Instant,
     Part,
@@ -21,17 +22,21 @@ GrowthStepName = Literal["day", "week", "month"]
 
 
 class GrowthStepPart(Part):
-    """The interval `(from, to]`; `is_partial` if the window has only a part of the step.
+    """The interval `[from, to)`; the last step of a window includes its end.
 
-    The average is None without observations. The growth is that between the first and the last
-    observation in the step.
+    `observed_share` is the part of the step's calendar length that observations cover, and
+    `is_partial` whether that is less than 0.9. The average is None without observations. `change`
+    is the average minus that of the step before; it is None if one of the two is partial or has no
+    observations. `growth` is the last observation in the step minus the first.
     """
 
     from_: Annotated[Instant, Field(serialization_alias="from")]
     to: Instant
     is_partial: bool
+    observed_share: float
     sample_count: int
     average_players: float | None
+    change: ChangePart | None
     growth: GrowthPart
 
 
@@ -41,8 +46,11 @@ class GrowthStep(NamedTuple):
     from_: int
     to: int
     is_partial: bool
+    observed_share: float
     sample_count: int
     average_players: float | None
+    change_players: float | None
+    change_percentage: float | None
     growth_players: int | None
     growth_percentage: float | None
 
@@ -52,8 +60,12 @@ class GrowthStep(NamedTuple):
             "from": format_instant(self.from_),
             "to": format_instant(self.to),
             "isPartial": self.is_partial,
+            "observedShare": self.observed_share,
             "sampleCount": self.sample_count,
             "averagePlayers": self.average_players,
+            "change": None
+            if self.change_players is None
+            else {"players": self.change_players, "percentage": self.change_percentage},
             "growth": {"players": self.growth_players, "percentage": self.growth_percentage},
         }
 
@@ -61,8 +73,9 @@ class GrowthStep(NamedTuple):
 class ServerGrowth(Part):
     """One server; `growth` is that over the window, `previous_growth` that in the window before.
 
-    `players_per_week` is the median of the slopes between all pairs of steps that have observations
-    (Theil and Sen), each at its midpoint with its average; None for fewer than two.
+    `change` and the coverages are those of the document `stats`. `players_per_week` is the median
+    of the slopes between all pairs of whole days (Theil and Sen), each at its midpoint with its
+    average, whatever the step of the document; None for fewer than three.
     """
 
     server_id: str
@@ -70,6 +83,9 @@ class ServerGrowth(Part):
     hostname: str
     sample_count: int
     average_players: float | None
+    change: ChangePart | None
+    coverage: float | None
+    previous_coverage: float | None
     growth: GrowthPart
     previous_growth: GrowthPart | None
     players_per_week: float | None
@@ -108,8 +124,11 @@ _COLUMNS = (
     Column("from", "instant"),
     Column("to", "instant"),
     Column("isPartial", "boolean"),
+    Column("observedShare", "number"),
     Column("sampleCount", "integer"),
     Column("averagePlayers", "number"),
+    Column("changePlayers", "number"),
+    Column("changePercentage", "number"),
     Column("growthPlayers", "integer"),
     Column("growthPercentage", "number"),
 )

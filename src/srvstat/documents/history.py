@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from srvstat.contract.ranges import Window
+from srvstat.documents.document import WHOLE_SHARE
 from srvstat.documents.rows import Column, RowDocument, Rows
 
 Aggregate = Literal["mean", "median", "max", "min", "last"]
@@ -47,16 +48,23 @@ class Observation(NamedTuple):
 class StepCell(NamedTuple):
     """The observations of a step, the number of servers they are of, and their aggregate.
 
-    `players` is None without observations.
+    `players` is None without observations. `observed_share` is the part of the step's calendar
+    length that observations cover.
     """
 
     observations: int
     servers: int
     players: float | None
+    observed_share: float
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the value may mislead beside others: much of the step was not observed."""
+        return self.observed_share < WHOLE_SHARE
 
 
 class StepLine(NamedTuple):
-    """A step `(start, end]`, with a cell for each column."""
+    """A step `[start, end)`, cut to the window, with a cell for each column."""
 
     start: int
     end: int

@@ -3,11 +3,18 @@
 from typing import Any, Literal
 
 from srvstat.contract import wire
-from srvstat.documents.document import GrowthPart, Instant, Part, SnapshotDocument, WindowPart
+from srvstat.documents.document import (
+    ChangePart,
+    GrowthPart,
+    Instant,
+    Part,
+    SnapshotDocument,
+    WindowPart,
+)
 from srvstat.documents.rows import Column, Kind, RowDocument, Rows
 
-TopKey = Literal["average", "median", "peak", "lowest", "growth", "samples", "current"]
-"""The figures by which servers can be ranked. `growth` is that in players."""
+TopKey = Literal["average", "median", "peak", "lowest", "change", "growth", "samples", "current"]
+"""The figures by which servers can be ranked; `change` and `growth` in players."""
 
 
 class QuantilePart(Part):
@@ -30,7 +37,8 @@ class FiguresPart(Part):
     In `time_weighted_average`, `above` and `coverage`, an observation lasts until the next one, the
     last one until the end of the window, and each at most three usual intervals. The usual interval
     is None for fewer than two observations. `coverage` is the share of the window in which an
-    observation lasts, and None for a window without a beginning. `above` is None unless asked for.
+    observation lasts; a window of all observations begins with the first one. `above` is None
+    unless asked for.
     """
 
     average_players: float | None
@@ -62,13 +70,20 @@ class _IdentityPart(Part):
 
 
 class ServerStatistics(FiguresPart, _IdentityPart):
-    """One server; `previous` has its figures in the window of equal length before."""
+    """One server; `previous` has its figures in the window of equal length before, if asked for.
 
+    `change` is the average minus that of the window before. It is None if there is none, or if
+    observations cover less than 80 % of either window. `previous_coverage` is the share of the
+    window before, and None if there is none.
+    """
+
+    change: ChangePart | None
+    previous_coverage: float | None
     previous: FiguresPart | None
 
 
 class _Statistics(SnapshotDocument, RowDocument):
-    """`previous_window` is None unless it was asked for."""
+    """`previous_window` is None unless its figures were asked for."""
 
     version: Literal[1] = 1
     window: WindowPart
@@ -78,6 +93,7 @@ class _Statistics(SnapshotDocument, RowDocument):
     def to_rows(self) -> Rows:
         """Return a row for each server, with columns for what was asked for."""
         columns = [Column(name, _KINDS[name]) for name in _IDENTITY]
+        columns += [Column(name, _KINDS[name]) for name in _CHANGE]
         columns += self._list_columns("")
         if self.previous_window is not None:
             columns += self._list_columns("previous")
@@ -85,7 +101,8 @@ class _Statistics(SnapshotDocument, RowDocument):
 
     def _list_columns(self, prefix: str) -> list[Column]:
         """Return the columns of the figures of one window."""
-        columns = [Column(name, kind) for name, kind in _KINDS.items() if name not in _IDENTITY]
+        named = {*_IDENTITY, *_CHANGE}
+        columns = [Column(name, kind) for name, kind in _KINDS.items() if name not in named]
         first = self.servers[0] if self.servers else None
         if first is not None:
             texts = (wire.format_number(one.quantile) for one in first.quantiles)
@@ -98,8 +115,14 @@ class _Statistics(SnapshotDocument, RowDocument):
 
     def _build_row(self, server: ServerStatistics) -> tuple[Any, ...]:
         identity = (server.server_id, server.cfx_id, server.hostname, server.current_players)
+        change = server.change
+        changes = (
+            change and change.players,
+            change and change.percentage,
+            server.previous_coverage,
+        )
         previous = () if server.previous is None else _list_values(server.previous)
-        return identity + _list_values(server) + previous
+        return identity + changes + _list_values(server) + previous
 
 
 class Stats(_Statistics):
@@ -120,12 +143,16 @@ class Top(_Statistics):
 
 
 _IDENTITY = ("serverId", "cfxId", "hostname", "currentPlayers")
+_CHANGE = ("changePlayers", "changePercentage", "previousCoverage")
 
 _KINDS: dict[str, Kind] = {
     "serverId": "text",
     "cfxId": "text",
     "hostname": "text",
     "currentPlayers": "integer",
+    "changePlayers": "number",
+    "changePercentage": "number",
+    "previousCoverage": "number",
     "averagePlayers": "number",
     "medianPlayers": "number",
     "peakPlayers": "integer",

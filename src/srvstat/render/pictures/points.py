@@ -1,144 +1,204 @@
-"""Merge the steps of a timeline into the points of a picture."""
+"""Merge the steps of a timeline into the points of a picture, which are steps of a calendar, too.
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+web/timeline.js does the same for charts in a browser.
+"""
 
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Literal, NamedTuple
+from zoneinfo import ZoneInfo
+
+from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAY_MS
-from srvstat.documents.document import GapPart
+from srvstat.documents.document import WHOLE_SHARE, GapPart
 from srvstat.documents.timeline import ServerTimeline, Timeline
 
-_HOUR = DAY_MS // 24
-_LENGTHS = (
-    *(minutes * _HOUR // 60 for minutes in (1, 2, 5, 10, 15, 30)),
-    *(hours * _HOUR for hours in (1, 2, 3, 6, 12)),
-    *(days * DAY_MS for days in (1, 2, 7, 14)),
-)
-_LEAST_DAY, _LEAST_DAY_OF_SEVERAL = 16, 40
-"""The least width of a day in pixels, for one server and for several whose lines cross each other;
-in narrower ones, daily cycles would look like noise."""
-_LEAST_DISTANCE = 1.5
-"""The least distance of points in pixels."""
+_MINUTE, _WEEK = DAY_MS // 1440, 7 * DAY_MS
+_MONDAY = 4 * DAY_MS
+"""1970-01-05, the first Monday in local time."""
+_LENGTHS = {
+    **{f"{minutes}m": minutes * _MINUTE for minutes in (1, 2, 5, 10, 15, 30)},
+    **{f"{hours}h": hours * 60 * _MINUTE for hours in (1, 2, 3, 6, 12)},
+    "day": DAY_MS,
+    "week": _WEEK,
+    "month": 28 * DAY_MS,
+}
+"""The steps that points can have, with their least lengths."""
+_LONGEST_WITH_HOURS = 45 * DAY_MS
+"""In a longer window, daily cycles would look like noise: points are not shorter than a day."""
+_LEAST_DISTANCE = 0.75
+"""The least distance of points in pixels: in 960 pixels, 30 days of several servers have hours."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Joint = Literal["solid", "dashed"]
+"""How a line joins two points: dashed to or from a partial step."""
 
 
 class Point(NamedTuple):
-    """One step or several, merged: the interval from `start` to `end` in Unix milliseconds."""
+    """One step, or several merged: `[start, end)`, cut to the window, in Unix milliseconds.
+
+    `observed_share` is the part of its calendar length that observations cover.
+    """
 
     start: int
     end: int
     average: float
     lowest: int
     peak: int
+    observed_share: float
 
     @property
     def middle(self) -> float:
         """The instant at which the point is drawn."""
         return (self.start + self.end) / 2
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether much of the step was not observed, so that its average may mislead."""
+        return self.observed_share < WHOLE_SHARE
+
 
 def get_window(timeline: Timeline) -> tuple[int, int]:
-    """Return the interval of all steps, cut to the window."""
-    steps = max((len(server.sample_counts) for server in timeline.servers), default=0)
-    end = timeline.steps_from + steps * timeline.step_seconds * 1000
-    start = max(timeline.steps_from, timeline.window.from_ or timeline.steps_from)
-    return start, max(min(end, timeline.window.to), start + 1)
+    """Return the window of a timeline; one of all observations begins with the first step."""
+    edges = timeline.list_edges()
+    start = edges[0] if timeline.window.from_ is None else timeline.window.from_
+    return start, max(timeline.window.to, start + 1)
 
 
-def choose_length(timeline: Timeline, width: float) -> int:
-    """Return the length of points in milliseconds, a multiple of the length of steps.
+def choose_step(timeline: Timeline, width: float) -> str:
+    """Return the name of the step of the points in a picture, whatever the number of servers.
 
-    Points are at least 1.5 pixels apart. If a day is narrow, points are not shorter than a day.
+    Points are at least 0.75 pixels apart. In more than 45 days, they are not shorter than a day.
     """
     start, end = get_window(timeline)
     shortest = (end - start) / width * _LEAST_DISTANCE
-    least_day = _LEAST_DAY if len(timeline.servers) == 1 else _LEAST_DAY_OF_SEVERAL
-    if (end - start) / width * least_day > DAY_MS:
+    if end - start > _LONGEST_WITH_HOURS:
         shortest = max(shortest, DAY_MS)
-    step = timeline.step_seconds * 1000
-    multiples = (length for length in _LENGTHS if length >= shortest and length % step == 0)
-    return step if step >= shortest else next(multiples, -(-int(shortest) // step) * step)
+    names = list(_LENGTHS)
+    longer = names[names.index(timeline.step) :]
+    return next((name for name in longer if _LENGTHS[name] >= shortest), "month")
 
 
-def merge_steps(
-    timeline: Timeline, server: ServerTimeline, length: int, shortest_gap: float
-) -> list[list[Point]]:
-    """Return the points of a server in runs, between which there are gaps.
+def merge_steps(timeline: Timeline, server: ServerTimeline, step: str) -> list[Point]:
+    """Return the points of a server: the steps with observations, in order of time."""
+    clock = _Clock(ZoneInfo(timeline.time_zone), step)
+    edges = timeline.list_edges()
+    start, end = get_window(timeline)
+    points = []
+    groups = list(_group_steps(edges, None if timeline.step == step else clock))
+    for steps in groups:
+        first, last = edges[steps.start], edges[steps.stop]
+        length = last - first
+        # The first and the last day, say, can lack hours that are not in the window.
+        if timeline.step != step and (steps is groups[0] or steps is groups[-1]):
+            length = max(length, clock.measure(first))
+        merged = _merge(server, steps, edges, length)
+        if merged is not None:
+            points.append(Point(max(first, start), min(last, end), *merged))
+    return points
 
-    Points are counted from the end of the window, so that a window of whole days has whole points.
-    A gap ends a point. The first and the last one of a run can be up to a half longer or shorter.
-    Gaps that are shorter than `shortest_gap` milliseconds are ignored.
+
+def join_points(one: Point, other: Point, gaps: Sequence[GapPart]) -> Joint | None:
+    """Return how a line joins successive points of a server; None where a gap interrupts it.
+
+    A gap of less than a tenth of a step does not interrupt the line.
     """
-    gaps = [gap for gap in server.gaps if gap.to - gap.from_ >= shortest_gap]
-    _, end = get_window(timeline)
-    runs: list[list[Point]] = []
-    for run in _split_at_gaps(list(_list_points(timeline, server)), gaps):
-        buckets: dict[int, list[tuple[Point, int]]] = {}
-        for point, count in run:
-            # A step that the window cuts belongs to the point of its middle.
-            number = int((end - point.middle) // length)
-            buckets.setdefault(number, []).append((point, count))
-        whole = _join_fragments(list(buckets.values()), length)
-        runs.append([_join_points(bucket) for bucket in whole])
-    return runs
+    is_dashed = one.is_partial or other.is_partial
+    if is_dashed or one.end < other.start:
+        start, end = one.middle, other.middle
+        if any(gap.from_ < end and gap.to > start for gap in gaps):
+            return None
+    return "dashed" if is_dashed else "solid"
 
 
-def _join_fragments(
-    buckets: Sequence[list[tuple[Point, int]]], length: int
-) -> Sequence[list[tuple[Point, int]]]:
-    """Join a first and a last bucket of less than half the length with their neighbors.
-
-    Beside a gap, the average of a few hours would look like an event among averages of days.
-    """
-    if len(buckets) > 1 and 2 * _measure_length(buckets[0]) < length:
-        buckets = [buckets[0] + buckets[1], *buckets[2:]]
-    if len(buckets) > 1 and 2 * _measure_length(buckets[-1]) < length:
-        buckets = [*buckets[:-2], buckets[-2] + buckets[-1]]
-    return buckets
+def find_scale(points: Sequence[Point]) -> Sequence[Point]:
+    """Return the points that determine an axis: the whole ones, or all of them if none is whole."""
+    return [point for point in points if not point.is_partial] or points
 
 
-def _measure_length(points: Sequence[tuple[Point, int]]) -> int:
-    return points[-1][0].end - points[0][0].start
-
-
-def _list_points(timeline: Timeline, server: ServerTimeline) -> Iterator[tuple[Point, int]]:
-    """Yield the steps with observations, each with the number of them."""
-    first, last = get_window(timeline)
-    step = timeline.step_seconds * 1000
-    columns = (server.sample_counts, server.averages, server.lowest, server.peak)
-    for at, (count, average, lowest, peak) in enumerate(zip(*columns, strict=True)):
-        if average is not None and lowest is not None and peak is not None:
-            start = timeline.steps_from + at * step
-            interval = max(start, first), min(start + step, last)
-            yield Point(*interval, average, lowest, peak), count
-
-
-def _split_at_gaps(
-    points: Sequence[tuple[Point, int]], gaps: Iterable[GapPart]
-) -> Iterator[Sequence[tuple[Point, int]]]:
-    first = at = 0
-    for gap in gaps:
-        middle = (gap.from_ + gap.to) / 2
-        while at < len(points) and points[at][0].middle < middle:
-            at += 1
-        if first < at:
-            yield points[first:at]
-        first = at
-    if first < len(points):
-        yield points[first:]
-
-
-def _join_points(points: Sequence[tuple[Point, int]]) -> Point:
-    if len(points) == 1:
-        return points[0][0]
+def _merge(
+    server: ServerTimeline, steps: range, edges: Sequence[int], length: int
+) -> tuple[float, int, int, float] | None:
+    """Return the average, lowest, peak and observed share of steps; None without observations."""
+    at = slice(steps.start, steps.stop)
+    counts = server.sample_counts[at]
+    count = sum(counts)
+    if not count:
+        return None
     # An average is the float nearest to an integer divided by the count, so that the integer can be
     # recovered if it has fewer than 52 bits.
-    total = sum(round(point.average * count) for point, count in points)
-    return Point(
-        points[0][0].start,
-        points[-1][0].end,
-        total / sum(count for _, count in points),
-        min(point.lowest for point, _ in points),
-        max(point.peak for point, _ in points),
+    averages = zip(server.averages[at], counts, strict=True)
+    total = sum(round(average * number) for average, number in averages if average is not None)
+    lengths = (edges[step + 1] - edges[step] for step in steps)
+    shares = zip(server.observed_shares[at], lengths, strict=True)
+    # A step is observed for a whole number of half milliseconds.
+    observed = sum(round(2 * share * length) for share, length in shares)
+    return (
+        server.averages[steps.start] or 0.0 if len(steps) == 1 else total / count,
+        min(value for value in server.lowest[at] if value is not None),
+        max(value for value in server.peak[at] if value is not None),
+        observed / (2 * length),
     )
+
+
+class _Clock:
+    """Finds the steps of a calendar on the clock of a time zone."""
+
+    def __init__(self, zone: ZoneInfo, step: str) -> None:
+        self._zone = zone
+        self._step = step
+        self.length = _LENGTHS[step]
+
+    def to_local(self, at: int) -> int:
+        """Return the time that the clock shows at an instant, in milliseconds like it."""
+        # A local time after the year 9999 can't be represented.
+        moment = _EPOCH + timedelta(milliseconds=min(at, LATEST - 2 * DAY_MS))
+        return at + (moment.astimezone(self._zone).utcoffset() or timedelta()) // timedelta(
+            milliseconds=1
+        )
+
+    def find_number(self, local: int) -> int:
+        """Return the number of the step that contains a local time."""
+        if self._step == "month":
+            date = _EPOCH + timedelta(milliseconds=local)
+            return date.year * 12 + date.month - 1
+        return (local - (_MONDAY if self._step == "week" else 0)) // self.length
+
+    def measure(self, at: int) -> int:
+        """Return the length of the step that contains an instant."""
+        number = self.find_number(self.to_local(at))
+        return self._find_start(number + 1) - self._find_start(number)
+
+    def _find_start(self, number: int) -> int:
+        try:
+            if self._step == "month":
+                local = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
+            else:
+                start = number * self.length + (_MONDAY if self._step == "week" else 0)
+                local = _EPOCH + timedelta(milliseconds=start)
+            return (local.replace(tzinfo=self._zone) - _EPOCH) // timedelta(milliseconds=1)
+        except (OverflowError, ValueError):  # after the year 9999
+            return LATEST
+
+
+def _group_steps(edges: Sequence[int], clock: _Clock | None) -> Iterator[range]:
+    """Yield the numbers of the steps of each point: one, or those that the clock has in common."""
+    if clock is None:
+        yield from (range(at, at + 1) for at in range(len(edges) - 1))
+        return
+    begin = 0
+    before = clock.to_local(edges[0])
+    current = clock.find_number(before)
+    for at, (start, end) in enumerate(pairwise(edges)):
+        local = clock.to_local(start)
+        number = clock.find_number(local)
+        # Where the clock is set back by a whole step, the repeated time has steps of its own.
+        if number != current or before - local >= clock.length:
+            yield range(begin, at)
+            begin, current = at, number
+        before = local + end - start
+    yield range(begin, len(edges) - 1)
 
 
 def find_common_gaps(timeline: Timeline) -> list[tuple[int, int]]:

@@ -1,0 +1,158 @@
+"""Divide a window into calendar steps, and find how much of each was observed.
+
+A step includes its start and excludes its end, as `date_trunc` does in SQL. The window of an
+analysis excludes its start and includes its end, so its last step also includes its end: each
+observation of the window is in exactly one step.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from srvstat.analysis.local_time import Step, list_step_edges
+from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import BEFORE_ALL, Window
+from srvstat.snapshot.format.rows import ServerRow
+from srvstat.snapshot.read.snapshot import Snapshot
+
+
+class Steps(NamedTuple):
+    """Step `i` of a window is `[edges[i], edges[i + 1])`, as far as it is in the window.
+
+    The first edge can be before the window, and the last one after it. Without observations, a
+    window of all of them has no step, and no edges.
+    """
+
+    edges: Sequence[int]
+    window: Window
+
+    @property
+    def step_count(self) -> int:
+        """The number of steps."""
+        return max(len(self.edges) - 1, 0)
+
+    def iter_times(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, int]]:
+        """Yield the start and the end of the steps from number `first` up to `last`, cut."""
+        start, end = self.window
+        for one, other in pairwise(self.edges[first : None if last is None else last + 1]):
+            yield max(one, start), min(other, end)
+
+    def list_read_edges(self) -> list[int]:
+        """Return the edges for a snapshot, where a step excludes its start and includes its end."""
+        if not self.edges:
+            return []
+        return [self.window.start, *(edge - 1 for edge in self.edges[1:-1]), self.window.end]
+
+
+def divide_window(
+    snapshot: Snapshot, servers: Iterable[ServerRow], window: Window, step: Step, zone: ZoneInfo
+) -> Steps:
+    """Return the steps of a window.
+
+    A window of all observations begins with the step of the first observation of the servers.
+
+    Raises UsageError for too many steps, SnapshotError.
+    """
+    start, end = window
+    if start == BEFORE_ALL:
+        first = find_first_instant(snapshot, servers)
+        if first > end:
+            return Steps([], window)
+        edges = list_step_edges(first, end - 1 if first < end else end, step, zone)
+        return Steps(edges, Window(edges[0] - 1, end))
+    # A window that ends where a step begins includes this instant in the step before.
+    return Steps(list_step_edges(start + 1, max(start + 1, end - 1), step, zone), window)
+
+
+def find_first_instant(snapshot: Snapshot, servers: Iterable[ServerRow]) -> int:
+    """Return the instant of the first observation of servers; LATEST if they have none.
+
+    Raises SnapshotError.
+    """
+    with snapshot.convert_decode_errors("the servers"):
+        firsts = [one.first_observed_at for one in servers]
+        first = min((at for at in firsts if at is not None), default=LATEST)
+        if not 0 <= first <= LATEST:
+            raise ValueError("not an instant")
+    return first
+
+
+def find_unobserved(
+    snapshot: Snapshot, server: ServerRow, window: Window, usual_interval: float | None
+) -> list[tuple[int, int]]:
+    """Return the intervals of a window in which no observation lasts, in half milliseconds.
+
+    An observation lasts until the next one, but at most three usual intervals. One before the
+    window counts, too. Without a usual interval, in milliseconds, nothing is observed.
+
+    Raises SnapshotError.
+    """
+    start, end = 2 * window.start, 2 * window.end
+    first = server.first_observed_at
+    last = snapshot.find_last_observed_at(server, window.end)
+    if usual_interval is None or first is None or last is None:
+        return [(start, end)]
+    with snapshot.convert_decode_errors(server.title):
+        if not first <= last:
+            raise ValueError("not the instants of observations")
+    usual = int(2 * usual_interval)
+    found = [(start, 2 * first)] if first > window.start else []
+    for before, after in snapshot.find_long_intervals(server, window, usual):
+        found.append((max(2 * before + 3 * usual, start), 2 * after))
+    found.append((max(2 * last + 3 * usual, start), end))
+    return [one for one in found if one[0] < one[1]]
+
+
+def compute_shares(steps: Steps, unobserved: Iterable[tuple[int, int]]) -> list[float]:
+    """Return the part of each step's calendar length that observations cover, from 0 to 1.
+
+    `unobserved` are the intervals of the window that `find_unobserved` returns. The time outside of
+    the window is not observed.
+    """
+    edges = [2 * edge for edge in steps.edges]
+    if not edges:
+        return []
+    missing = [0] * steps.step_count
+    outside = ((edges[0], 2 * steps.window.start), (2 * steps.window.end, edges[-1]))
+    for start, end in (*outside, *unobserved):
+        at = max(bisect_right(edges, start) - 1, 0)
+        while at < steps.step_count and edges[at] < end:
+            missing[at] += max(min(end, edges[at + 1]) - max(start, edges[at]), 0)
+            at += 1
+    lengths = [end - start for start, end in pairwise(edges)]
+    return [(length - unseen) / length for length, unseen in zip(lengths, missing, strict=True)]
+
+
+def observe_steps(snapshot: Snapshot, server: ServerRow, steps: Steps) -> list[float]:
+    """Return the share of each step that observations of a server cover.
+
+    Raises SnapshotError.
+    """
+    if not steps.step_count:
+        return []
+    (found,) = snapshot.compute_figures([server], steps.window)
+    unobserved = find_unobserved(snapshot, server, steps.window, found.usual_interval)
+    return compute_shares(steps, unobserved)
+
+
+def observe_sum(snapshot: Snapshot, servers: Iterable[ServerRow], steps: Steps) -> list[float]:
+    """Return the least share of each step that is observed of a server, where it is expected.
+
+    A server is expected from the step of its first observation to that of its last. Where none is
+    expected, nothing is observed.
+
+    Raises SnapshotError.
+    """
+    least: list[float | None] = [None] * steps.step_count
+    for server in servers:
+        first, last = server.first_observed_at, server.last_observed_at
+        if first is None or last is None:
+            continue
+        shares = observe_steps(snapshot, server, steps)
+        begin = max(bisect_right(steps.edges, first) - 1, 0)
+        for at in range(begin, min(bisect_right(steps.edges, last), steps.step_count)):
+            before = least[at]
+            least[at] = shares[at] if before is None else min(before, shares[at])
+    return [share or 0.0 for share in least]
