@@ -54,7 +54,7 @@ def read_file(path: Path, data: bytes) -> Reading:
         for place in batch.places[:: len(batch.places) // 20 + 1]:
             find_text = batch.find_text or (lambda place: "{},{},{}".format(*kept[place]))
             assert find_text(place) == lines[place - 1].removesuffix("\r")
-        rejects.update({place: (reason, text) for place, reason, text in batch.rejects})
+        rejects.update({each.place: (each.reason, each.text) for each in batch.rejects})
         latest = max(latest or 0, batch.latest_integer or 0) or None
     assert list(kept) == sorted(kept)
     return Reading(kept, rejects, latest)

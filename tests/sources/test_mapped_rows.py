@@ -39,7 +39,7 @@ def read(path: Path, data: str, mapping: ColumnMapping) -> Found:
         found.rows.update(
             zip(batch.server_ids, batch.instants, batch.players, batch.places, strict=True)
         )
-        found.rejects.extend(batch.rejects)
+        found.rejects.extend(reject[:3] for reject in batch.rejects)
         found.skipped.update(batch.skipped)
     return found
 

@@ -154,9 +154,17 @@ class _Rows(NamedTuple):
     cells: Sequence[pa.Array]
     first_place: int
 
-    def reject(self, row: int, reason: str, *values: pa.Scalar) -> Reject:
-        """Return the reject of a row, with some of its values."""
-        return Reject(self.first_place + row, reason, ",".join(map(format_cell, values)))
+    def reject(
+        self,
+        row: int,
+        reason: str,
+        values: Sequence[pa.Scalar],
+        malformed: pa.Scalar,
+        column: str | None = None,
+    ) -> Reject:
+        """Return the reject of a row, with some of its values, of which one is malformed."""
+        text = ",".join(map(format_cell, values))
+        return Reject(self.first_place + row, reason, text, format_cell(malformed), column)
 
     def locate(self, rows: pa.Array) -> pa.Array:
         """Return the places of some rows."""
@@ -172,13 +180,15 @@ def _convert_long(rows: _Rows) -> Batch:
     rejects = []
     for row in _list_true(pc.invert(pc.or_(is_kept, is_skipped))):
         server_id = ids[row]
+        values = (server_id, at[row], count[row])
         if not server_id.is_valid:
-            reason = "serverId: missing"
+            reason, malformed = "serverId: missing", server_id
         elif not instants.integers[row].is_valid:
             reason = f"observedAt: {rows.converter.explain_instant(at.slice(row, 1))}"
+            malformed = at[row]
         else:
-            reason = f"players: {COUNT_RULE}"
-        rejects.append(rows.reject(row, reason, server_id, at[row], count[row]))
+            reason, malformed = f"players: {COUNT_RULE}", count[row]
+        rejects.append(rows.reject(row, reason, values, malformed))
     kept = pc.indices_nonzero(is_kept)
     kept = kept.take(pc.array_sort_indices(ids.indices.take(kept)))  # a stable sort
     runs = pc.run_end_encode(ids.indices.take(kept))
@@ -198,10 +208,11 @@ def _convert_wide(rows: _Rows) -> Batch:
     at = _decode(rows.cells[0])
     instants = rows.converter.convert_instants(at)
     is_timed = instants.integers.is_valid()
-    rejects = [
-        rows.reject(row, f"observedAt: {rows.converter.explain_instant(at.slice(row, 1))}", at[row])
-        for row in _list_true(pc.invert(is_timed))
-    ]
+    rejects = []
+    for row in _list_true(pc.invert(is_timed)):
+        reason = f"observedAt: {rows.converter.explain_instant(at.slice(row, 1))}"
+        lost = sum(cells[row].is_valid for cells in rows.cells[1:]) or 1
+        rejects.append(rows.reject(row, reason, [at[row]], at[row])._replace(rows=lost))
     columns = (array("q"), array("q"), array("q"))
     names, ends = [], []
     for name, cells in zip(rows.count_names, rows.cells[1:], strict=True):
@@ -209,8 +220,8 @@ def _convert_wide(rows: _Rows) -> Batch:
         players = rows.converter.convert_counts(count)
         is_malformed = pc.invert(pc.or_(players.integers.is_valid(), players.is_empty))
         for row in _list_true(pc.and_(is_timed, is_malformed)):
-            reason = f"players: {COUNT_RULE}"
-            rejects.append(rows.reject(row, reason, pa.scalar(name), at[row], count[row]))
+            reason, values = f"players: {COUNT_RULE}", (pa.scalar(name), at[row], count[row])
+            rejects.append(rows.reject(row, reason, values, count[row], name))
         kept = pc.indices_nonzero(pc.and_(is_timed, players.integers.is_valid()))
         if len(kept):
             for column, values in zip(

@@ -23,15 +23,30 @@ NO_COUNT = "without a player count"
 
 
 class RowError(ValueError):
-    """A row is malformed. The message gives the reason and does not quote the row."""
+    """A row is malformed. The message gives the reason and does not quote the row.
+
+    `value` is the text of the value that is malformed; None if the row as a whole is.
+    """
+
+    def __init__(self, reason: str, value: str | None = None) -> None:
+        super().__init__(reason)
+        self.value = value
 
 
 class Reject(NamedTuple):
-    """A malformed row."""
+    """A malformed row.
+
+    `value` is the text of the value that is malformed, and `column` its column; None if the row as
+    a whole is malformed. The column is also None if the mapping names it, or if there is none.
+    `rows` is the number of rows that are lost, which are the counts of a wide row.
+    """
 
     place: int
     reason: str
     text: str
+    value: str | None = None
+    column: str | None = None
+    rows: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +102,7 @@ class Batch:
     find_text: FindText | None = None
     latest_integer: int | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
+
+    def count_rejected(self) -> int:
+        """Return the number of rows that are malformed."""
+        return sum(reject.rows for reject in self.rejects)

@@ -22,10 +22,11 @@ class Point(NamedTuple):
 
 
 class BadPoint(NamedTuple):
-    """A malformed point, with the reason and its text."""
+    """A malformed point, with the reason, its text, and its malformed value if there is one."""
 
     reason: str
     text: str
+    value: str | None = None
 
 
 class NoPoint(NamedTuple):

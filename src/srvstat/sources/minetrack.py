@@ -150,8 +150,9 @@ def _build_batch(rows: Sequence[_Row], places: Sequence[int]) -> Batch:
     rejects: list[Reject] = []
     skipped: Counter[str] = Counter()
     for place, (instant, address, count) in zip(places, rows, strict=True):
-        if reason := _find_fault(instant, address, count):
-            rejects.append(Reject(place, reason, f"{instant},{address},{count}"))
+        if fault := _find_fault(instant, address, count):
+            reason, value = fault
+            rejects.append(Reject(place, reason, f"{instant},{address},{count}", str(value)))
         elif count is None:
             skipped[FAILED_PING] += 1
         else:
@@ -161,14 +162,14 @@ def _build_batch(rows: Sequence[_Row], places: Sequence[int]) -> Batch:
     return Batch(addresses, instants, players, kept_places, rejects, skipped=skipped)
 
 
-def _find_fault(instant: Any, address: Any, count: Any) -> str | None:
-    """Return why a row is malformed; None if it is not."""
+def _find_fault(instant: Any, address: Any, count: Any) -> tuple[str, Any] | None:
+    """Return why a row is malformed, and the value that is; None if the row is well-formed."""
     if type(address) is not str:
-        return f"{_ADDRESS}: must be text"
+        return f"{_ADDRESS}: must be text", address
     if type(instant) is not int or not 0 <= instant <= LATEST:
-        return f"{_TIME}: must be Unix milliseconds up to the year 9999"
+        return f"{_TIME}: must be Unix milliseconds up to the year 9999", instant
     if instant in SECONDS:
-        return f"{_TIME}: {LOOKS_LIKE_SECONDS}"
+        return f"{_TIME}: {LOOKS_LIKE_SECONDS}", instant
     if count is not None and (type(count) is not int or not 0 <= count <= MAX_PLAYERS):
-        return f"{_COUNT}: {COUNT_RULE}"
+        return f"{_COUNT}: {COUNT_RULE}", count
     return None

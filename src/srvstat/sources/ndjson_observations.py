@@ -41,18 +41,18 @@ def _split_object(text: str) -> Row:
         raise RowError(OTHER_KEYS)
     server_id, observed_at, players = (value[key] for key in _KEYS)
     if type(server_id) is not str:
-        raise RowError(f"serverId: {IDENTIFIER_RULE}")
+        raise RowError(f"serverId: {IDENTIFIER_RULE}", _format_value(server_id))
     if type(observed_at) not in (int, str):
-        raise RowError("observedAt: must be an integer or a string")
+        raise RowError("observedAt: must be an integer or a string", _format_value(observed_at))
     if type(players) is not int:
-        raise RowError(f"players: {COUNT_RULE}, written as an integer")
+        raise RowError(f"players: {COUNT_RULE}, written as an integer", _format_value(players))
     return Row(server_id, str(observed_at), str(players))
 
 
 def _split_mapped(text: str, mapping: ColumnMapping) -> Row:
     value = _decode_object(text, (mapping.id, mapping.at, mapping.players))
     if type(value[mapping.id]) not in (int, str):
-        raise RowError("serverId: must be a string or an integer")
+        raise RowError("serverId: must be a string or an integer", _format_value(value[mapping.id]))
     return Row(
         str(value[mapping.id]),
         _format_scalar("observedAt", value[mapping.at]),
@@ -94,6 +94,11 @@ def _format_count(value: Any) -> str:
     return wire.quote_value(value)
 
 
+def _format_value(value: Any) -> str:
+    """Return a string as it is, and the JSON of any other value."""
+    return value if isinstance(value, str) else wire.quote_value(value)
+
+
 def _format_scalar(field: str, value: Any) -> str:
     """Return the text of a value; that of null is empty.
 
@@ -102,5 +107,5 @@ def _format_scalar(field: str, value: Any) -> str:
     if value is None:
         return ""
     if type(value) not in (int, float, str):
-        raise RowError(f"{field}: must be a number or a string")
+        raise RowError(f"{field}: must be a number or a string", _format_value(value))
     return str(value)

@@ -174,12 +174,13 @@ def _build_sample(key: str, server_id: str, sample: Any) -> _Sample:
     is_number = type(seconds) in (int, Decimal)
     milliseconds = _CUT.multiply(seconds, 1000) if is_number else Decimal(-1)
     if not 0 <= milliseconds < LATEST + 1:
-        return BadPoint("observedAt: must be a number of Unix seconds up to the year 9999", text)
+        reason = "observedAt: must be a number of Unix seconds up to the year 9999"
+        return BadPoint(reason, text, str(seconds))
     if value == "NaN":
         return NoPoint(NOT_A_NUMBER)
     players = _parse_count(value)
     if players is None:
-        return BadPoint(f"players: {COUNT_RULE}", text)
+        return BadPoint(f"players: {COUNT_RULE}", text, str(value))
     return Point(server_id, int(milliseconds), players)
 
 

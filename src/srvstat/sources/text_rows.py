@@ -44,9 +44,9 @@ def parse_values(row: Row) -> tuple[int, int]:
     try:
         observed_at = parse_instant(row.observed_at)
     except InstantError as error:
-        raise RowError(f"observedAt: {error}") from None
+        raise RowError(f"observedAt: {error}", row.observed_at) from None
     if not _PLAYERS.fullmatch(row.players) or int(row.players) > MAX_PLAYERS:
-        raise RowError(f"players: {COUNT_RULE}, in digits only")
+        raise RowError(f"players: {COUNT_RULE}, in digits only", row.players)
     return observed_at, int(row.players)
 
 
@@ -74,7 +74,7 @@ def parse_records(
             row = split_record(record)
             instant, count = parse_row(row)
         except RowError as error:
-            rejects.append(Reject(line, str(error), record))
+            rejects.append(Reject(line, str(error), record, error.value))
             continue
         if count is None:
             without_count += 1
@@ -94,7 +94,8 @@ def parse_wide_records(
 ) -> Batch:
     """Parse records with the player counts of many servers one by one.
 
-    Empty counts are not rows. A malformed count rejects only itself, a malformed time its record.
+    Empty counts are not rows. A malformed count rejects only itself, a malformed time all counts of
+    its record.
     The other parameters are those of `parse_records`.
     """
     values = ValueParser(source.mapping)
@@ -104,18 +105,20 @@ def parse_wide_records(
         record = text.removesuffix("\r")
         if not record:
             continue
+        lost = 1
         try:
             row = split_record(record)
+            lost = sum(bool(written.strip()) for _, written in row.players) or 1
             instant = _parse_instant(values, row.observed_at)
         except RowError as error:
-            rejects.append(Reject(line, str(error), record))
+            rejects.append(Reject(line, str(error), record, error.value, rows=lost))
             continue
         for server_id, written in row.players:
             try:
                 count = values.parse_count(written)
             except RowError as error:
                 cell = f"{server_id},{row.observed_at},{written}"
-                rejects.append(Reject(line, str(error), cell))
+                rejects.append(Reject(line, str(error), cell, error.value, server_id))
             else:
                 if count is not None:
                     found.append((server_id, instant, count, line))
@@ -142,7 +145,7 @@ def _choose_row_parser(source: Source) -> Callable[[Row], tuple[int, int | None]
 
 def _parse_strictly(row: Row) -> tuple[int, int]:
     if not IDENTIFIER.fullmatch(row.server_id):
-        raise RowError(f"serverId: {IDENTIFIER_RULE}")
+        raise RowError(f"serverId: {IDENTIFIER_RULE}", row.server_id)
     return parse_values(row)
 
 
@@ -150,4 +153,4 @@ def _parse_instant(values: ValueParser, text: str) -> int:
     try:
         return values.parse_instant(text)
     except InstantError as error:
-        raise RowError(f"observedAt: {error}") from None
+        raise RowError(f"observedAt: {error}", text) from None

@@ -109,14 +109,14 @@ class ValueParser:
         """
         text = text.strip()
         if _THOUSANDS.fullmatch(text):
-            raise RowError("players: a point before three zeros could separate thousands")
+            raise RowError("players: a point before three zeros could separate thousands", text)
         if match := _COUNT.fullmatch(text):
             count = int(match[1])
             if count <= MAX_PLAYERS:
                 return count
         elif text.lower() in _EMPTY:
             return None
-        raise RowError(f"players: {COUNT_RULE}")
+        raise RowError(f"players: {COUNT_RULE}", text)
 
     def parse_counts(self, texts: Sequence[str]) -> list[int | None]:
         """Return the player counts of a column; None is an empty value.
