@@ -77,7 +77,8 @@ class BuildDirectory:
         output, rejects = directory / "out.db", directory / "rejects.ndjson"
         servers, observations = self._sources / "servers.ndjson", self._sources / "observations.csv"
         written = ["snapshot", "build", str(output), "--rejects", str(rejects), "--quiet"]
-        return [*written, "--servers", str(servers), "--observations", str(observations), *options]
+        sources = ["--servers", str(servers), "--observations", str(observations)]
+        return [*written, *sources, "--max-rejected", "100%", *options]
 
     def read_files(self) -> Files:
         """Read the two files."""

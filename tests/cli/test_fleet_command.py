@@ -135,6 +135,8 @@ def test_only_rows_that_could_be_missed_are_a_warning_when_quiet(cli: Cli) -> No
         " 9007199254740991, in digits only, 1 conflicting, 1 not in the servers file; a conflicting"
         " row: bad.csv, line 3: server a has 9 players at 2026-03-01T12:00:00.000Z, but 6 in"
         " week.csv, line 3\n"
+        'warning: 1 identifier is not in the servers file: "no"; add the records to'
+        " servers.ndjson\n"
     )
 
 

@@ -211,7 +211,10 @@ def test_identifiers_of_the_snapshot_keep_their_servers(cli: Cli) -> None:
         (
             ["snapshot.db", "--observations", "other.csv"],
             6,
-            "no observation was kept: 1 not in the snapshot (first: other.csv, line 2); add ",
+            (
+                "no observation was kept: 1 not in the snapshot (first: other.csv, line 2);"
+                ' 1 identifier is not in the snapshot: "other"; add the records with --servers'
+            ),
         ),
         (["snapshot.db", "--observations", "bad.csv", "--strict"], 6, "bad.csv, line 2: "),
         (

@@ -1,7 +1,7 @@
 """Run the DuckDB engine on files, and compute the same from the rows of our own readers."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from srvstat.contract.ranges import Window
-from srvstat.fleet.counts import Conflicts, Engine, Job, Resolved, Servers
+from srvstat.fleet.counts import LOCATED, Conflicts, Engine, Job, Rejected, Resolved, Servers
 from srvstat.fleet.duckdb_engine import open_duckdb
 from srvstat.fleet.reader_rows import Remarks, read_rows
 from srvstat.sources.mapping import STRICT, ColumnMapping
@@ -48,7 +48,9 @@ class Outcome(NamedTuple):
     """What an engine says about the servers of IDS."""
 
     last_players: Mapping[str, int]
-    rejected: Mapping[str, int]
+    rows: Mapping[int, int]
+    located: Sequence[Mapping[str, Any]]
+    rejected: Sequence[Rejected]
     skipped: Mapping[str, int]
     figures: Sequence[Mapping[str, Any]]
     resolved: Resolved
@@ -73,7 +75,9 @@ def ask_engine(engine: Engine, window: Window) -> Outcome:
     count = engine.count(SERVERS, window)
     return Outcome(
         {row["identifier"]: row["last_players"] for row in survey.identifiers.to_pylist()},
-        dict(survey.rejected),
+        +Counter(survey.rows),
+        engine.locate(["a", "c"]).sort_by("source").to_pylist(),
+        _sort_rejects(survey.rejects),
         dict(survey.skipped),
         count.figures.sort_by("server").to_pylist(),
         count.resolved._replace(conflict=None),
@@ -114,11 +118,32 @@ def compute_outcome(sources: Sequence[Source], window: Window, conflicts: Confli
     lasts = {name: of_server[max(of_server)] for name, of_server in standing.items()}
     return Outcome(
         lasts,
-        dict(remarks.rejected),
+        +remarks.rows,
+        _locate(sources, ["a", "c"]),
+        _sort_rejects(remarks.rejects.values()),
         dict(remarks.skipped),
         figures,
         Resolved(kept, equal, different),
         remarks.warnings,
+    )
+
+
+def _locate(sources: Sequence[Source], names: Sequence[str]) -> list[dict[str, Any]]:
+    located = []
+    for number, source in enumerate(sources):
+        batches = [batch.to_pylist() for batch in read_rows(source, number, Remarks())]
+        rows = [row for batch in batches for row in batch if row["identifier"] in names]
+        if rows:
+            first = min(rows, key=lambda row: row["position"])
+            values = (number, len(rows), first["position"], first["identifier"])
+            located.append(dict(zip(LOCATED.names, values, strict=True)))
+    return located
+
+
+def _sort_rejects(rejects: Iterable[Rejected]) -> list[Rejected]:
+    """Return rejects without times that are no dates of Python: engines read them in their unit."""
+    return sorted(
+        each._replace(value=None) if each.reason.endswith("9999") else each for each in rejects
     )
 
 

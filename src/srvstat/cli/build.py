@@ -78,6 +78,7 @@ def build(
             options,
             sources,
             instant,
+            limit,
             as_of=as_of,
             rejects=rejects,
             max_rejected=max_rejected,

@@ -23,7 +23,9 @@ RejectsOption = Annotated[
 MaxRejectedOption = Annotated[
     str | None,
     typer.Option(
-        metavar="N|P%", help="Fail if more than N rows, or more than P% of rows, are rejected."
+        metavar="N|P%",
+        help="Fail if more than N rows, or more than P% of rows, are rejected [default: more than"
+        " 10 rows that are also more than 1% of a source].",
     ),
 ]
 StrictOption = Annotated[
@@ -35,12 +37,10 @@ QuietOption = Annotated[
 
 
 def report_summary(summary: BuildSummary, lines: Sequence[str], *, quiet: bool) -> None:
-    """Report the lines of a summary, or with `quiet` only how many rows were dropped."""
-    if quiet:
-        report(*(f"warning: {line}" for line in format_dropped_rows(summary)))
-    else:
+    """Report the lines of a summary unless `quiet`, and warn of what was not kept."""
+    if not quiet:
         report(*lines)
-    report(*(f"warning: {warning}" for warning in summary.warnings))
+    report(*(f"warning: {line}" for line in (*format_dropped_rows(summary), *summary.warnings)))
 
 
 def parse_limit(text: str | None) -> RejectLimit | None:

@@ -14,6 +14,7 @@ from srvstat.cli.source_options import SourceOptions, Sources
 from srvstat.contract.errors import SourceError
 from srvstat.files.reading import STDIN
 from srvstat.snapshot.write.dry_run import run_dry
+from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.sources.source import Source
 
 _NAMES_OF_SOURCES = ("servers", "observations", "query")
@@ -24,16 +25,17 @@ def show_dry_run(
     options: SourceOptions,
     sources: Sources,
     instant: int | None,
+    limit: RejectLimit | None,
     *,
     quiet: bool,
     **others: str | bool | None,
 ) -> Outcome:
-    """Return the outcome of a dry run up to an instant: a table.
+    """Return the outcome of a dry run up to an instant, with a limit of rejected rows: a table.
 
     `options`, `quiet` and `others` are the options of the build, as the command line gives them.
 
-    Raises SourceError for unusable sources, and if nothing would be kept; the table is then on
-    standard error.
+    Raises SourceError for unusable sources, and if the build would be refused; the table is then
+    on standard error.
     """
     with show_progress(sources.observations, quiet=quiet) as progress:
         found = run_dry(
@@ -42,13 +44,14 @@ def show_dry_run(
             uses_slugs=sources.ids == "slug",
             game=sources.game,
             as_of=instant,
+            max_rejected=limit,
             progress=progress,
         )
     if found.missing_options:
         given = {**options._asdict(), **others, "quiet": quiet}
         command = _build_command(output, sources, given, found.missing_options)
         found = replace(found, command=command)
-    if found.kept:
+    if found.kept and not found.refusal:
         return show(found, Form.TABLE)
     # Imported here, because Rich takes 40 ms.
     from srvstat.render.screen import Screen  # noqa: PLC0415
@@ -56,7 +59,9 @@ def show_dry_run(
 
     width = shutil.get_terminal_size().columns if os.isatty(STDERR) else None
     report(*render_table(found, Screen(width)).splitlines())
-    raise SourceError("no observation would be kept")
+    raise SourceError(
+        found.refusal if found.kept and found.refusal else "no observation would be kept"
+    )
 
 
 def _build_command(

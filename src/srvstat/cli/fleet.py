@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from srvstat.cli.build_options import QuietOption
+from srvstat.cli.build_options import MaxRejectedOption, QuietOption, parse_limit
 from srvstat.cli.options import RangeOption, parse_count, parse_instant_option
 from srvstat.cli.output import Form, Outcome, is_progress_shown, report
 from srvstat.cli.output_file import OverwriteOption
@@ -142,6 +142,7 @@ def fleet(
     master: MasterOption = None,
     snapshots: SnapshotsOption = None,
     shards: ShardsOption = None,
+    max_rejected: MaxRejectedOption = None,
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
 ) -> Outcome:
@@ -166,6 +167,7 @@ def fleet(
         game=found.game,
         range=DEFAULT_RANGE,
         as_of=parse_instant_option("--as-of", as_of),
+        max_rejected=parse_limit(max_rejected),
         conflicts=_choose("--conflicts", conflicts, _CONFLICTS),
         output=_check_output(output, found, overwrite=overwrite),
         overwrite=overwrite,
@@ -190,12 +192,11 @@ def _run(request: FleetRequest, *, quiet: bool) -> Outcome:
     with _show_progress(quiet=quiet) as progress:
         summary = run_fleet(request, progress)
     seconds = time.monotonic() - started
-    if quiet:
-        report(*(f"warning: {line}" for line in format_dropped_fleet_rows(summary)))
-    else:
+    if not quiet:
         outputs = [path for path in (request.output, request.snapshots) if path is not None]
         report(*format_fleet_summary(outputs, summary, seconds))
-    report(*(f"warning: {warning}" for warning in summary.warnings))
+    dropped = format_dropped_fleet_rows(summary)
+    report(*(f"warning: {line}" for line in (*dropped, *summary.warnings)))
     return Outcome()
 
 

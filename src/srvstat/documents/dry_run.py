@@ -34,7 +34,8 @@ class DryRun:
     `rows` are the first ones. `intervals` has the number of servers for each usual interval in
     milliseconds, the most frequent first. `dropped` begins with the commonest reason. `advice` is
     what would help: sentences, the values of options that the command lacks, and the command with
-    them, or None if no option is missing. The other fields are those of BuildSummary.
+    them, or None if no option is missing. `refusal` is why the build would be refused although it
+    would keep rows, if it would. The other fields are those of BuildSummary.
     """
 
     rows: Sequence[UnderstoodRow]
@@ -51,4 +52,5 @@ class DryRun:
     warnings: Sequence[str]
     advice: Sequence[str]
     missing_options: Mapping[str, str]
+    refusal: str | None = None
     command: str | None = None

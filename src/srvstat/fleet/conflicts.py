@@ -22,7 +22,7 @@ class Conflict(NamedTuple):
     def describe(self, sources: Sequence[Source]) -> str:
         """Return a description for messages."""
         place, first_place = (
-            _format_place(sources, position) for position in (self.position, self.first_position)
+            format_place(sources, position) for position in (self.position, self.first_position)
         )
         return (
             f"{place}: server {self.server_id} has {self.players} players at"
@@ -37,7 +37,8 @@ class Conflict(NamedTuple):
         )
 
 
-def _format_place(sources: Sequence[Source], position: int) -> str:
+def format_place(sources: Sequence[Source], position: int) -> str:
+    """Return a position for messages; a row without a place has that of its source."""
     number, place = divmod(position, 1 << ORDER_BITS)
     source = sources[number]
     return source.format_place(place) if place else source.title

@@ -86,14 +86,44 @@ class Job(NamedTuple):
     conflicts: Conflicts
 
 
-class Survey(NamedTuple):
-    """The identifiers of all sources, and the counts of the rows that are no observations.
+class Rejected(NamedTuple):
+    """The rows of a source that were rejected for one reason.
 
-    `identifiers` has the columns of SURVEY. `rejected` and `skipped` count rows by reason.
+    `first` is the place of the first of them, and `value` and `column` are those of its reject. If
+    the row as a whole is malformed, the value is its text, and the column empty.
     """
 
+    source: int
+    reason: str
+    rows: int
+    first: int
+    value: str | None = None
+    column: str | None = None
+
+
+LOCATED = pa.schema(
+    [
+        ("source", pa.int64()),
+        ("rows", pa.int64()),
+        ("first", pa.int64()),  # the position of the first of these rows
+        ("identifier", pa.string()),  # of that row
+    ]
+)
+"""The columns of the rows of some identifiers: one row for each source that has any."""
+
+
+class Survey(NamedTuple):
+    """The identifiers of all sources, and the rows that are no observations.
+
+    `sources` are those of the job, with the files at a URL as sources of their own. `identifiers`
+    has the columns of SURVEY. `rows` has the number of all rows of each source by its
+    number. `skipped` counts rows by reason.
+    """
+
+    sources: Sequence[Source]
     identifiers: pa.Table
-    rejected: Mapping[str, int]
+    rows: Mapping[int, int]
+    rejects: Sequence[Rejected]
     skipped: Mapping[str, int]
     warnings: Sequence[str] = ()
 
@@ -142,6 +172,9 @@ class Engine(Protocol):
 
     def survey(self) -> Survey:
         """Read all rows, and return their identifiers."""
+
+    def locate(self, identifiers: Sequence[str]) -> pa.Table:
+        """Return the rows of some identifiers by source, with the columns of LOCATED."""
 
     def count(self, servers: Servers, window: Window) -> Count:
         """Count the observations of servers in a window, and finish them to figures."""

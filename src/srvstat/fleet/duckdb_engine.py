@@ -1,6 +1,6 @@
 """Count the observations of a fleet with an embedded DuckDB."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import duckdb
@@ -13,6 +13,8 @@ from srvstat.files.identity import Identity, identify_file
 from srvstat.files.reading import CHANGED
 from srvstat.fleet.counts import (
     FIGURES,
+    LOCATED,
+    ORDER_BITS,
     ROWS,
     SURVEY,
     Count,
@@ -38,9 +40,9 @@ from srvstat.fleet.native import (
     find_native_columns,
     read_spans,
 )
-from srvstat.fleet.reader_rows import Remarks, read_rows
+from srvstat.fleet.reader_rows import Remarks, judge_rows, read_rows
 from srvstat.fleet.slices import Span
-from srvstat.sources.arrow_columns import Columns, read_record_batches
+from srvstat.sources.arrow_columns import Columns
 from srvstat.sources.observations import read_batches
 from srvstat.sources.parquet import read_metadata
 from srvstat.sources.source import Source
@@ -69,6 +71,15 @@ SELECT
     identifier, rows, late, last_at,
     standing.position AS last_position, standing.players AS last_players, most
 FROM surveyed LEFT JOIN last_rows USING (identifier)"""
+
+_LOCATE = """
+SELECT
+    position >> {bits} AS source, count(*) AS rows, min(position) AS first,
+    arg_min(identifier, position) AS identifier
+FROM ({rows}) SEMI JOIN named USING (identifier)
+GROUP BY source"""
+
+_NAMED = pa.schema([("identifier", pa.string())])
 
 
 @contextmanager
@@ -111,6 +122,7 @@ class DuckDbEngine:
             else:
                 self._files.append(file)
                 self._spans += file.spans
+                self._remarks.rows[number] += sum(span.rows for span in file.spans)
         for done, (number, source) in enumerate(others):
             progress("reading", done / len(others), source.title)
             self._stage(number, source)
@@ -165,8 +177,10 @@ class DuckDbEngine:
             self._count_malformed(pc.sum(identifiers["rows"]).as_py() or 0)
         remarks = self._remarks
         return Survey(
+            self._job.sources,
             identifiers.drop_columns("most").cast(SURVEY),
-            remarks.rejected,
+            remarks.rows,
+            [*remarks.rejects.values()],
             remarks.skipped,
             remarks.warnings,
         )
@@ -176,14 +190,21 @@ class DuckDbEngine:
         missing = sum(span.rows for span in self._spans) - rows
         if not missing:
             return
+        before = self._remarks.count_rows()
         for file, query in select_malformed(self._files):
             columns = Columns(file.columns.id, file.columns.at, [file.columns.players])
             batches = self._session.stream("survey", query)
-            for batch in read_record_batches(file.source, columns, batches):
-                self._remarks.add_batch(batch)
-                missing -= len(batch.rejects) + sum(batch.skipped.values())
+            judge_rows(file.source, columns, batches, self._remarks)
+        missing -= self._remarks.count_rows() - before
         if missing:
             raise SourceError(f"{missing:,} rows were not found: {WRONG_STATISTICS}")
+
+    def locate(self, identifiers: Sequence[str]) -> pa.Table:
+        """Return the rows of some identifiers by source."""
+        with self.convert_errors():
+            self._session.create_table("named", pa.table({"identifier": identifiers}, _NAMED))
+            query = _LOCATE.format(rows=select_rows(self._files), bits=ORDER_BITS)
+            return self._session.fetch("survey", query).cast(LOCATED)
 
     def count(self, servers: Servers, window: Window) -> Count:
         """Count the observations of servers in a window, and finish them to figures."""

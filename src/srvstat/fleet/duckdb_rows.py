@@ -54,14 +54,17 @@ def select_rows(files: Iterable[NativeFile], window: Window = ALL_TIME) -> str:
 
 
 def select_malformed(files: Iterable[NativeFile]) -> Iterator[tuple[NativeFile, str]]:
-    """Yield queries for all rows that are not well-formed, as they are stored.
+    """Yield queries for all rows that are not well-formed, as they are stored, with positions.
 
     Each query is for some of the files, of which it has the first one.
     """
     for run in _group_files(files):
         names = ", ".join(map(quote_identifier, run.columns[:3]))
         condition = _build_condition(run.columns, ALL_TIME)
-        query = f"SELECT {names} FROM {_build_table(run)} WHERE ({condition}) IS NOT TRUE"
+        query = (
+            f"SELECT {names}, {_build_position(run)} AS position FROM {_build_table(run)}"
+            f" WHERE ({condition}) IS NOT TRUE"
+        )
         yield run.files[0], query
 
 
@@ -100,10 +103,13 @@ def _select_run(run: _Run, window: Window) -> str:
             {identifier} AS identifier,
             {_build_instant(run.columns)} AS "at",
             {players}::BIGINT AS players,
-            ((file_index::BIGINT + {run.first_number}) << {ORDER_BITS}) + file_row_number + 1
-                AS position
+            {_build_position(run)} AS position
         FROM {_build_table(run)}
         WHERE {_build_condition(run.columns, window)}"""
+
+
+def _build_position(run: _Run) -> str:
+    return f"((file_index::BIGINT + {run.first_number}) << {ORDER_BITS}) + file_row_number + 1"
 
 
 def _build_table(run: _Run) -> str:

@@ -1,6 +1,6 @@
 """Compute the result of every server of a fleet: survey, find the servers, count."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -12,13 +12,31 @@ from srvstat.contract.errors import EngineError
 from srvstat.contract.ranges import Range, find_window
 from srvstat.contract.responses import ServerResult
 from srvstat.documents.fleet_summary import FleetSummary
-from srvstat.fleet.counts import Conflicts, Count, Engine, Job, Resolved, Servers
+from srvstat.fleet.conflicts import format_place
+from srvstat.fleet.counts import (
+    ORDER_BITS,
+    Conflicts,
+    Count,
+    Engine,
+    Job,
+    Rejected,
+    Resolved,
+    Servers,
+    Survey,
+)
 from srvstat.operations import build_result
 from srvstat.snapshot.write.ingest import AFTER_AS_OF
-from srvstat.snapshot.write.reasons import Reason, describe_reasons, find_remedy
+from srvstat.snapshot.write.reasons import (
+    Reason,
+    describe_reasons,
+    find_column,
+    find_remedy,
+    sort_reasons,
+)
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
-from srvstat.snapshot.write.rules import RowsRejectedError
+from srvstat.snapshot.write.rules import RejectLimit, RowsRejectedError, SourceRows, find_excess
 from srvstat.sources.server_records import ServerRecord, count_completed
+from srvstat.sources.source import Source
 from srvstat.stats import Growth, Statistics
 
 _ROWS_AT_ONCE = 10_000
@@ -40,7 +58,8 @@ class Fleet(NamedTuple):
 
     `records` and `currents`, the values of `currentPlayers`, are in the order of `servers.ids`.
     `fallbacks` counts the currents that no record has. `rows` counts the observations of these
-    servers up to `as_of`, and `observed` the servers with any.
+    servers up to `as_of`, and `observed` the servers with any. `reasons` say why rows were
+    rejected.
     """
 
     servers: Servers
@@ -51,18 +70,22 @@ class Fleet(NamedTuple):
     as_of: int
     rows: int
     observed: int
-    rejected: Mapping[str, int]
+    reasons: Sequence[Reason]
     skipped: Mapping[str, int]
     warnings: Sequence[str]
 
 
-def survey_fleet(engine: Engine, job: Job, roster: Roster) -> Fleet:
+def survey_fleet(
+    engine: Engine, job: Job, roster: Roster, limit: RejectLimit | None = None
+) -> Fleet:
     """Read all rows, and find the servers that they and the roster name.
 
-    Raises SourceError, also if no observation is of a known server; EngineError.
+    Raises SourceError, also if no observation is of a known server, or if too many rows were
+    rejected; EngineError.
     """
     survey = engine.survey()
-    rejected, skipped = Counter(survey.rejected), Counter(survey.skipped)
+    skipped = Counter(survey.skipped)
+    unusable: defaultdict[str, list[str]] = defaultdict(list)
     lasts: dict[int, Last] = {}
     keys: dict[str, int] = {}
     rows = 0
@@ -71,7 +94,7 @@ def survey_fleet(engine: Engine, job: Job, roster: Roster) -> Fleet:
         identifier = row["identifier"]
         key = roster[identifier]
         if reason := REJECT_REASONS.get(key):
-            rejected[reason] += row["rows"]
+            unusable[reason].append(identifier)
         elif key in roster.skip_reasons:
             skipped[roster.skip_reasons[key]] += row["rows"]
         else:
@@ -79,15 +102,55 @@ def survey_fleet(engine: Engine, job: Job, roster: Roster) -> Fleet:
             rows += row["rows"] - row["late"]
             skipped[AFTER_AS_OF] += row["late"]
             _note_last(lasts, key, row, job.conflicts)
+    rejects = [*survey.rejects, *_locate_identifiers(engine, unusable)]
+    reasons = _list_reasons(survey.sources, rejects)
     if not lasts:
-        reasons = _list_reasons(rejected, skipped)
-        raise RowsRejectedError(f"no observation was kept: {describe_reasons(reasons)}")
+        others = [Reason(text, count, None, is_rejected=False) for text, count in skipped.items()]
+        listed = sort_reasons([*reasons, *(each for each in others if each.rows)])
+        raise RowsRejectedError(f"no observation was kept: {describe_reasons(listed)}")
+    _check_rejected(survey, rejects, limit)
     as_of = max(last.at for last in lasts.values()) if job.as_of is None else job.as_of
     fleet = Fleet(
-        Servers((), {}), (), (), 0, len(roster.withheld), as_of, rows, len(lasts), rejected,
-        skipped, survey.warnings,
+        Servers((), {}), (), (), 0, len(roster.withheld), as_of, rows, len(lasts), reasons,
+        skipped, (*survey.warnings, *roster.describe_unknown()),
     )  # fmt: skip
     return _add_servers(fleet, roster, keys, lasts)
+
+
+def _locate_identifiers(
+    engine: Engine, unusable: Mapping[str, Sequence[str]]
+) -> Iterator[Rejected]:
+    """Yield the rows of identifiers that can't be those of a server, given by reason."""
+    for reason, identifiers in unusable.items():
+        for row in _iter_rows(engine.locate(identifiers)):
+            place = row["first"] & ((1 << ORDER_BITS) - 1)
+            yield Rejected(row["source"], reason, row["rows"], place, row["identifier"])
+
+
+def _check_rejected(survey: Survey, rejects: Sequence[Rejected], limit: RejectLimit | None) -> None:
+    """Check how many rows of the sources were rejected, as a build does.
+
+    Raises RowsRejectedError.
+    """
+    found = [
+        SourceRows(
+            source.title,
+            survey.rows.get(number, 0),
+            sum(each.rows for each in rejects if each.source == number),
+        )
+        for number, source in enumerate(survey.sources)
+    ]
+    first = min(rejects, key=_get_place, default=None)
+    excess = find_excess(
+        found,
+        limit,
+        first and f"{_format_place(survey.sources, first)}: {first.reason}",
+        lambda number: _list_reasons(
+            survey.sources, [each for each in rejects if each.source == number]
+        ),
+    )
+    if excess:
+        raise RowsRejectedError(excess)
 
 
 def _note_last(
@@ -187,13 +250,14 @@ def _iter_figures(figures: pa.Table, servers: int) -> Iterator[Statistics]:
 def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None) -> FleetSummary:
     """Return what became of all rows, given the servers with an observation in the window."""
     in_window = resolved.kept + resolved.repeated + resolved.conflicting
-    remedy = find_remedy(_list_reasons(fleet.rejected, {}))
+    reject_reasons = {reason.text: reason.rows for reason in fleet.reasons}
+    remedy = find_remedy(fleet.reasons)
     return FleetSummary(
-        read=fleet.rows + sum(fleet.skipped.values()) + sum(fleet.rejected.values()),
+        read=fleet.rows + sum(fleet.skipped.values()) + sum(reject_reasons.values()),
         kept=resolved.kept,
         repeated=resolved.repeated,
         conflicting=resolved.conflicting,
-        reject_reasons=fleet.rejected,
+        reject_reasons=reject_reasons,
         skipped={reason: rows for reason, rows in fleet.skipped.items() if rows},
         early=fleet.rows - in_window,
         conflict=resolved.conflict,
@@ -209,15 +273,33 @@ def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None
     )
 
 
-def _list_reasons(rejected: Mapping[str, int], skipped: Mapping[str, int]) -> list[Reason]:
-    """Return the reasons why rows were not kept, the commonest first."""
-    reasons = [
-        Reason(text, rows, None, is_rejected=is_rejected)
-        for counts, is_rejected in ((rejected, True), (skipped, False))
-        for text, rows in counts.items()
-        if rows
-    ]
-    return sorted(reasons, key=lambda reason: (-reason.rows, reason.text))
+def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> list[Reason]:
+    """Return the reasons why rows of all sources were rejected, the commonest first."""
+    groups: defaultdict[str, list[Rejected]] = defaultdict(list)
+    for rejected in rejects:
+        groups[rejected.reason].append(rejected)
+    reasons = []
+    for text, group in groups.items():
+        first = min(group, key=_get_place)
+        reasons.append(
+            Reason(
+                text,
+                sum(each.rows for each in group),
+                _format_place(sources, first),
+                is_rejected=True,
+                value=first.value,
+                column=find_column(sources[first.source], text, first.column),
+            )
+        )
+    return sort_reasons(reasons)
+
+
+def _get_place(rejected: Rejected) -> tuple[int, int]:
+    return rejected.source, rejected.first
+
+
+def _format_place(sources: Sequence[Source], rejected: Rejected) -> str:
+    return format_place(sources, rejected.source << ORDER_BITS | rejected.first)
 
 
 def _iter_rows(table: pa.Table) -> Iterator[dict[str, Any]]:

@@ -6,18 +6,22 @@ Spark calls this on executors, too: it needs only pyarrow, and the libraries of 
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyarrow import compute as pc
 
 from srvstat.contract.instants import YEAR_2001
-from srvstat.fleet.counts import ORDER_BITS, ROWS
-from srvstat.sources.batch import Batch, Runs
+from srvstat.fleet.counts import ORDER_BITS, ROWS, Rejected
+from srvstat.sources.arrow_columns import Columns, read_record_batches
+from srvstat.sources.batch import Batch, Reject, Runs
 from srvstat.sources.observations import read_batches
 from srvstat.sources.registry import KINDS
 from srvstat.sources.source import Source
+
+_MAX_VALUE_LENGTH = 100
+"""The characters of a malformed value that are kept for messages."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -26,18 +30,46 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Remarks:
     """What readers say about rows that are no observations, and about whole sources."""
 
-    rejected: Counter[str] = field(default_factory=Counter)
+    rows: Counter[int] = field(default_factory=Counter)  # of each source, by its number
+    rejects: dict[tuple[int, str], Rejected] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
 
-    def add_batch(self, batch: Batch) -> None:
-        """Count the rows of a batch that are no observations."""
-        self.rejected.update(reject.reason for reject in batch.rejects)
+    def add_batch(self, number: int, batch: Batch) -> None:
+        """Count the rows of a batch of a source, and those that are no observations."""
+        skipped = sum(batch.skipped.values())
+        self.rows[number] += len(batch.instants) + batch.count_rejected() + skipped
         self.skipped.update(batch.skipped)
+        for reject in batch.rejects:
+            self.add_reject(number, reject.place, reject)
+
+    def add_reject(self, number: int, place: int, reject: Reject) -> None:
+        """Add a malformed row of a source, at a place."""
+        value, column = reject.value, reject.column
+        if value is None:
+            value, column = reject.text, ""
+        self.add_rejected(
+            Rejected(number, reject.reason, reject.rows, place, value[:_MAX_VALUE_LENGTH], column)
+        )
+
+    def add_rejected(self, more: Rejected) -> None:
+        """Add rows of a source that were rejected for one reason."""
+        key = more.source, more.reason
+        known = self.rejects.get(key, more._replace(rows=0))
+        first = min(known, more, key=lambda each: each.first)
+        self.rejects[key] = first._replace(rows=known.rows + more.rows)
+
+    def add(self, more: "Remarks") -> None:
+        """Add other remarks."""
+        self.rows.update(more.rows)
+        for rejected in more.rejects.values():
+            self.add_rejected(rejected)
+        self.skipped.update(more.skipped)
+        self.warnings += more.warnings
 
     def count_rows(self) -> int:
         """Return the number of rows that are no observations."""
-        return self.rejected.total() + self.skipped.total()
+        return sum(each.rows for each in self.rejects.values()) + self.skipped.total()
 
     def add_latest_integer(self, source: Source, latest: int | None) -> None:
         """Warn if all instants of a source that are integers look like seconds."""
@@ -64,12 +96,30 @@ def read_rows(source: Source, number: int, remarks: Remarks) -> Iterator[pa.Reco
     watched = replace(source, on_warning=remarks.warnings.append)
     latest = None
     for batch in read_batches(watched):
-        remarks.add_batch(batch)
+        remarks.add_batch(number, batch)
         if batch.latest_integer is not None:
             latest = max(latest or 0, batch.latest_integer)
         if batch.instants:
             yield _convert_batch(batch, start, is_ordered=has_order(source))
     remarks.add_latest_integer(source, latest)
+
+
+def judge_rows(
+    source: Source, columns: Columns, stored: Iterable[pa.RecordBatch], remarks: Remarks
+) -> None:
+    """Note why stored rows are no observations; the rows of their sources are counted already.
+
+    `stored` has the columns of identifiers, times, players and positions. `source` has the same
+    columns as the sources of the rows.
+    """
+    for batch in stored:
+        positions = batch.column(3)
+        for judged in read_record_batches(source, columns, [batch.select([0, 1, 2])]):
+            assert not judged.instants, "a well-formed row"  # noqa: S101 - the input has none
+            remarks.skipped.update(judged.skipped)
+            for reject in judged.rejects:
+                number, place = divmod(positions[reject.place - 1].as_py(), 1 << ORDER_BITS)
+                remarks.add_reject(number, place, reject)
 
 
 def _convert_batch(batch: Batch, start: int, *, is_ordered: bool) -> pa.RecordBatch:

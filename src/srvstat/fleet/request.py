@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.contract.ranges import Range
+from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.snapshot.write.second_process import count_cores
 from srvstat.sources.source import Source
 
@@ -62,8 +63,9 @@ def count_processes(options: EngineOptions) -> int:
 class FleetRequest(NamedTuple):
     """What to compute of which sources, and with which engine.
 
-    `servers`, `uses_slugs`, `game` and `as_of` are those of a build. `output` is the file of the
-    results, and `snapshots` the folder of a sharded snapshot; one of them may be None.
+    `servers`, `uses_slugs`, `game`, `as_of` and `max_rejected` are those of a build. `output` is
+    the file of the results, and `snapshots` the folder of a sharded snapshot; one of them may be
+    None.
     """
 
     servers: Source | None
@@ -72,6 +74,7 @@ class FleetRequest(NamedTuple):
     game: str | None
     range: Range
     as_of: int | None
+    max_rejected: RejectLimit | None
     conflicts: "Conflicts"
     output: str | None
     overwrite: bool

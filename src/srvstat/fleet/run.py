@@ -36,7 +36,7 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
         roster = _read_roster(request, warnings)
         job = _build_job(request, roster)
         with open_engine(request.engine, job, request.options, progress) as engine:
-            fleet = survey_fleet(engine, job, roster)
+            fleet = survey_fleet(engine, job, roster, request.max_rejected)
             summary = _write_results(request, engine, fleet, results) if results else None
             resolved = sharded.write_rows(engine, fleet) if sharded else None
         # The engine has freed its memory.

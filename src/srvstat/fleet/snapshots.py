@@ -131,7 +131,7 @@ def _build_manifest(
         sources=tuple(sources),
         repeated=resolved.repeated,
         conflicting=resolved.conflicting,
-        rejected=sum(fleet.rejected.values()),
+        rejected=sum(reason.rows for reason in fleet.reasons),
         shards=tuple(
             ManifestShard(
                 file=name_shard(number),

@@ -76,7 +76,7 @@ def format_upgrade_summary(path: str, output: str | None, summary: UpgradeSummar
 
 def _format_rows(summary: BuildSummary, seconds: float) -> list[str]:
     """Return what became of the rows of the sources, and what the snapshot covers, as lines."""
-    lines = [
+    return [
         *_format_kept(summary, seconds),
         f"  rejected     {summary.rejected:,}",
         f"  skipped      {_format_reasons(summary.skipped)}",
@@ -84,11 +84,6 @@ def _format_rows(summary: BuildSummary, seconds: float) -> list[str]:
         f"  as of        {format_time(summary.as_of)}",
         *_format_completion(summary),
     ]
-    if summary.first_reject:
-        lines.append(f"  first rejected or conflicting row: {summary.first_reject}")
-    if summary.remedy:
-        lines.append(f"  {summary.remedy}")
-    return lines
 
 
 def _format_kept(summary: BuildSummary | FleetSummary, seconds: float) -> list[str]:
@@ -134,10 +129,6 @@ def format_fleet_summary(
             f"  snapshot     {observations} in {shards}",
             f"  root         {summary.manifest.root}",
         ]
-    if summary.conflict:
-        lines.append(f"  a conflicting row: {summary.conflict}")
-    if summary.remedy:
-        lines.append(f"  {summary.remedy}")
     return lines
 
 

@@ -112,7 +112,7 @@ def test_rejects_are_appended_to_the_log_of_standard_error(name: str, cli: Cli) 
     with open("log.txt", "ab") as log:
         identity = os.fstat(log.fileno()).st_ino
         with replace_descriptor(2, log.fileno()):
-            assert cli(*WEEK, "--rejects", name).exit_code == 0
+            assert cli(*WEEK, "--max-rejected=100%", "--rejects", name).exit_code == 0
 
     before, *lines = Path("log.txt").read_text(encoding="utf-8").splitlines()
     assert (before, os.stat("log.txt").st_ino) == ("before", identity)
@@ -124,8 +124,8 @@ def test_rejects_may_go_to_standard_output_or_dev_null(here: Path, cli: Cli) -> 
     Path("week.csv").write_bytes(ODD)
     before = read_directory(here)
 
-    ran = cli(*WEEK, "--rejects", "/dev/stdout")
-    silent = cli(*WEEK, "--rejects", "/dev/null", "--overwrite")
+    ran = cli(*WEEK, "--max-rejected=100%", "--rejects", "/dev/stdout")
+    silent = cli(*WEEK, "--max-rejected=100%", "--rejects", "/dev/null", "--overwrite")
 
     assert (ran.exit_code, ran.stdout.count(b'"file":"week.csv"')) == (0, 2_000)
     assert (silent.exit_code, silent.stdout) == (0, b"")
@@ -142,9 +142,12 @@ def test_rejects_may_go_through_a_fifo(cli: Cli) -> None:
     )
     reader.start()
 
-    assert cli(*WEEK, "--rejects", "fifo").exit_code == 0
+    assert cli(*WEEK, "--max-rejected=100%", "--rejects", "fifo").exit_code == 0
     reader.join(60)
-    assert cli(*WEEK, "--overwrite", "--rejects", "rejects.ndjson").exit_code == 0
+    assert (
+        cli(*WEEK, "--max-rejected=100%", "--overwrite", "--rejects", "rejects.ndjson").exit_code
+        == 0
+    )
 
     assert received == [Path("rejects.ndjson").read_bytes()]
     assert len(read_rejects()) == 2_000
@@ -154,7 +157,15 @@ def test_rejects_for_a_slow_reader_of_a_pipe_are_complete() -> None:
     Path("week.csv").write_bytes(ODD)
     reading_end, writing_end = os.pipe()
     os.set_blocking(writing_end, False)
-    command = [sys.executable, "-m", "srvstat", *WEEK, "--quiet", "--rejects"]
+    command = [
+        sys.executable,
+        "-m",
+        "srvstat",
+        *WEEK,
+        "--max-rejected=100%",
+        "--quiet",
+        "--rejects",
+    ]
     with subprocess.Popen([*command, f"/dev/fd/{writing_end}"], pass_fds=[writing_end]) as process:
         os.close(writing_end)
         with open(reading_end, "rb") as pipe:

@@ -43,7 +43,8 @@ def test_the_error_without_observations_gives_the_commonest_reasons(cli: Cli) ->
     nothing = "there are no rows; check the names of the observation files"
     of_skipped = (
         "2 not in the servers file (first: week.csv, line 2); 1 not publishable (first: week.csv,"
-        " line 3); add the servers to the servers file, or build without one"
+        " line 3); add the servers to the servers file, or build without one; the servers file says"
+        " that these servers are not publishable"
     )
     later = (
         "1 after the as-of time (first: week.csv, line 2); give a later time, or leave it out to"
@@ -51,9 +52,10 @@ def test_the_error_without_observations_gives_the_commonest_reasons(cli: Cli) ->
     )
     of_many = (
         "10 rejected, observedAt: no time zone: end it with Z or an offset such as +02:00 (first:"
-        " week.csv, line 2); 2 not in the servers file (first: week.csv, line 4); 1 not publishable"
-        " (first: week.csv, line 5); 2 for 2 other reasons; add --time-zone UTC if the times are in"
-        " UTC"
+        ' week.csv, line 2, observedAt: "2026-03-01 12:00"); 2 not in the servers file (first:'
+        " week.csv, line 4); 1 not publishable (first: week.csv, line 5); 2 for 2 other reasons;"
+        " add --time-zone UTC if the times are in UTC; add the servers to the servers file, or"
+        " build without one; the servers file says that these servers are not publishable"
     )
     cases: list[tuple[list[Row], list[str], str]] = [
         ([], [], nothing),
@@ -124,7 +126,7 @@ def test_quiet_prints_one_line_about_rows_not_kept(cli: Cli) -> None:
 
     ran = cli(*WEEK, "--quiet")
 
-    not_kept, other = ran.stderr.splitlines()
+    not_kept, *others = ran.stderr.splitlines()
     assert (ran.exit_code, not_kept) == (
         0,
         (
@@ -134,7 +136,13 @@ def test_quiet_prints_one_line_about_rows_not_kept(cli: Cli) -> None:
             " in UTC"
         ),
     )
-    assert other.startswith("warning: week.csv: every integer instant is before 2001")
+    assert others[0].startswith("warning: week.csv: every integer instant is before 2001")
+    assert others[1:] == [
+        (
+            'warning: 1 identifier is not in the servers file: "unknown"; add the records to'
+            " servers.ndjson"
+        )
+    ]
 
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])

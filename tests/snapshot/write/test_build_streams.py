@@ -21,7 +21,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_rejects_to(cli: Cli, name: str) -> None:
-    ran = cli(*WEEK, "--overwrite", "--quiet", "--rejects", name)
+    ran = cli(*WEEK, "--max-rejected=100%", "--overwrite", "--quiet", "--rejects", name)
     assert ran.exit_code == 0, ran.stderr
 
 

@@ -61,9 +61,10 @@ def test_a_draft_without_usable_rows_is_refused_with_the_reasons(cli: Cli) -> No
     assert (ran.exit_code, ran.stdout) == (6, b"")
     assert ran.stderr == (
         "error: no server was found: 2 rejected, serverId: must be 1 to 128 letters, digits and"
-        " hyphens (first: week.csv, line 2); 1 rejected, observedAt: no time zone: end it with Z or"
-        " an offset such as +02:00 (first: week.csv, line 3); add --ids slug to convert the"
-        " identifiers\n"
+        ' hyphens (first: week.csv, line 2, serverId: "a_b"); 1 rejected, observedAt: no time zone:'
+        " end it with Z or an offset such as +02:00 (first: week.csv, line 3, observedAt:"
+        ' "2026-03-01 12:00"); add --ids slug to convert the identifiers; add --time-zone UTC if'
+        " the times are in UTC\n"
     )
 
 

@@ -1,6 +1,6 @@
 """Count the observations of a fleet with Spark, on one machine or on a cluster."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -12,6 +12,8 @@ from pyspark.sql import functions as sql
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.fleet.counts import (
     FIGURES,
+    LOCATED,
+    ORDER_BITS,
     SURVEY,
     Count,
     Job,
@@ -39,6 +41,7 @@ from srvstat.fleet.spark.session import open_session
 from srvstat.fleet.spark.watch import Steps
 
 _ON_THIS_MACHINE = "local[*]"
+_NAMED = pa.schema([("identifier", pa.string())])
 
 
 @contextmanager
@@ -93,7 +96,27 @@ class SparkEngine:
         self._rows_of = dict(zip(names, counts, strict=True))
         self._rows.check_unchanged()
         remarks = self._rows.remarks
-        return Survey(identifiers, remarks.rejected, remarks.skipped, remarks.warnings)
+        return Survey(
+            self._job.sources,
+            identifiers,
+            remarks.rows,
+            [*remarks.rejects.values()],
+            remarks.skipped,
+            remarks.warnings,
+        )
+
+    def locate(self, identifiers: Sequence[str]) -> pa.Table:
+        """Return the rows of some identifiers by source."""
+        self._steps.begin("survey")
+        named = create_frame(self._session, pa.table({"identifier": identifiers}, _NAMED))
+        rows = self._rows.select(has_position=True).join(sql.broadcast(named), "identifier")
+        found = self._rows.locate(rows).withColumn("source", sql.shiftright("position", ORDER_BITS))
+        located = found.groupBy("source").agg(
+            sql.count("*").alias("rows"),
+            sql.min("position").alias("first"),
+            sql.min_by("identifier", "position").alias("identifier"),
+        )
+        return located.toArrow().select(LOCATED.names).cast(LOCATED)
 
     def _find_lasts(self, latest: pa.Table) -> pa.Table:
         """Return the rows that stand at the latest instant of each identifier."""

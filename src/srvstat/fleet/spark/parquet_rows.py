@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyarrow.parquet import ColumnChunkMetaData, FileMetaData
@@ -65,9 +66,30 @@ class ParquetFiles(NamedTuple):
         return frame.where(self._build_condition(first, last)).select(*columns)
 
     def select_malformed(self, session: SparkSession) -> DataFrame:
-        """Return the rows that `select_rows` leaves out, as they are stored."""
+        """Return the rows that `select_rows` leaves out, as they are stored.
+
+        The columns are identifier, at and players, and file and place.
+        """
         is_kept = sql.coalesce(self._build_condition(0, LATEST), sql.lit(False))
-        return self.read(session).where(~is_kept)
+        frame = self.read(session)
+        columns = [
+            sql.col(quote_name(name)).alias(alias)
+            for name, alias in zip(self.columns[:3], ("identifier", "at", "players"), strict=True)
+        ]
+        return frame.where(~is_kept).select(*columns, *_list_place(frame))
+
+    def count_rows(self, session: SparkSession) -> dict[int, int]:
+        """Return the number of rows of each file that has any, by its number."""
+        frame = self.read(session)
+        path = frame.metadataColumn("_metadata").file_path.alias("file")
+        counts = frame.select(path).groupBy("file").agg(sql.count("*").alias("rows")).toArrow()
+        rows = dict(zip(*(counts[name].to_pylist() for name in ("file", "rows")), strict=True))
+        found = {unquote(file): count for file, count in rows.items()}
+        return {
+            number: found[path]
+            for number, source in self.files
+            if (path := get_path(source)) in found
+        }
 
     def select_undecodable(self, session: SparkSession) -> DataFrame:
         """Return the file and the place of each row whose identifier is not UTF-8."""

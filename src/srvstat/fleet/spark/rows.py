@@ -77,7 +77,9 @@ class FleetRows:
         numbered = list(enumerate(files, len(self.sources)))
         group = ParquetFiles(columns, numbered, is_remote=True)
         self._native[(*columns, source.name)] = group
-        self._native_rows += group.read(self._session).count()
+        rows = group.count_rows(self._session)
+        self.remarks.rows.update(rows)
+        self._native_rows += sum(rows.values())
         self._versions.append((source, versions))
         self.sources += files
 
@@ -98,6 +100,7 @@ class FleetRows:
                 (number, source)
             )
             self._native_rows += metadata.num_rows
+            self.remarks.rows[number] += metadata.num_rows
             spans = read_spans(columns, metadata) or ()
             self.remarks.add_latest_integer(source, find_latest_integer(columns, spans))
 
@@ -135,7 +138,9 @@ class FleetRows:
             if files.is_remote:
                 check_columns(files.read(self._session), files.files[0][1], files.columns)
             judge = build_judge(files.files[0][1], files.columns)
-            judged = files.select_malformed(self._session).mapInArrow(judge, format_schema(READ))
+            malformed = self.locate(files.select_malformed(self._session))
+            ordered = malformed.select("identifier", "at", "players", "position")
+            judged = ordered.mapInArrow(judge, format_schema(READ))
             try:
                 texts = judged.select(REMARKS).toArrow()
             except Exception:

@@ -1,15 +1,16 @@
 """Functions that run on executors; they need only pyarrow and what our readers need."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from srvstat.fleet.counts import COUNTS, ROWS
+from srvstat.fleet.counts import COUNTS, ROWS, Rejected
 from srvstat.fleet.finish import finish_counts
 from srvstat.fleet.native import NativeColumns
-from srvstat.fleet.reader_rows import Remarks, read_rows
-from srvstat.sources.arrow_columns import Columns, read_record_batches
+from srvstat.fleet.reader_rows import Remarks, judge_rows, read_rows
+from srvstat.sources.arrow_columns import Columns
 from srvstat.sources.source import Source
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -47,7 +48,8 @@ def build_reader(sources: Sequence[tuple[int, Source]]) -> Task:
 def build_judge(source: Source, columns: NativeColumns) -> Task:
     """Return a task that finds out why stored rows are no observations.
 
-    Its input is their identifiers, and their times and players as integers; its output has remarks.
+    Its input is their identifiers, their times and players as integers, and their positions; its
+    output has remarks.
     """
     names = Columns(columns.id, columns.at, [columns.players])
 
@@ -55,13 +57,12 @@ def build_judge(source: Source, columns: NativeColumns) -> Task:
         remarks = Remarks()
         stored = (
             pa.RecordBatch.from_arrays(
-                [ids, at.cast(columns.at_type), players.cast(columns.players_type)], names.names
+                [ids, at.cast(columns.at_type), players.cast(columns.players_type), positions],
+                [*"iapn"],  # the converter goes by their order
             )
-            for ids, at, players in (batch.columns for batch in batches)
+            for ids, at, players, positions in (batch.columns for batch in batches)
         )
-        for batch in read_record_batches(source, names, stored):
-            assert not batch.instants, "a well-formed row"  # noqa: S101 - the input has none
-            remarks.add_batch(batch)
+        judge_rows(source, names, stored, remarks)
         yield _write_remarks(remarks)
 
     return judge
@@ -75,7 +76,13 @@ def finish(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _write_remarks(remarks: Remarks) -> pa.RecordBatch:
-    text = json.dumps([remarks.rejected, remarks.skipped, remarks.warnings])
+    parts = (
+        [*remarks.rows.items()],
+        [*remarks.rejects.values()],
+        remarks.skipped,
+        remarks.warnings,
+    )
+    text = json.dumps(parts)
     row: dict[str, str | None] = {**dict.fromkeys(READ.names), REMARKS: text}
     return pa.RecordBatch.from_pylist([row], READ)
 
@@ -83,7 +90,8 @@ def _write_remarks(remarks: Remarks) -> pa.RecordBatch:
 def add_remarks(remarks: Remarks, texts: Sequence[str]) -> None:
     """Add the remarks of tasks, as they wrote them."""
     for text in texts:
-        rejected, skipped, warnings = json.loads(text)
-        remarks.rejected.update(rejected)
-        remarks.skipped.update(skipped)
-        remarks.warnings += warnings
+        rows, rejects, skipped, warnings = json.loads(text)
+        more = Remarks(Counter(dict(rows)), {}, Counter(skipped), warnings)
+        for rejected in rejects:
+            more.add_rejected(Rejected(*rejected))
+        remarks.add(more)

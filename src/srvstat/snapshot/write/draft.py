@@ -60,4 +60,4 @@ def _look_up(
     if malformed:
         for server_id, place in zip(server_ids, places, strict=True):
             if server_id in malformed:
-                rejects.add_malformed(place, malformed[server_id], server_id)
+                rejects.add_malformed(place, malformed[server_id], server_id, server_id)

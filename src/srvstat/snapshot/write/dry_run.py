@@ -16,7 +16,7 @@ from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.reasons import SECONDS_REMEDY, Reason, Remedy, find_remedy, list_reasons
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import read_roster
-from srvstat.snapshot.write.rules import list_warnings
+from srvstat.snapshot.write.rules import RejectLimit, find_refusal, list_warnings
 from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.store import count_repeats
 from srvstat.sources.batch import Batch
@@ -52,6 +52,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
     uses_slugs: bool = False,
     game: str | None = None,
     as_of: int | None = None,
+    max_rejected: RejectLimit | None = None,
     progress: Progress = lambda _step, _bytes, _rows: None,
 ) -> DryRun:
     """Return what a build would do. The parameters are those of `build`.
@@ -74,7 +75,8 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
             intake.read(progress, strict=False)
             findings = _sort_observations(intake, progress)
             reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
-            examples = _collect_examples(intake.rejects)
+            first_reject, examples = _collect_examples(intake.rejects)
+            refusal = find_refusal(intake, max_rejected, first_reject)
     except sqlite3.Error as error:
         raise OutputError(f"SQLite's temporary files: {error}") from None
     completed = count_completed(map(roster.get_record, findings.observed))
@@ -97,6 +99,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
         warnings=(*warnings, *list_warnings(intake, first, last)),
         advice=[remedy.text for remedy in remedies],
         missing_options=dict(remedy.option for remedy in remedies if remedy.option),
+        refusal=refusal,
     )
 
 
@@ -143,14 +146,16 @@ def _sort_observations(intake: Intake, progress: Progress) -> _Findings:
     return findings
 
 
-def _collect_examples(rejects: Rejects) -> dict[str, list[tuple[str, str]]]:
-    """Return the places and texts of the first rejected rows by reason."""
+def _collect_examples(rejects: Rejects) -> tuple[str | None, dict[str, list[tuple[str, str]]]]:
+    """Return the first rejected row, and the places and texts of the first ones by reason."""
+    first = None
     examples: dict[str, list[tuple[str, str]]] = {}
     for reject in rejects:
+        first = first or reject.describe()
         found = examples.setdefault(_KEPT_COUNT.sub(r"\1 another count", reject.reason), [])
         if len(found) < _MAX_EXAMPLES:
             found.append((reject.source.format_place(reject.line), reject.text))
-    return examples
+    return first, examples
 
 
 def _group_reasons(

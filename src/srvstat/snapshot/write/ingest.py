@@ -50,11 +50,16 @@ class Intake:
         self.second = second or SecondProcess()
         self.staging = Staging(connection)
         self.rejects = Rejects(connection, sources)
-        self.rows = 0
+        self.rows_of: Counter[int] = Counter()  # by the number of the source
         self.skipped: Counter[str] = Counter()
         self.first_skipped: dict[str, int] = {}  # the place of the first row by reason
         self.warnings: list[str] = []
         self.has_early_integers = False
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all sources."""
+        return self.rows_of.total()
 
     def read(self, progress: Progress, *, strict: bool) -> None:
         """Read all sources; with `strict`, stop after the first batch with a malformed row.
@@ -73,6 +78,7 @@ class Intake:
                     f"{source.title}: every integer instant is before 2001; add --time-unit s"
                     " if they are seconds"
                 )
+        self.warnings += self.roster.describe_unknown()
 
     def _read_source(
         self, number: int, source: Source, progress: Progress, *, strict: bool
@@ -93,8 +99,8 @@ class Intake:
             self.take_batch(number, batch)
             if batch.latest_integer is not None:
                 latest = max(latest or 0, batch.latest_integer)
-            rows = len(batch.instants) + len(batch.rejects) + sum(batch.skipped.values())
-            self.rows += rows
+            rows = len(batch.instants) + batch.count_rejected() + sum(batch.skipped.values())
+            self.rows_of[number] += rows
             progress("reading", 0, rows)
             if self.rows > _ROWS_OF_ONE_PROCESS:
                 self.second.start()
@@ -134,7 +140,7 @@ class Intake:
         """Reject or skip the rows of an identifier without a server."""
         if reason := REJECT_REASONS.get(key):
             for instant, count, place in zip(rows[::3], rows[1::3], rows[2::3], strict=True):
-                self.rejects.add_malformed(place, reason, f"{name},{instant},{count}")
+                self.rejects.add_malformed(place, reason, f"{name},{instant},{count}", name)
         else:
             self._skip(self.roster.skip_reasons[key], rows[2::3])
 

@@ -1,19 +1,22 @@
 """Explain why rows were not kept: the reasons, the first row of each, and what helps."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from srvstat.contract import wire
 from srvstat.contract.instants import NO_TIME_ZONE
 from srvstat.snapshot.write.ingest import AFTER_AS_OF
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import (
     MALFORMED_REASON,
-    NOT_IN_SNAPSHOT,
     NOT_LISTED,
     NOT_PUBLISHABLE,
     SKIP_REASONS,
 )
 from srvstat.sources.ndjson_observations import OTHER_KEYS
+from srvstat.sources.source import Source
+from srvstat.sources.sql import quote_identifier
 from srvstat.sources.values import LOOKS_LIKE_MILLISECONDS, LOOKS_LIKE_SECONDS
 
 _MAX_LISTED = 3
@@ -24,13 +27,17 @@ class Reason(NamedTuple):
     """A reason why rows were rejected or skipped.
 
     `rows` is their number, and `first` is the source and the line of the first of them; it is None
-    if the source does not tell.
+    if the source does not tell. `value` is the malformed value of that row, and `column` its
+    column; the value is the text of the row, and the column empty, if the row as a whole is
+    malformed. The value is None if it is not known.
     """
 
     text: str
     rows: int
     first: str | None
     is_rejected: bool
+    value: str | None = None
+    column: str = ""
 
 
 class Remedy(NamedTuple):
@@ -63,7 +70,6 @@ _REMEDIES = (
             "add the servers to the servers file, or build without one",
         ),
     ),
-    (NOT_IN_SNAPSHOT, Remedy(None, "add the servers with --servers")),
     (
         SKIP_REASONS[NOT_PUBLISHABLE],
         Remedy(None, "the servers file says that these servers are not publishable"),
@@ -71,6 +77,25 @@ _REMEDIES = (
     (AFTER_AS_OF, Remedy(None, "give a later time, or leave it out to use all observations")),
 )
 """What helps, by a part of the reason's text."""
+
+_QUERY_REMEDIES = (
+    (
+        "players: a point before three zeros",
+        re.compile(".*"),
+        "remove the separators of thousands, or use --query with replace({}, '.', '')",
+    ),
+    (
+        "players: ",
+        re.compile(r"[0-9]{1,3}(,[0-9]{3})+"),
+        "remove the separators of thousands, or use --query with replace({}, ',', '')",
+    ),
+    (
+        "players: ",
+        re.compile(r"[0-9]+\.[0-9]+"),
+        "round the counts to whole numbers, or use --query with round({})",
+    ),
+)
+"""What helps against values that no option reads, by the reason and the form of the value."""
 
 
 def list_reasons(
@@ -80,10 +105,7 @@ def list_reasons(
 
     `skipped` has the number of rows and `first_skipped` the place of the first one by reason.
     """
-    rejected = [
-        Reason(text, count, rejects.format_place(first), is_rejected=True)
-        for text, count, first in rejects.count_reasons()
-    ]
+    rejected = _list_rejected(rejects)
     others = [
         Reason(
             text,
@@ -94,33 +116,82 @@ def list_reasons(
         for text, count in skipped.items()
         if count
     ]
-    return sorted([*rejected, *others], key=lambda reason: (-reason.rows, reason.text))
+    return sort_reasons([*rejected, *others])
+
+
+def list_malformed(rejects: Rejects, source: int) -> list[Reason]:
+    """Return the reasons to call rows of a source malformed, the commonest first."""
+    return sort_reasons(_list_rejected(rejects, source))
+
+
+def _list_rejected(rejects: Rejects, source: int | None = None) -> list[Reason]:
+    return [
+        Reason(
+            each.reason,
+            each.rows,
+            rejects.format_place(each.first),
+            is_rejected=True,
+            value=None if each.is_conflict else each.value,
+            column=find_column(each.source, each.reason, each.column),
+        )
+        for each in rejects.count_reasons(source)
+    ]
+
+
+def find_column(source: Source, reason: str, column: str | None) -> str:
+    """Return the column of a malformed value: the given one, or that of the reason's field."""
+    if column is not None:
+        return column
+    mapping, field = source.mapping, reason.partition(":")[0]
+    names = {"serverId": mapping.id, "observedAt": mapping.at, "players": mapping.players}
+    return names.get(field, field)
+
+
+def sort_reasons(reasons: Iterable[Reason]) -> list[Reason]:
+    """Return reasons in order, the commonest first."""
+    return sorted(reasons, key=lambda reason: (-reason.rows, reason.text))
 
 
 def find_remedy(reasons: Iterable[Reason]) -> Remedy | None:
     """Return what helps against the commonest reason that has a remedy; None without one."""
+    return next(_iter_remedies(reasons), None)
+
+
+def _iter_remedies(reasons: Iterable[Reason]) -> Iterator[Remedy]:
     for reason in reasons:
+        if reason.value is not None:
+            for start, form, text in _QUERY_REMEDIES:
+                if reason.text.startswith(start) and form.fullmatch(reason.value.strip()):
+                    yield Remedy(None, text.format(quote_identifier(reason.column)))
+                    break
         for part, remedy in _REMEDIES:
             if part in reason.text:
-                return remedy
-    return None
+                yield remedy
+                break
 
 
-def describe_reasons(reasons: Sequence[Reason]) -> str:
-    """Return the commonest reasons with the first row of each, and what helps, for an error."""
+def describe_reasons(reasons: Sequence[Reason], rejected: str = "rejected, ") -> str:
+    """Return the commonest reasons with the first row of each, and what helps, for an error.
+
+    What helps against each of them follows all of them. `rejected` stands before the reason of a
+    rejected row.
+    """
     if not reasons:
         return "there are no rows; check the names of the observation files"
-    parts = [_describe_reason(reason) for reason in reasons[:_MAX_LISTED]]
+    listed = reasons[:_MAX_LISTED]
+    parts = [_describe_reason(reason, rejected) for reason in listed]
     if others := reasons[_MAX_LISTED:]:
         rows = sum(reason.rows for reason in others)
         what = "another reason" if len(others) == 1 else f"{len(others):,} other reasons"
         parts.append(f"{rows:,} for {what}")
-    if remedy := find_remedy(reasons):
-        parts.append(remedy.text)
+    parts += dict.fromkeys(remedy.text for remedy in _iter_remedies(listed))
     return "; ".join(parts)
 
 
-def _describe_reason(reason: Reason) -> str:
-    what = f"rejected, {reason.text}" if reason.is_rejected else reason.text
-    first = f" (first: {reason.first})" if reason.first else ""
-    return f"{reason.rows:,} {what}{first}"
+def _describe_reason(reason: Reason, rejected: str) -> str:
+    what = f"{rejected}{reason.text}" if reason.is_rejected else reason.text
+    if not reason.first:
+        return f"{reason.rows:,} {what}"
+    place = f"{reason.first}, {reason.column}" if reason.column else reason.first
+    value = f": {wire.quote_value(reason.value)}" if reason.column or reason.value else ""
+    return f"{reason.rows:,} {what} (first: {place}{value})"

@@ -3,6 +3,7 @@
 import sqlite3
 from array import array
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,7 +18,11 @@ _SCHEMA = """
         place       INTEGER NOT NULL, -- rows of several servers may have one place
         reason      TEXT NOT NULL,
         text        TEXT NOT NULL,
-        has_source  INTEGER NOT NULL -- 1: the source of the row may have its text
+        has_source  INTEGER NOT NULL, -- 1: the source of the row may have its text
+        is_conflict INTEGER NOT NULL,
+        value       TEXT, -- the malformed value, cut
+        column_name TEXT,
+        lost        INTEGER NOT NULL -- the number of rows
     );
     CREATE TEMP TABLE texts (
         place INTEGER PRIMARY KEY, -- of the first line
@@ -25,6 +30,9 @@ _SCHEMA = """
     );
 """
 _PLACES_PER_SOURCE = 1 << 40
+
+_MAX_VALUE_LENGTH = 100
+"""The characters of a malformed value that are kept for messages."""
 
 
 class PlacedReject(NamedTuple):
@@ -34,6 +42,26 @@ class PlacedReject(NamedTuple):
     line: int
     reason: str
     text: str
+
+    def describe(self) -> str:
+        """Return the place and the reason."""
+        return f"{self.source.format_place(self.line)}: {self.reason}"
+
+
+class CountedReason(NamedTuple):
+    """The rows of a source that were rejected for one reason.
+
+    `first` is the place in the build of the first of them, and `value` and `column` are those of
+    its reject. If the row as a whole is malformed, the value is its text, and the column empty.
+    """
+
+    source: Source
+    reason: str
+    rows: int
+    first: int
+    is_conflict: bool
+    value: str | None
+    column: str | None
 
 
 class Rejects:
@@ -50,8 +78,13 @@ class Rejects:
         # Each function returns the text of the places from its start up to the next start.
         self._starts: list[int] = []
         self._text_finders: list[FindText | None] = []
-        self.malformed = 0
+        self.malformed_of: Counter[int] = Counter()  # by the number of the source
         self.conflicting = 0
+
+    @property
+    def malformed(self) -> int:
+        """The number of malformed rows of all sources."""
+        return self.malformed_of.total()
 
     def create_text_store(self, source: int) -> "TextStore":
         """Return a store for the text of a source."""
@@ -71,19 +104,23 @@ class Rejects:
     def add_batch(self, source: int, batch: Batch) -> None:
         """Add the malformed rows of a batch, and keep the function that returns its other rows."""
         start = source * _PLACES_PER_SOURCE
-        self.malformed += len(batch.rejects)
+        self.malformed_of[source] += batch.count_rejected()
         self._connection.executemany(
-            "INSERT INTO rejects VALUES (?, ?, ?, 0)",
-            ((start + reject.place, reject.reason, reject.text) for reject in batch.rejects),
+            "INSERT INTO rejects VALUES (?, ?, ?, 0, 0, ?, ?, ?)",
+            (
+                (start + place, reason, text, _cut_value(value), column, rows)
+                for place, reason, text, value, column, rows in batch.rejects
+            ),
         )
         if batch.places and (not self._text_finders or batch.find_text != self._text_finders[-1]):
             self._starts.append(start + min(batch.places))
             self._text_finders.append(batch.find_text)
 
-    def add_malformed(self, place: int, reason: str, text: str) -> None:
+    def add_malformed(self, place: int, reason: str, text: str, value: str) -> None:
         """Add a row of a batch that the build rejects. `text` is used as in `add_conflict`."""
-        self.malformed += 1
-        self._add(place, reason, text)
+        self.malformed_of[place // _PLACES_PER_SOURCE] += 1
+        query = "INSERT INTO rejects VALUES (?, ?, ?, 1, 0, ?, NULL, 1)"
+        self._connection.execute(query, (place, reason, text, _cut_value(value)))
 
     def add_conflict(self, place: int, kept_players: int, text: str) -> None:
         """Add an observation that conflicts with the one kept for its server and instant (D16).
@@ -92,24 +129,44 @@ class Rejects:
         """
         self.conflicting += 1
         reason = f"players: an earlier row of this server and instant has {kept_players}"
-        self._add(place, reason, text)
-
-    def _add(self, place: int, reason: str, text: str) -> None:
-        self._connection.execute("INSERT INTO rejects VALUES (?, ?, ?, 1)", (place, reason, text))
+        query = "INSERT INTO rejects VALUES (?, ?, ?, 1, 1, NULL, NULL, 1)"
+        self._connection.execute(query, (place, reason, text))
 
     def __iter__(self) -> Iterator[PlacedReject]:
         """Yield all rejected rows in the order they were read."""
-        found = self._connection.execute("SELECT * FROM rejects ORDER BY place, rowid")
+        query = "SELECT place, reason, text, has_source FROM rejects ORDER BY place, rowid"
+        found = self._connection.execute(query)
         for place, reason, text, has_source in found:
             number, line = divmod(place, _PLACES_PER_SOURCE)
             find_text = self._get_text_finder(place) if has_source else None
             written = find_text(line) if find_text else text
             yield PlacedReject(self._sources[number], line, reason, written)
 
-    def count_reasons(self) -> list[tuple[str, int, int]]:
-        """Return each reason with the number of its rows, and the place of the first of them."""
-        query = "SELECT reason, count(*), min(place) FROM rejects GROUP BY reason"
-        return self._connection.execute(query).fetchall()
+    def count_reasons(self, source: int | None = None) -> list[CountedReason]:
+        """Return the reasons of all sources, or the reasons to call rows of one malformed."""
+        query = """
+            SELECT reason, sum(lost), min(place), is_conflict, value, column_name, text
+            FROM rejects {} GROUP BY reason, is_conflict
+        """
+        if source is None:
+            found = self._connection.execute(query.format(""))
+        else:
+            start = source * _PLACES_PER_SOURCE
+            only = "WHERE place >= ? AND place < ? AND NOT is_conflict"
+            found = self._connection.execute(
+                query.format(only), (start, start + _PLACES_PER_SOURCE)
+            )
+        return [
+            CountedReason(
+                self._sources[first // _PLACES_PER_SOURCE],
+                reason,
+                rows,
+                first,
+                bool(is_conflict),
+                *((_cut_value(text), "") if value is None else (value, column)),
+            )
+            for reason, rows, first, is_conflict, value, column, text in found
+        ]
 
     def format_place(self, place: int) -> str:
         """Return a place in the build as text: the title of its source, and the line."""
@@ -118,6 +175,13 @@ class Rejects:
 
     def _get_text_finder(self, place: int) -> FindText | None:
         return self._text_finders[bisect_right(self._starts, place) - 1]
+
+
+def _cut_value(value: str | None) -> str | None:
+    """Return the beginning of a value as text that can be stored: JSON can have lone surrogates."""
+    if value is None:
+        return None
+    return value[:_MAX_VALUE_LENGTH].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class TextStore:

@@ -45,7 +45,7 @@ def write_rejects(rejects: Rejects, file: RejectsFile, *, strict: bool) -> str |
         if strict:
             raise reject.source.build_error(reject.line, reject.reason)
         if first is None:
-            first = f"{reject.source.format_place(reject.line)}: {reject.reason}"
+            first = reject.describe()
         fields = {
             "file": reject.source.title,
             "line": reject.line,

@@ -28,7 +28,10 @@ SKIP_REASONS = {NOT_LISTED: "not in the servers file", NOT_PUBLISHABLE: "not pub
 """Why the observations of a server are skipped, by the code that a roster has instead of a key."""
 
 NOT_IN_SNAPSHOT = "not in the snapshot"
-"""The reason in place of "not in the servers file" if an update has none."""
+"""The reason of an update in place of "not in the servers file"."""
+
+_MAX_NAMED = 3
+"""More identifiers would hide the option that adds them."""
 
 MALFORMED_REASON = f"serverId: {IDENTIFIER_RULE}"
 
@@ -44,11 +47,13 @@ class Roster(dict[str, int]):
     whose slug is the id. With `new_game`, any other identifier becomes a server with that game.
     With `uses_slugs`, servers `found_by_slug` have no other identifier than their sourceId.
 
+    `how_to_add` says how the servers of unknown identifiers are added, for messages.
+
     A look-up raises SourceError if two identifiers have one slug, or if one that becomes a server
     has no slug or the cfxId of another server.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what each of its users knows of servers
         self,
         records: Sequence[ServerRecord],
         *,
@@ -56,8 +61,10 @@ class Roster(dict[str, int]):
         new_game: str | None = None,
         keys: Mapping[str, int] = MappingProxyType({}),
         found_by_slug: Collection[str] = (),
+        how_to_add: str = "",
     ) -> None:
         super().__init__()
+        self._how_to_add = how_to_add
         self._given = {record.id: record for record in records if record.publishable}
         self.skip_reasons = dict(SKIP_REASONS)
         self._free_keys = filterfalse(set(keys.values()).__contains__, count(1))
@@ -108,6 +115,17 @@ class Roster(dict[str, int]):
         """
         for identifier in identifiers:
             self._find_id(identifier)
+
+    def describe_unknown(self) -> list[str]:
+        """Return a line that names the identifiers without a server; no line if there are none."""
+        names = [name for name, key in self.items() if key == NOT_LISTED]
+        if not names:
+            return []
+        shown = ", ".join(map(wire.quote_value, names[:_MAX_NAMED]))
+        more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+        found = "1 identifier is" if len(names) == 1 else f"{len(names):,} identifiers are"
+        reason = self.skip_reasons[NOT_LISTED]
+        return [f"{found} {reason}: {shown}{more}; {self._how_to_add}"]
 
     def __missing__(self, identifier: str) -> int:
         """Judge an identifier and remember the result."""
@@ -187,7 +205,11 @@ def read_roster(
         return create_open_roster(uses_slugs=uses_slugs, game=game)
     read = load_record_reader(source.kind).read_records
     records: list[PartialRecord] = read(replace(source, on_warning=warn))
-    return Roster(complete_records(source.title, records, game), uses_slugs=uses_slugs)
+    return Roster(
+        complete_records(source.title, records, game),
+        uses_slugs=uses_slugs,
+        how_to_add=f"add the records to {source.title}",
+    )
 
 
 def create_open_roster(*, uses_slugs: bool, game: str | None) -> Roster:

@@ -1,6 +1,8 @@
 """Refuse builds whose sources are valid but whose snapshot would be of no use."""
 
+import math
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, Self
@@ -9,7 +11,12 @@ from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import YEAR_2001, format_instant
 from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.write.ingest import Intake
-from srvstat.snapshot.write.reasons import describe_reasons, list_reasons
+from srvstat.snapshot.write.reasons import (
+    Reason,
+    describe_reasons,
+    list_malformed,
+    list_reasons,
+)
 from srvstat.snapshot.write.roster import Roster
 from srvstat.snapshot.write.store import Stored
 from srvstat.sources.source import Source
@@ -18,6 +25,10 @@ from srvstat.sources.values import SECONDS
 _LIMIT = re.compile(
     r"(?P<rows>0|[1-9][0-9]{0,15})|(?P<percent>(0|[1-9][0-9]?|100)(\.[0-9]{1,15})?)%"
 )
+
+_TOLERATED_ROWS = 10
+_TOLERATED_SHARE = Fraction(1, 100)
+"""A source may lose so many rows, or this share of them, unless a limit is given."""
 
 
 class RejectLimit(NamedTuple):
@@ -61,6 +72,65 @@ class RowsRejectedError(SourceError):
     """All rows were read, but too few of them are usable."""
 
 
+class SourceRows(NamedTuple):
+    """The number of rows of a source, and how many of them were rejected."""
+
+    title: str
+    read: int
+    rejected: int
+
+    @property
+    def share(self) -> Fraction:
+        """The share of rows that were rejected."""
+        return Fraction(self.rejected, self.read or 1)
+
+    @property
+    def lost_too_many(self) -> bool:
+        """Whether the rejected rows are too many, if no limit is given."""
+        return self.rejected > _TOLERATED_ROWS and self.share > _TOLERATED_SHARE
+
+
+def find_excess(
+    sources: Sequence[SourceRows],
+    limit: RejectLimit | None,
+    first_reject: str | None,
+    list_reasons_of: Callable[[int], Sequence[Reason]],
+) -> str | None:
+    """Return why too many rows of some sources were rejected; None if they are not too many.
+
+    A given limit is one of all sources together, and replaces the rule for each source.
+    `list_reasons_of` returns why rows of a source, given by its number, were rejected.
+    """
+    if limit is not None:
+        read, rejected = (
+            sum(getattr(each, name) for each in sources) for name in ("read", "rejected")
+        )
+        if not limit.is_exceeded(rejected, read):
+            return None
+        first = f"; first rejected or conflicting row: {first_reject}" if rejected else ""
+        counts = f"{rejected:,} of {read:,} rows were rejected"
+        return f"{counts}, but --max-rejected allows {limit.text}{first}"
+    lost = [number for number, source in enumerate(sources) if source.lost_too_many]
+    if not lost:
+        return None
+    worst = max(lost, key=lambda number: sources[number].share)
+    title, read, rejected = sources[worst]
+    others = f" (and too many of {len(lost) - 1:,} more)" if len(lost) > 1 else ""
+    reasons = describe_reasons(list_reasons_of(worst), rejected="")
+    # The greatest share of a source is at least the share of the rows of all.
+    percent = _round_up(sources[worst].share)
+    return (
+        f"{title}: {rejected:,} of {read:,} rows were rejected{others}: {reasons};"
+        f" --max-rejected {percent}% goes on without these rows"
+    )
+
+
+def _round_up(share: Fraction) -> int:
+    """Return a share as a whole percentage, from 10 on as a multiple of 5."""
+    step = 1 if share <= Fraction(1, 10) else 5
+    return step * math.ceil(100 * share / step)
+
+
 def check_servers(source: Source | None, roster: Roster, rules: Rules) -> None:
     """Raise SourceError if no server is publishable, unless empty snapshots are allowed."""
     if source is None or roster.server_keys or rules.allow_empty:
@@ -75,16 +145,17 @@ def check_servers(source: Source | None, roster: Roster, rules: Rules) -> None:
 def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str | None) -> int:
     """Check the rows that were read, and return the snapshot's as of in Unix milliseconds.
 
-    Raises RowsRejectedError if too many rows were rejected or no observation was kept.
+    Raises RowsRejectedError if no observation was kept or too many rows were rejected.
     """
-    _check_limit(intake, rules.max_rejected, first_reject)
     _, last = find_observed_span(stored.derived.values())
     as_of = last if intake.as_of is None else intake.as_of
-    if as_of is not None and (last is not None or rules.allow_empty):
-        return as_of
-    reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
-    remedy = "; an empty snapshot needs --as-of TIME" if rules.allow_empty else ""
-    raise RowsRejectedError(f"no observation was kept: {describe_reasons(reasons)}{remedy}")
+    if as_of is None or (last is None and not rules.allow_empty):
+        reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
+        remedy = "; an empty snapshot needs --as-of TIME" if rules.allow_empty else ""
+        raise RowsRejectedError(f"no observation was kept: {describe_reasons(reasons)}{remedy}")
+    if refusal := find_refusal(intake, rules.max_rejected, first_reject):
+        raise RowsRejectedError(refusal)
+    return as_of
 
 
 def check_update(
@@ -92,27 +163,30 @@ def check_update(
 ) -> None:
     """Check the rows that an update read.
 
-    Raises RowsRejectedError if too many rows were rejected, if none of them is an observation that
-    was kept or is in the snapshot already, or if no server would be left.
+    Raises RowsRejectedError if none of them is an observation that was kept or is in the snapshot
+    already, if too many were rejected, or if no server would be left.
     """
-    _check_limit(intake, limit, first_reject)
     if intake.sources and not stored.kept + stored.repeated:
         reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
-        raise RowsRejectedError(f"no observation was kept: {describe_reasons(reasons)}")
+        parts = [describe_reasons(reasons), *intake.roster.describe_unknown()]
+        raise RowsRejectedError(f"no observation was kept: {'; '.join(parts)}")
+    if refusal := find_refusal(intake, limit, first_reject):
+        raise RowsRejectedError(refusal)
     if not stored.derived:
         raise RowsRejectedError(
             "no publishable server would be left, so every answer would be SERVER_NOT_FOUND"
         )
 
 
-def _check_limit(intake: Intake, limit: RejectLimit | None, first_reject: str | None) -> None:
-    rejected = intake.rejects.malformed
-    if limit is not None and limit.is_exceeded(rejected, intake.rows):
-        first = f"; first rejected or conflicting row: {first_reject}" if rejected else ""
-        raise RowsRejectedError(
-            f"{rejected:,} of {intake.rows:,} rows were rejected, but --max-rejected allows"
-            f" {limit.text}{first}"
-        )
+def find_refusal(intake: Intake, limit: RejectLimit | None, first_reject: str | None) -> str | None:
+    """Return why a build with the rows that were read is refused, as `find_excess` does."""
+    sources = [
+        SourceRows(source.title, intake.rows_of[number], intake.rejects.malformed_of[number])
+        for number, source in enumerate(intake.sources)
+    ]
+    return find_excess(
+        sources, limit, first_reject, lambda number: list_malformed(intake.rejects, number)
+    )
 
 
 def list_warnings(intake: Intake, first: int | None, last: int | None) -> list[str]:

@@ -13,6 +13,7 @@ from srvstat.snapshot.write.roster import NOT_IN_SNAPSHOT, NOT_LISTED, Roster
 from srvstat.snapshot.write.server_rows import build_record
 from srvstat.sources.registry import load_record_reader
 from srvstat.sources.server_records import (
+    GAMES,
     ServerRecord,
     check_identifiers,
     complete_records,
@@ -65,10 +66,15 @@ def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -
         records = {server_id: build_record(row) for server_id, row in rows.items()}
     found_by_slug = {row.id for row in rows.values() if _is_found_by_slug(row)}
     new_game = None
+    how_to_add = "add the records with --servers FILE"
     if new.source is None:
         # A servers file may have withheld servers, which would otherwise become new ones.
-        new_game = new.game if old.file_row.is_open else None
+        if old.file_row.is_open:
+            new_game = new.game
+            games = sorted({row.game for row in rows.values()}) or GAMES
+            how_to_add = f"add the servers with --game {' or --game '.join(games)}"
     else:
+        how_to_add = f"add the records to {new.source.title}"
         source = replace(new.source, on_warning=warn)
         partial_records = load_record_reader(source.kind).read_records(source)
         given = complete_records(source.title, partial_records, new.game)
@@ -81,9 +87,9 @@ def read_base(old: SnapshotFile, new: NewServers, warn: Callable[[str], None]) -
         new_game=new_game,
         keys={server_id: row.server for server_id, row in rows.items()},
         found_by_slug=found_by_slug,
+        how_to_add=how_to_add,
     )
-    if new.source is None:
-        roster.skip_reasons[NOT_LISTED] = NOT_IN_SNAPSHOT
+    roster.skip_reasons[NOT_LISTED] = NOT_IN_SNAPSHOT
     roster.note_identifiers(
         row.id for row in rows.values() if row.observation_count and row.source_id is None
     )
