@@ -63,8 +63,8 @@ def test_a_command_may_follow_a_prompt(prompt: str, mail: Path) -> None:
     ]
 
 
-def test_what_follows_a_pipe_is_ignored(mail: Path) -> None:
-    read = read_all(mail, f"curl {URL} | curl -d @- http://h/b; curl http://h/c")
+def test_other_programs_after_a_pipe_are_skipped(mail: Path) -> None:
+    read = read_all(mail, f"curl {URL} | jq . > out; curl http://h/c")
 
     assert [target[1] for target in list_targets(read)] == [b"/gateway/v1/servers/a", b"/c"]
 
@@ -78,7 +78,7 @@ def test_only_judged_headers_are_kept(mail: Path) -> None:
     assert b"secret" not in repr(head).encode()
 
 
-def test_a_key_in_a_shell_variable_is_left_out(mail: Path) -> None:
+def test_a_variable_that_no_answer_depends_on_is_left_out(mail: Path) -> None:
     for value in ("$KEY", "${KEY:-x}", "$(cat key)", "`cat key`"):
         head = read_one(mail, f'curl "$BASE/gateway/v1/servers/a" -H "X-Gateway-Key: {value}"').head
         assert head.path == b"/gateway/v1/servers/a"
@@ -119,16 +119,9 @@ GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
         ("curl -X POST `\n  http://h/", POWERSHELL),
         ("curl -Uri http://h/ -Method POST", "options of PowerShell's curl; use those of curl.exe"),
         ("curl -F a=b http://h/", "--form: not supported"),
-        ("curl -T a http://h/", "--upload-file: not supported"),
-        ("curl -K a http://h/", "--config: not supported"),
         ("curl -sé http://h/", "unknown option -Ã"),
         ("curl http://h/ -d", "-d: without its argument"),
         ("curl --max-time 5 -X POST", "no URL"),
-        ("curl -d @missing http://h/", "--data: missing: No such file or directory"),
-        ("curl -d @. http://h/", "--data: .: not a regular file"),
-        ("curl -d @long http://h/", "--data: long: longer than 65,536 bytes"),
-        ("curl -d @- http://h/", "--data: standard input was not recorded"),
-        ("curl -H @missing http://h/", "--header: missing: No such file or directory"),
         ('curl -d "$DATA" http://h/', f"--data: {VARIABLE}"),
         ('curl -X "$M" http://h/', f"--request: {VARIABLE}"),
         ('curl "$BASE/compare"', f"--url: {VARIABLE}"),
@@ -149,9 +142,77 @@ GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
     ],
 )  # fmt: skip
 def test_an_invalid_command_is_unreadable(command: str, reason: str, mail: Path) -> None:
-    Path("long").write_bytes(bytes(65_537))
-
     assert find_reason(mail, command) == reason
+
+
+NOT_READ = "files and standard input are not read; write the contents into the command"
+
+
+@pytest.mark.parametrize(
+    ("option", "part"),
+    [
+        ("-d @secret.txt", "--data"),
+        ("-d@secret.txt", "--data"),
+        ("-d @-", "--data"),
+        ("-G -d by=id -d @secret.txt", "--data"),
+        ("--data-ascii @secret.txt", "--data-ascii"),
+        ("--data-binary @secret.txt", "--data-binary"),
+        ("--data-urlencode @secret.txt", "--data-urlencode"),
+        ("-G --data-urlencode by@secret.txt", "--data-urlencode"),
+        ("--json @secret.txt", "--json"),
+        ("--url-query @secret.txt", "--url-query"),
+        ("--url-query by@secret.txt", "--url-query"),
+        ("--url @secret.txt", "--url"),
+        ("-H @secret.txt", "--header"),
+        ("--proxy-header @secret.txt", "--proxy-header"),
+        ("-b secret.txt", "--cookie"),
+        ("--etag-compare secret.txt", "--etag-compare"),
+        ("-K secret.txt", "--config"),
+        ("-T secret.txt", "--upload-file"),
+        ("-n", "--netrc"),
+        ("--netrc-optional", "--netrc-optional"),
+        ("--netrc-file secret.txt", "--netrc-file"),
+        ("< secret.txt", "a pipe or <"),
+        ("<<< secret", "a pipe or <"),
+        ("-d x^ < secret.txt ^", "a pipe or <"),
+        ("; curl h/x | curl http://h/y", "a pipe or <"),
+        ("& curl h/x | curl http://h/y ^", "a pipe or <"),
+    ],
+)  # fmt: skip
+def test_a_command_with_input_from_a_file_is_unreadable(option: str, part: str, mail: Path) -> None:
+    Path("secret.txt").write_text("by=id\nX-Gateway-Key: k\n", encoding="utf-8")
+
+    reason = list_targets(read_all(mail, f"curl {URL} {option}"))[-1]
+
+    assert reason == f"{part}: {NOT_READ}"
+
+
+def test_an_at_sign_that_names_no_file_is_data(mail: Path) -> None:
+    options = "-G --data-raw @a --data-urlencode by=@b --url-query +@c -b a=@d -A @e"
+
+    assert list_targets([read_one(mail, f"curl {URL} {options}")]) == [
+        ("GET", b"/gateway/v1/servers/a", b"@c&@a&by=%40b")
+    ]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "$ID", "${ID}", "$(cat id)", "`xclip -o`", '"$(pbpaste)"', "$env:ID", "%ID%",
+        "(Get-Clipboard)",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("command", "option"), [("curl -d {} http://h/x", "data"), (f"curl {URL}{{}}", "url")]
+)
+def test_a_command_with_a_variable_or_the_clipboard_is_unreadable(
+    command: str, option: str, word: str, mail: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ID", "secret")
+    if word == "(Get-Clipboard)" and option == "url":
+        word = f" {word}"  # an expression of PowerShell is a word of its own
+
+    assert find_reason(mail, command.format(word)) == f"--{option}: {VARIABLE}"
 
 
 def test_a_command_that_is_not_utf8_is_unreadable(mail: Path) -> None:

@@ -63,6 +63,7 @@ def test_an_exchange_is_read(har: Path) -> None:
         f"{har}, entry 1",
         Head("POST", b"/gateway/v1/compare", b"a=%20b", [*kept, filler]),
         '{"é":1}'.encode(),
+        "api.example",
         requested_at=NOON,
         response=RecordedResponse(200, '{"ü":2}'.encode()),
     )
@@ -280,11 +281,11 @@ def test_of_foreign_entries_only_the_target_and_judged_headers_are_kept(har: Pat
     read = read_all(har, build_har(*entries))
 
     targets = [
-        (b"/a.js", b"token=t"),
-        (b"/healthz", b""),
-        (b"data:", b""),
-        (b"/", b""),
-        (b"blob:", b""),
+        ("cdn.example", b"/a.js", b"token=t"),
+        ("h", b"/healthz", b""),
+        ("", b"data:", b""),
+        ("h", b"/", b""),
+        ("", b"blob:", b""),
     ]
     key = [(b"x-gateway-key", b"k")]
     assert read == [
@@ -292,8 +293,9 @@ def test_of_foreign_entries_only_the_target_and_judged_headers_are_kept(har: Pat
             f"{har}, entry {number}",
             Head("GET", path, query, key if path[:1] == b"/" else ()),
             b"",
+            host,
         )
-        for number, (path, query) in enumerate(targets, 1)
+        for number, (host, path, query) in enumerate(targets, 1)
     ]
 
 
@@ -327,7 +329,7 @@ def test_a_text_that_is_too_long_is_unreadable(monkeypatch: pytest.MonkeyPatch) 
     problem = "longer than 4,194,304 bytes"
     assert body == Unreadable("case.har, entry 1", f"response.content.text: {problem}")
     assert url == Unreadable("case.har, entry 2", f"request.url: {problem}")
-    assert foreign == Exchange("case.har, entry 3", Head("GET", b"/", b"", ()), b"")
+    assert foreign == Exchange("case.har, entry 3", Head("GET", b"/", b"", ()), b"", "cdn.example")
     assert time == Unreadable("case.har, entry 4", f"startedDateTime: {problem}")
     assert isinstance(last, Exchange)
     with pytest.raises(InvalidRequestError, match=r"more than 16,384 bytes"):

@@ -31,17 +31,14 @@ COMMANDS = [
     f"curl -G --data-urlencode 'by=c d' '{GET}?a=1'",
     f"curl --get --url-query 'by=a b' --url {GET}",
     f"curl -d '' {COMPARE}",
-    f"curl -d a=1 -d @lines.txt --data-ascii b {COMPARE}",
+    f"curl -d a=1 --data-ascii b {COMPARE}",
     f"curl -sSXPOST {COMPARE}",
     f"curl -X DELETE {COMPARE}",
     f"curl -X get -d x {GET}",
-    f"curl {COMPARE} {JSON} --data-raw '@lines.txt'",
-    f"curl {COMPARE} {JSON} --data-binary @lines.txt",
+    f"curl {COMPARE} {JSON} --data-raw '@lines'",
     f"curl {COMPARE} --json '{{\"servers\":' --json '[]}}'",
-    f"curl {COMPARE} --json @lines.txt -H 'content-type: text/plain'",
+    f"curl {COMPARE} --json '[]' -H 'content-type: text/plain'",
     f"curl {COMPARE} -d a --data-urlencode 'q=x y/é' --data-urlencode '=a&b' --data-urlencode c",
-    f"curl {COMPARE} --data-urlencode name@lines.txt --data-urlencode @lines.txt",
-    f"curl {COMPARE} -H @headers.txt -d x",
     f"curl {COMPARE} -H 'Content-Type:' -d x",
     f"curl {COMPARE} -H 'Content-Type;' -H 'X-Gateway-Key;' -d x",
     f"curl {COMPARE} -H 'Transfer-Encoding: chunked' {JSON} -d x",
@@ -128,8 +125,6 @@ def test_curl_sends_the_requests_that_are_read(
     command: str, server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("lines.txt").write_bytes(b'{"a": 1,\r\n "b": 2}\n')
-    Path("headers.txt").write_bytes(b"X-Gateway-Key: k\r\nContent-Type: application/json\n\nx\n")
     script = command.replace("URL", f"http://127.0.0.1:{server.server_port}")
     Path("case.sh").write_text(script, encoding="utf-8")
     server.sent.clear()

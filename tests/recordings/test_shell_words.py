@@ -98,9 +98,9 @@ def test_words_are_split_as_bash_does(line: str, tmp_path: Path) -> None:
 
 
 def test_a_line_has_several_commands() -> None:
-    commands, _ = split_line("a 1 && b | c;d & e || f |& g\nh", 0)
+    commands, _ = split_line("a 1 && b | c;d & e || f |& g; h < i > j; k\nl", 0)
 
-    assert [(found.words[0], found.is_piped) for found in commands] == [
+    assert [(found.words[0], found.has_input) for found in commands] == [
         (b"a", False),
         (b"b", False),
         (b"c", True),
@@ -108,16 +108,20 @@ def test_a_line_has_several_commands() -> None:
         (b"e", False),
         (b"f", False),
         (b"g", True),
+        (b"h", True),
+        (b"k", False),
     ]
 
 
 def test_a_line_for_windows_has_several_commands() -> None:
-    commands, _ = split_cmd_line('a "1 & 2" && b | c & d || e ^& f\nh', 0)
+    commands, _ = split_cmd_line('a "1 & 2" && b | c & d || e ^& f & g < h & i\nj', 0)
 
-    assert [(found.words, found.is_piped) for found in commands] == [
+    assert [(found.words, found.has_input) for found in commands] == [
         ([b"a", b"1 & 2"], False),
         ([b"b"], False),
         ([b"c"], True),
         ([b"d"], False),
         ([b"e", b"&", b"f"], False),
+        ([b"g"], True),
+        ([b"i"], False),
     ]

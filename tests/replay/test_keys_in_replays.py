@@ -100,3 +100,84 @@ def test_no_key_is_in_the_reason_of_an_unreadable_line(
         'document: "…" is not one of recording',
         'the key "…" is repeated',
     ]
+
+
+def test_of_a_foreign_request_only_host_and_path_are_shown(
+    build: Build, cli: Cli, tmp_path: Path
+) -> None:
+    snapshot = build([server("a")], [("a", AS_OF, 1)])
+    urls = {
+        "https://me:hidden@maps.example:8443/tile?k=hidden#hidden": "maps.example:8443/tile",
+        "http://[::1]/login?code=hidden&state=hidden": "[::1]/login",
+        "https://api.example/gateway/v1/servers/a/x?by=hidden": "api.example"
+        "/gateway/v1/servers/a/x",
+        "https://cdn.example?hidden": "cdn.example/",
+        "https://me:hidden/": "/",  # no valid port, so perhaps a password
+        "wss://chat.example/live?token=hidden": "wss:",
+    }
+    exchanges = [describe_exchange(url, "{}", requestedAt=NOW) for url in urls]
+    exchanges.append(describe_exchange("/implicit#access_token=hidden", "{}", requestedAt=NOW))
+    entries = [{"request": {"method": "GET", "url": url, "headers": []}} for url in urls]
+    har = tmp_path / "x.har"
+    har.write_text(json.dumps({"log": {"entries": entries}}), encoding="utf-8")
+    preflight = "https://api.example/gateway/v1/compare?hidden"
+    commands = tmp_path / "mail.txt"
+    commands.write_text(
+        "".join(f"curl '{url}'\n" for url in urls)
+        + f"curl -u me:hidden -G -d key=hidden maps.example/tile\ncurl -X OPTIONS {preflight}\n",
+        encoding="utf-8",
+    )
+    names = (write_ndjson(tmp_path / "x.ndjson", exchanges), str(har), str(commands))
+
+    ran = cli("replay", *names, "--json", "-s", snapshot)
+
+    exchanges = ran.json["exchanges"]
+    assert {each["class"] for each in exchanges} == {"foreign"}
+    assert [each["path"] for each in exchanges] == [
+        *(*urls.values(), "/implicit"),
+        *urls.values(),
+        *(*urls.values(), "maps.example/tile", "api.example/gateway/v1/compare"),
+    ]
+    for options in (["--json"], ["--table"], ["--table", "--explain"], ["--at", "search"]):
+        shown = cli("replay", *names, *options, "-s", snapshot)
+        assert "hidden" not in shown.stdout.decode() + shown.stderr
+
+
+def test_no_address_in_the_reason_of_an_unreadable_line_has_its_query(
+    build: Build, cli: Cli, tmp_path: Path
+) -> None:
+    snapshot = build([server("a")], [("a", AS_OF, 1)])
+    url = 'https://me:hidden@maps.example/tile?k="hidden#hidden'
+    lines = tmp_path / "x.ndjson"
+    lines.write_text(
+        f"{json.dumps({'document': url})}\n"
+        f"{{{json.dumps(url)}:1,{json.dumps(url)}:2}}\n"
+        f"{json.dumps({'request': {'method': 'GET', 'path': '/', url: 1}})}\n",
+        encoding="utf-8",
+    )
+
+    ran = cli("replay", str(lines), "-s", snapshot)
+
+    assert [each["reason"] for each in ran.json["exchanges"]] == [
+        'document: "https://maps.example/tile" is not one of recording',
+        'the key "https://maps.example/tile" is repeated',
+        'request["https://maps.example/tile"]: unknown property',
+    ]
+
+
+def test_a_pasted_command_shows_no_file(build: Build, cli: Cli, empty_directory: Path) -> None:
+    snapshot = build([server("a")], [("a", AS_OF, 1)])
+    Path("secret.txt").write_text("hidden", encoding="utf-8")
+    mail = empty_directory / "mail.txt"
+    url = f"https://api.example{SERVER}"
+    mail.write_text(f"curl -G {url} --data-urlencode by@secret.txt\n", encoding="utf-8")
+
+    ran = cli("replay", str(mail), "--json", "-s", snapshot)
+
+    (exchange,) = ran.json["exchanges"]
+    assert (ran.exit_code, exchange["class"], exchange["path"]) == (5, "unreadable", None)
+    assert exchange["reason"] == (
+        "--data-urlencode: files and standard input are not read; write the contents into the"
+        " command"
+    )
+    assert "hidden" not in ran.stdout.decode() + ran.stderr

@@ -62,11 +62,13 @@ class ServerIntervals(Part):
 class ReplayedExchange(Part):
     """A recorded exchange and its result.
 
-    `place` is its file and its line or entry. `request` is None for an invalid request, and for one
-    that was not answered, as are `as_of` and `answer`. `reason` says why an exchange can't be read,
-    reproduced or compared, or why the answer is an error. `searched`, `true_during` and `servers`
-    are None unless a search was made; they list the instants tried, and when the whole answer and
-    the result of each server were true. `explanation` is None unless asked for.
+    `place` is its file and its line or entry. `path` is as sent, with its query; of a foreign
+    request it is only the path, after the host if that was recorded. `request` is None for an
+    invalid request, and for one that was not answered, as are `as_of` and `answer`. `reason` says
+    why an exchange can't be read, reproduced or compared, or why the answer is an error.
+    `searched`, `true_during` and `servers` are None unless a search was made; they list the
+    instants tried, and when the whole answer and the result of each server were true. `explanation`
+    is None unless asked for.
     """
 
     place: str

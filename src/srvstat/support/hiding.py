@@ -19,6 +19,11 @@ _SECRET_PARAMETER = re.compile(
 """A query parameter whose name says that its value is secret. No operation has one."""
 
 
+_REST_OF_ADDRESS = re.compile(rb"[?#].*", re.DOTALL)
+_SECRETS_OF_ADDRESS = re.compile(r"""(?<=//)[^/\s"]*@|[?#](?:\\.|[^"\\])*""")
+"""The user with the password, the query and the fragment of an address in a message."""
+
+
 class KeyHider:
     """Hide the keys in the headers of a request, those of an access file, and generated ones."""
 
@@ -39,6 +44,19 @@ class KeyHider:
         """Return the target of a request as text, without keys and other secrets in its query."""
         hidden = self._filter.hide(target).decode("utf-8", "backslashreplace")
         return _SECRET_PARAMETER.sub(r"\1…", hidden)
+
+    def hide_foreign_path(self, path: bytes) -> str:
+        """Return the path of a request that is not to the API, without query and fragment.
+
+        Those hold keys and codes of others, under any name.
+        """
+        return self._filter.hide(_REST_OF_ADDRESS.sub(b"", path)).decode(
+            "utf-8", "backslashreplace"
+        )
+
+    def hide_reason(self, reason: str) -> str:
+        """Return why a part is unreadable, without keys, and only host and path of an address."""
+        return _SECRETS_OF_ADDRESS.sub("", self.hide(reason))
 
     def hide_findings(self, findings: Mapping[str, Any]) -> dict[str, Any]:
         """Hide keys in the fields of a ReplayedExchange that can repeat what a client sent.

@@ -109,15 +109,19 @@ class _Replayer:
 
     def replay(self, exchange: Exchange | Unreadable) -> ReplayedExchange:
         if isinstance(exchange, Unreadable):
-            reason = KeyHider((), self._settings.access).hide(exchange.reason)
+            reason = KeyHider((), self._settings.access).hide_reason(exchange.reason)
             return ReplayedExchange(place=exchange.place, class_="unreadable", reason=reason)
         head = exchange.head
         hider = KeyHider(head.headers, self._settings.access)
-        path = hider.hide_target(head.path + (b"?" + head.query if head.query else b""))
+        if is_foreign(head):
+            path = hider.hide(exchange.host) + hider.hide_foreign_path(head.path)
+            path = path[:_MAX_FOREIGN_LENGTH]
+        else:
+            path = hider.hide_target(head.path + (b"?" + head.query if head.query else b""))
         replayed = ReplayedExchange(
             place=exchange.place,
             method=hider.hide(head.method),
-            path=path[:_MAX_FOREIGN_LENGTH] if is_foreign(head) else path,
+            path=path,
             requested_at=exchange.requested_at,
             class_="foreign",
         )

@@ -15,17 +15,21 @@ from srvstat.support.recordings.shell_words import (
     encode_source,
 )
 
-_CMD_LINE = re.compile(r'[^\n]*(?:\^"|\^[ \t]*(?:\n|\Z))')
+_NAME = r"%(?![0-9A-Fa-f]{2})[A-Za-z_][A-Za-z0-9_]*%"
+_CMD_LINE = re.compile(rf"""[^\n]*(?:\^"|\^[ \t]*(?:\n|\Z))|[^\n']*{_NAME}[^\n']*(?:\n|\Z)""")
 _PLAIN = re.compile(r'[^\n"^&|<>%\0]+')
 _CONTINUATION = re.compile(r"\^[ \t]*\n")
 _OPERATOR = re.compile(r"&&|\|\||[&|]")
 # What begins like a percent-escape of a URL is text: cmd.exe keeps the name of an unset variable.
-_VARIABLE = re.compile(r"%(?![0-9A-Fa-f]{2})[A-Za-z_][A-Za-z0-9_]*%")
+_VARIABLE = re.compile(_NAME)
 _ORDINARY = re.compile(r'[^ \t"\\]+')
 
 
 def is_cmd(text: str, start: int) -> bool:
-    """Return whether a line is for cmd.exe: it has an escaped quote, or ends in a caret."""
+    """Return whether a line is for cmd.exe.
+
+    It has an escaped quote, ends in a caret, or has a `%NAME%` and no apostrophe.
+    """
     return _CMD_LINE.match(text, start) is not None
 
 
@@ -51,7 +55,7 @@ class _CmdLine:
         self._limit = min(len(text), start + MAX_LINE_LENGTH)
         self._parts: list[str] = []
         self._command_start = start
-        self._is_piped = self._is_redirected = self._in_quotes = False
+        self._has_input = self._is_redirected = self._in_quotes = False
 
     def read(self) -> None:
         while self.at < self._limit and (character := self._text[self.at]) != "\n":
@@ -78,11 +82,12 @@ class _CmdLine:
         self._end_command()
         self.at += len(operator)
         self._command_start = self.at
-        self._is_piped = operator == "|"
+        self._has_input = operator == "|"
 
     def _read_text(self, character: str) -> None:
         if character in "<>" and not self._in_quotes:
             self._is_redirected = True  # what follows is taken for the file name
+            self._has_input = self._has_input or character == "<"
         if character == '"':
             self._in_quotes = not self._in_quotes
         variable = _VARIABLE.match(self._text, self.at)
@@ -104,7 +109,7 @@ class _CmdLine:
     def _end_command(self) -> None:
         words = list(self._split_words("".join(self._parts)))
         if words:
-            self.commands.append(Command(words, self._command_start, self._is_piped))
+            self.commands.append(Command(words, self._command_start, self._has_input))
         self._parts = []
         self._is_redirected = self._in_quotes = False
 

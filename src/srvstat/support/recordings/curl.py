@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from srvstat.contract.errors import SourceError
 from srvstat.support.recordings.cmd_words import is_cmd, split_cmd_line
 from srvstat.support.recordings.curl_options import CurlError
-from srvstat.support.recordings.curl_request import build_requests
+from srvstat.support.recordings.curl_request import NOT_READ, build_requests
 from srvstat.support.recordings.exchange import Exchange, Unreadable
 from srvstat.support.recordings.shell_words import Command, WordError, split_line
 
@@ -51,9 +51,9 @@ def read_curl(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unread
         if reason:
             yield Unreadable(f"{title}, line {line}", reason)
         for command in commands:
-            if command.words[0] in _CURL and not command.is_piped:
+            if command.words[0] in _CURL:
                 after = text.count("\n", counted, command.start)
-                yield from _read_command(f"{title}, line {line + after}", command.words[1:])
+                yield from _read_command(f"{title}, line {line + after}", command)
 
 
 def _read_text(title: str, chunks: Iterator[bytes]) -> str:
@@ -65,11 +65,14 @@ def _read_text(title: str, chunks: Iterator[bytes]) -> str:
     return data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
 
 
-def _read_command(place: str, words: list[bytes]) -> Iterator[Exchange | Unreadable]:
+def _read_command(place: str, command: Command) -> Iterator[Exchange | Unreadable]:
     try:
-        requests = list(build_requests(words))
+        requests = list(build_requests(command.words[1:]))
     except CurlError as error:
         yield Unreadable(place, str(error))
         return
-    for head, body in requests:
-        yield Exchange(place, head, body)
+    if command.has_input:
+        yield Unreadable(place, f"a pipe or <: {NOT_READ}")
+        return
+    for head, body, host in requests:
+        yield Exchange(place, head, body, host)

@@ -4,19 +4,36 @@ import base64
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+from urllib.parse import quote_from_bytes
 
 from srvstat.contract.http import KEY_HEADER, Head, Headers
-from srvstat.support.recordings.curl_data import build_data, check_known, read_file
 from srvstat.support.recordings.curl_options import CurlError, Option, split_options
-from srvstat.support.recordings.heads import JUDGED_HEADERS, HeaderList, build_head, is_foreign_path
+from srvstat.support.recordings.heads import (
+    JUDGED_HEADERS,
+    HeaderList,
+    build_head,
+    find_host,
+    is_foreign_path,
+)
 from srvstat.support.recordings.shell_words import VARIABLE
 
-_UNSUPPORTED = frozenset(("config", "form", "form-string", "upload-file", "variable"))
+_UNSUPPORTED = frozenset(("form", "form-string", "variable"))
+_FILES = frozenset(
+    ("config", "etag-compare", "netrc", "netrc-file", "netrc-optional", "upload-file")
+)
+"""Options that make curl read a file, whatever their argument."""
+_FILES_AFTER_AT = frozenset(
+    ("data", "data-ascii", "data-binary", "header", "json", "proxy-header", "url", "url-query")
+)
+"""Options that make curl read a file if their argument begins with `@`."""
+NOT_READ = "files and standard input are not read; write the contents into the command"
 _DATA = frozenset(("data", "data-ascii", "data-binary", "data-raw", "data-urlencode", "json"))
+_ENCODED_DATA = frozenset(("data-urlencode", "url-query"))
 _KEY = KEY_HEADER.lower().encode()
 _FORM_TYPE, _JSON_TYPE = b"application/x-www-form-urlencoded", b"application/json"
 _USER_AGENT = b"curl/8.0.0"
 
+_HTTP = (None, b"http", b"https")
 _SCHEME = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)://")
 _URL = re.compile(rb"([^/?#]*)([^?#]*)(?:\?([^#]*))?", re.DOTALL)
 _NOT_IN_URL = re.compile(rb"[\x01-\x20\x7f]")
@@ -50,29 +67,25 @@ class _Operation:
         name, argument = option
         if name in _UNSUPPORTED or name.startswith("expand-"):
             raise CurlError(f"--{name}: not supported")
+        if _names_file(option):
+            raise CurlError(f"--{name}: {NOT_READ}")
         if name in _DATA:
             separator = b"&" if self.data and name != "json" else b""
-            self.data = (self.data or b"") + separator + build_data(option)
+            self.data = (self.data or b"") + separator + _build_data(option)
             self.flags.add(name)
         elif name == "url":
             self.urls.append(argument)
         elif name == "url-query":
-            self.url_query += (b"&" if self.url_query else b"") + build_data(option)
+            self.url_query += (b"&" if self.url_query else b"") + _build_data(option)
         elif name == "header":
-            self.headers += self._split_headers(argument)
+            self.headers.append(argument)
         elif argument:
             self.arguments[name] = argument
         else:
             self.flags.add(name)
 
-    def _split_headers(self, argument: bytes) -> list[bytes]:
-        if not argument.startswith(b"@"):
-            return [argument]
-        check_known("header", argument)
-        return read_file("header", argument[1:]).splitlines()
-
-    def build(self) -> Iterator[tuple[Head, bytes]]:
-        """Build the head and body of the request for each URL.
+    def build(self) -> Iterator[tuple[Head, bytes, str]]:
+        """Build the head, the body and the host of the request for each URL.
 
         Raises CurlError.
         """
@@ -85,23 +98,24 @@ class _Operation:
         for text in self.urls:
             url = split_url(text, is_globbed="globoff" not in self.flags)
             headers = self._build_headers(url.host, body)
-            yield build_head(method, self._build_target(url), headers), body or b""
+            host = find_host(b"http://" + url.host) if url.scheme in _HTTP else ""
+            yield build_head(method, self._build_target(url), headers), body or b"", host
 
     def _find_method(self, body: bytes | None) -> str:
         given = self.arguments.get("request")
         if given is not None:
-            check_known("request", given)
+            _check_known("request", given)
             return given.decode("utf-8", "backslashreplace")
         if "head" in self.flags:
             return "HEAD"
         return "GET" if body is None else "POST"
 
     def _build_target(self, url: Url) -> bytes:
-        if url.scheme not in (None, b"http", b"https"):
+        if url.scheme not in _HTTP:
             return (url.scheme or b"") + b":"
         given = self.arguments.get("request-target")
         if given is not None:
-            check_known("request-target", given)
+            _check_known("request-target", given)
             return given
         path = url.path if "path-as-is" in self.flags else _remove_dot_segments(url.path)
         moved = self.data if "get" in self.flags else None
@@ -146,8 +160,8 @@ class _Operation:
         )
 
 
-def build_requests(words: Sequence[bytes]) -> Iterator[tuple[Head, bytes]]:
-    """Build the heads and bodies of the requests of a command, given the words after `curl`.
+def build_requests(words: Sequence[bytes]) -> Iterator[tuple[Head, bytes, str]]:
+    """Build the heads, bodies and hosts of a command's requests, given the words after `curl`.
 
     Raises CurlError.
     """
@@ -174,7 +188,7 @@ def split_url(text: bytes, *, is_globbed: bool) -> Url:
         or VARIABLE in (query or b"")
         or (VARIABLE in host and is_foreign_path(path))
     ):
-        check_known("url", text)
+        _check_known("url", text)
     if _NOT_IN_URL.search(text):
         raise CurlError("--url: a space or a control character, which curl refuses")
     if is_globbed:
@@ -183,6 +197,46 @@ def split_url(text: bytes, *, is_globbed: bool) -> Url:
             raise CurlError("--url: {} or [] stand for several URLs; give each, or add --globoff")
         path, query = (part and _ESCAPED_GLOB.sub(rb"\1", part) for part in (path, query))
     return Url(scheme[1].lower() if scheme else None, host, path or b"/", query)
+
+
+def _names_file(option: Option) -> bool:
+    """Return whether curl would read a file, or standard input, because of an option.
+
+    A stranger wrote the command. The file would be one of the person who replays it, and its
+    contents would be shown.
+    """
+    name, argument = option
+    if name in _FILES or (name in _FILES_AFTER_AT and argument.startswith(b"@")):
+        return True
+    if name == "cookie":  # a file unless it has a cookie; an empty name is no file
+        return argument != b"" and b"=" not in argument and VARIABLE not in argument
+    is_literal = name == "url-query" and argument.startswith(b"+")
+    has_file = b"@" in argument and b"=" not in argument
+    return name in _ENCODED_DATA and has_file and not is_literal
+
+
+def _build_data(option: Option) -> bytes:
+    """Return the data that an option adds to the body or, with -G, to the query.
+
+    Raises CurlError.
+    """
+    name, argument = option
+    _check_known(name, argument)
+    if name not in _ENCODED_DATA:
+        return argument
+    if name == "url-query" and argument.startswith(b"+"):
+        return argument[1:]
+    label, separator, content = argument.partition(b"=")
+    if not separator:
+        label, content = b"", argument
+    encoded = quote_from_bytes(content, safe="").replace("%20", "+").encode()
+    return label + b"=" + encoded if label else encoded
+
+
+def _check_known(name: str, argument: bytes) -> None:
+    """Raise CurlError if the argument of an option has a shell variable."""
+    if VARIABLE in argument:
+        raise CurlError(f"--{name}: a shell variable or substitution; replace it by its value")
 
 
 def _split_header(line: bytes) -> tuple[bytes, bytes | None] | None:
@@ -197,11 +251,11 @@ def _split_header(line: bytes) -> tuple[bytes, bytes | None] | None:
             return None
         return name.strip().lower(), b""  # sent without a value
     name, value = name.strip().lower(), value.strip()
-    check_known("header", name)
+    _check_known("header", name)
     if VARIABLE in value and name == _KEY:
         return name, None
     if name in JUDGED_HEADERS:
-        check_known("header", value)
+        _check_known("header", value)
     return name, value or None
 
 

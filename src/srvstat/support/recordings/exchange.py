@@ -20,7 +20,8 @@ class RecordedResponse:
 class Exchange:
     """A request and, if it was recorded, its response. Instants are Unix milliseconds.
 
-    `head` and `body` are as sent, so the head may hold a key: never print or store it.
+    `head` and `body` are as sent, so the head may hold a key: never print or store it. `host` is
+    that of the URL, or "" if only a path was recorded.
     `is_from_service` means that srvstat's service recorded the exchange; then `plan` is that of the
     caller, or None without one, and the head has no key.
     """
@@ -28,6 +29,7 @@ class Exchange:
     place: str
     head: Head = field(repr=False)
     body: bytes = field(repr=False)
+    host: str = ""
     requested_at: int | None = None
     response: RecordedResponse | None = None
     is_from_service: bool = False

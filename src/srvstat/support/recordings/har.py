@@ -28,7 +28,7 @@ from srvstat.support.recordings.exchange import (
     Unreadable,
 )
 from srvstat.support.recordings.har_bodies import BodyError, decode_body, decompress
-from srvstat.support.recordings.heads import HeaderList, build_head, is_foreign_path
+from srvstat.support.recordings.heads import HeaderList, build_head, find_host, is_foreign_path
 
 _T = TypeVar("_T")
 
@@ -140,9 +140,10 @@ def _build_exchange(place: str, entry: Any) -> Exchange:
     if not isinstance(url, str):
         raise _EntryError("request.url: must be a string")
     headers: Headers = _find(entry, "request.headers") or ()
-    head = build_head(method, url.removeprefix(TOO_LONG).encode(), headers)
+    sent = url.removeprefix(TOO_LONG).encode()
+    head, host = build_head(method, sent, headers), find_host(sent)
     if is_foreign_path(head.path):
-        return Exchange(place, head, b"")
+        return Exchange(place, head, b"", host)
     _get(entry, "request.url", str)  # now, because it is too long only if it is not foreign
     started = _get(entry, "startedDateTime", str)
     try:
@@ -153,6 +154,7 @@ def _build_exchange(place: str, entry: Any) -> Exchange:
         place,
         head,
         _build_request_body(entry, headers),
+        host,
         requested_at=requested_at,
         response=_build_response(entry),
     )

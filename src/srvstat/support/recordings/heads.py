@@ -17,6 +17,7 @@ JUDGED_HEADERS = frozenset(
 
 _ORIGIN = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
 _SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_HOST = re.compile(rb"(?:[^/?#]*@)?([A-Za-z0-9._-]+(?::[0-9]*)?|\[[0-9A-Fa-f:.]+\](?::[0-9]*)?)")
 _FILLER = b"x"
 """The name of the header that stands for dropped ones: only their size is judged."""
 
@@ -53,6 +54,16 @@ class HeaderList:
 def is_foreign_path(path: bytes) -> bool:
     """Return whether a path, as sent, is not one of the API."""
     return find_target(path) is None
+
+
+def find_host(url: bytes) -> str:
+    """Return the host and the port of a URL of HTTP, without user and password; "" if it has none.
+
+    A part that is no valid host may be a password, and is left out.
+    """
+    origin = _ORIGIN.match(url)
+    host = _HOST.fullmatch(origin[0].partition(b"//")[2]) if origin else None
+    return host[1].decode() if host else ""
 
 
 def build_head(method: str, url: bytes, headers: Headers) -> Head:

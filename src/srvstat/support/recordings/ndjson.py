@@ -16,7 +16,7 @@ from srvstat.support.recordings.exchange import (
     RecordedResponse,
     Unreadable,
 )
-from srvstat.support.recordings.heads import HeaderList, build_head, is_foreign_path
+from srvstat.support.recordings.heads import HeaderList, build_head, find_host, is_foreign_path
 
 MAX_LINE_BYTES = 4 << 20
 
@@ -82,13 +82,15 @@ def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:
     headers = HeaderList()
     for name, text in request.headers.items():
         headers.add(name.encode(), text.encode())
-    head = build_head(request.method, request.path.encode(), headers.build())
+    sent = request.path.encode()
+    head, host = build_head(request.method, sent, headers.build()), find_host(sent)
     if is_foreign_path(head.path):
-        return Exchange(place, head, b"")
+        return Exchange(place, head, b"", host)
     return Exchange(
         place,
         head,
         _decode_body(request.body, request.body_base64),
+        host,
         requested_at=parsed.requested_at,
         response=_build_response(parsed.response),
         is_from_service=isinstance(parsed, Recording),

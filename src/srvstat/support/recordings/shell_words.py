@@ -32,6 +32,8 @@ _ANSI_LETTERS = {
     '"': b'"',
     "?": b"?",
 }
+_POWERSHELL_EXPRESSION = "(get-"
+"""The start of (Get-Clipboard), (Get-Content …) and others, whose value is unknown."""
 _LAST_CODE_POINT = 0x10FFFF
 
 
@@ -44,11 +46,11 @@ class WordError(ValueError):
 
 
 class Command(NamedTuple):
-    """The words of a command, and its place in the text. `is_piped`: its input is a pipe."""
+    """The words of a command, and its place in the text. `has_input`: a pipe or a file (`<`)."""
 
     words: list[bytes]
     start: int
-    is_piped: bool
+    has_input: bool
 
 
 def split_line(text: str, start: int) -> tuple[list[Command], int]:
@@ -77,7 +79,7 @@ class _Line:
         self._words: list[bytes] = []
         self._word: list[bytes] | None = None
         self._command_start = self._part_start = start
-        self._is_piped = self._is_target = self._has_brace = False
+        self._has_input = self._is_target = self._has_brace = False
 
     def split(self) -> tuple[list[Command], int]:
         while self._at < self._limit and (character := self._text[self._at]) != "\n":
@@ -130,6 +132,8 @@ class _Line:
         if self._has_brace and "," in part:
             raise self._build_error("braces outside quotes; quote the data")
         self._add(encode_source(part))
+        if part.lower().startswith(_POWERSHELL_EXPRESSION):
+            self._add(VARIABLE)
         self._at = end
 
     def _read_backslash(self) -> None:
@@ -225,13 +229,14 @@ class _Line:
         self._end_command()
         self._at += len(operator)
         self._command_start = self._at
-        self._is_piped = operator in ("|", "|&")
+        self._has_input = operator in ("|", "|&")
 
     def _read_redirection(self) -> None:
         if self._word and b"".join(self._word).isdigit():
             self._word = None  # a descriptor
         self._end_word()
         match = _REDIRECTION.match(self._text, self._at)
+        self._has_input = self._has_input or self._text[self._at] == "<"
         self._at = match.end() if match else self._at + 1
         self._is_target = True
 
@@ -247,7 +252,7 @@ class _Line:
         self._end_word()
         self._is_target = False
         if self._words:
-            self._commands.append(Command(self._words, self._command_start, self._is_piped))
+            self._commands.append(Command(self._words, self._command_start, self._has_input))
         self._words = []
 
     def _check_closed(self, end: int) -> None:
