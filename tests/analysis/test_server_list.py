@@ -97,7 +97,11 @@ def is_wanted(record: dict[str, Any], wanted: dict[str, Any]) -> bool:
         start = AS_OF - HOURS[wanted["seen_within"]] * HOUR
         if not any(at > start for at in TIMES[record["id"]]):
             return False
-    return wanted.get("offline") in {None, record["offline"]}
+    return wanted.get("offline") in {None, record["offline"] or is_silent(record)}
+
+
+def is_silent(record: dict[str, Any]) -> bool:
+    return not any(at >= AS_OF - DAY for at in TIMES[record["id"]])
 
 
 @given(wanted=options)
@@ -133,7 +137,7 @@ VALUES: dict[SortKey, tuple[Callable[[dict[str, Any]], Any], bool]] = {
     "observations": (lambda record: len(TIMES[record["id"]]), True),
     "last-seen": (lambda record: max(TIMES[record["id"]], default=None), True),
     "coverage": (lambda record: compute_coverage(TIMES[record["id"]]), True),
-    "current": (lambda record: record["players"]["current"], True),
+    "current": (lambda record: None if is_silent(record) else record["players"]["current"], True),
 }
 """What each sort key compares, and whether the greatest is first."""
 

@@ -11,6 +11,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.contract.requests import ServerReference
 from srvstat.documents.color_codes import remove_color_codes
+from srvstat.documents.servers import is_silent
 from srvstat.operations import resolve_servers
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -26,8 +27,8 @@ class ServerFilter:
     """Properties of a server, in any case of letters; None and no tags match all.
 
     Each word of `text` must occur in the id, cfxId, sourceId, hostname, project, description or one
-    of the tags. A server needs all `tags`. `seen_since` is the earliest instant of its last
-    observation.
+    of the tags. A server needs all `tags`. It is online if its record says so and it is not silent
+    as of `as_of`. `seen_since` is the earliest instant of its last observation.
     """
 
     text: str | None = None
@@ -35,6 +36,7 @@ class ServerFilter:
     region: str | None = None
     tags: tuple[str, ...] = ()
     is_offline: bool | None = None
+    as_of: int = 0
     seen_since: int | None = None
 
     def matches(self, server: ServerRow) -> bool:
@@ -43,13 +45,16 @@ class ServerFilter:
         Raises ValueError or TypeError for a row that no build writes.
         """
         return (
-            (self.is_offline is None or bool(server.offline) == self.is_offline)
+            (self.is_offline is None or self._find_offline(server) == self.is_offline)
             and (self.seen_since is None or (server.last_observed_at or -1) >= self.seen_since)
             and (self.game is None or server.game.casefold() == self.game.casefold())
             and (self.region is None or server.region.casefold() == self.region.casefold())
             and (not self.tags or _has_tags(server, self.tags))
             and (not self.text or _has_words(server, self.text))
         )
+
+    def _find_offline(self, server: ServerRow) -> bool:
+        return bool(server.offline) or is_silent(server.last_observed_at, self.as_of)
 
 
 class FilterOptions:
@@ -79,10 +84,9 @@ class FilterOptions:
 
     def build_filter(self, as_of: int) -> ServerFilter:
         """Return the filter for a snapshot."""
-        if self._seen_within is None:
-            return self._values
         # Like a window, this time excludes its start.
-        return replace(self._values, seen_since=as_of - self._seen_within + 1)
+        since = None if self._seen_within is None else as_of - self._seen_within + 1
+        return replace(self._values, as_of=as_of, seen_since=since)
 
 
 def find_matches(snapshot: Snapshot, wanted: ServerFilter) -> Iterator[ServerRow]:

@@ -9,7 +9,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.server_list import ListedServer, ServerList
-from srvstat.documents.servers import Servers, SortKey
+from srvstat.documents.servers import Servers, SortKey, is_silent
 from srvstat.snapshot.format.intervals import compute_server_coverage
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.decoding import read_texts
@@ -40,7 +40,8 @@ def list_servers(
     """Return the servers that match a filter, at most `limit` of them. Verifies all servers.
 
     Texts are sorted in ascending order, numbers and instants in descending order, ties by id.
-    Servers without the value are last. Only sorting without a limit takes much memory.
+    Servers without the value are last; by `current`, also silent ones. Only sorting without a limit
+    takes much memory.
 
     Raises SnapshotError.
     """
@@ -54,7 +55,7 @@ def list_servers(
                 yield describe_listed(server, snapshot.as_of)
 
     with snapshot.convert_decode_errors("the servers"):
-        listed = ServerList(_sort_servers(count_matches(), sort, limit))
+        listed = ServerList(_sort_servers(count_matches(), sort, limit, snapshot.as_of))
     return Servers(as_of=snapshot.as_of, root=snapshot.root, matched=matched, servers=listed)
 
 
@@ -93,14 +94,15 @@ def describe_listed(server: ServerRow, as_of: int) -> ListedServer:
 
 
 def _sort_servers(
-    servers: Iterator[ListedServer], sort: SortKey, limit: int | None
+    servers: Iterator[ListedServer], sort: SortKey, limit: int | None, as_of: int
 ) -> Iterable[ListedServer]:
     if sort == "id":
         return servers
     read_value = _SORT_VALUES[sort]
 
     def build_key(server: ListedServer) -> tuple[bool, Any, str]:
-        value = read_value(server)
+        is_last = sort == "current" and is_silent(server.last_observed_at, as_of)
+        value = None if is_last else read_value(server)
         return value is None, value, server.id
 
     if limit is None:

@@ -127,6 +127,7 @@ def describe_servers(
                 cfx_id=server.cfx_id,
                 hostname=server.hostname,
                 current_players=server.players_current,
+                last_observed_at=snapshot.find_last_observed_at(server, window.end),
                 **dict(part),
                 change=change.part,
                 previous_coverage=change.previous_coverage,

@@ -11,6 +11,7 @@ from srvstat.analysis.statistics import build_query, build_window_part, describe
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import Window
+from srvstat.documents.servers import is_silent
 from srvstat.documents.statistics import Top, TopKey
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -88,7 +89,7 @@ def _find_values(
         changes = compute_changes(snapshot, servers, figures, earlier)
         return [change.part.players if change.part else None for change in changes]
     if by == "current":
-        return [server.players_current for server in servers]
+        return [_find_current(snapshot, server, window) for server in servers]
     if by in {"average", "samples"}:
         totals = snapshot.compute_totals(servers, window)
         if by == "samples":
@@ -98,3 +99,9 @@ def _find_values(
     if by == "growth":
         return [one.growth.players for one in statistics]
     return [getattr(one, by) for one in statistics]
+
+
+def _find_current(snapshot: Snapshot, server: ServerRow, window: Window) -> int | None:
+    """Return the current count of a server; None if it is silent, and so not online."""
+    last = snapshot.find_last_observed_at(server, window.end)
+    return None if is_silent(last, window.end) else server.players_current

@@ -155,7 +155,11 @@ TagOption = Annotated[
 ]
 OfflineOption = Annotated[
     bool | None,
-    typer.Option("--offline/--online", help="Only servers whose record says so."),
+    typer.Option(
+        "--offline/--online",
+        help="Only servers whose record says so. One without an observation in the last day counts"
+        " as offline.",
+    ),
 ]
 SeenWithinOption = Annotated[
     str | None,

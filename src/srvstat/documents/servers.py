@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.document import Instant, Part, SnapshotDocument
 from srvstat.documents.rows import Column, RowDocument, Rows
 from srvstat.documents.server_list import ServerList, describe_array, iter_array
@@ -13,6 +14,15 @@ SortKey = Literal[
     "id", "hostname", "game", "region", "observations", "last-seen", "coverage", "current"
 ]
 """What servers can be sorted by."""
+
+
+def is_silent(last_observed_at: int | None, until: int) -> bool:
+    """Return whether a server has no observation in the day up to an instant.
+
+    The current count of its record is then as old as its last observation, or older: a person who
+    reads it among the counts of other servers would take it for one of today.
+    """
+    return last_observed_at is None or until - last_observed_at > DAY_MS
 
 
 class FoundServer(Part):

@@ -61,12 +61,16 @@ class FiguresPart(Part):
 
 
 class _IdentityPart(Part):
-    """A server, and the current count of its record."""
+    """A server: the current count of its record, and its last observation in or before the window.
+
+    `last_observed_at` is None without one.
+    """
 
     server_id: str
     cfx_id: str
     hostname: str
     current_players: int
+    last_observed_at: Instant | None
 
 
 class ServerStatistics(FiguresPart, _IdentityPart):
@@ -114,7 +118,7 @@ class _Statistics(SnapshotDocument, RowDocument):
         return columns
 
     def _build_row(self, server: ServerStatistics) -> tuple[Any, ...]:
-        identity = (server.server_id, server.cfx_id, server.hostname, server.current_players)
+        identity = tuple(getattr(server, name) for name in _IdentityPart.model_fields)
         change = server.change
         changes = (
             change and change.players,
@@ -142,7 +146,7 @@ class Top(_Statistics):
     server_count: int
 
 
-_IDENTITY = ("serverId", "cfxId", "hostname", "currentPlayers")
+_IDENTITY = ("serverId", "cfxId", "hostname", "currentPlayers", "lastObservedAt")
 _CHANGE = ("changePlayers", "changePercentage", "previousCoverage")
 
 _KINDS: dict[str, Kind] = {
@@ -150,6 +154,7 @@ _KINDS: dict[str, Kind] = {
     "cfxId": "text",
     "hostname": "text",
     "currentPlayers": "integer",
+    "lastObservedAt": "instant",
     "changePlayers": "number",
     "changePercentage": "number",
     "previousCoverage": "number",

@@ -18,6 +18,7 @@ from srvstat.render.tables.figures import (
     Change,
     describe_observations,
     draw_averages,
+    format_current,
     format_growths,
     format_highest_average,
     format_rounded,
@@ -105,14 +106,20 @@ def _build_row(
 ) -> _Row:
     result = server.result
     figures = (
-        format_whole(result.currentPlayers),
         format_rounded(result.averagePlayers, 2),
         format_rounded(result.medianPlayers, 1),
         format_whole(result.peakPlayers),
         format_whole(result.lowestPlayers),
     )
     names = (result.serverId, result.cfxId)
-    lines = ServerLines(server.hostname, names, (*map(Text, figures), growth), notes=())
+    current = format_current(
+        result.currentPlayers,
+        server.last_observed_at,
+        comparison.window.end,
+        comparison.covered_from,
+    )
+    figure_texts = (current, *map(Text, figures), growth)
+    lines = ServerLines(server.hostname, names, figure_texts, notes=())
     return _Row(
         escape_server(lines, screen),
         draw_averages(server.averages),

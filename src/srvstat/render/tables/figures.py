@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.comparison import ComparedServer, Comparison
+from srvstat.documents.servers import is_silent
 from srvstat.render.fields import NOTHING
-from srvstat.render.text import format_count, format_date
+from srvstat.render.text import format_count, format_date, format_day
 
 _MARKS = "▁▂▃▄▅▆▇█"
 SMALL_BASE = 10
@@ -34,6 +34,22 @@ def format_rounded(value: float | None, digits: int) -> str:
 def format_whole(value: int | None) -> str:
     """Format a player count."""
     return NOTHING if value is None else f"{value:,}"
+
+
+def format_current(
+    players: int, last_observed_at: int | None, until: int, covered_from: int | None = None
+) -> Text:
+    """Format a current count; of a silent server, say instead when it was last observed.
+
+    `covered_from` is the first instant that a bundle covers, None for a whole snapshot.
+    """
+    if not is_silent(last_observed_at, until):
+        return Text(f"{players:,}")
+    if last_observed_at is not None:
+        text = f"last seen {format_day(last_observed_at, until)}"
+    else:
+        text = "never seen" if covered_from is None else f"none since {format_date(covered_from)}"
+    return Text(text, "dim")
 
 
 def format_growths(changes: Sequence[Change], *, ascii_only: bool) -> list[Text]:
@@ -119,7 +135,7 @@ def format_highest_average(averages: Sequence[float | None]) -> str | None:
 def describe_observations(
     server: ComparedServer, comparison: Comparison, *, is_narrow: bool
 ) -> list[str]:
-    """Return lines: how much of the window was observed and, unless recently, when last."""
+    """Return lines that say how much of the window was observed."""
     observations = format_count(server.result.sampleCount, "observation")
     lines = [observations]
     if server.result.sampleCount and server.observed_spans < comparison.span_count:
@@ -127,14 +143,4 @@ def describe_observations(
         spans = f"in {server.observed_spans} of {comparison.span_count} {unit}"
         count = f"{server.result.sampleCount:,}"
         lines = [observations, spans] if is_narrow else [f"{count} {spans}"]
-    last = _format_last_seen(server, comparison)
-    return [*lines, last] if last else lines
-
-
-def _format_last_seen(server: ComparedServer, comparison: Comparison) -> str | None:
-    if server.last_observed_at is None:
-        start = comparison.covered_from
-        return "never seen" if start is None else f"none since {format_date(start)}"
-    if server.result.sampleCount and comparison.window.end - server.last_observed_at <= DAY_MS:
-        return None
-    return f"last seen {format_date(server.last_observed_at)}"
+    return lines

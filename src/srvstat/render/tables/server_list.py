@@ -9,6 +9,7 @@ from srvstat.documents.server_list import ListedServer
 from srvstat.documents.servers import Servers
 from srvstat.render.fields import NOTHING, Fields, build_fields_grid
 from srvstat.render.screen import Screen
+from srvstat.render.tables.figures import format_current
 from srvstat.render.tables.server_table import ServerLines, build_server_table
 from srvstat.render.text import (
     format_count,
@@ -18,7 +19,7 @@ from srvstat.render.text import (
     format_time,
 )
 
-_HEADERS = ("current", "observations", "interval", "coverage", "last seen")
+_HEADERS = ("current", "observations", "interval", "coverage")
 
 _MAX_PROPERTY_WIDTH = 20
 _MAX_SOURCE_ID_WIDTH = 40
@@ -37,36 +38,35 @@ def render_servers(found: Servers, screen: Screen) -> str:
     if shown < found.matched:
         matched += f", the first {shown:,} listed; --limit lists more"
     fields: Fields = [("matched", matched), ("as of", format_time(found.as_of))]
-    lines = build_server_list(found.servers, screen)
+    lines = build_server_list(found.servers, found.as_of, screen)
     if not lines:
         return screen.render(build_fields_grid(fields, screen))
     return screen.render(*lines, Text(), build_fields_grid([*fields, *_NOTES], screen))
 
 
-def build_server_list(servers: Iterable[ListedServer], screen: Screen) -> list[RenderableType]:
-    """Return the lines that list servers; none without servers."""
+def build_server_list(
+    servers: Iterable[ListedServer], as_of: int, screen: Screen
+) -> list[RenderableType]:
+    """Return the lines that list servers of a snapshot; none without servers."""
     return build_server_table(
-        _HEADERS, [_build_lines(server, screen) for server in servers], screen
+        _HEADERS, [_build_lines(server, as_of, screen) for server in servers], screen
     )
 
 
-def _build_lines(server: ListedServer, screen: Screen) -> ServerLines:
-    interval, coverage, last = (
-        server.usual_interval_seconds,
-        server.coverage,
-        server.last_observed_at,
-    )
+def _build_lines(server: ListedServer, as_of: int, screen: Screen) -> ServerLines:
+    interval, coverage = server.usual_interval_seconds, server.coverage
     figures = (
-        f"{server.current_players:,}",
         f"{server.sample_count:,}",
         NOTHING if interval is None else format_interval(interval),
         NOTHING if coverage is None else format_share(coverage),
-        NOTHING if last is None else format_date(last),
     )
     return ServerLines(
         server.hostname,
         (server.id, server.cfx_id),
-        tuple(map(Text, figures)),
+        (
+            format_current(server.current_players, server.last_observed_at, as_of),
+            *map(Text, figures),
+        ),
         tuple(_list_notes(server, screen)),
     )
 
@@ -79,8 +79,9 @@ def _list_notes(server: ListedServer, screen: Screen) -> Iterator[str]:
 
     properties = [cut(text) for text in (server.game, server.region) if text]
     yield ", ".join([*properties, "offline"] if server.offline else properties)
-    if server.first_observed_at is not None:
-        yield f"first seen {format_date(server.first_observed_at)}"
+    if server.first_observed_at is not None and server.last_observed_at is not None:
+        first, last = format_date(server.first_observed_at), format_date(server.last_observed_at)
+        yield f"seen {first} to {last}"
     if server.source_id is not None and server.source_id != server.hostname:
         yield f"sourceId {cut(server.source_id, _MAX_SOURCE_ID_WIDTH)}"
     if server.completed:

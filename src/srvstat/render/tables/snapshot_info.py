@@ -20,7 +20,7 @@ from srvstat.render.text import (
 
 def render_info(info: SnapshotInfo, screen: Screen) -> str:
     """Render the totals of a snapshot and the first of its servers."""
-    lines = build_server_list(info.identifiers, screen)
+    lines = build_server_list(info.identifiers, info.as_of, screen)
     more = info.matched - len(info.identifiers)
     notes = []
     if info.matched < info.servers:

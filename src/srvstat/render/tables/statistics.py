@@ -10,7 +10,13 @@ from srvstat.contract import wire
 from srvstat.documents.statistics import ServerStatistics, Stats, Top
 from srvstat.render.fields import NOTHING, build_fields_grid
 from srvstat.render.screen import Screen
-from srvstat.render.tables.figures import Change, format_growths, format_rounded, format_whole
+from srvstat.render.tables.figures import (
+    Change,
+    format_current,
+    format_growths,
+    format_rounded,
+    format_whole,
+)
 from srvstat.render.tables.server_table import ServerLines, build_server_table
 from srvstat.render.text import (
     format_count,
@@ -34,18 +40,21 @@ def render_stats(document: Stats | Top, screen: Screen) -> str:
         Change(one.first_players, one.growth.players, one.growth.percentage) for one in servers
     ]
     growths = format_growths(changes, ascii_only=screen.ascii_only)
-    digits = len(str(len(servers)))
     lines = [
-        _build_lines(server, growth, f"{rank:>{digits}} " if isinstance(document, Top) else "")
+        _build_lines(server, growth, document.window.to, _format_rank(rank, document))
         for rank, (server, growth) in enumerate(zip(servers, growths, strict=True), 1)
     ]
     table = build_server_table(_HEADERS, lines, screen)
     return screen.render(*table, Text(), _build_fields(document, screen))
 
 
-def _build_lines(server: ServerStatistics, growth: Text, rank: str) -> ServerLines:
+def _format_rank(rank: int, document: Stats | Top) -> str:
+    return f"{rank:>{len(str(len(document.servers)))}} " if isinstance(document, Top) else ""
+
+
+def _build_lines(server: ServerStatistics, growth: Text, until: int, rank: str) -> ServerLines:
+    current = format_current(server.current_players, server.last_observed_at, until)
     figures = (
-        format_whole(server.current_players),
         format_rounded(server.average_players, 2),
         format_rounded(server.median_players, 1),
         format_whole(server.peak_players),
@@ -54,7 +63,7 @@ def _build_lines(server: ServerStatistics, growth: Text, rank: str) -> ServerLin
     return ServerLines(
         server.hostname,
         (server.server_id, server.cfx_id),
-        (*map(Text, figures), growth),
+        (current, *map(Text, figures), growth),
         tuple(_list_notes(server)),
         rank,
     )
