@@ -178,7 +178,7 @@ def test_an_empty_window_has_no_row_and_says_why(build: Build, cli: Cli) -> None
     ran = cli("history", "silent", "-s", path, "--range=all", "--step=1d", "--table")
     assert ran.stdout.startswith(b"no step in the window\n\nwindow  ")
     assert cli("history", "silent", "-s", path, "--table").stdout.startswith(
-        b"silent\nsilent  x-silent\nno observation in the window\n"
+        b"silent\nx-silent\nno observation in the window\n"
     )
 
 

@@ -1,10 +1,12 @@
 """`servers`, and the filters that it shares with other commands."""
 
+import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from conftest import AS_OF, Build, Cli, server
+from conftest import AS_OF, DAY, Build, Cli, server
 from support.snapshots import forge
 
 NOTE = "note: no server matches\n"
@@ -79,7 +81,7 @@ def test_a_limit_keeps_the_count_of_matches_and_the_totals(cli: Cli, demo_snapsh
     info = cli("snapshot", "info", demo_snapshot, "--online", "--limit", "2").json
     whole = cli("snapshot", "info", demo_snapshot).json
 
-    assert found["matched"] == info["matched"] == 7
+    assert found["matched"] == info["matched"] == 6
     assert [one["id"] for one in found["servers"]] == ["flaky-arena", "harbor-city"]
     assert [one["id"] for one in info["identifiers"]] == ["flaky-arena", "harbor-city"]
     changed = {name for name in whole if whole[name] != info[name]}
@@ -96,6 +98,44 @@ def test_a_table_lists_fifty_servers_by_default(cli: Cli, build: Build) -> None:
         assert count_rows(*command) == 50
         assert count_rows(*command, "--limit", "55") == 55
         assert len(cli(*command, "--json").json.popitem()[1]) == 60
+
+
+def test_a_silent_server_is_not_online(cli: Cli, build: Build) -> None:
+    def describe(name: str, players: int) -> dict[str, Any]:
+        return server(name, players={"current": players, "max": 999})
+
+    path = build(
+        [describe("a", 1), describe("b", 2), describe("never", 900), describe("silent", 800)],
+        [("a", AS_OF, 5), ("b", AS_OF - DAY, 5), ("silent", AS_OF - DAY - 1, 5)],
+    )
+
+    def list_ids(*arguments: str) -> list[str]:
+        found = cli(*arguments, "-s", path, "--json").json["servers"]
+        return [one.get("id") or one["serverId"] for one in found]
+
+    assert list_ids("servers", "--sort", "current") == ["b", "a", "never", "silent"]
+    assert list_ids("servers", "--online") == ["a", "b"]
+    assert list_ids("servers", "--offline") == ["never", "silent"]
+    assert list_ids("stats", "--all", "--online") == ["a", "b"]
+    assert list_ids("top", "--by", "current") == ["b", "a", "never", "silent"]
+    # As of the day before, b and silent had been observed in the last day, but a had not.
+    earlier = ("--to", str(AS_OF - DAY), "--range", "all")
+    assert list_ids("top", "--by", "current", *earlier) == ["silent", "b", "a", "never"]
+
+    shown = cli("top", "--by", "current", "-s", path, "--json").json["servers"]
+    assert [(one["currentPlayers"], one["lastObservedAt"]) for one in shown] == [
+        (2, "2026-02-28T12:00:00.000Z"),
+        (1, "2026-03-01T12:00:00.000Z"),
+        (900, None),
+        (800, "2026-02-28T11:59:59.999Z"),
+    ]
+    detail = cli("get", "silent", "-s", path, "--json").json
+    assert detail["data"]["players"]["current"] == 800
+    for command in (("servers",), ("stats", "--all"), ("top",), ("compare", "silent", "never")):
+        table = cli(*command, "-s", path, "--table").stdout.decode()
+        for name, text in (("silent", "last seen Feb 28"), ("never", "never seen")):
+            (line,) = re.findall(rf"^(?:\d )?{name}  .*", table, re.MULTILINE)
+            assert text in line
 
 
 Complete = Callable[[str, str], list[str]]

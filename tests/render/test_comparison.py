@@ -71,9 +71,11 @@ def expand_wide_characters(line: str) -> str:
     return "".join(character * cell_len(character) for character in line)
 
 
-def format_expected(result: ServerResult) -> Iterator[tuple[str, str]]:
+def format_expected(shown: ComparedServer) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each figure except growth."""
-    yield "current", f"{result.currentPlayers:,}"
+    result = shown.result
+    silent = "never seen" if shown.last_observed_at is None else "last seen Feb 26"
+    yield "current", f"{result.currentPlayers:,}" if shown.last_observed_at == AS_OF else silent
     average, median = result.averagePlayers, result.medianPlayers
     yield "average", NONE if average is None else f"{average:,.2f}"
     yield "median", NONE if median is None else f"{median:,.1f}".removesuffix(".0")
@@ -91,9 +93,11 @@ def test_figures_end_below_their_names(shown: list[ComparedServer], width: int |
         assert name in text
     if not header.startswith("server "):
         return
-    rows = [line for line in lines if not line.startswith("  ")]
-    for one, row in zip(shown, rows, strict=True):
-        for name, value in format_expected(one.result):
+    places = [at for at, line in enumerate(lines) if not line.startswith("  ")]
+    for one, at in zip(shown, places, strict=True):
+        # An id that is too wide has a line of its own.
+        row = lines[at + 1] if lines[at] == one.result.serverId else lines[at]
+        for name, value in format_expected(one):
             assert row[: header.index(name) + len(name)].endswith(f" {value}")
     assert width is None or width >= 80
     assert len({line.index(BAR) for line in lines if BAR in line}) == 1
@@ -210,31 +214,32 @@ def test_the_notes_have_the_dates_and_the_length_of_a_mark(
     assert f"{start} to 2026-03-01, each mark is the average of {mark};" in shown
 
 
-def test_a_row_shows_how_much_was_observed_and_when_last(build: Build, cli: Cli) -> None:
+def test_a_row_shows_how_much_was_observed_and_when_a_silent_server_was_last_seen(
+    build: Build, cli: Cli
+) -> None:
     observations = [
         *(("full", AS_OF - DAY * at, 5) for at in range(7)),
         *(("day", AS_OF - DAY - at * HOUR, 5) for at in range(3)),
         *(("silent", AS_OF - DAY - 1 - at * DAY, 5) for at in range(3)),
-        ("gone", AS_OF - 32 * DAY, 5),
+        ("gone", AS_OF - 90 * DAY, 5),
     ]
     names = ["full", "day", "silent", "gone", "never"]
     path = build([server(name) for name in names], observations)
     ran = cli("compare", *names, "-s", path, "--range", "7d", "--table")
-    shown = [
-        line.rsplit("  ", maxsplit=1)[-1]
-        for line in ran.stdout.decode().split("\n\n")[0].split("\n")
-    ]
+    lines = ran.stdout.decode().split("\n\n")[0].split("\n")[1:]
 
-    assert [
-        line for line in shown if "observation" in line or " in " in line or "seen" in line
-    ] == [
+    assert [line.split("  ")[-1].strip() for line in lines[1::2]] == [
         "7 observations",
         "3 in 1 of 7 days",
         "3 in 3 of 7 days",
-        "last seen 2026-02-28",
         "0 observations",
-        "last seen 2026-01-28",
         "0 observations",
+    ]
+    assert [line[24:].strip().split("  ")[0] for line in lines[::2]] == [
+        "1",
+        "1",
+        "last seen Feb 28",
+        "last seen 2025-12-01",
         "never seen",
     ]
     assert ran.stderr == ""

@@ -40,9 +40,12 @@ def test_all_parts_are_shown_within_the_width(shown: list[ServerLines], width: i
     header, *lines = text.split("\n")
     if not header.startswith("server "):
         return
-    rows = [line for line in lines if line and not line.startswith("  ")]
-    for one, row in zip(shown, rows, strict=True):
-        assert row.startswith(f"{one.rank}h")
+    places = [at for at, line in enumerate(lines) if line and not line.startswith("  ")]
+    for one, at in zip(shown, places, strict=True):
+        title = f"{one.rank}{one.names[0]}"
+        # An id that is too wide has a line of its own.
+        row = lines[at + 1] if lines[at] == title else lines[at]
+        assert lines[at] == title or row.startswith(f"{title} ")
         assert row.endswith(f" {one.figures[1]}")
         assert cell_len(row) == len(header)
 
@@ -58,18 +61,38 @@ def test_notes_are_beside_identifiers_where_there_is_room() -> None:
     }
 
     assert shown == {
-        29: ("1 A\na  x-a\npeak   1\none; two\n\n2 long-name\nx\npeak  20\nthree\n"),
+        29: ("1 a\nA  x-a\npeak   1\none; two\n\n2 long-name\nx\npeak  20\nthree\n"),
         40: (
             "server                    peak\n"
-            "1 A                          1\n  a  x-a\n  one; two\n"
+            "1 a                          1\n  A  x-a\n  one; two\n"
             "2 long-name                 20\n  x\n  three\n"
         ),
         80: (
             "server                    peak\n"
-            "1 A                          1\n  a  x-a  one; two\n"
+            "1 a                          1\n  A  x-a  one; two\n"
             "2 long-name                 20\n  x       three\n"
         ),
     }
+
+
+def test_an_id_is_never_cut_but_a_hostname_is() -> None:
+    large = Text("12,345,678,901,234,567,890")
+    figure = (Text("1"), large, large)
+    lines = [
+        ServerLines("The Old Guard (since 2017)", ("old-guard-of-the-north", "og3m7p"), figure, ()),
+        ServerLines("Old Guard", ("old-guard", "o" * 60), figure, ()),
+    ]
+
+    shown = Screen(80).render(*build_server_table(("a", "b", "c"), lines, Screen(80)))
+
+    assert shown.split("\n")[1:] == [
+        "old-guard-of-the-north",
+        "  The Old Guard (si…  1  12,345,678,901,234,567,890  12,345,678,901,234,567,890",
+        "  og3m7p",
+        "old-guard             1  12,345,678,901,234,567,890  12,345,678,901,234,567,890",
+        "  Old Guard  " + "o" * 60,
+        "",
+    ]
 
 
 def test_without_servers_there_is_no_line() -> None:

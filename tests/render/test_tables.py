@@ -124,8 +124,9 @@ def test_a_pipe_never_cuts_an_identifier(build: Build, cli: Cli) -> None:
     path = build(servers, [(ids[0], AS_OF, 1)])
     shown = cli("compare", *ids, "-s", path, "--table").stdout.decode()
 
-    assert f"  {ids[0]}  {ids[0][1:]}c " in shown
-    assert f"  {ids[1]}  {ids[1][1:]}c " in shown
+    for name in ids:
+        assert f"\n{name}  " in shown
+        assert f"\n  x  {name[1:]}c " in shown
 
 
 UUIDS = ["0f8fad5b-d9cb-469f-a165-70867728950e", "7c9e6679-7425-40de-944b-e07fc1f90ae7"]

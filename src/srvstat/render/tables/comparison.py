@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -71,7 +70,7 @@ class _Widths(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """The width of names and the column of drawings, beside the figures or below them."""
+    """The width of ids and the column of drawings, beside the figures or below them."""
 
     name_width: int
     drawing_at: int
@@ -135,21 +134,21 @@ def _measure_widths(rows: Sequence[_Row]) -> _Widths:
     return _Widths(
         measure_columns(tuple(_USUAL_WIDTHS), cells, tuple(_USUAL_WIDTHS.values())),
         max(len(row.drawing) for row in rows),
-        max(USUAL_NAME_WIDTH, *(row.title_width for row in cells)),
-        max(GAP + cell_len("  ".join(row.names)) for row in cells),
+        max(USUAL_NAME_WIDTH, *(row.title.cell_len for row in cells)),
+        max(GAP + row.names_width for row in cells),
     )
 
 
 def _find_layout(rows: Sequence[_Row], widths: _Widths, screen: Screen) -> _Layout | None:
     """Return the first layout that fits the screen; None if no table fits."""
     width = get_width(screen)
-    if width < MIN_TABLE_WIDTH:
+    if width < max(MIN_TABLE_WIDTH, *(row.cells.title.cell_len for row in rows)):
         return None
     layouts = [_lay_out_beside(widths, width)]
     for is_narrow in (False, True):
         observed = max(len(line) for row in rows for line in row.observed[is_narrow])
         layouts.append(_lay_out_below(widths, width, observed, is_narrow=is_narrow))
-    return next((layout for layout in layouts if layout and _fits(rows, layout)), None)
+    return next((layout for layout in layouts if layout and _fits(rows, layout, screen)), None)
 
 
 def _lay_out_beside(widths: _Widths, width: int) -> _Layout | None:
@@ -175,16 +174,9 @@ def _lay_out_below(
     return _Layout(name_width, drawing_at, False, is_narrow)
 
 
-def _fits(rows: Sequence[_Row], layout: _Layout) -> bool:
-    return all(
-        GAP + cell_len(line) + GAP <= layout.drawing_at
-        for row in rows
-        for line in _list_identifiers(row, layout)
-    )
-
-
-def _list_identifiers(row: _Row, layout: _Layout) -> list[str]:
-    return row.cells.list_identifiers(layout.name_width, layout.drawing_at - 2 * GAP)
+def _fits(rows: Sequence[_Row], layout: _Layout, screen: Screen) -> bool:
+    room = layout.drawing_at - 2 * GAP
+    return all(line.cell_len <= room for row in rows for line in row.cells.list_names(room, screen))
 
 
 def _build_header(comparison: Comparison, layout: _Layout, widths: _Widths) -> Text:
@@ -197,8 +189,9 @@ def _build_header(comparison: Comparison, layout: _Layout, widths: _Widths) -> T
 
 
 def _build_lines(row: _Row, layout: _Layout, widths: _Widths, screen: Screen) -> Iterator[Text]:
-    title = row.cells.build_title(layout.name_width, screen)
-    first = [(0, build_line(title, row.cells.figures, layout.name_width, widths.columns))]
+    figures, rest = row.cells.build_figures(layout.name_width, widths.columns, screen)
+    yield from figures[:-1]
+    first = [(0, figures[-1])]
     drawn = (layout.drawing_at, Text(row.drawing))
     observed_at = layout.drawing_at
     if layout.is_beside:
@@ -206,11 +199,12 @@ def _build_lines(row: _Row, layout: _Layout, widths: _Widths, screen: Screen) ->
     else:
         observed_at += widths.drawing + GAP
     yield join_at_columns(*first)
-    lines = zip_longest(_list_identifiers(row, layout), row.observed[layout.is_narrow])
+    names_lines = rest.list_names(layout.drawing_at - 2 * GAP, screen)
+    lines = zip_longest(names_lines, row.observed[layout.is_narrow])
     for number, (names, seen) in enumerate(lines):
         beside = [drawn] if number == 0 and not layout.is_beside else []
         yield join_at_columns(
-            (GAP, Text(names or "", "dim")),
+            (GAP, names or Text()),
             *beside,
             (observed_at, Text(seen or "")),
         )

@@ -22,6 +22,7 @@ from srvstat.documents.history import (
 )
 from srvstat.render.fields import NOTHING, build_fields_grid
 from srvstat.render.screen import Screen
+from srvstat.render.tables.server_table import ServerLines, escape_server, get_width
 from srvstat.render.text import format_count, format_span_length, format_time, format_window
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -195,16 +196,16 @@ def _format_players(cell: StepCell, query: HistoryQuery) -> str:
 
 
 def _build_title(server: ServerName, screen: Screen) -> list[RenderableType]:
-    """Return lines with the hostname and the identifiers of a server."""
-    names = f"{screen.escape(server.server_id).plain}  {screen.escape(server.cfx_id).plain}"
-    return [screen.escape_name(server.hostname, "bold"), Text(names, "dim", overflow="fold")]
+    """Return lines with the id, and the hostname and the cfxId, of a server."""
+    names = ServerLines(server.hostname, (server.server_id, server.cfx_id), (), ())
+    return [*escape_server(names, screen).build_card_head(get_width(screen))]
 
 
 def _build_heading(server: ServerName, width: int, screen: Screen) -> Text:
-    """Return the hostname, cut to a width or that of the identifier, and the identifier below."""
+    """Return the id, and below it the hostname, cut to a width or that of the id."""
     name = screen.escape(server.server_id)
     hostname = screen.escape_name(server.hostname)
-    return Text("\n").join([screen.truncate(hostname, max(name.cell_len, width)), name])
+    return Text("\n").join([name, screen.truncate(hostname, max(name.cell_len, width))])
 
 
 def _start_step_table(clock: _Clock, screen: Screen) -> Table:

@@ -74,8 +74,8 @@ def _build_rest(count: int, condition: str = "") -> list[RenderableType]:
 
 def _build_details(server: ServerIntegrity, zone: str, screen: Screen) -> Iterator[RenderableType]:
     """Yield the evidence of a server's suspect results."""
-    title = screen.escape_name(server.hostname, "bold")
-    yield title.append_text(screen.escape(f"  {server.server_id}", "dim"))
+    hostname = screen.escape_name(server.hostname)
+    yield screen.escape(server.server_id, "bold").append("  ").append_text(hostname)
     fields = [
         (_HEADERS[rule.rule], describe_evidence(rule, zone)) for rule in _list_suspect(server)
     ]

@@ -15,23 +15,23 @@ from rich.text import Text
 from srvstat.render.screen import NATURAL_WIDTH, Screen
 
 GAP = 2
-"""The space between two columns, and the indentation of the lines below a hostname."""
+"""The space between two columns, and the indentation of the lines below an id."""
 
 MIN_NAME_WIDTH = 12
 USUAL_NAME_WIDTH = 24
 MIN_TABLE_WIDTH = 80
-"""The least width at which hostnames may be cut to MIN_NAME_WIDTH."""
+"""The least width at which the column of ids may be as narrow as MIN_NAME_WIDTH."""
 
 _CARD_GAP = 3
 _MIN_NOTE_WIDTH = 40
-"""The least width of notes beside identifiers; narrower ones are below them."""
+"""The least width of notes beside names; narrower ones are below them."""
 
 
 class ServerLines(NamedTuple):
     """The parts of one server. Hostname and names (identifiers) are foreign text, not yet escaped.
 
-    `rank` is a text before the hostname. Notes are short texts without line breaks, shown in their
-    order, as many on a line as fit.
+    The first name is the id. `rank` is a text before it. Notes are short texts without line breaks,
+    shown in their order, as many on a line as fit.
     """
 
     hostname: str
@@ -42,40 +42,67 @@ class ServerLines(NamedTuple):
 
 
 class ServerCells(NamedTuple):
-    """The parts of one server as text for a screen."""
+    """The parts of one server as text for a screen. The id is the title: people type ids.
 
-    hostname: Text
-    names: tuple[str, ...]
+    `hostname` is None if it equals the id, or was shown already. `names` are other identifiers.
+    """
+
+    title: Text
+    hostname: Text | None
+    names: tuple[Text, ...]
     figures: tuple[Text, ...]
-    rank: str
 
     @property
-    def title_width(self) -> int:
-        """The width of the hostname after its rank."""
-        return len(self.rank) + self.hostname.cell_len
+    def names_width(self) -> int:
+        """The width of the hostname and the other identifiers on one line."""
+        return _join_names(self._list_all()).cell_len
 
-    def build_title(self, width: int, screen: Screen) -> Text:
-        """Return the hostname after its rank, cut to a width."""
-        return Text(self.rank).append_text(screen.truncate(self.hostname, width - len(self.rank)))
-
-    def list_identifiers(self, name_width: int, width: int) -> list[str]:
-        """Return lines with the identifiers. Omits one that equals a hostname shown in full."""
-        is_whole = self.title_width <= name_width
-        names = [name for name in self.names if not (is_whole and name == self.hostname.plain)]
-        on_one_line = "  ".join(names)
-        return [on_one_line] if names and cell_len(on_one_line) <= width else names
+    def list_names(self, width: int, screen: Screen) -> list[Text]:
+        """Return lines with the hostname and the other identifiers. Only a hostname is cut."""
+        if self.names_width <= width:
+            return [_join_names(self._list_all())] if self._list_all() else []
+        if self.hostname is None:
+            return [*self.names]
+        room = width - (GAP + _join_names(self.names).cell_len if self.names else 0)
+        if room < MIN_NAME_WIDTH:
+            return [screen.truncate(self.hostname, width), *self.names]
+        return [_join_names((screen.truncate(self.hostname, room), *self.names))]
 
     def build_card_head(self, width: int) -> Iterator[Text]:
-        """Yield the first lines of a card: hostname and identifiers."""
-        yield Text(self.rank, overflow="fold").append_text(self.hostname)
-        for names in self.list_identifiers(NATURAL_WIDTH, width):
-            yield Text(names, "dim", overflow="fold")
+        """Yield the first lines of a card: the id, then the hostname and other identifiers."""
+        names = self._list_all()
+        joined = (_join_names(names),) if names and self.names_width <= width else names
+        for line in (self.title, *joined):
+            line.overflow = "fold"
+            yield line
+
+    def build_figures(
+        self, name_width: int, widths: Sequence[int], screen: Screen
+    ) -> tuple[list[Text], "ServerCells"]:
+        """Return the lines with the id and the figures, and the parts that are not on them.
+
+        An id is never cut. One that is too wide has a line of its own, above the hostname.
+        """
+        if self.title.cell_len <= name_width:
+            return [build_line(self.title, self.figures, name_width, widths)], self
+        beside = Text(" " * GAP)
+        if self.hostname is not None:
+            beside.append_text(screen.truncate(self.hostname, name_width - GAP))
+        line = build_line(beside, self.figures, name_width, widths)
+        return [join_at_columns((0, self.title)), line], self._replace(hostname=None)
+
+    def _list_all(self) -> tuple[Text, ...]:
+        return self.names if self.hostname is None else (self.hostname, *self.names)
+
+
+def _join_names(names: Iterable[Text]) -> Text:
+    return Text(" " * GAP).join(names)
 
 
 def build_server_table(
     headers: Sequence[str], servers: Sequence[ServerLines], screen: Screen
 ) -> list[RenderableType]:
-    """Return the lines of a table: hostname and figures, and below them identifiers and notes.
+    """Return the lines of a table: id and figures, and below them hostname, cfxId and notes.
 
     `headers` are the names of the figures. Where the table does not fit, there is a card for each
     server instead, with a blank line between them. No server: no line.
@@ -90,22 +117,25 @@ def build_server_table(
     header = build_line(Text("server"), map(Text, headers), name_width, widths)
     header.stylize("bold")
     lines: list[RenderableType] = [header]
-    notes_at = _find_notes(rows, name_width, screen)
+    notes_at = _find_notes(rows, servers, screen)
     for row, server in zip(rows, servers, strict=True):
-        title = row.build_title(name_width, screen)
-        lines.append(build_line(title, row.figures, name_width, widths))
-        lines += _build_details(row, server.notes, name_width, notes_at, screen)
+        figures, rest = row.build_figures(name_width, widths, screen)
+        lines += figures
+        lines += _build_details(rest, server.notes, notes_at, screen)
     return lines
 
 
 def escape_server(server: ServerLines, screen: Screen) -> ServerCells:
-    """Return the parts of a server as text for a screen. Equal identifiers are listed once."""
-    names = (screen.escape(name).plain for name in server.names)
+    """Return the parts of a server as text for a screen. Equal ones are shown once."""
+    identifier, *others = (screen.escape(name).plain for name in server.names)
+    hostname = screen.escape_name(server.hostname)
+    shown = {identifier, hostname.plain}
+    names = [name for name in dict.fromkeys(others) if name not in shown]
     return ServerCells(
-        screen.escape_name(server.hostname, "bold"),
-        tuple(dict.fromkeys(names)),
+        Text(server.rank).append(identifier, "bold"),
+        None if hostname.plain == identifier else hostname,
+        tuple(Text(name, "dim") for name in names),
         server.figures,
-        server.rank,
     )
 
 
@@ -167,35 +197,35 @@ def get_width(screen: Screen) -> int:
 def _find_name_width(
     rows: Sequence[ServerCells], widths: Sequence[int], screen: Screen
 ) -> int | None:
-    """Return the width of the column of hostnames; None if the table does not fit."""
+    """Return the width of the column of ids; None if the table does not fit."""
     width = get_width(screen)
     room = width - measure_figures(widths) - GAP
     least = MIN_NAME_WIDTH if width >= MIN_TABLE_WIDTH else USUAL_NAME_WIDTH
-    longest_name = max((cell_len(name) for row in rows for name in row.names), default=0)
-    if room < least or GAP + longest_name > width:
+    longest_name = max((name.cell_len for row in rows for name in row.names), default=0)
+    longest_title = max(row.title.cell_len for row in rows)
+    if room < least or max(longest_title, GAP + longest_name) > width:
         return None
-    return min(room, max(USUAL_NAME_WIDTH, *(row.title_width for row in rows)))
+    return min(room, max(USUAL_NAME_WIDTH, longest_title))
 
 
-def _find_notes(rows: Sequence[ServerCells], name_width: int, screen: Screen) -> int | None:
-    """Return the column of notes beside identifiers; None if notes must be below them."""
+def _find_notes(
+    rows: Sequence[ServerCells], servers: Sequence[ServerLines], screen: Screen
+) -> int | None:
+    """Return the column of notes beside names; None if notes must be below them."""
     width = get_width(screen)
-    identifiers = (
-        cell_len(line) for row in rows for line in row.list_identifiers(name_width, width - GAP)
-    )
-    at = GAP + max(identifiers, default=0) + GAP
-    return at if width - at >= _MIN_NOTE_WIDTH else None
+    most = min(width - _MIN_NOTE_WIDTH, max(_MIN_NOTE_WIDTH, width // 2)) - 2 * GAP
+    if most < USUAL_NAME_WIDTH or not any(server.notes for server in servers):
+        return None
+    lines = (line.cell_len for row in rows for line in row.list_names(most, screen))
+    longest = max(lines, default=0)
+    return GAP + longest + GAP if longest <= most else None
 
 
 def _build_details(
-    row: ServerCells,
-    notes: Sequence[str],
-    name_width: int,
-    notes_at: int | None,
-    screen: Screen,
+    row: ServerCells, notes: Sequence[str], notes_at: int | None, screen: Screen
 ) -> Iterator[Text]:
     width = get_width(screen)
-    names = [Text(line, "dim") for line in row.list_identifiers(name_width, width - GAP)]
+    names = row.list_names(width - GAP if notes_at is None else notes_at - 2 * GAP, screen)
     start = GAP if notes_at is None else notes_at
     lines = [Text(line) for line in _flow(notes, width - start)]
     if notes_at is None:
