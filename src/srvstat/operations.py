@@ -133,14 +133,15 @@ def resolve_servers(snapshot: Snapshot, references: Sequence[ServerReference]) -
     servers = []
     for reference, server in zip(references, snapshot.find_servers(references), strict=True):
         if server is None:
-            raise _build_unknown_error(snapshot, reference)
+            raise build_unknown_error(snapshot, reference)
         servers.append(server)
     return servers
 
 
-def _build_unknown_error(
+def build_unknown_error(
     snapshot: Snapshot, reference: ServerReference
 ) -> UnknownServerError | NotInBundleError:
+    """Return the error of a reference that names no server of a snapshot."""
     if snapshot.parent_root is None:
         return UnknownServerError(reference)
     return NotInBundleError(

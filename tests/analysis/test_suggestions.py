@@ -8,7 +8,6 @@ import pytest
 
 from conftest import AS_OF, Build, server
 from srvstat.analysis.suggestions import suggest_servers
-from srvstat.contract.requests import build_server_reference
 from srvstat.snapshot.read import reader
 from srvstat.snapshot.read.connection import open_connection
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
@@ -33,7 +32,7 @@ def test_a_hint_reads_few_identifiers_of_a_large_snapshot(build: Build) -> None:
     snapshot = CountedFile(open_connection(build(map(server, names), [("srv-0000", AS_OF, 1)])))
 
     for missing, meant in (("srv-01000", "srv-0100"), ("srv-0101", "SRV-0101")):
-        hint = suggest_servers(snapshot, build_server_reference(missing))
+        hint = suggest_servers(snapshot, missing, "id")
 
         assert hint is not None
         assert meant in hint
@@ -46,8 +45,8 @@ def test_a_hint_reads_every_identifier_of_a_small_snapshot(build: Build) -> None
     names = [f"{letter}-server" for letter in "abcdefghijklmnopqrstuvwxyz"]
     snapshot = CountedFile(open_connection(build(map(server, names), [("a-server", AS_OF, 1)])))
 
-    assert suggest_servers(snapshot, build_server_reference("zz-server")) is not None
-    assert suggest_servers(snapshot, build_server_reference("aaa")) is None
+    assert suggest_servers(snapshot, "zz-server", "id") is not None
+    assert suggest_servers(snapshot, "aaa", "id") is None
     assert snapshot.read >= 2 * len(names)
     snapshot.close()
 

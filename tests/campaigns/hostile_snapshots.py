@@ -215,7 +215,7 @@ def _ask_unknown(snapshot: SnapshotFile) -> str:
         return str(operations.get_server(snapshot, reference))
     except ServerNotFoundError:
         # Suggestions are not verified, so any are allowed.
-        suggest_servers(snapshot, reference)
+        suggest_servers(snapshot, reference.identifier, reference.by)
         raise
 
 

@@ -87,7 +87,7 @@ def test_steps_have_a_row_each_and_null_without_observations(build: Build, cli: 
         (["harbor-city", "--from=2026-04-01"], 2, "must be earlier than the end of the snap"),
         (["a", "--plan=starter"], 2, "--plan NAME and --access FILE must be used together"),
         (["a b", "--access=absent.toml", "--plan=a"], 6, "absent.toml"),
-        (["a b", *ACCESS, "starter"], 40, "may only contain"),
+        (["id:a b", *ACCESS, "starter"], 40, "may only contain"),
         (["a", "-s", "absent.db", *ACCESS, "starter"], 43, "starter does not include raw history"),
         (["a", "-s", "absent.db", *ACCESS, "studio"], 3, "absent.db"),
         (["a", "--range=all", *ACCESS, "studio"], 43, "includes 365 days of raw history"),

@@ -236,8 +236,8 @@ def test_a_row_shows_how_much_was_observed_and_when_a_silent_server_was_last_see
         "0 observations",
     ]
     assert [line[24:].strip().split("  ")[0] for line in lines[::2]] == [
-        "1",
-        "1",
+        "5",
+        "5",
         "last seen Feb 28",
         "last seen 2025-12-01",
         "never seen",

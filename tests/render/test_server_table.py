@@ -87,7 +87,7 @@ def test_an_id_is_never_cut_but_a_hostname_is() -> None:
 
     assert shown.split("\n")[1:] == [
         "old-guard-of-the-north",
-        "  The Old Guard (si…  1  12,345,678,901,234,567,890  12,345,678,901,234,567,890",
+        "  The Old Guard (sin…  1  12,345,678,901,234,567,890  12,345,678,901,234,567,890",
         "  og3m7p",
         "old-guard             1  12,345,678,901,234,567,890  12,345,678,901,234,567,890",
         "  Old Guard  " + "o" * 60,

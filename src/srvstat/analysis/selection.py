@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from srvstat.analysis.windows import parse_range
 from srvstat.contract import wire
-from srvstat.contract.errors import UsageError
-from srvstat.contract.requests import ServerReference
+from srvstat.contract.errors import InvalidRequestError, ServerNotFoundError, UsageError
+from srvstat.contract.requests import NAMESPACES, ServerReference, build_server_reference
 from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.servers import is_silent
-from srvstat.operations import resolve_servers
+from srvstat.operations import NotInBundleError, build_unknown_error
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 
@@ -20,6 +20,9 @@ _SERVERS_PER_READ = 500
 """Servers found with one statement, which SQLite limits."""
 
 _SERVERS_PER_BATCH = 100
+
+_MAX_LISTED = 5
+"""The ids that are named of the servers with the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +103,143 @@ def find_matches(snapshot: Snapshot, wanted: ServerFilter) -> Iterator[ServerRow
                 yield server
 
 
-def find_references(snapshot: Snapshot, references: Iterable[ServerReference]) -> list[ServerRow]:
+class Name(NamedTuple):
+    """A text that is the id of a server or, if no server has this id, the name of one.
+
+    `reference` is None if the text can't be an id; `problem` says why.
+    """
+
+    text: str
+    reference: ServerReference | None
+    problem: str = ""
+
+
+Reference = ServerReference | Name
+"""What names a server in the questions of the analyzer."""
+
+
+class UnknownNameError(InvalidRequestError):
+    """A text is not the name of a server, so it must be an id, which it can't be."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{reason}, and no server has this name")
+        self.name = name
+
+
+def build_references(identifiers: Iterable[str] | None, by: str | None) -> list[Reference]:
+    """Return the references of identifiers on a command line or in a Python call.
+
+    An identifier with its own namespace, and a cfxId, is never a name.
+
+    Raises InvalidRequestError.
+    """
+    return [_build_reference(text, by) for text in identifiers or ()]
+
+
+def _build_reference(text: str, by: str | None) -> Reference:
+    try:
+        reference = build_server_reference(text, by=by)
+    except InvalidRequestError as error:
+        if by in {None, "id"} and can_be_name(text):
+            return Name(text, None, error.reason)
+        raise
+    is_plain = reference.by == "id" and reference.identifier == text
+    return Name(text, reference) if is_plain else reference
+
+
+def can_be_name(text: object) -> bool:
+    """Return whether a text can be the name of a server: it has no namespace, and is not blank."""
+    prefixes = tuple(f"{namespace}:" for namespace in NAMESPACES)
+    if not isinstance(text, str) or text.startswith(prefixes) or not text.strip():
+        return False
+    return not any("\ud800" <= one <= "\udfff" for one in text)  # not an argument in UTF-8
+
+
+def find_references(snapshot: Snapshot, references: Iterable[Reference]) -> list[ServerRow]:
     """Return the servers of references, each once, in the order of their first reference.
 
-    Raises UnknownServerError, NotInBundleError, SnapshotError.
+    Raises UnknownServerError, UnknownNameError, ServerNotFoundError for a name of several servers,
+    NotInBundleError, SnapshotError.
     """
     wanted = list(dict.fromkeys(references))
-    found = [
-        server
-        for start in range(0, len(wanted), _SERVERS_PER_READ)
-        for server in resolve_servers(snapshot, wanted[start : start + _SERVERS_PER_READ])
+    strict = [one.reference if isinstance(one, Name) else one for one in wanted]
+    known = _find_servers(snapshot, [reference for reference in strict if reference is not None])
+    pairs = list(zip(wanted, strict, strict=True))
+    unknown = [
+        one.text for one, reference in pairs if reference not in known and isinstance(one, Name)
     ]
-    return list({server.id: server for server in found}.values())
+    named = find_names(snapshot, unknown) if unknown else {}
+    found: dict[str, ServerRow] = {}
+    for one, reference in pairs:
+        server = None if reference is None else known.get(reference)
+        if server is None and isinstance(one, Name):
+            server = _choose_named(one.text, named[one.text])
+        if server is None:
+            raise _build_unknown_error(snapshot, one)
+        found.setdefault(server.id, server)
+    return [*found.values()]
+
+
+def _find_servers(
+    snapshot: Snapshot, references: Sequence[ServerReference]
+) -> dict[ServerReference, ServerRow]:
+    found: dict[ServerReference, ServerRow | None] = {}
+    for start in range(0, len(references), _SERVERS_PER_READ):
+        batch = references[start : start + _SERVERS_PER_READ]
+        found |= dict(zip(batch, snapshot.find_servers(batch), strict=True))
+    return {reference: server for reference, server in found.items() if server is not None}
+
+
+def find_names(snapshot: Snapshot, names: Iterable[str]) -> dict[str, list[ServerRow]]:
+    """Return the servers with each name: as shown or as recorded, else in any case of letters.
+
+    Raises SnapshotError.
+    """
+    by_text: dict[str, list[str]] = {}
+    for name in names:
+        by_text.setdefault(_normalize(name).casefold(), []).append(name)
+    exact: dict[str, list[ServerRow]] = {}
+    similar: dict[str, list[ServerRow]] = {}
+    with snapshot.convert_decode_errors("the servers"):
+        for server in snapshot.iter_servers():
+            shown = {*map(_normalize, (server.hostname, remove_color_codes(server.hostname)))}
+            for name in {one for text in shown for one in by_text.get(text.casefold(), ())}:
+                (exact if _normalize(name) in shown else similar).setdefault(name, []).append(
+                    server
+                )
+    return {name: exact.get(name) or similar.get(name, []) for name in names}
+
+
+def _normalize(name: str) -> str:
+    return " ".join(name.split())
+
+
+def _choose_named(name: str, servers: Sequence[ServerRow]) -> ServerRow | None:
+    """Return the only server with a name, or None without one.
+
+    Raises ServerNotFoundError if there are several.
+    """
+    if len(servers) > 1:
+        ids = ", ".join(server.id for server in servers[:_MAX_LISTED])
+        more = f" and {len(servers) - _MAX_LISTED:,} more" if len(servers) > _MAX_LISTED else ""
+        raise ServerNotFoundError(
+            f"{wire.quote_value(name)} is the name of {len(servers):,} servers; give an id:"
+            f" {ids}{more}"
+        )
+    return servers[0] if servers else None
+
+
+def _build_unknown_error(snapshot: Snapshot, wanted: Reference) -> Exception:
+    if not isinstance(wanted, Name):
+        return build_unknown_error(snapshot, wanted)
+    if wanted.reference is not None:
+        return build_unknown_error(snapshot, wanted.reference)
+    if snapshot.parent_root is None:
+        return UnknownNameError(wanted.text, wanted.problem)
+    return NotInBundleError(
+        f"{snapshot.path}: a bundle without a server named {wire.quote_value(wanted.text)}; use the"
+        " snapshot that the bundle comes from"
+    )
 
 
 def iter_batches(snapshot: Snapshot, servers: Iterable[ServerRow]) -> Iterator[list[ServerRow]]:

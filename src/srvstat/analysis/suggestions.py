@@ -1,31 +1,77 @@
-"""Suggest servers for a reference that names none."""
+"""Suggest servers for an identifier or a name that no server has."""
 
-from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice, product
 
-from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference
+from srvstat.analysis.selection import ServerFilter, find_names
+from srvstat.contract import wire
+from srvstat.contract.errors import InvalidRequestError
+from srvstat.contract.requests import (
+    NAMESPACES,
+    Namespace,
+    ServerReference,
+    build_server_reference,
+)
+from srvstat.documents.color_codes import remove_color_codes
+from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 
 _MAX_COMPARED_CHARACTERS = 12_000
 """Comparing this many takes about 20 ms."""
 
+_MAX_SEARCHED_SERVERS = 10_000
+"""Reading this many takes 0.1 s."""
 
-def suggest_servers(snapshot: Snapshot, unknown: ServerReference) -> str | None:
-    """Return a hint such as `did you mean cfxId:abc?` for an unknown reference; None without one.
+_LEAST_SEARCHED = 3
+"""The length of a text from which servers that contain it are suggested: shorter ones fit many."""
+
+_MAX_SUGGESTED = 5
+
+
+def suggest_servers(snapshot: Snapshot, unknown: str, by: Namespace) -> str | None:
+    """Return a hint such as `did you mean cfxId:abc?` for an unknown text; None without one.
 
     Raises SnapshotError.
     """
-    for namespace in NAMESPACES:
-        if namespace != unknown.by and _find_known(snapshot, namespace, [unknown.identifier]):
-            return f"did you mean {namespace}:{unknown.identifier}?"
-    known = snapshot.find_source_id(unknown.identifier)
-    if known is not None and _find_known(snapshot, "id", [known]):
-        return f"did you mean id:{known}, which its source calls {unknown.identifier}?"
+    reference = _build_reference(unknown, by)
+    if reference is not None:
+        for namespace in NAMESPACES:
+            if namespace != by and snapshot.has_identifier(namespace, unknown):
+                return f"did you mean {namespace}:{unknown}?"
+    known = snapshot.find_source_id(unknown)
+    if known is not None and snapshot.has_identifier("id", known):
+        return f"did you mean id:{known}, which its source calls {unknown}?"
+    near = [] if reference is None else _find_near_identifiers(snapshot, reference)
+    if by != "id":
+        return f"similar: {', '.join(near)}" if near else None
+    named = find_names(snapshot, [unknown])[unknown]
+    if len(named) == 1:
+        return f"did you mean id:{_describe(named[0])}?"
+    matching, similar = _search_servers(snapshot, unknown)
+    described = {server.id: _describe(server) for server in matching}
+    described |= {name: name for name in near if name not in described}
+    described |= {server.id: _describe(server) for server in similar if server.id not in near}
+    listed = list(described.values())[:_MAX_SUGGESTED]
+    return f"similar: {', '.join(listed)}" if listed else None
+
+
+def _build_reference(text: str, by: Namespace) -> ServerReference | None:
+    try:
+        return build_server_reference(f"{by}:{text}")
+    except InvalidRequestError:
+        return None
+
+
+def _describe(server: ServerRow) -> str:
+    """Return the id of a server, and its name if that is another text."""
+    name = remove_color_codes(server.hostname)
+    return server.id if name == server.id else f"{server.id} ({wire.quote_value(name)})"
+
+
+def _find_near_identifiers(snapshot: Snapshot, unknown: ServerReference) -> list[str]:
     names = {name.lower(): name for name in _find_neighbors(snapshot, unknown)}
     near = [names[name] for name in get_close_matches(unknown.identifier.lower(), names)]
-    near = _find_known(snapshot, unknown.by, near)
-    return f"similar: {', '.join(near)}" if near else None
+    return [name for name in near if snapshot.has_identifier(unknown.by, name)]
 
 
 def _find_neighbors(snapshot: Snapshot, unknown: ServerReference) -> list[str]:
@@ -43,6 +89,19 @@ def _find_neighbors(snapshot: Snapshot, unknown: ServerReference) -> list[str]:
     return sorted(found)
 
 
-def _find_known(snapshot: Snapshot, by: Namespace, identifiers: Iterable[str]) -> list[str]:
-    """Return the identifiers that name a server."""
-    return [name for name in identifiers if snapshot.has_identifier(by, name)]
+def _search_servers(snapshot: Snapshot, text: str) -> tuple[list[ServerRow], list[ServerRow]]:
+    """Return the first servers that `servers` finds for a text, and those with similar names."""
+    wanted = ServerFilter(text=text)
+    matching: list[ServerRow] = []
+    names: dict[str, ServerRow] = {}
+    compared = 0
+    with snapshot.convert_decode_errors("the servers"):
+        for server in islice(snapshot.iter_servers(), _MAX_SEARCHED_SERVERS):
+            is_open = len(text) >= _LEAST_SEARCHED and len(matching) < _MAX_SUGGESTED
+            if is_open and wanted.matches(server):
+                matching.append(server)
+            name = remove_color_codes(server.hostname).casefold()
+            compared += len(name)
+            if compared <= _MAX_COMPARED_CHARACTERS:
+                names.setdefault(name, server)
+    return matching, [names[name] for name in get_close_matches(text.casefold(), names)]

@@ -6,12 +6,17 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from srvstat.analysis.selection import FilterOptions, ServerFilter, find_matches, find_references
+from srvstat.analysis.selection import (
+    FilterOptions,
+    ServerFilter,
+    build_references,
+    find_matches,
+    find_references,
+)
 from srvstat.analysis.statistics import parse_quantile
 from srvstat.analysis.windows import WindowQuery
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DEFAULT_RANGE
-from srvstat.contract.requests import build_server_reference
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 
@@ -108,11 +113,11 @@ def build_filter(
 def find_servers(file: Snapshot, identifiers: list[str] | None, by: str) -> Iterable[ServerRow]:
     """Return the servers of identifiers, each once; all servers for None.
 
-    Raises InvalidRequestError, UnknownServerError, NotInBundleError, SnapshotError.
+    Raises InvalidRequestError, ServerNotFoundError, NotInBundleError, SnapshotError.
     """
     if identifiers is None:
         return find_matches(file, ServerFilter())
-    return find_references(file, [build_server_reference(one, by=by) for one in identifiers])
+    return find_references(file, build_references(identifiers, by))
 
 
 def check_count(name: str, value: Any, *, least: int) -> None:

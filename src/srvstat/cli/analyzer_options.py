@@ -10,6 +10,7 @@ import typer
 
 from srvstat.analysis.selection import (
     FilterOptions,
+    Reference,
     ServerFilter,
     count_record_values,
     find_matches,
@@ -27,7 +28,6 @@ from srvstat.cli.output import Form, report
 from srvstat.contract import wire
 from srvstat.contract.errors import SrvstatError, UsageError
 from srvstat.contract.ranges import DEFAULT_RANGE, Window
-from srvstat.contract.requests import ServerReference, build_server_reference
 from srvstat.render.text import format_count, format_span, format_time
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
@@ -45,7 +45,7 @@ ServersArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="IDENTIFIER",
-        help="Servers: ID, id:ID or cfxId:ID.",
+        help="Servers: ID, name, id:ID or cfxId:ID.",
         autocompletion=complete_identifier,
     ),
 ]
@@ -221,14 +221,6 @@ def build_window_query(
     return query
 
 
-def build_references(identifiers: Sequence[str] | None, by: str | None) -> list[ServerReference]:
-    """Return the references of the identifiers on the command line.
-
-    Raises InvalidRequestError.
-    """
-    return [build_server_reference(text, by=by) for text in identifiers or ()]
-
-
 def report_missing_data(
     snapshot: Snapshot, window: Window, servers: Iterable[ServerRow] = ()
 ) -> None:
@@ -268,14 +260,14 @@ def report_missing_data(
 
 def select_servers(
     snapshot: Snapshot,
-    references: Sequence[ServerReference],
+    references: Sequence[Reference],
     filters: FilterOptions,
     *,
     all: bool,
 ) -> Iterable[ServerRow]:
     """Return the servers of references, or with `all` those that match; none is reported.
 
-    Raises UnknownServerError, NotInBundleError, SnapshotError.
+    Raises ServerNotFoundError, NotInBundleError, SnapshotError.
     """
     if all:
         return _iter_matches(snapshot, filters.build_filter(snapshot.as_of))

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from srvstat.analysis.selection import build_references, find_references
 from srvstat.cli.hints import add_hint
 from srvstat.cli.options import (
     RANGES,
@@ -19,8 +20,8 @@ from srvstat.cli.show import show_error
 from srvstat.cli.signals import allow_cleanup
 from srvstat.contract.errors import ApiError
 from srvstat.contract.ranges import find_window
-from srvstat.contract.requests import build_server_reference, parse_range
-from srvstat.operations import check_coverage, resolve_servers
+from srvstat.contract.requests import parse_range
+from srvstat.operations import check_coverage
 from srvstat.render.summary import format_bundle_summary
 from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.snapshot.write.bundle import write_bundle
@@ -29,7 +30,7 @@ IdentifiersArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="IDENTIFIER",
-        help="The servers to include: ID, id:ID or cfxId:ID.",
+        help="The servers to include: ID, name, id:ID or cfxId:ID.",
         autocompletion=complete_identifier,
     ),
 ]
@@ -73,13 +74,12 @@ def bundle(
     Example: srvstat snapshot bundle srv-1 srv-2 --range 30d -o case.db
     """
     try:
-        references = [build_server_reference(identifier, by=by) for identifier in identifiers]
+        references = build_references(identifiers, by)
         longest = parse_range(range)
         with closing(open_snapshot(find_snapshot(snapshot))) as parent:
             check_coverage(parent, find_window(longest, parent.as_of))
             with add_hint(parent):
-                # One statement looks up a few hundred servers at most, and there is no limit here.
-                servers = [resolve_servers(parent, [reference])[0] for reference in references]
+                servers = find_references(parent, references)
             with allow_cleanup():
                 summary = write_bundle(
                     output, parent, servers, longest, redact=redact, overwrite=overwrite

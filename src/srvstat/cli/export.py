@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from srvstat.analysis.history import read_history
-from srvstat.analysis.selection import find_references
-from srvstat.cli.analyzer_options import ServersArgument, build_references
+from srvstat.analysis.selection import build_references, find_references
+from srvstat.cli.analyzer_options import ServersArgument
 from srvstat.cli.hints import add_hint
 from srvstat.cli.options import ByOption, SnapshotOption, find_snapshot
 from srvstat.cli.output import Form, Outcome, report

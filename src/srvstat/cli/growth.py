@@ -7,7 +7,7 @@ import typer
 
 from srvstat.analysis.drawing import check_server_count
 from srvstat.analysis.growth import GROWTH_STEPS, compute_growth, parse_growth_step
-from srvstat.analysis.selection import find_references
+from srvstat.analysis.selection import build_references, find_references
 from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     FromOption,
@@ -15,7 +15,6 @@ from srvstat.cli.analyzer_options import (
     StepZoneOption,
     ToOption,
     WindowRangeOption,
-    build_references,
     build_window_query,
     report_missing_data,
 )

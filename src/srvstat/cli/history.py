@@ -15,7 +15,7 @@ from srvstat.analysis.history import (
 )
 from srvstat.analysis.history_tables import describe_observations, describe_steps
 from srvstat.analysis.local_time import Step
-from srvstat.analysis.selection import find_references
+from srvstat.analysis.selection import build_references, find_references
 from srvstat.analysis.step_chart import compute_step_chart
 from srvstat.analysis.steps import divide_window
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
@@ -25,7 +25,6 @@ from srvstat.cli.analyzer_options import (
     StepZoneOption,
     ToOption,
     WindowRangeOption,
-    build_references,
     build_window_query,
     report_missing_data,
 )

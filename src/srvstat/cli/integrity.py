@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from srvstat.analysis.integrity.check import DEFAULT_RANGE, check_integrity
-from srvstat.analysis.selection import FilterOptions
+from srvstat.analysis.selection import FilterOptions, build_references
 from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     AllOption,
@@ -19,7 +19,6 @@ from srvstat.cli.analyzer_options import (
     TagOption,
     TextOption,
     ToOption,
-    build_references,
     build_window_query,
     check_selection,
     complete_window_range,

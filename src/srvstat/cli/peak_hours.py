@@ -7,14 +7,13 @@ import typer
 
 from srvstat.analysis.drawing import check_server_count
 from srvstat.analysis.peak_hours import compute_peak_hours
-from srvstat.analysis.selection import find_references
+from srvstat.analysis.selection import build_references, find_references
 from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     FromOption,
     ServersArgument,
     ToOption,
     WindowRangeOption,
-    build_references,
     build_window_query,
     report_missing_data,
 )

@@ -13,7 +13,7 @@ from srvstat.analysis.drawing import bound_window, check_server_count
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.report import MOST_STEPS, choose_growth_step
-from srvstat.analysis.selection import find_references
+from srvstat.analysis.selection import build_references, find_references
 from srvstat.analysis.timeline import compute_timeline
 from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.cli.analyzer_options import (
@@ -21,7 +21,6 @@ from srvstat.cli.analyzer_options import (
     ServersArgument,
     ToOption,
     WindowRangeOption,
-    build_references,
     build_window_query,
     report_missing_data,
 )

@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from srvstat import operations
-from srvstat.cli.hints import add_hint
+from srvstat.cli.hints import add_hint, add_name_hint
 from srvstat.cli.options import (
     AccessOption,
     AtOption,
@@ -69,7 +69,8 @@ def get(
     instant = parse_instant_option("--at", at)
     permissions = find_plan(plan, access)
     try:
-        request = build_server_reference(identifier, by=by)
+        with add_name_hint([identifier], by, snapshot):
+            request = build_server_reference(identifier, by=by)
         check_plan(permissions, request)
         with _open_with_hints(snapshot, instant) as file:
             return show(_get(file, request, form, instant, explain=explain), form)
@@ -108,11 +109,12 @@ def compare(
         return Outcome(_answer_batch(batch, snapshot, instant, permissions))
     body = None if request is None else read_body(request)
     try:
-        asked = (
-            build_compare_request(identifiers or [], by=by, range=range)
-            if body is None
-            else parse_compare_request(body)
-        )
+        with add_name_hint(identifiers or [], by, snapshot):
+            asked = (
+                build_compare_request(identifiers or [], by=by, range=range)
+                if body is None
+                else parse_compare_request(body)
+            )
         check_plan(permissions, asked)
         with _open_with_hints(snapshot, instant) as file:
             answer = _compare(file, asked, form, instant, explain=explain)

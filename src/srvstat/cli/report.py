@@ -8,13 +8,12 @@ import typer
 from srvstat.analysis.drawing import check_server_count
 from srvstat.analysis.integrity.check import DEFAULT_RANGE
 from srvstat.analysis.report import build_report, check_title, describe_origin
-from srvstat.analysis.selection import find_references
+from srvstat.analysis.selection import build_references, find_references
 from srvstat.analysis.windows import choose_window, find_zone
 from srvstat.cli.analyzer_options import (
     FromOption,
     ServersArgument,
     ToOption,
-    build_references,
     build_window_query,
     report_missing_data,
 )

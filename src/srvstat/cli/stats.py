@@ -9,7 +9,7 @@ import typer
 
 from srvstat.analysis.distribution import compute_distribution
 from srvstat.analysis.drawing import check_server_count
-from srvstat.analysis.selection import FilterOptions
+from srvstat.analysis.selection import FilterOptions, build_references
 from srvstat.analysis.statistics import compute_stats, parse_quantile
 from srvstat.analysis.top import TOP_KEYS, parse_top_key, rank_servers
 from srvstat.analysis.windows import WindowQuery, check_previous, choose_window
@@ -27,7 +27,6 @@ from srvstat.cli.analyzer_options import (
     ToOption,
     WindowRangeOption,
     ZoneOption,
-    build_references,
     build_window_query,
     check_selection,
     report_missing_data,

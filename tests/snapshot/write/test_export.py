@@ -223,9 +223,9 @@ def test_a_month_of_no_observation_has_one_empty_file(
             'error: --partition: "day" is not month\n',
         ),
         (
-            ["-o", "x", "A"],
+            ["-o", "x", "id:A"],
             44,
-            "error: SERVER_NOT_FOUND: Server not found\nno id A; similar: a\n",
+            "error: SERVER_NOT_FOUND: Server not found\nno id A; did you mean id:a?\n",
         ),
         (["-o", "x", "-s", "none.db"], 3, "error: none.db: no such file; "),
     ],
