@@ -57,7 +57,7 @@ _RESULT = ServerResult(
     sampleCount=7,
 )
 _STATISTICS = re.compile(r" 5 +1\.50 +2 +9 +0 +\+1 +\+2\.0%( |$)")
-_LISTED = re.compile(r" 5 +1 +1 h +99% +2026-03-01( |$)")
+_LISTED = re.compile(r" 5 +1 +1 h +99%( |$)")
 _NEVER = re.compile(r"(?!)")
 _SERVERS_COMPARED = 5
 _MAX_LISTED = 25

@@ -89,7 +89,7 @@ def test_an_id_is_never_cut_but_a_hostname_is() -> None:
         "old-guard-of-the-north",
         "  The Old Guard (sin…  1  12,345,678,901,234,567,890  12,345,678,901,234,567,890",
         "  og3m7p",
-        "old-guard             1  12,345,678,901,234,567,890  12,345,678,901,234,567,890",
+        "old-guard              1  12,345,678,901,234,567,890  12,345,678,901,234,567,890",
         "  Old Guard  " + "o" * 60,
         "",
     ]
