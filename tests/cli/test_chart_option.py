@@ -51,8 +51,8 @@ def test_a_chart_fits_a_terminal_that_shows_only_ascii(demo_snapshot: str) -> No
         (["--range=24h", "--aggregate=max"], "highest 86", "highest count in steps of 2 hours"),
         (
             ["--range=all", "--step=month", "--aggregate=last"],
-            "last 34",
-            "last count in steps of 28 to 31 days",
+            "lowest 43, highest 43, last 43",
+            "last count in steps of a month",
         ),
         (["--range=24h", "--sum"], "sum of 1 server", "2 hours, added up"),
     ],
@@ -74,9 +74,9 @@ def test_polls_that_are_a_little_late_leave_no_gap(build: Build, cli: Cli) -> No
     path = build([server("a"), server("b")], rows)
     asked = ["history", "-s", path, "--range=12h"]
 
-    assert split_chart(cli, *asked, "a")[0].endswith("in steps of 30 minutes, in UTC")
+    assert "in steps of 30 minutes, in UTC" in split_chart(cli, *asked, "a")[0]
     chart, _ = split_chart(cli, *asked, "a", "b")
-    assert chart.endswith("in steps of 30 minutes, in UTC; blank is no observation")
+    assert "in steps of 30 minutes, in UTC; blank is no observation" in chart
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 from rich.cells import cell_len
 
 from conftest import AS_OF, DAY, ROOT, Build, Cli, server
-from srvstat.analysis.history import list_history_edges
 from srvstat.analysis.history_tables import describe_observations, describe_steps
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.selection import find_references
+from srvstat.analysis.steps import divide_window
 from srvstat.analysis.windows import find_zone
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import build_server_reference
@@ -50,24 +50,25 @@ def test_observations_are_rows_in_the_order_of_the_servers(build: Build, cli: Cl
 
 
 def test_steps_have_a_row_each_and_null_without_observations(build: Build, cli: Cli) -> None:
-    rows = [("a", AS_OF - 2 * HOUR, 5), ("a", AS_OF, 6), ("a", AS_OF - 1, 7), ("b", AS_OF, 8)]
+    half, quarter = HOUR // 2, HOUR // 4
+    rows = [("a", AS_OF - half, 5), ("a", AS_OF - quarter, 8), ("a", AS_OF, 6), ("b", AS_OF, 8)]
     path = build([server("a"), server("b")], rows)
     asked = ["history", "a", "b", "-s", path, "--range=2h", "--step=1h"]
 
     assert cli(*asked).stdout == (
         b'{"serverId":"a","from":"2026-03-01T10:00:00.000Z","to":"2026-03-01T11:00:00.000Z",'
-        b'"sampleCount":0,"players":null}\n'
+        b'"sampleCount":0,"players":null,"observedShare":0,"isPartial":true}\n'
         b'{"serverId":"a","from":"2026-03-01T11:00:00.000Z","to":"2026-03-01T12:00:00.000Z",'
-        b'"sampleCount":2,"players":6.5}\n'
+        b'"sampleCount":3,"players":6.333333333333333,"observedShare":0.5,"isPartial":true}\n'
         b'{"serverId":"b","from":"2026-03-01T10:00:00.000Z","to":"2026-03-01T11:00:00.000Z",'
-        b'"sampleCount":0,"players":null}\n'
+        b'"sampleCount":0,"players":null,"observedShare":0,"isPartial":true}\n'
         b'{"serverId":"b","from":"2026-03-01T11:00:00.000Z","to":"2026-03-01T12:00:00.000Z",'
-        b'"sampleCount":1,"players":8}\n'
+        b'"sampleCount":1,"players":8,"observedShare":0,"isPartial":true}\n'
     )
     assert cli(*asked, "--sum", "--aggregate=max", "--format=csv").stdout == (
-        b"from,to,sampleCount,serverCount,players\n"
-        b"2026-03-01T10:00:00.000Z,2026-03-01T11:00:00.000Z,0,0,\n"
-        b"2026-03-01T11:00:00.000Z,2026-03-01T12:00:00.000Z,3,2,15\n"
+        b"from,to,sampleCount,serverCount,players,observedShare,isPartial\n"
+        b"2026-03-01T10:00:00.000Z,2026-03-01T11:00:00.000Z,0,0,,0,true\n"
+        b"2026-03-01T11:00:00.000Z,2026-03-01T12:00:00.000Z,4,2,16,0.5,true\n"
     )
 
 
@@ -191,15 +192,15 @@ QUERIES = {
 
 def render_history(case: str, path: str, screen: Screen) -> str:
     names, zone, step, is_sum = QUERIES[case]
-    query = HistoryQuery(Window(AS_OF - 6 * DAY, AS_OF), zone, is_sum=is_sum)
+    query = HistoryQuery(Window(AS_OF - 6 * DAY, AS_OF), zone, is_sum=is_sum, step=step)
     with closing(open_file(path)) as snapshot:
         servers = find_references(snapshot, map(build_server_reference, names))
         if step is None:
             parts = describe_observations(snapshot, servers, query)
         else:
             asked = query.window, parse_step(step), find_zone(zone)
-            edges = list_history_edges(snapshot, servers, *asked)
-            parts = describe_steps(snapshot, servers, edges, query)
+            steps = divide_window(snapshot, servers, *asked)
+            parts = describe_steps(snapshot, servers, steps, query)
         return "\n".join(render_table(part, screen) for part in parts)
 
 
@@ -229,11 +230,11 @@ def test_local_times_show_their_offset_only_where_it_changes(build: Build, cli: 
     shown = cli(*asked, "--range=18h").stdout.decode().split("\n")
     assert [re.split("  +", line) for line in shown[4:7]] == [
         ["2026-03-28 19:00+01:00", "2026-03-29 00:00+01:00", "–", "gap of 5 hours"],  # noqa: RUF001
-        ["2026-03-29 00:00+01:00", "2026-03-29 06:00+02:00", "4.00", "1"],
+        ["2026-03-29 00:00+01:00", "2026-03-29 06:00+02:00", "*4.00", "1"],
         ["2026-03-29 06:00+02:00", "2026-03-29 12:00+02:00", "–", "gap of 6 hours"],  # noqa: RUF001
     ]
     shown = cli(*asked, "--range=2h").stdout.decode().split("\n")
-    assert re.split("  +", shown[4]) == ["2026-03-29 12:00", "2026-03-29 14:00", "5.00", "1"]
+    assert re.split("  +", shown[4]) == ["2026-03-29 12:00", "2026-03-29 14:00", "*5.00", "1"]
 
 
 def test_the_last_year_has_a_table_in_every_zone(build: Build, cli: Cli) -> None:

@@ -134,6 +134,9 @@ def test_rows_have_the_values_of_the_document(cli: Cli, demo_snapshot: str) -> N
     def flatten(figures: dict[str, Any]) -> dict[str, Any]:
         flat = {name: value for name, value in figures.items() if name != "previous"}
         growth, above, (quantile,) = flat.pop("growth"), flat.pop("above"), flat.pop("quantiles")
+        if "change" in flat:
+            change = flat.pop("change") or {"players": None, "percentage": None}
+            flat |= {"changePlayers": change["players"], "changePercentage": change["percentage"]}
         return flat | {
             "growthPlayers": growth["players"],
             "growthPercentage": growth["percentage"],
@@ -192,7 +195,10 @@ def test_notes_say_what_differs(build: Build, cli: Cli) -> None:
     nothing_before = "no observation in the previous window"
     seen = ["2026-03-01 09:00", "2026-03-01 11:00", "2026-03-01 12:00"]
     assert notes == [
-        ["0 observations", "p50 –", "above 9: –", "average –, was 5.00"],  # noqa: RUF001 - no value
+        [
+            *("0 observations", "p50 –", "above 9: –"),  # noqa: RUF001 - no value
+            "before: average 5.00, median 5, peak 5, lowest 5, p50 5",
+        ],
         [
             *("6 observations", "29.2% covered", f"peak {seen[2]}", "p50 10", "above 9: 7 hours"),
             *("time-weighted average 10.00", nothing_before),

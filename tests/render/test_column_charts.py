@@ -19,12 +19,13 @@ from srvstat.contract.requests import build_server_reference
 from srvstat.documents.distribution import Distribution, ServerDistribution
 from srvstat.documents.document import GrowthPart, WindowPart
 from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
+from srvstat.documents.history import StepCell
 from srvstat.documents.peak_hours import HourCell, HourPart, PeakHours, ServerPeakHours
 from srvstat.render.charts import ChartDocument, render_chart
 from srvstat.render.charts.columns import choose_layout, choose_scale, draw_columns
-from srvstat.render.charts.panels import choose_frame
+from srvstat.render.charts.panels import Columns, choose_frame
 from srvstat.render.screen import Screen
-from srvstat.render.tables.figures import join_averages
+from srvstat.render.tables.figures import join_cells
 from srvstat.snapshot.read.reader import open_file
 from support.gold import check_gold
 
@@ -91,8 +92,8 @@ def test_columns_are_as_high_as_their_values(
 def test_columns_and_axis_fit_the_screen(
     count: int, high: float | None, width: int, has_gaps: bool
 ) -> None:
-    def merge(length: int) -> list[list[float | None]]:
-        return [[high] * -(-count // length)]
+    def merge(length: int) -> list[Columns]:
+        return [Columns([high] * -(-count // length))]
 
     frame = choose_frame(merge, Screen(width), has_gaps=has_gaps)
     smaller = choose_layout(count, frame.width, has_gaps=has_gaps)
@@ -118,10 +119,14 @@ def test_no_chart_is_wider_than_its_screen(
 
 
 def test_a_column_of_several_steps_is_the_average_of_their_observations() -> None:
-    steps = [(1, 10.0), (3, 40.0), (0, None), (1, 0.0), (2, None)]
+    steps = [(1, 10.0, 1.0), (3, 40.0, 0.5), (0, None, 0.0), (1, 0.0, 1.0), (0, None, 0.0)]
+    cells = [StepCell(count, 1, value, share) for count, value, share in steps]
     shown = render_chart(build_growth([[40.0, None] * 40]), Screen(30))
 
-    assert join_averages(steps, 2) == [32.5, 0.0, None]
+    joined = [
+        (cell.observations, cell.players, cell.observed_share) for cell in join_cells(cells, 2)
+    ]
+    assert joined == [(4, 32.5, 0.75), (1, 0.0, 0.5), (0, None, 0.0)]
     assert "each column 4 days" in shown.replace("\n", " ")
     assert max(sum(map(row.count, "█░")) for row in shown.split("\n")) == 20
 
@@ -165,18 +170,29 @@ def build_growth(averages: list[list[float | None]], hostname: str = "a") -> Gro
                 cfx_id="b",
                 hostname=hostname,
                 sample_count=sum(value is not None for value in values),
-                average_players=None,
+                average_players=1.0,
+                change=None,
+                coverage=1.0,
+                previous_coverage=None,
+                first_players=None,
+                last_players=None,
                 growth=none,
                 previous_growth=None,
                 players_per_week=None if len({*values} - {None}) < 2 else 0.5,
                 steps=tuple(
-                    GrowthStep(start, start + DAY, not at, value is not None, value, None, None)
+                    build_step(start, value, is_partial=not at)
                     for at, (start, value) in enumerate(zip(starts, values, strict=True))
                 ),
             )
             for values in averages
         ),
     )
+
+
+def build_step(start: int, value: float | None, *, is_partial: bool) -> GrowthStep:
+    share = 0.5 if is_partial else float(value is not None)
+    count = int(value is not None)
+    return GrowthStep(start, start + DAY, share < 0.9, share, count, value, None, None, None, None)
 
 
 @st.composite

@@ -12,6 +12,7 @@ from conftest import AS_OF, DAY, Build, Cli, server
 from srvstat.contract.ranges import Window
 from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
 from srvstat.documents.comparison import ComparedServer, Comparison
+from srvstat.documents.history import StepCell
 from srvstat.render.screen import Screen
 from srvstat.render.tables.comparison import render_comparison
 from support.terminal import run_srvstat_in_terminal
@@ -20,7 +21,9 @@ HOUR = DAY // 24
 BAR = "│"
 NONE = "–"  # noqa: RUF001 - the dash of a table
 
-FIGURE = re.compile(r"(?P<name>current|average|median|peak|lowest|growth) +\S+(  \S+%)?")
+FIGURE = re.compile(
+    r"(?P<name>current|average|median|peak|lowest|first → last) +[^ ]+( → \S+)?( \S+%)?"
+)
 
 identifiers = st.text("abcXYZ019-", min_size=1, max_size=24)
 hostnames = st.text("aZ «夜勤»é\u0301|\x1b\u202e", max_size=60).map(lambda text: f"h{text}")
@@ -51,9 +54,12 @@ def servers(draw: st.DrawFn) -> ComparedServer:
     return ComparedServer(
         result,
         draw(st.one_of(st.just(name), hostnames)),
-        tuple(draw(st.lists(st.floats(0, top), min_size=30, max_size=30)))
-        if seen
-        else (None,) * 30,
+        tuple(
+            StepCell(1, 1, draw(st.floats(0, top)), draw(st.floats(0, 1)))
+            if seen
+            else StepCell(0, 1, None, 0.0)
+            for _ in range(30)
+        ),
         draw(st.integers(1, 30)) if seen else 0,
         first if seen else None,
         AS_OF - draw(st.sampled_from([0, 3 * DAY])) if seen else None,
@@ -63,7 +69,7 @@ def servers(draw: st.DrawFn) -> ComparedServer:
 def build_comparison(*shown: ComparedServer) -> Comparison:
     """Return a comparison of servers over 30 days."""
     response = CompareResponse(range="30d", data=tuple(one.result for one in shown))
-    return Comparison(response, shown, Window(AS_OF - 30 * DAY, AS_OF), AS_OF, DAY, None)
+    return Comparison(response, shown, Window(AS_OF - 30 * DAY, AS_OF), AS_OF, "day", DAY, None)
 
 
 def expand_wide_characters(line: str) -> str:
@@ -72,7 +78,7 @@ def expand_wide_characters(line: str) -> str:
 
 
 def format_expected(shown: ComparedServer) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each figure except growth."""
+    """Yield the name and the text of each figure except the first and the last count."""
     result = shown.result
     silent = "never seen" if shown.last_observed_at is None else "last seen Feb 26"
     yield "current", f"{result.currentPlayers:,}" if shown.last_observed_at == AS_OF else silent
@@ -125,11 +131,13 @@ def test_a_terminal_below_80_columns_gets_cards_with_aligned_figures(build: Buil
         )
         assert len(first) == 6
         assert first == second
-    _, shown = run_srvstat_in_terminal("compare", "a", "b", "-s", path, columns=80)
+    _, shown = run_srvstat_in_terminal("compare", "a", "b", "-s", path, columns=90)
     assert shown.startswith("server ")
 
 
-def test_growth_from_fewer_than_10_players_shows_both_counts(build: Build, cli: Cli) -> None:
+def test_the_first_and_the_last_count_have_a_percentage_from_10_players_on(
+    build: Build, cli: Cli
+) -> None:
     changes = {
         "up": (80, 90),
         "down": (9_000, 80),
@@ -145,25 +153,26 @@ def test_growth_from_fewer_than_10_players_shows_both_counts(build: Build, cli: 
         for at, count in enumerate(pair)
     ]
     path = build([server(name) for name in changes], observations)
-    growth = []
+    shown_pairs = []
     for names in (["up", "down", "same", "small"], ["new", "idle", "left"]):
         shown = cli("compare", *names, "-s", path, "--table").stdout.decode()
         lines = shown.split("\n")
-        end = lines[0].index("growth") + len("growth")
-        growth += [line[end - 14 : end] for line in lines if line.split(" ")[0] in names]
+        end = lines[0].index("first → last") + len("first → last")
+        rows = [line[:end] for line in lines if line.split(" ")[0] in names]
+        shown_pairs += [re.split("  +", row)[-1] for row in rows]
 
-    assert growth == [
-        "   +10  +12.5%",
-        "-8,920  -99.1%",
-        "     0    0.0%",
-        "        2 → 78",
-        "         0 → 9",
-        "         0 → 0",
-        "         9 → 0",
+    assert shown_pairs == [
+        "80 → 90 +12.5%",
+        "9,000 → 80 -99.1%",
+        "10 → 10 0.0%",
+        "2 → 78",
+        "0 → 9",
+        "0 → 0",
+        "9 → 0",
     ]
 
 
-def test_the_base_of_growth_is_the_first_observation_in_the_window(build: Build, cli: Cli) -> None:
+def test_the_first_count_is_that_in_the_window(build: Build, cli: Cli) -> None:
     observations = [("a", AS_OF - DAY - 1, 500), ("a", AS_OF - DAY, 50), ("a", AS_OF - HOUR, 2)]
     path = build([server("a"), server("b")], [*observations, ("a", AS_OF, 3)])
 
@@ -173,14 +182,15 @@ def test_the_base_of_growth_is_the_first_observation_in_the_window(build: Build,
     )
 
 
-def test_growth_in_ascii_has_an_ascii_arrow(build: Build) -> None:
+def test_the_first_and_the_last_count_have_an_arrow_of_ascii_where_they_must(build: Build) -> None:
     path = build([server("a"), server("b")], [("a", AS_OF - HOUR, 2), ("a", AS_OF, 78)])
     for columns in (60, 80, 140):
         env = {"LC_ALL": "C", "TERM": "dumb"}
         _, shown = run_srvstat_in_terminal(
             "compare", "a", "b", "-s", path, columns=columns, env=env
         )
-        assert "  2 -> 78" in shown
+        assert " 2 -> 78" in shown
+        assert "first -> last " in shown
         assert shown.isascii()
 
 
@@ -188,26 +198,30 @@ def test_a_drawing_rounds_to_the_nearest_mark_and_reserves_the_lowest_for_zero(
     build: Build, cli: Cli
 ) -> None:
     # Seven steps from 0 to the highest average, 700.
-    hours = [700, 651, 649, 0, 1, 351, 349, None]
-    observations = [
-        ("a", AS_OF - HOUR * at, count) for at, count in enumerate(hours) if count is not None
-    ]
-    path = build([server("a"), server("b")], observations)
+    hours = [700, 651, 649, 0, 1, 351, 349]
+    observations = [("a", AS_OF - HOUR * at, count) for at, count in enumerate(hours, 1)]
+    path = build([server("a"), server("b")], [*observations, ("b", AS_OF, 0)])
     shown = cli("compare", "a", "b", "-s", path, "--range", "24h", "--table").stdout.decode()
 
     assert f" ▄▅▂▁▇██{BAR}" in shown
-    assert "each row from 0 to its highest average: a 700\n" in shown
+    assert "each row from 0 to its highest average: a 700, b 0 (part of an hour)\n" in shown
 
 
 @pytest.mark.parametrize(
     ("range", "mark"),
-    [("24h", "1 hour"), ("7d", "6 hours"), ("90d", "3 days"), ("1y", "12 days 4 hours")],
+    [("24h", "an hour"), ("7d", "6 hours"), ("30d", "a day"), ("90d", "3 days"), ("1y", "14 days")],
 )
 def test_the_notes_have_the_dates_and_the_length_of_a_mark(
     range: str, mark: str, build: Build, cli: Cli
 ) -> None:
-    days = {"24h": 1, "7d": 7, "90d": 90, "1y": 365}[range]
-    start = {1: "2026-02-28", 7: "2026-02-22", 90: "2025-12-01", 365: "2025-03-01"}[days]
+    days = {"24h": 1, "7d": 7, "30d": 30, "90d": 90, "1y": 365}[range]
+    start = {
+        1: "2026-02-28",
+        7: "2026-02-22",
+        30: "2026-01-30",
+        90: "2025-12-01",
+        365: "2025-03-01",
+    }[days]
     path = build([server("a"), server("b")], [("a", AS_OF, 1)])
     shown = cli("compare", "a", "b", "-s", path, "--range", range, "--table").stdout.decode()
 
@@ -276,7 +290,7 @@ def test_notes_wrap_between_words(build: Build, cli: Cli) -> None:
 
 def test_with_at_the_notes_date_the_current_players(build: Build, cli: Cli) -> None:
     path = build([server("a"), server("b")], [("a", AS_OF, 1)])
-    note = "current  from the server record, as of 2026-03-01 12:00:00 UTC\n"
+    note = "current       from the server record, as of 2026-03-01 12:00:00 UTC\n"
     compared = ("compare", "a", "b", "-s", path, "--table")
 
     assert note not in cli(*compared).stdout.decode()
@@ -287,5 +301,7 @@ def test_a_window_that_starts_before_1970_has_dates(build: Build, cli: Cli) -> N
     path = build([server("a"), server("b")], [("a", AS_OF, 1)])
     shown = cli("compare", "a", "b", "-s", path, "--at", str(20 * DAY), "--table").stdout.decode()
 
-    assert "window   after 1969-12-22 00:00:00 UTC, to 1970-01-21 00:00:00 UTC inclusive" in shown
-    assert "30d      1969-12-22 to 1970-01-21, each mark" in shown
+    assert (
+        "window        after 1969-12-22 00:00:00 UTC, to 1970-01-21 00:00:00 UTC inclusive" in shown
+    )
+    assert "30d           1969-12-22 to 1970-01-21, each mark" in shown

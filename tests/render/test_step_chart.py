@@ -69,7 +69,7 @@ def test_a_tick_is_at_the_start_of_its_step(width: int, late: int) -> None:
     hours = range(late, late + count_values(Screen(width)))
     start = START - START % DAY_MS
     lines = tuple(
-        StepLine(start + at * HOUR, start + (at + 1) * HOUR, (StepCell(1, 1, at % 24 // 23),))
+        StepLine(start + at * HOUR, start + (at + 1) * HOUR, (StepCell(1, 1, at % 24 // 23, 1.0),))
         for at in hours
     )
     query = HistoryQuery(Window(lines[0].start, lines[-1].end), "Etc/GMT-1")
@@ -87,7 +87,7 @@ VALUES = st.none() | st.integers(0, 2**53 - 1) | st.floats(0, 100)
 
 
 def build_table(hostnames: list[str], columns: list[list[float | None]]) -> StepTable:
-    cells = ((StepCell(value is not None, 1, value) for value in column) for column in columns)
+    cells = ((StepCell(value is not None, 1, value, 1.0) for value in column) for column in columns)
     lines = tuple(
         StepLine(START + at * HOUR, START + (at + 1) * HOUR, row)
         for at, row in enumerate(zip(*cells, strict=True))

@@ -131,6 +131,8 @@ def _describe_server(  # noqa: PLR0913, PLR0917 - all are parts of the answer
         change=change.part,
         coverage=found.coverage,
         previous_coverage=change.previous_coverage,
+        first_players=found.first,
+        last_players=found.last,
         growth=GrowthPart(players=growth.players, percentage=growth.percentage),
         previous_growth=previous,
         players_per_week=_compute_trend(days),

@@ -50,7 +50,7 @@ def describe_observations(
         )
         has_omitted |= table.omitted_count > 0
         yield table
-    yield HistoryNotes(query, snapshot.as_of, has_steps=False, has_omitted=has_omitted)
+    yield HistoryNotes(query, snapshot.as_of, has_omitted)
 
 
 def describe_steps(
@@ -62,7 +62,7 @@ def describe_steps(
 
     Raises SnapshotError.
     """
-    has_omitted = steps.step_count > 2 * _SHOWN
+    has_omitted, has_partial = steps.step_count > 2 * _SHOWN, False
     shown = [range(steps.step_count)]
     if has_omitted:
         shown = [range(_SHOWN), range(steps.step_count - _SHOWN, steps.step_count)]
@@ -71,8 +71,10 @@ def describe_steps(
         selected = servers[start : start + size]
         first, *last = (tuple(read_lines(snapshot, selected, steps, query, part)) for part in shown)
         names = tuple(map(get_name, selected))
-        yield StepTable(query, names, first, last[0] if last else (), steps.step_count)
-    yield HistoryNotes(query, snapshot.as_of, has_steps=True, has_omitted=has_omitted)
+        table = StepTable(query, names, first, last[0] if last else (), steps.step_count)
+        has_partial |= table.has_partial
+        yield table
+    yield HistoryNotes(query, snapshot.as_of, has_omitted, has_partial)
 
 
 def read_lines(

@@ -102,6 +102,7 @@ def build_report(
             window,
             quantiles=QUANTILES,
             versus_previous=growth.previous_window is not None,
+            zone=zone.key,
         ),
         timeline=compute_timeline(snapshot, servers, window, MOST_STEPS, zone),
         peak_hours=compute_peak_hours(snapshot, servers, window, zone),

@@ -51,11 +51,13 @@ def compute_stats(  # noqa: PLR0913 - all are parts of the question
     quantiles: Sequence[Fraction] = (),
     above: int | None = None,
     versus_previous: bool = False,
+    zone: str = "UTC",
 ) -> Stats:
     """Return the statistics of servers in a window, in their order.
 
     `quantiles` are in [0, 1]. `above` is a number of players. `versus_previous` adds the window of
-    equal length before. Needs little memory besides the document.
+    equal length before. `zone` is the time zone of the times in tables. Needs little memory besides
+    the document.
 
     Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
     """
@@ -63,6 +65,7 @@ def compute_stats(  # noqa: PLR0913 - all are parts of the question
     return Stats(
         as_of=snapshot.as_of,
         root=snapshot.root,
+        time_zone=zone,
         window=build_window_part(window),
         previous_window=query.previous and build_window_part(query.previous),
         servers=tuple(describe_servers(snapshot, servers, window, query)),

@@ -1,6 +1,7 @@
 """Compute the steps of servers for a chart in a terminal: as many as fit its width."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from zoneinfo import ZoneInfo
 
@@ -42,7 +43,7 @@ def compute_step_chart(
         check_server_count(len(servers))
     zone = ZoneInfo(query.zone)
     if step is None:
-        steps = _choose_steps(snapshot, servers, query.window, zone, most)
+        step, steps = _choose_steps(snapshot, servers, query.window, zone, most)
     else:
         steps = divide_window(snapshot, servers, query.window, step, zone)
         if steps.step_count > most:
@@ -51,6 +52,7 @@ def compute_step_chart(
                 " longer step, a shorter window or a wider terminal"
             )
     lines = tuple(_read_lines(snapshot, servers, steps, query))
+    query = replace(query, step=step.name)
     return StepTable(query, tuple(map(get_name, servers)), lines, (), len(lines))
 
 
@@ -67,7 +69,7 @@ def _read_lines(
 
 def _choose_steps(
     snapshot: Snapshot, servers: Sequence[ServerRow], window: Window, zone: ZoneInfo, most: int
-) -> Steps:
+) -> tuple[Step, Steps]:
     bounded = bound_window(snapshot, servers, window)
     figures = snapshot.compute_figures(servers, bounded)
     intervals = [
@@ -81,7 +83,7 @@ def _choose_steps(
         if is_long and (bounded.end - bounded.start) // step.shortest < most:
             steps = divide_window(snapshot, servers, window, step, zone)
             if steps.step_count <= most:
-                return steps
+                return step, steps
     raise AssertionError  # the steps become longer without end
 
 

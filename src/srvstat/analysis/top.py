@@ -43,6 +43,7 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
     quantiles: Sequence[Fraction] = (),
     above: int | None = None,
     versus_previous: bool = False,
+    zone: str = "UTC",
 ) -> Top:
     """Return the `limit` servers that match a filter and have the greatest values of a figure.
 
@@ -68,6 +69,7 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
     return Top(
         as_of=snapshot.as_of,
         root=snapshot.root,
+        time_zone=zone,
         window=build_window_part(window),
         previous_window=query.previous and build_window_part(query.previous),
         servers=tuple(describe_servers(snapshot, servers, window, query)),

@@ -109,6 +109,7 @@ class Analyzer(OpenFile):
                 quantiles=parse_quantiles(decimals),
                 above=above,
                 versus_previous=versus_previous,
+                zone=tz,
             )
 
     def top(
@@ -132,7 +133,7 @@ class Analyzer(OpenFile):
     ) -> Top:
         """Rank the servers that `servers` finds, and compute the statistics of the first ones.
 
-        The greatest figure is first; growth is that in players.
+        The greatest figure is first; change and growth are those in players.
 
         Raises UsageError, SnapshotError.
         """
@@ -160,6 +161,7 @@ class Analyzer(OpenFile):
                 quantiles=parse_quantiles(decimals),
                 above=above,
                 versus_previous=versus_previous,
+                zone=tz,
             )
 
     def growth(

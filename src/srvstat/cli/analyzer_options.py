@@ -4,7 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -28,7 +30,8 @@ from srvstat.cli.output import Form, report
 from srvstat.contract import wire
 from srvstat.contract.errors import SrvstatError, UsageError
 from srvstat.contract.ranges import DEFAULT_RANGE, Window
-from srvstat.render.text import format_count, format_span, format_time
+from srvstat.render.local_time import format_zoned_time
+from srvstat.render.text import format_count, format_span
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
@@ -83,7 +86,10 @@ ToOption = Annotated[
     ),
 ]
 ZoneOption = Annotated[
-    str, typer.Option("--tz", metavar="ZONE", help="The time zone of dates, such as Europe/Berlin.")
+    str,
+    typer.Option(
+        "--tz", metavar="ZONE", help="The time zone of dates and of times, such as Europe/Berlin."
+    ),
 ]
 StepZoneOption = Annotated[
     str,
@@ -222,7 +228,7 @@ def build_window_query(
 
 
 def report_missing_data(
-    snapshot: Snapshot, window: Window, servers: Iterable[ServerRow] = ()
+    snapshot: Snapshot, window: Window, servers: Iterable[ServerRow] = (), zone: str = "UTC"
 ) -> None:
     """Say on standard error why a window has no observation, or that it ends after all data.
 
@@ -230,18 +236,19 @@ def report_missing_data(
 
     Raises SnapshotError.
     """
+    format_at = partial(format_zoned_time, zone=ZoneInfo(zone))
     totals = snapshot.read_totals()
     first, last = totals.first_observed_at, totals.last_observed_at
     if first is None or last is None:
         report("note: the snapshot has no observation")
         return
     if window.end < first or window.start >= last:
-        report(f"note: no observation in the window; the snapshot has {format_span(first, last)}")
+        span = format_span(first, last, format_at)
+        report(f"note: no observation in the window; the snapshot has {span}")
         return
     if window.end > snapshot.as_of:
-        report(
-            f"note: the window ends after the snapshot, which ends {format_time(snapshot.as_of)}"
-        )
+        end = format_at(snapshot.as_of)
+        report(f"note: the window ends after the snapshot, which ends {end}")
     named = list(servers)
     counts = snapshot.compute_totals(named, window)
     empty = [server for server, (count, _) in zip(named, counts, strict=True) if not count]
@@ -251,7 +258,7 @@ def report_missing_data(
             report(f"note: {server.title}: no observation in the snapshot")
             continue
         with snapshot.convert_decode_errors(server.title):
-            span = format_span(first, last)
+            span = format_span(first, last, format_at)
         report(f"note: {server.title}: no observation in the window; it has {span}")
     if len(empty) > _MAX_LISTED:
         more = format_count(len(empty) - _MAX_LISTED, "more server")

@@ -64,8 +64,8 @@ def growth(
 ) -> Outcome:
     """Show growth by day, week or month.
 
-    Shows the growth over the window and over the one before, the trend in players a week, and for
-    each step the average and the growth.
+    Shows how the average changed since the window of equal length before, the trend in players a
+    week, and for each step the average and how it changed since the step before.
 
     Example: srvstat growth srv-1 --step week --range 90d
     """
@@ -82,7 +82,7 @@ def growth(
             servers = find_references(file, references)
             if chart:
                 check_server_count(len(servers))
-            report_missing_data(file, window, servers)
+            report_missing_data(file, window, servers, tz)
             found = compute_growth(file, servers, window, name, zone)
     except ApiError as error:
         return show_error(error, form)

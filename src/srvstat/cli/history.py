@@ -126,7 +126,7 @@ def history(
                 permissions.check_history(window, file.as_of)
             with add_hint(file):
                 servers = find_references(file, references)
-            report_missing_data(file, window, servers)
+            report_missing_data(file, window, servers, tz)
             outcome = _answer(file, servers, window, question, form)
             return outcome._replace(pieces=_close_after(outcome.pieces, stack.pop_all()))
     except ApiError as error:
@@ -168,11 +168,17 @@ def _answer(
     form: Form,
 ) -> Outcome:
     """Return the outcome; its pieces are read from the snapshot while they are written."""
-    query = HistoryQuery(window, question.window.zone, question.aggregate, question.is_sum)
+    query = HistoryQuery(
+        window,
+        question.window.zone,
+        question.aggregate,
+        question.is_sum,
+        question.step and question.step.name,
+    )
     if question.is_chart:
         chart = compute_step_chart(snapshot, servers, query, question.step, count_chart_values())
         # The rows of a table would move the chart off the screen.
-        notes = HistoryNotes(query, snapshot.as_of, has_steps=True, has_omitted=False)
+        notes = HistoryNotes(chart.query, snapshot.as_of, has_omitted=False)
         return show(notes, form, chart=chart)
     if question.step is None:
         if form is Form.TABLE:

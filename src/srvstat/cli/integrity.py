@@ -97,7 +97,7 @@ def integrity(
         with closing(open_snapshot(find_snapshot(snapshot))) as file, add_hint(file):
             window = choose_window(file, query)
             servers = select_servers(file, references, filters, all=all)
-            report_missing_data(file, window, () if all else servers)
+            report_missing_data(file, window, () if all else servers, tz)
             found = check_integrity(file, servers, window, zone)
     except ApiError as error:
         return show_error(error, form)

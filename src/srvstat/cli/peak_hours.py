@@ -72,7 +72,7 @@ def peak_hours(
             servers = find_references(file, references)
             if chart:
                 check_server_count(len(servers))
-            report_missing_data(file, window, servers)
+            report_missing_data(file, window, servers, tz)
             found = compute_peak_hours(file, servers, window, zone)
     except ApiError as error:
         return show_error(error, form)

@@ -78,7 +78,7 @@ KeyOption = Annotated[
     typer.Option(
         "--by",
         metavar="|".join(TOP_KEYS),
-        help="The figure that ranks servers, the greatest first; growth is in players.",
+        help="The figure that ranks servers, the greatest first; change and growth are in players.",
         autocompletion=_complete_key,
     ),
 ]
@@ -112,8 +112,9 @@ def stats(
 ) -> Outcome:
     """Show the statistics of servers in any window.
 
-    Besides the figures of compare, shows when the peak was reached, quantiles, the hours above a
-    number of players, the share of the window that was observed, and the window before.
+    Besides the figures of compare, shows how the average changed since the window of equal length
+    before, when the peak was reached, quantiles, the hours above a number of players, and the share
+    of the window that was observed.
 
     Example: srvstat stats srv-1 --range 7d --quantile 0.95 --versus previous
     """
@@ -132,7 +133,7 @@ def stats(
             window = choose_window(file, query)
             servers = select_servers(file, references, filters, all=all)
             drawn = _list_drawn(servers) if chart else []
-            report_missing_data(file, window, () if all else servers)
+            report_missing_data(file, window, () if all else servers, tz)
             found = compute_stats(
                 file,
                 drawn or servers,
@@ -140,6 +141,7 @@ def stats(
                 quantiles=quantiles,
                 above=players,
                 versus_previous=is_versus,
+                zone=tz,
             )
             distribution = compute_distribution(file, drawn, window) if drawn else None
     except ApiError as error:
@@ -190,7 +192,7 @@ def top(
     key, count = parse_top_key(by), parse_count("--limit", limit, least=1)
     with closing(open_snapshot(find_snapshot(snapshot))) as file:
         window = choose_window(file, query)
-        report_missing_data(file, window)
+        report_missing_data(file, window, zone=tz)
         wanted = filters.build_filter(file.as_of)
         found = rank_servers(
             file,
@@ -201,6 +203,7 @@ def top(
             quantiles=quantiles,
             above=players,
             versus_previous=is_versus,
+            zone=tz,
         )
         if not found.server_count:
             report_no_match(file, wanted)

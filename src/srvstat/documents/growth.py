@@ -73,7 +73,8 @@ class GrowthStep(NamedTuple):
 class ServerGrowth(Part):
     """One server; `growth` is that over the window, `previous_growth` that in the window before.
 
-    `change` and the coverages are those of the document `stats`. `players_per_week` is the median
+    `change`, the coverages, and the first and the last count are those of the document `stats`.
+    `players_per_week` is the median
     of the slopes between all pairs of whole days (Theil and Sen), each at its midpoint with its
     average, whatever the step of the document; None for fewer than three.
     """
@@ -86,6 +87,8 @@ class ServerGrowth(Part):
     change: ChangePart | None
     coverage: float | None
     previous_coverage: float | None
+    first_players: int | None
+    last_players: int | None
     growth: GrowthPart
     previous_growth: GrowthPart | None
     players_per_week: float | None

@@ -76,12 +76,14 @@ class HistoryQuery:
     """What a history was asked for; observations have no aggregate.
 
     `window.start` can be BEFORE_ALL. `zone` is the time zone of steps, and of the times shown.
+    `step` is the name of the steps, such as `1h` or `day`.
     """
 
     window: Window
     zone: str
     aggregate: Aggregate = "mean"
     is_sum: bool = False
+    step: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +124,24 @@ class StepTable:
         """The number of steps that are not shown."""
         return self.count - len(self.first) - len(self.last)
 
+    @property
+    def has_partial(self) -> bool:
+        """Whether a step with observations is partial."""
+        cells = (cell for line in (*self.first, *self.last) for cell in line.cells)
+        return any(cell.observations and cell.is_partial for cell in cells)
+
 
 @dataclass(frozen=True, slots=True)
 class HistoryNotes:
-    """What the tables of a history have in common; `has_omitted` if one of them omits rows."""
+    """What the tables of a history have in common.
+
+    `has_omitted` if one of them omits rows, and `has_partial` if one shows a partial step.
+    """
 
     query: HistoryQuery
     as_of: int
-    has_steps: bool
     has_omitted: bool
+    has_partial: bool = False
 
 
 HistoryPart = ObservationTable | StepTable | HistoryNotes

@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
-from srvstat.documents.document import Part, SmallParts, SnapshotDocument, WindowPart
+from srvstat.documents.document import (
+    LEAST_COVERAGE,
+    Part,
+    SmallParts,
+    SnapshotDocument,
+    WindowPart,
+)
 from srvstat.documents.rows import Column, RowDocument, Rows
 
 
@@ -56,6 +62,12 @@ class ServerPeakHours(Part):
     busiest: HourPart | None
     quietest: HourPart | None
     cells: Annotated[tuple[HourCell, ...], SmallParts(HourCellPart)]
+
+    @property
+    def has_hours(self) -> bool:
+        """Whether the hours can be compared: at least 80 % of them have an average."""
+        known = sum(cell.average_players is not None for cell in self.cells)
+        return known >= LEAST_COVERAGE * len(self.cells)
 
     def get_cell(self, hour: HourPart) -> HourCell:
         """Return the cell of an hour, such as the busiest."""

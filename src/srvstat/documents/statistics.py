@@ -87,9 +87,13 @@ class ServerStatistics(FiguresPart, _IdentityPart):
 
 
 class _Statistics(SnapshotDocument, RowDocument):
-    """`previous_window` is None unless its figures were asked for."""
+    """`previous_window` is None unless its figures were asked for.
+
+    `time_zone` is that of the question. Tables show their times in it.
+    """
 
     version: Literal[1] = 1
+    time_zone: str
     window: WindowPart
     previous_window: WindowPart | None
     servers: tuple[ServerStatistics, ...]

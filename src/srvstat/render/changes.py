@@ -2,13 +2,15 @@
 
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, WindowPart
 from srvstat.render.fields import NOTHING
-from srvstat.render.text import format_duration, format_share
+from srvstat.render.text import format_count, format_duration, format_share
 
 _LEAST_PERCENT_BASE = 1
 """In players: a percentage of a smaller average would mislead."""
 
 _LEAST_COUNT_BASE = 10
 """In players: the same for a single count."""
+
+_UNITS = {"m": "minute", "h": "hour", "d": "day"}
 
 _LEAST_TREND = 0.01
 """The least part of the average by which a trend changes it in a week."""
@@ -24,7 +26,7 @@ def format_first_last(first: int | None, last: int | None, *, ascii_only: bool =
     text = f"{first:,} {'->' if ascii_only else '→'} {last:,}"
     if first < _LEAST_COUNT_BASE:
         return text
-    return f"{text} {100 * (last - first) / first:+,.1f}%"
+    return f"{text} {_format_signed(100 * (last - first) / first, 1)}%"
 
 
 def format_change(change: ChangePart | None, average: float | None) -> tuple[str, ...]:
@@ -34,10 +36,31 @@ def format_change(change: ChangePart | None, average: float | None) -> tuple[str
     """
     if change is None:
         return ()
-    players = f"{change.players:+,.2f}"
+    players = _format_signed(change.players, 2)
     if change.percentage is None or (average or 0) - change.players < _LEAST_PERCENT_BASE:
         return (players,)
-    return (players, f"{change.percentage:+,.1f}%")
+    return (players, f"{_format_signed(change.percentage, 1)}%")
+
+
+def _format_signed(value: float, digits: int) -> str:
+    """Format a value with its sign; one that is rounded to 0 has none."""
+    text = f"{value:+z,.{digits}f}"
+    return text if text.strip("+0.") else text.removeprefix("+")
+
+
+def describe_step(name: str) -> str:
+    """Return a step in words: `a day` for `day` and `1d`, `6 hours` for `6h`."""
+    number, unit = name[:-1], _UNITS.get(name[-1], "")
+    if not number.isdecimal():
+        return f"a {name}"
+    article = "an" if unit == "hour" else "a"
+    return f"{article} {unit}" if number == "1" else format_count(int(number), unit)
+
+
+def choose_class(change: ChangePart | None, average: float | None) -> str:
+    """Return the CSS class of a change, `rise` or `fall`; none if it is rounded to 0."""
+    texts = format_change(change, average)
+    return {"+": "rise", "-": "fall"}.get(texts[0][0], "") if texts else ""
 
 
 def explain_missing_change(
@@ -47,11 +70,14 @@ def explain_missing_change(
     if window.from_ is None:
         return "there is no window before all observations"
     length = format_window_length(window)
+    was = "were" if length[0].isdecimal() else "was"
     if previous_coverage is None:
         return f"the snapshot does not have the {length} before"
+    if not previous_coverage:
+        return f"the {length} before {was} not observed"
     if previous_coverage < LEAST_COVERAGE:
-        return f"the {length} before were observed for {format_share(previous_coverage)} only"
-    return f"the {length} of the window were observed for {format_share(coverage or 0)} only"
+        return f"the {length} before {was} observed for {format_share(previous_coverage)} only"
+    return f"the {length} of the window {was} observed for {format_share(coverage or 0)} only"
 
 
 def format_window_length(window: WindowPart) -> str:

@@ -1,10 +1,12 @@
 """Format instants on the clock of a time zone, in words that a report can use."""
 
 from datetime import datetime
+from functools import partial
 from zoneinfo import ZoneInfo
 
+from srvstat.documents.document import WindowPart
 from srvstat.render.axes import MONTHS
-from srvstat.render.text import format_time
+from srvstat.render.text import format_time, format_window
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -17,9 +19,34 @@ def format_local_time(at: int, zone: ZoneInfo) -> str:
     moment = _convert(at, zone)
     if moment is None:
         return format_time(at)
-    text = f"{_format_date(moment)}, {moment:%H:%M}"
-    is_repeated = moment.replace(fold=1 - moment.fold).utcoffset() != moment.utcoffset()
-    return f"{text} {moment.isoformat(timespec='minutes')[16:]}" if is_repeated else text
+    return f"{_format_date(moment)}, {moment:%H:%M}{_format_repeated_offset(moment)}"
+
+
+def format_clock(at: int, zone: ZoneInfo, precision: str = "seconds") -> str:
+    """Format an instant for a table that names its zone: `2026-08-22 19:30:00`.
+
+    `precision` is that of `datetime.isoformat`. Milliseconds are shown where there are any, unless
+    it is `minutes`. A time that the clock shows twice has its UTC offset.
+    """
+    try:
+        moment = datetime.fromtimestamp(at // 1000, zone)
+    except (OverflowError, ValueError):  # after the year 9999
+        return format_time(at)
+    if at % 1000 and precision == "seconds":
+        moment, precision = moment.replace(microsecond=at % 1000 * 1000), "milliseconds"
+    text = moment.replace(tzinfo=None).isoformat(" ", precision)
+    return f"{text}{_format_repeated_offset(moment)}"
+
+
+def format_zoned_time(at: int, zone: ZoneInfo) -> str:
+    """Format an instant with its zone: `2026-08-22 19:30:00 Europe/Berlin`."""
+    text = format_clock(at, zone)
+    return text if text.endswith(" UTC") else f"{text} {zone.key}"
+
+
+def format_local_window(window: WindowPart, zone: ZoneInfo) -> str:
+    """Format a window for a table that names its zone; see format_window."""
+    return format_window(window.from_, window.to, partial(format_clock, zone=zone))
 
 
 def format_local_date(at: int, zone: ZoneInfo) -> str:
@@ -45,6 +72,13 @@ def _convert(at: int, zone: ZoneInfo) -> datetime | None:
         return datetime.fromtimestamp((at + 1) // 1000, zone)
     except (OverflowError, ValueError):  # after the year 9999
         return None
+
+
+def _format_repeated_offset(moment: datetime) -> str:
+    """Return the UTC offset after a space if the clock shows a time twice, else nothing."""
+    if moment.replace(fold=1 - moment.fold).utcoffset() == moment.utcoffset():
+        return ""
+    return f" {moment.isoformat(timespec='minutes')[16:]}"
 
 
 def _format_date(moment: datetime) -> str:

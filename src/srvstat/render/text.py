@@ -5,7 +5,7 @@ clipboard, reverse a line or be invisible; Rich does not prevent this.
 """
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from srvstat.contract.instants import format_instant
 from srvstat.contract.wire import UNSAFE_CATEGORIES
@@ -145,10 +145,12 @@ def format_time(at: int) -> str:
     return format_instant(at).replace("T", " ").replace(".000Z", "Z").replace("Z", " UTC")
 
 
-def format_window(start: int | None, end: int) -> str:
+def format_window(
+    start: int | None, end: int, format_at: Callable[[int], str] = format_time
+) -> str:
     """Format the interval `(start, end]`; None is before all observations."""
-    first = "from the first observation" if start is None else f"after {format_time(start)}"
-    return f"{first}, to {format_time(end)} inclusive"
+    first = "from the first observation" if start is None else f"after {format_at(start)}"
+    return f"{first}, to {format_at(end)} inclusive"
 
 
 def format_minute(at: int) -> str:
@@ -156,11 +158,13 @@ def format_minute(at: int) -> str:
     return format_instant(at)[:16].replace("T", " ")
 
 
-def format_span(first: int | None, last: int | None) -> str:
+def format_span(
+    first: int | None, last: int | None, format_at: Callable[[int], str] = format_time
+) -> str:
     """Format the instants of the first and the last observation; None means no observation."""
     if first is None or last is None:
         return "no observation"
-    return f"{format_time(first)} to {format_time(last)}"
+    return f"{format_at(first)} to {format_at(last)}"
 
 
 def format_date(at: int) -> str:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from srvstat.contract.ranges import DAY_MS
+from srvstat.documents.document import LEAST_COVERAGE
 from srvstat.documents.growth import ServerGrowth
 
 _WEEK_MS = 7 * DAY_MS
@@ -22,17 +23,18 @@ class TrendLine(NamedTuple):
 
 
 def find_trend_line(server: ServerGrowth) -> TrendLine | None:
-    """Return the line with the slope of the trend that has half of the steps above it.
+    """Return the line with the slope of the trend that has half of the whole steps above it.
 
-    It lasts from the middle of the first step with observations to that of the last. None without a
-    trend.
+    It lasts from the middle of the first whole step to that of the last. None without a trend, and
+    in a window that is observed for less than 80 %.
     """
     points = [
         ((step.from_ + step.to) / 2, step.average_players)
         for step in server.steps
-        if step.average_players is not None
+        if step.average_players is not None and not step.is_partial
     ]
-    if server.players_per_week is None or not points:
+    is_observed = (server.coverage or 0) >= LEAST_COVERAGE
+    if server.players_per_week is None or not points or not is_observed:
         return None
     start, slope = points[0][0], server.players_per_week / _WEEK_MS
     # Importing `statistics` for a median would take 6 ms.

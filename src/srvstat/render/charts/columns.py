@@ -88,11 +88,14 @@ def draw_columns(
     """Return the rows of columns, the uppermost first, with one character for each value.
 
     Heights are rounded to eighths of a row, in ASCII to thirds. None is blank, and 0 the lowest
-    mark, which then no other value has. The columns `light` are filled with a lighter character.
+    mark, which then no other value has. The columns `light` consist of a lighter character, in
+    whole rows. A value above the scale fills all rows.
     """
     marks = _THIRDS if ascii_only else _EIGHTHS
     full = len(marks) - 1
     levels = _round_heights(values, scale.height * full / scale.top)
+    for at in light:
+        levels[at] = min(max((levels[at] + full // 2) // full, levels[at] > 0), scale.height) * full
     rows = []
     for row in reversed(range(scale.height)):
         cells = [marks[min(max(level - row * full, 0), full)] for level in levels]

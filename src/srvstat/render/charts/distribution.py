@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from srvstat.documents.distribution import Distribution, ServerDistribution
 from srvstat.render.axes import choose_ticks, format_ticks
 from srvstat.render.charts.panels import (
+    Columns,
     Frame,
     Panel,
     choose_frame,
@@ -25,8 +26,8 @@ def render_distribution(document: Distribution, screen: Screen) -> str:
     if not any(server.sample_count for server in document.servers):
         return render_nothing("no observation", screen)
 
-    def merge(length: int) -> list[list[float | None]]:
-        return [_merge_shares(server, length) for server in document.servers]
+    def merge(length: int) -> list[Columns]:
+        return [Columns(_merge_shares(server, length)) for server in document.servers]
 
     frame = choose_frame(merge, screen, unit="%")
     panels = [

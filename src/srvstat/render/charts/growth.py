@@ -6,8 +6,10 @@ from zoneinfo import ZoneInfo
 
 from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
 from srvstat.render.axes import choose_time_ticks
+from srvstat.render.changes import describe_step, format_trend
 from srvstat.render.charts.columns import get_light_mark
 from srvstat.render.charts.panels import (
+    Columns,
     Frame,
     Panel,
     choose_frame,
@@ -16,9 +18,10 @@ from srvstat.render.charts.panels import (
 )
 from srvstat.render.charts.texts import build_title, render_nothing
 from srvstat.render.charts.ticks import Tick
+from srvstat.render.fields import NOTHING
 from srvstat.render.screen import Screen
-from srvstat.render.tables.figures import join_averages
-from srvstat.render.tables.growth import format_step, format_trend
+from srvstat.render.tables.figures import join_cells, list_growth_cells
+from srvstat.render.tables.growth import format_step
 from srvstat.render.text import format_count
 from srvstat.render.trend_line import find_trend_line
 
@@ -30,21 +33,18 @@ _LEAST_STEPS_BETWEEN = 3
 
 def render_growth(document: GrowthDocument, screen: Screen) -> str:
     """Render the average of each step, of several where they do not fit, and the trend."""
-    steps = document.servers[0].steps
     if not any(one.sample_count for one in document.servers):
         return render_nothing("no observation", screen)
 
-    def merge(length: int) -> list[list[float | None]]:
-        return [join_averages(_list_averages(one), length) for one in document.servers]
+    def merge(length: int) -> list[Columns]:
+        return [_build_columns(server, length) for server in document.servers]
 
     frame = choose_frame(merge, screen, has_gaps=True)
     length = frame.layout.merged
-    light = frozenset(at // length for at, step in enumerate(steps) if step.is_partial)
     panels = [
         Panel(
             build_title(one.hostname, one.server_id, _describe_trend(one), screen),
             columns,
-            light,
             list(_draw_trend(one, frame, number)),
         )
         for number, (one, columns) in enumerate(zip(document.servers, merge(length), strict=True))
@@ -54,14 +54,18 @@ def render_growth(document: GrowthDocument, screen: Screen) -> str:
     return render_panels(panels, frame, ticks, notes, screen)
 
 
-def _list_averages(server: ServerGrowth) -> list[tuple[int, float | None]]:
-    return [(step.sample_count, step.average_players) for step in server.steps]
+def _build_columns(server: ServerGrowth, length: int) -> Columns:
+    """Return a column for each `length` steps; those of which too little was observed are light."""
+    cells = join_cells(list_growth_cells(server.steps), length)
+    light = (at for at, one in enumerate(cells) if one.is_partial and one.players is not None)
+    return Columns([one.players for one in cells], frozenset(light))
 
 
 def _describe_trend(server: ServerGrowth) -> str:
     if not server.sample_count:
         return "no observation"
-    return "" if server.players_per_week is None else f"{format_trend(server.players_per_week)}"
+    trend, _ = format_trend(server.players_per_week, server.average_players, server.coverage)
+    return "" if trend == NOTHING else f"trend {trend}"
 
 
 def _draw_trend(server: ServerGrowth, frame: Frame, number: int) -> Iterator[int | None]:
@@ -107,13 +111,12 @@ def _list_notes(
     document: GrowthDocument, panels: Sequence[Panel], length: int, screen: Screen
 ) -> Iterator[str]:
     step = document.step
-    steps = f"a {step}" if length == 1 else format_count(length, step)
+    steps = describe_step(step) if length == 1 else format_count(length, step)
     rest = len(document.servers[0].steps) % length
     last = f", the last one {rest}" if rest else ""
     yield f"average players, each column {steps}{last}, in {document.time_zone}"
     yield from list_notes(panels, "no observation", screen)
-    if panels[0].light:
-        light = get_light_mark(ascii_only=screen.ascii_only)
-        yield f"{light} {'is' if length == 1 else 'includes'} a partial {step}"
+    if any(panel.columns.light for panel in panels):
+        yield f"{get_light_mark(ascii_only=screen.ascii_only)} is part of {steps}"
     if any(panel.line for panel in panels):
         yield "─ is the trend"

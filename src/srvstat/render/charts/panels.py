@@ -30,6 +30,28 @@ _LEAST_DASH_DISTANCE = 3
 _MIN_ROOM = 12
 
 
+class Columns(NamedTuple):
+    """The values of the columns of a server, and which of them are light.
+
+    Beside others, a light column takes no part in the scale.
+    """
+
+    values: Sequence[float | None]
+    light: frozenset[int] = frozenset()
+
+    @property
+    def highest(self) -> float:
+        """The highest value of the scale; 0 without any."""
+        known = {at: value for at, value in enumerate(self.values) if value is not None}
+        full = [value for at, value in known.items() if at not in self.light]
+        return max(full or known.values(), default=0)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no column to draw."""
+        return all(value is None for value in self.values)
+
+
 class Panel(NamedTuple):
     """What is drawn for a server, below its title; nothing if all columns are None.
 
@@ -38,15 +60,9 @@ class Panel(NamedTuple):
     """
 
     title: Text
-    columns: Sequence[float | None]
-    light: frozenset[int] = frozenset()
+    columns: Columns
     line: Sequence[int | None] = ()
     below: str = ""
-
-    @property
-    def has_columns(self) -> bool:
-        """Whether there is a column to draw."""
-        return any(value is not None for value in self.columns)
 
 
 class Frame(NamedTuple):
@@ -63,7 +79,7 @@ class Frame(NamedTuple):
         return self.column_count * self.layout.pitch
 
 
-Merge = Callable[[int], Sequence[Sequence[float | None]]]
+Merge = Callable[[int], Sequence[Columns]]
 """Returns the columns of each server; each column stands for the given number of values."""
 
 
@@ -76,23 +92,23 @@ def choose_frame(
     period: int = 0,
 ) -> Frame:
     """Return the frame of panels for at least one server; see choose_layout for the options."""
-    count = len(merge(1)[0])
+    count = len(merge(1)[0].values)
     width = get_chart_width(screen) - AXIS_WIDTH
     for label_width in (*_LABEL_WIDTHS, 0):
         room = max(width - label_width, 1)
         layout = choose_layout(count, room, has_gaps=has_gaps, period=period)
         columns = merge(layout.merged)
-        highs = [max((value or 0 for value in values), default=0) for values in columns]
-        scales = [choose_scale(high, len(columns), unit) for high in highs]
+        scales = [choose_scale(one.highest, len(columns), unit) for one in columns]
         fits = max(scale.label_width for scale in scales) <= label_width
         if fits and room >= _MIN_ROOM:
             break
-    return Frame(layout, label_width, len(columns[0]), scales)
+    return Frame(layout, label_width, len(columns[0].values), scales)
 
 
 def list_notes(panels: Iterable[Panel], blank: str, screen: Screen) -> Iterator[str]:
     """Yield what the lowest mark and a blank mean, if there are any."""
-    values = {value for panel in panels if panel.has_columns for value in panel.columns}
+    drawn = (panel.columns for panel in panels if not panel.columns.is_empty)
+    values = {value for columns in drawn for value in columns.values}
     if 0 in values:
         yield f"{get_zero_mark(ascii_only=screen.ascii_only)} is 0"
     if None in values:
@@ -112,7 +128,8 @@ def render_panels(
     lines.append(_indent(frame, Text(draw_labels(shown), AXIS_STYLE)))
     drawn = zip(panels, frame.scales, strict=True)
     return screen.render(
-        *lines, build_caption(notes, [scale.top for panel, scale in drawn if panel.has_columns])
+        *lines,
+        build_caption(notes, [scale.top for panel, scale in drawn if not panel.columns.is_empty]),
     )
 
 
@@ -123,7 +140,7 @@ def _build_panels(
     for panel, scale in zip(panels, frame.scales, strict=True):
         yield panel.title
         # Without columns, the axis is enough.
-        if panel.has_columns:
+        if not panel.columns.is_empty:
             rows = _draw_rows(panel, scale, frame.layout, screen)
             for number, row in zip(reversed(range(scale.height)), rows, strict=True):
                 yield _join_row(scale, number, frame, row)
@@ -133,10 +150,13 @@ def _build_panels(
 
 
 def _draw_rows(panel: Panel, scale: Scale, layout: Layout, screen: Screen) -> Iterator[Text]:
-    drawn = draw_columns(panel.columns, scale, ascii_only=screen.ascii_only, light=panel.light)
+    values, light = panel.columns
+    drawn = draw_columns(values, scale, ascii_only=screen.ascii_only, light=light)
     for number, cells in zip(reversed(range(scale.height)), drawn, strict=True):
         width, blank = layout.pitch - layout.gap, " " * layout.gap
         row = Text("".join(cell * width + blank for cell in cells), STYLE)
+        for at in light:
+            row.stylize("dim", at * layout.pitch, (at + 1) * layout.pitch)
         distance = max(layout.pitch, _LEAST_DASH_DISTANCE)
         yield _draw_dashes(
             row,
@@ -154,7 +174,8 @@ def _draw_dashes(row: Text, places: Iterable[int]) -> Text:
     drawn = [at for at in places if cells[at] in OVERDRAWN]
     for at in drawn:
         cells[at] = "─"
-    line = Text("".join(cells), row.style)
+    line = row.copy()
+    line.plain = "".join(cells)
     for at in drawn:
         line.stylize(_MARK_STYLE, at, at + 1)
     return line

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from srvstat.documents.history import StepCell
 from srvstat.documents.peak_hours import PeakHours, ServerPeakHours
 from srvstat.render.charts.panels import (
+    Columns,
     Frame,
     Panel,
     choose_frame,
@@ -13,7 +15,7 @@ from srvstat.render.charts.panels import (
 from srvstat.render.charts.texts import build_title, render_nothing
 from srvstat.render.charts.ticks import Tick
 from srvstat.render.screen import Screen
-from srvstat.render.tables.figures import join_averages
+from srvstat.render.tables.figures import join_cells
 from srvstat.render.tables.peak_hours import WEEKDAYS
 from srvstat.render.text import format_count
 
@@ -24,27 +26,30 @@ _MIN_DAY_WIDTH = 8
 def render_peak_hours(document: PeakHours, screen: Screen) -> str:
     """Render the average of each hour of the week, of several where they do not fit."""
 
-    def merge(length: int) -> list[list[float | None]]:
-        return [join_averages(_list_averages(one), length) for one in document.servers]
+    def merge(length: int) -> list[Columns]:
+        joined = (join_cells(_list_cells(one), length) for one in document.servers)
+        return [Columns([cell.players for cell in cells]) for cells in joined]
 
     frame = choose_frame(merge, screen, period=24)
     panels = [
         Panel(build_title(one.hostname, one.server_id, _describe_busiest(one), screen), columns)
         for one, columns in zip(document.servers, merge(frame.layout.merged), strict=True)
     ]
-    if not any(panel.has_columns for panel in panels):
+    if all(panel.columns.is_empty for panel in panels):
         return render_nothing("too few observations", screen)
     notes = _list_notes(document, panels, frame, screen)
     return render_panels(panels, frame, _list_ticks(frame), notes, screen)
 
 
-def _list_averages(server: ServerPeakHours) -> list[tuple[int, float | None]]:
-    return [(cell.sample_count, cell.average_players) for cell in server.cells]
+def _list_cells(server: ServerPeakHours) -> list[StepCell]:
+    return [StepCell(cell.sample_count, 1, cell.average_players, 1) for cell in server.cells]
 
 
 def _describe_busiest(server: ServerPeakHours) -> str:
     if server.busiest is None:
         return "too few observations"
+    if not server.has_hours:
+        return "too few hours of the week"
     return f"busiest {WEEKDAYS[server.busiest.weekday - 1]} {server.busiest.hour:02}:00"
 
 

@@ -5,7 +5,6 @@ They read well without color, and in ASCII, into which a screen translates the d
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import repeat
 from typing import NamedTuple
 
 from plotille import Canvas
@@ -29,6 +28,13 @@ _ROW_DOTS, COLUMN_DOTS = 4, 2
 _BLANK = "\u2800"
 
 
+class Point(NamedTuple):
+    """A value, and whether it is pale."""
+
+    value: float | None
+    is_pale: bool
+
+
 class PlotArea(NamedTuple):
     """An area of `width` columns, each of two values, beside a scale."""
 
@@ -41,50 +47,78 @@ class PlotArea(NamedTuple):
         """The number of values that it shows side by side."""
         return self.width * COLUMN_DOTS
 
-    def draw(self, values: Sequence[float | None], ticks: Iterable[Tick]) -> list[Text]:
+    def draw(self, points: Sequence[Point], ticks: Iterable[Tick]) -> list[Text]:
         """Return the lines of an area, filled from 0 to each value, and the axis below it.
 
-        There are as many values as the capacity. None is blank, while 0 has one dot.
+        There are as many points as the capacity. None is blank, while 0 has one dot. Of a pale
+        value, only the upper edge is drawn, at most at the upper end of the scale.
         """
         height = self.scale.height * _ROW_DOTS
         dots = [
-            0 if value is None else max(round(value / self.scale.top * height), 1)
-            for value in values
+            0
+            if point.value is None
+            else min(max(round(point.value / self.scale.top * height), 1), height)
+            for point in points
         ]
-        cells = _draw_cells()
-        rows = []
-        numbers = range(self.scale.height - 1, -1, -1)
-        for row in numbers:
-            parts = [min(max(one - row * _ROW_DOTS, 0), _ROW_DOTS) for one in dots]
-            pairs = zip(parts[::2], parts[1::2], strict=True)
-            rows.append("".join([cells[left][right] for left, right in pairs]))
-        lines = map(self._build_line, numbers, rows, repeat(STYLE))
-        return [*lines, self._build_line(-1, draw_axis(ticks, self.width), AXIS_STYLE)]
+        pale = [point.is_pale for point in points]
+        lines = []
+        for row in range(self.scale.height - 1, -1, -1):
+            patterns = [
+                _find_edge(one - row * _ROW_DOTS)
+                if is_pale
+                else min(max(one - row * _ROW_DOTS, 0), _ROW_DOTS)
+                for one, is_pale in zip(dots, pale, strict=True)
+            ]
+            lines.append(self._join_line(row, _draw_row(patterns)))
+        return [*lines, self._join_line(-1, Text(draw_axis(ticks, self.width), AXIS_STYLE))]
 
     def label_axis(self, ticks: Iterable[Tick]) -> Text:
         """Return the labels below the last area."""
         start = " " * (self.label_width + AXIS_WIDTH)
         return Text(start + draw_labels(ticks), AXIS_STYLE)
 
-    def _build_line(self, row: int, drawn: str, style: str) -> Text:
+    def _join_line(self, row: int, drawn: Text) -> Text:
+        drawn.rstrip()
         axis = self.scale.format_axis(row, self.label_width)
-        return Text.assemble((axis, AXIS_STYLE), (drawn.rstrip(), style))
+        return Text.assemble((axis, AXIS_STYLE), drawn)
+
+
+def _find_edge(dots: int) -> int:
+    """Return the pattern with the upper edge of a column, if the edge is in the row."""
+    return _ROW_DOTS + dots if 0 < dots <= _ROW_DOTS else 0
+
+
+def _draw_row(patterns: Sequence[int]) -> Text:
+    """Return a row of cells, each with the patterns of its left and its right column."""
+    cells = _draw_cells()
+    pairs = list(zip(patterns[::2], patterns[1::2], strict=True))
+    row = Text("".join([cells[left][right] for left, right in pairs]), STYLE)
+    for at, pair in enumerate(pairs):
+        if max(pair) > _ROW_DOTS and not any(0 < one <= _ROW_DOTS for one in pair):
+            row.stylize("dim", at, at + 1)
+    return row
 
 
 @cache
 def _draw_cells() -> list[str]:
-    """Return the character of a cell by the numbers of dots in its left and its right column.
+    """Return the character of a cell by the patterns of its left and its right column.
 
+    A pattern is a number of dots or, above the greatest number, a single dot at a height from 1 on.
     Areas are put together from these: to draw them dot by dot takes ten times as long.
     """
-    counts = range(_ROW_DOTS + 1)
-    canvas = Canvas(len(counts) ** 2, 1)
-    dots = [one for left in counts for right in counts for one in (left, right)]
+    patterns = range(2 * _ROW_DOTS + 1)
+    canvas = Canvas(len(patterns) ** 2, 1)
+    columns = [one for left in patterns for right in patterns for one in (left, right)]
     canvas.braille_image(
-        [one > row for row in reversed(range(_ROW_DOTS)) for one in dots], threshold=True
+        [
+            one - _ROW_DOTS == height if one > _ROW_DOTS else one >= height
+            for height in range(_ROW_DOTS, 0, -1)
+            for one in columns
+        ],
+        threshold=True,
     )
     drawn = canvas.plot("\n").replace(_BLANK, " ")
-    return [drawn[left * len(counts) : (left + 1) * len(counts)] for left in counts]
+    return [drawn[left * len(patterns) : (left + 1) * len(patterns)] for left in patterns]
 
 
 def fit_plot_areas(screen: Screen, highs: Sequence[float]) -> list[PlotArea]:

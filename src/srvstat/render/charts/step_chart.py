@@ -8,15 +8,15 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from zoneinfo import ZoneInfo
 
-from srvstat.contract.ranges import DAY_MS
-from srvstat.documents.history import StepLine, StepTable
+from srvstat.documents.history import StepCell, StepLine, StepTable
 from srvstat.render.axes import choose_time_ticks
-from srvstat.render.charts.plot_area import COLUMN_DOTS, fit_plot_areas
+from srvstat.render.changes import describe_step
+from srvstat.render.charts.plot_area import COLUMN_DOTS, Point, fit_plot_areas
 from srvstat.render.charts.texts import build_caption, build_title, render_nothing
 from srvstat.render.charts.ticks import Tick, select_ticks
 from srvstat.render.screen import Screen
-from srvstat.render.tables.figures import format_rounded
-from srvstat.render.text import format_count, format_exact_duration
+from srvstat.render.tables.figures import find_highest, format_rounded, list_whole
+from srvstat.render.text import format_count
 
 _TICK_WIDTH = 9
 """The least distance of two ticks of the time axis."""
@@ -36,18 +36,19 @@ def render_step_chart(table: StepTable, screen: Screen) -> str:
     if not any(cell.observations for line in lines for cell in line.cells):
         return render_nothing("no observation", screen)
     edges = _widen_ends([lines[0].start, *(line.end for line in lines)])
-    columns = [[line.cells[at].players for line in lines] for at in range(len(lines[0].cells))]
-    highs = [max((value or 0 for value in values), default=0) for values in columns]
+    columns = list(zip(*(line.cells for line in lines), strict=True))
+    highs = [find_highest(cells) or 0 for cells in columns]
     areas = fit_plot_areas(screen, highs)
     width = areas[0].width
     steps = _assign_steps(edges, areas[0].capacity)
     ticks = select_ticks(_iter_ticks(edges, width, ZoneInfo(table.query.zone)), width)
     parts = []
-    for title, values, area in zip(_list_titles(table), columns, areas, strict=True):
-        parts.append(build_title(*title, _describe_values(values), screen))
-        drawn = area.draw([values[step] for step in steps], ticks)
+    for title, cells, area in zip(_list_titles(table), columns, areas, strict=True):
+        parts.append(build_title(*title, _describe_cells(cells), screen))
+        points = [Point(cell.players, cell.is_partial) for cell in cells]
+        drawn = area.draw([points[step] for step in steps], ticks)
         # Without values, the axis is enough.
-        parts += drawn if any(value is not None for value in values) else drawn[-1:]
+        parts += drawn if any(cell.observations for cell in cells) else drawn[-1:]
     caption = build_caption(_describe_chart(table, lines), [area.scale.top for area in areas])
     return screen.render(*parts, areas[0].label_axis(ticks), caption)
 
@@ -60,17 +61,23 @@ def _list_titles(table: StepTable) -> list[tuple[str, str]]:
     return [(server.hostname, server.server_id) for server in table.servers]
 
 
-def _describe_values(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
+def _describe_cells(cells: Sequence[StepCell]) -> str:
+    """Return the figures of whole steps."""
+    if not any(cell.observations for cell in cells):
         return "no observation"
-    figures = {"lowest": min(known), "highest": max(known), "last": known[-1]}
+    whole = list_whole(cells)
+    figures = {
+        "lowest": min(whole, default=None),
+        "highest": max(whole, default=None),
+        "last": whole[-1] if whole else None,
+    }
     return ", ".join(f"{name} {format_rounded(value, 1)}" for name, value in figures.items())
 
 
 def _describe_chart(table: StepTable, lines: Sequence[StepLine]) -> Iterator[str]:
     added = ", added up" if table.query.is_sum else ""
-    what = f"{_AGGREGATES[table.query.aggregate]} in steps of {_describe_steps(lines)}"
+    step = describe_step(table.query.step or "step")
+    what = f"{_AGGREGATES[table.query.aggregate]} in steps of {step}"
     yield f"{what}{added}, in {table.query.zone}"
     if table.query.is_sum:
         partial = sum(0 < line.cells[0].servers < len(table.servers) for line in lines)
@@ -78,17 +85,8 @@ def _describe_chart(table: StepTable, lines: Sequence[StepLine]) -> Iterator[str
             yield f"without some servers in {partial:,} of {format_count(len(lines), 'value')}"
     if any(cell.players is None for line in lines for cell in line.cells):
         yield "blank is no observation"
-
-
-def _describe_steps(lines: Sequence[StepLine]) -> str:
-    """Name the usual length of the steps. The window and changes of the clock cut some of them."""
-    inner = lines[1:-1] or lines
-    lengths = sorted(line.end - line.start for line in inner)
-    usual = lengths[len(lengths) // 2]
-    if usual < DAY_MS:
-        return format_exact_duration(usual)
-    least, most = (round(length / DAY_MS) for length in (lengths[0], lengths[-1]))
-    return ("" if least == most else f"{least:,} to ") + format_count(most, "day")
+    if table.has_partial:
+        yield f"an edge without an area is part of {step}"
 
 
 def _widen_ends(edges: Sequence[int]) -> Sequence[int]:

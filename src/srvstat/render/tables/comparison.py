@@ -9,19 +9,19 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.contract.ranges import Range
 from srvstat.documents.comparison import ComparedServer, Comparison
+from srvstat.documents.history import StepCell
+from srvstat.render.changes import describe_step, format_first_last
 from srvstat.render.fields import build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import (
-    Change,
+    describe_drawings,
     describe_observations,
     draw_averages,
     format_current,
-    format_growths,
-    format_highest_average,
     format_rounded,
     format_whole,
+    name_first_last,
 )
 from srvstat.render.tables.server_table import (
     GAP,
@@ -38,13 +38,11 @@ from srvstat.render.tables.server_table import (
     measure_columns,
     measure_figures,
 )
-from srvstat.render.text import format_date, format_exact_duration, format_time, format_window
+from srvstat.render.text import format_date, format_time, format_window
 
-CELLS: dict[Range, int] = {"24h": 24, "7d": 28, "30d": 30, "90d": 30, "1y": 30}
-"""The number of marks in a drawing, by range."""
-
-_USUAL_WIDTHS = {"current": 7, "average": 7, "median": 6, "peak": 5, "lowest": 6, "growth": 12}
-"""The figures of a server, and the minimum width of each column."""
+_HEADERS = ("current", "average", "median", "peak", "lowest")
+_USUAL_WIDTHS = (7, 7, 6, 5, 6, 14)
+"""The minimum width of each column of figures, the last one that of the first and last count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ class _Row:
     """The parts of one server; `observed` has its usual lines and its narrow ones."""
 
     cells: ServerCells
-    drawing: str
+    drawing: Text
     observed: tuple[list[str], list[str]]
 
 
@@ -80,35 +78,28 @@ class _Layout(NamedTuple):
 
 def render_comparison(comparison: Comparison, screen: Screen) -> str:
     """Render a comparison, and below it notes on the figures and drawings."""
-    changes = [
-        Change(server.first_players, growth.players, growth.percentage)
-        for server in comparison.servers
-        for growth in [server.result.growth]
-    ]
-    growths = format_growths(changes, ascii_only=screen.ascii_only)
-    rows = [
-        _build_row(server, growth, comparison, screen)
-        for server, growth in zip(comparison.servers, growths, strict=True)
-    ]
-    widths = _measure_widths(rows)
+    headers = (*_HEADERS, name_first_last(ascii_only=screen.ascii_only))
+    rows = [_build_row(server, comparison, screen) for server in comparison.servers]
+    widths = _measure_widths(headers, rows)
     layout = _find_layout(rows, widths, screen)
     if layout is None:
-        return screen.render(*_build_cards(rows, screen), _build_notes(comparison, screen))
-    lines = [_build_header(comparison, layout, widths)]
+        return screen.render(*_build_cards(headers, rows, screen), _build_notes(comparison, screen))
+    lines = [_build_header(headers, comparison, layout, widths)]
     for row in rows:
         lines += _build_lines(row, layout, widths, screen)
     return screen.render(*lines, Text(), _build_notes(comparison, screen))
 
 
-def _build_row(
-    server: ComparedServer, growth: Text, comparison: Comparison, screen: Screen
-) -> _Row:
+def _build_row(server: ComparedServer, comparison: Comparison, screen: Screen) -> _Row:
     result = server.result
+    first, rise = server.first_players, result.growth.players
+    last = None if first is None or rise is None else first + rise
     figures = (
         format_rounded(result.averagePlayers, 2),
         format_rounded(result.medianPlayers, 1),
         format_whole(result.peakPlayers),
         format_whole(result.lowestPlayers),
+        format_first_last(first, last, ascii_only=screen.ascii_only),
     )
     names = (result.serverId, result.cfxId)
     current = format_current(
@@ -117,11 +108,10 @@ def _build_row(
         comparison.window.end,
         comparison.covered_from,
     )
-    figure_texts = (current, *map(Text, figures), growth)
-    lines = ServerLines(server.hostname, names, figure_texts, notes=())
+    lines = ServerLines(server.hostname, names, (current, *map(Text, figures)), notes=())
     return _Row(
         escape_server(lines, screen),
-        draw_averages(server.averages),
+        _draw_cells(server.cells, screen),
         (
             describe_observations(server, comparison, is_narrow=False),
             describe_observations(server, comparison, is_narrow=True),
@@ -129,10 +119,18 @@ def _build_row(
     )
 
 
-def _measure_widths(rows: Sequence[_Row]) -> _Widths:
+def _draw_cells(cells: Sequence[StepCell], screen: Screen) -> Text:
+    drawing = Text(draw_averages(cells, ascii_only=screen.ascii_only))
+    for at, cell in enumerate(cells, 1):  # after the frame
+        if cell.is_partial:
+            drawing.stylize("dim", at, at + 1)
+    return drawing
+
+
+def _measure_widths(headers: Sequence[str], rows: Sequence[_Row]) -> _Widths:
     cells = [row.cells for row in rows]
     return _Widths(
-        measure_columns(tuple(_USUAL_WIDTHS), cells, tuple(_USUAL_WIDTHS.values())),
+        measure_columns(headers, cells, _USUAL_WIDTHS),
         max(len(row.drawing) for row in rows),
         max(USUAL_NAME_WIDTH, *(row.title.cell_len for row in cells)),
         max(GAP + row.names_width for row in cells),
@@ -179,9 +177,10 @@ def _fits(rows: Sequence[_Row], layout: _Layout, screen: Screen) -> bool:
     return all(line.cell_len <= room for row in rows for line in row.cells.list_names(room, screen))
 
 
-def _build_header(comparison: Comparison, layout: _Layout, widths: _Widths) -> Text:
-    names = map(Text, _USUAL_WIDTHS)
-    header = build_line(Text("server"), names, layout.name_width, widths.columns)
+def _build_header(
+    headers: Sequence[str], comparison: Comparison, layout: _Layout, widths: _Widths
+) -> Text:
+    header = build_line(Text("server"), map(Text, headers), layout.name_width, widths.columns)
     if layout.is_beside:
         header = join_at_columns((0, header), (layout.drawing_at, Text(comparison.response.range)))
     header.stylize("bold")
@@ -192,7 +191,7 @@ def _build_lines(row: _Row, layout: _Layout, widths: _Widths, screen: Screen) ->
     figures, rest = row.cells.build_figures(layout.name_width, widths.columns, screen)
     yield from figures[:-1]
     first = [(0, figures[-1])]
-    drawn = (layout.drawing_at, Text(row.drawing))
+    drawn = (layout.drawing_at, row.drawing)
     observed_at = layout.drawing_at
     if layout.is_beside:
         first.append(drawn)
@@ -210,21 +209,23 @@ def _build_lines(row: _Row, layout: _Layout, widths: _Widths, screen: Screen) ->
         )
 
 
-def _build_cards(rows: Sequence[_Row], screen: Screen) -> Iterator[RenderableType]:
+def _build_cards(
+    headers: Sequence[str], rows: Sequence[_Row], screen: Screen
+) -> Iterator[RenderableType]:
     """Yield a block of lines for each server; the figures of all blocks share columns."""
     width = get_width(screen)
-    figures = build_card_figures(tuple(_USUAL_WIDTHS), [row.cells for row in rows], width)
+    figures = build_card_figures(headers, [row.cells for row in rows], width)
     for row, lines in zip(rows, figures, strict=True):
         yield from row.cells.build_card_head(width)
         yield from lines
         observed = row.observed[False]
         beside = len(row.drawing) + GAP
         if beside + max(map(len, observed)) <= width:
-            yield join_at_columns((0, Text(row.drawing)), (beside, Text(observed[0])))
+            yield join_at_columns((0, row.drawing), (beside, Text(observed[0])))
             yield from (join_at_columns((beside, Text(line))) for line in observed[1:])
         else:
             cuts = range(0, len(row.drawing), width)
-            yield from (Text(row.drawing[at : at + width]) for at in cuts)
+            yield from (row.drawing[at : at + width] for at in cuts)
             yield from map(Text, observed)
         yield Text()
 
@@ -234,19 +235,18 @@ def _build_notes(comparison: Comparison, screen: Screen) -> Table:
     fields: list[tuple[str, str]] = [
         ("window", format_window(start, end)),
         ("as of", format_time(end)),
-        ("growth", "from the first observation in the window to the last"),
+        (
+            name_first_last(ascii_only=screen.ascii_only),
+            "the API's growth: two moments, mostly at different times of day",
+        ),
     ]
     if end != comparison.snapshot_as_of:
         record = f"from the server record, as of {format_time(comparison.snapshot_as_of)}"
         fields.insert(2, ("current", record))
-    mark = f"each mark is the average of {format_exact_duration(comparison.cell_ms)}"
-    meaning = f"{format_date(start)} to {format_date(end)}, {mark}; ▁ is 0, blank is no observation"
-    fields.append((comparison.response.range, meaning))
-    tops = [
-        f"{screen.escape(server.result.serverId).plain} {top}"
-        for server in comparison.servers
-        if (top := format_highest_average(server.averages)) is not None
-    ]
-    if tops:
-        fields.append(("scale", f"each row from 0 to its highest average: {', '.join(tops)}"))
+    drawn = [(server.result.serverId, server.cells) for server in comparison.servers]
+    marks, scale = describe_drawings(drawn, describe_step(comparison.cell_step), screen)
+    dates = f"{format_date(start)} to {format_date(end)}"
+    fields.append((comparison.response.range, f"{dates}, {marks}"))
+    if scale:
+        fields.append(("scale", scale))
     return build_fields_grid(fields, screen)

@@ -1,16 +1,33 @@
 """The figures of a server as text, rounded for reading."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rich.text import Text
 
 from srvstat.documents.comparison import ComparedServer, Comparison
+from srvstat.documents.document import WindowPart
+from srvstat.documents.growth import GrowthStep, ServerGrowth
+from srvstat.documents.history import StepCell
 from srvstat.documents.servers import is_silent
+from srvstat.documents.statistics import ServerStatistics
+from srvstat.render.changes import (
+    describe_step,
+    explain_missing_change,
+    format_change,
+    format_window_length,
+)
 from srvstat.render.fields import NOTHING
+from srvstat.render.screen import Screen
 from srvstat.render.text import format_count, format_date, format_day
 
 _MARKS = "▁▂▃▄▅▆▇█"
+PARTIAL = "*"
+"""Marks the figure of a partial step in a table of steps."""
+
+_MOST_NAMED = 3
+"""The most servers that a note names."""
+
 SMALL_BASE = 10
 """Growth from fewer players than this is shown as two counts: a percentage would mislead."""
 
@@ -21,6 +38,10 @@ class Change(NamedTuple):
     base: int | None
     players: int | None
     percentage: float | None
+
+
+ChangingServer = ServerStatistics | ServerGrowth
+"""A server with the change of its average."""
 
 
 def format_rounded(value: float | None, digits: int) -> str:
@@ -52,21 +73,65 @@ def format_current(
     return Text(text, "dim")
 
 
-def format_growths(changes: Sequence[Change], *, ascii_only: bool) -> list[Text]:
-    """Return the text of each change; players and percent are aligned in two columns."""
-    parts = [format_growth_parts(change, ascii_only=ascii_only) for change in changes]
+def name_first_last(*, ascii_only: bool) -> str:
+    """Return the heading of the first and the last count."""
+    # The ASCII arrow is wider, so it must be in the text before columns are measured.
+    return f"first {'->' if ascii_only else '→'} last"
+
+
+def format_changes(servers: Iterable[ChangingServer]) -> list[Text]:
+    """Return the change of each average."""
+    return align_changes(format_change(one.change, one.average_players) for one in servers)
+
+
+def align_changes(parts: Iterable[tuple[str, ...]]) -> list[Text]:
+    """Return changes in color, with their players and percent aligned in two columns."""
+    changes = list(parts)
     players_width, percent_width = (
-        max((len(part[at]) for part in parts if len(part) > 1), default=0) for at in (0, 1)
+        max((len(change[at]) for change in changes if len(change) > at), default=0) for at in (0, 1)
     )
     return [
         Text(
-            part[0].rjust(players_width) + "  " + part[1].rjust(percent_width)
-            if len(part) > 1
-            else part[0],
-            _choose_style(change.players or 0),
+            players.rjust(players_width) + f"  {percent:>{percent_width}}" * (percent_width > 0),
+            {"+": "green", "-": "red"}.get(players[:1], ""),
         )
-        for part, change in zip(parts, changes, strict=True)
+        if players
+        else Text(NOTHING)
+        for players, percent, *_ in ((*change, "", "") for change in changes)
     ]
+
+
+def list_change_fields(
+    servers: Sequence[ChangingServer], window: WindowPart, screen: Screen
+) -> Iterator[tuple[str, str]]:
+    """Yield notes on the change of averages, and on the first and the last count."""
+    meaning = ""
+    if window.from_ is not None:
+        meaning = f"the average against that of the {format_window_length(window)} before"
+    missing = _explain_missing_changes(servers, window, screen)
+    yield "change", "; ".join(filter(None, [meaning, missing and f"{NOTHING} {missing}"]))
+    about = "the API's growth: two moments, mostly at different times of day"
+    yield name_first_last(ascii_only=screen.ascii_only), about
+
+
+def _explain_missing_changes(
+    servers: Sequence[ChangingServer], window: WindowPart, screen: Screen
+) -> str:
+    """Say why averages have no change, once for all servers with the same reason."""
+    reasons: dict[str, list[str]] = {}
+    for one in servers:
+        if one.change is None:
+            reason = explain_missing_change(window, one.coverage, one.previous_coverage)
+            reasons.setdefault(reason, []).append(screen.escape(one.server_id).plain)
+    if [len(ids) for ids in reasons.values()] == [len(servers)]:
+        return next(iter(reasons))
+    first = [(_list_first(ids), reason) for reason, ids in reasons.items()]
+    return "; ".join(f"{ids}: {reason}" for ids, reason in first)
+
+
+def _list_first(ids: Sequence[str]) -> str:
+    rest = len(ids) - _MOST_NAMED
+    return ", ".join([*ids[:_MOST_NAMED], *([f"{rest:,} more"] if rest > 0 else [])])
 
 
 def format_growth_parts(change: Change, *, ascii_only: bool) -> tuple[str, ...]:
@@ -80,27 +145,39 @@ def format_growth_parts(change: Change, *, ascii_only: bool) -> tuple[str, ...]:
     return (f"{players:+,}", f"{percentage:+,.1f}%") if players else ("0", "0.0%")
 
 
-def _choose_style(players: int) -> str:
-    if not players:
-        return ""
-    return "green" if players > 0 else "red"
+def list_growth_cells(steps: Iterable[GrowthStep]) -> list[StepCell]:
+    """Return the averages of the steps of a growth as cells."""
+    return [StepCell(one.sample_count, 1, one.average_players, one.observed_share) for one in steps]
 
 
-def join_averages(averages: Sequence[tuple[int, float | None]], length: int) -> list[float | None]:
-    """Return the average of each `length` averages, given with their numbers of observations.
-
-    An average that is None is left out.
-    """
+def join_cells(cells: Sequence[StepCell], length: int) -> list[StepCell]:
+    """Return the average of each `length` cells, and the share of them that was observed."""
     return [
-        _join_averages([one for one in averages[at : at + length] if one[1] is not None])
-        for at in range(0, len(averages), length)
+        _join_cells(cells[start : start + length], length) for start in range(0, len(cells), length)
     ]
 
 
-def _join_averages(averages: Sequence[tuple[int, float | None]]) -> float | None:
-    count = sum(number for number, _ in averages)
-    total = sum(number * (average or 0) for number, average in averages)
-    return total / count if count else None
+def _join_cells(cells: Sequence[StepCell], length: int) -> StepCell:
+    count = sum(cell.observations for cell in cells if cell.players is not None)
+    total = sum(cell.observations * (cell.players or 0) for cell in cells)
+    share = sum(cell.observed_share for cell in cells) / length
+    return StepCell(count, 1, total / count if count else None, share)
+
+
+def describe_partial(step: str) -> tuple[str, str]:
+    """Return the note on the mark of partial steps."""
+    return PARTIAL, f"part of {describe_step(step)}: less than 90% of it was observed"
+
+
+def list_whole(cells: Iterable[StepCell]) -> list[float]:
+    """Return the values of whole steps."""
+    return [cell.players for cell in cells if cell.players is not None and not cell.is_partial]
+
+
+def find_highest(cells: Sequence[StepCell]) -> float | None:
+    """Return the highest value of whole steps; where no step is whole, of partial ones."""
+    known = list_whole(cells) or [cell.players for cell in cells if cell.players is not None]
+    return max(known, default=None)
 
 
 def find_level(average: float, lowest: float, highest: float, count: int) -> int:
@@ -110,26 +187,53 @@ def find_level(average: float, lowest: float, highest: float, count: int) -> int
     return min(int((average - lowest) / (highest - lowest) * count), count - 1)
 
 
-def draw_averages(averages: Sequence[float | None]) -> str:
+def draw_averages(cells: Sequence[StepCell], *, ascii_only: bool) -> str:
     """Draw averages as bars from 0 to the highest one; a blank means no observation.
 
-    Each is rounded to the nearest mark, but the lowest mark is for 0 only.
+    Each is rounded to the nearest mark, but the lowest mark is for 0 only. Beside whole steps, a
+    partial one has a mark of its own.
     """
-    top = max((average for average in averages if average is not None), default=0) or 1
-    return f"│{''.join(_choose_mark(average, top) for average in averages)}│"
+    top = find_highest(cells) or 1
+    partial = get_partial_mark(ascii_only=ascii_only) if list_whole(cells) else None
+    return f"│{''.join(_choose_mark(cell, top, partial) for cell in cells)}│"
 
 
-def _choose_mark(average: float | None, top: float) -> str:
-    if average is None:
+def get_partial_mark(*, ascii_only: bool) -> str:
+    """Return the mark of a partial step in a drawing."""
+    return "o" if ascii_only else "·"
+
+
+def _choose_mark(cell: StepCell, top: float, partial: str | None) -> str:
+    if cell.players is None:
         return " "
-    nearest = int(average / top * (len(_MARKS) - 1) + 0.5)
-    return _MARKS[max(nearest, 1) if average else 0]
+    if cell.is_partial and partial is not None:
+        return partial
+    nearest = int(cell.players / top * (len(_MARKS) - 1) + 0.5)
+    return _MARKS[max(nearest, 1) if cell.players else 0]
 
 
-def format_highest_average(averages: Sequence[float | None]) -> str | None:
-    """Return the average that the highest mark of a drawing represents; None without averages."""
-    top = max((average for average in averages if average is not None), default=None)
-    return None if top is None else format_rounded(top, 2 if 0 < top < 1 else 1)
+def describe_drawings(
+    drawn: Iterable[tuple[str, Sequence[StepCell]]], step: str, screen: Screen
+) -> tuple[str, str]:
+    """Return what the marks of drawings mean, and their scales; no text without an average.
+
+    `drawn` has the id and the cells of each server. `step` is that of a mark, such as `a day`.
+    """
+    tops = []
+    has_partial = False
+    for server_id, cells in drawn:
+        top = find_highest(cells)
+        if top is not None:
+            whole = list_whole(cells)
+            has_partial |= len(whole) not in {0, sum(cell.players is not None for cell in cells)}
+            shown = (
+                f"{screen.escape(server_id).plain} {format_rounded(top, 2 if 0 < top < 1 else 1)}"
+            )
+            tops.append(shown if whole else f"{shown} (part of {step})")
+    meaning = f"each mark is the average of {step}; ▁ is 0, blank is no observation"
+    if has_partial:
+        meaning += f", {get_partial_mark(ascii_only=screen.ascii_only)} is part of {step}"
+    return meaning, f"each row from 0 to its highest average: {', '.join(tops)}" if tops else ""
 
 
 def describe_observations(

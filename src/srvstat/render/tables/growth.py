@@ -9,20 +9,29 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.documents.document import GrowthPart
+from srvstat.documents.document import ChangePart
 from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
+from srvstat.documents.history import StepCell
+from srvstat.render import changes
+from srvstat.render.changes import describe_step, format_change, format_first_last
 from srvstat.render.fields import NOTHING, build_fields_grid
+from srvstat.render.local_time import format_clock, format_local_window
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import (
-    Change,
+    PARTIAL,
+    align_changes,
+    describe_drawings,
+    describe_partial,
     draw_averages,
-    format_growths,
-    format_highest_average,
+    format_changes,
     format_rounded,
-    join_averages,
+    join_cells,
+    list_change_fields,
+    list_growth_cells,
+    name_first_last,
 )
 from srvstat.render.tables.server_table import ServerLines, build_server_table
-from srvstat.render.text import format_count, format_date, format_time, format_window
+from srvstat.render.text import format_count, format_date, format_share
 
 _MAX_MARKS = 36
 """The most marks of a drawing, so that it fits beside identifiers."""
@@ -32,24 +41,28 @@ _STEP_HEADERS = {"day": "day", "week": "week from", "month": "month"}
 _MAX_STEPS_LISTED = 62
 """Two months of days."""
 
-_LEAST_TREND = 0.005
-"""In players a week; less is rounded to 0.00."""
-
 
 def render_growth(document: GrowthDocument, screen: Screen) -> str:
     """Render the growth of servers, and for a single server a list of its steps."""
     servers = document.servers
     columns = {
         "average": [Text(format_rounded(one.average_players, 2)) for one in servers],
-        "growth": _format_changes([one.growth for one in servers], screen),
+        "change": format_changes(servers),
+        "trend": list(map(_format_trend, servers)),
+        name_first_last(ascii_only=screen.ascii_only): [
+            Text(
+                format_first_last(one.first_players, one.last_players, ascii_only=screen.ascii_only)
+            )
+            for one in servers
+        ],
     }
-    if document.previous_window is not None:
-        columns["previous"] = _format_changes([one.previous_growth for one in servers], screen)
-    columns["trend"] = [format_trend(one.players_per_week) for one in servers]
     figures = zip(*columns.values(), strict=True)
     lines = [
         ServerLines(
-            one.hostname, (one.server_id, one.cfx_id), texts, tuple(_list_notes(one, document))
+            one.hostname,
+            (one.server_id, one.cfx_id),
+            texts,
+            tuple(_list_notes(one, document, screen)),
         )
         for one, texts in zip(servers, figures, strict=True)
     ]
@@ -59,49 +72,27 @@ def render_growth(document: GrowthDocument, screen: Screen) -> str:
     return screen.render(*parts, _build_fields(document, screen))
 
 
-def _format_changes(growths: Sequence[GrowthPart | None], screen: Screen) -> list[Text]:
-    return format_growths(list(map(_build_change, growths)), ascii_only=screen.ascii_only)
+def _format_trend(server: ServerGrowth) -> Text:
+    text, _ = changes.format_trend(server.players_per_week, server.average_players, server.coverage)
+    return Text(text)
 
 
-def _build_change(growth: GrowthPart | None) -> Change:
-    """Return a growth with its first count, which follows from both of its figures."""
-    if growth is None or growth.players is None:
-        return Change(None, None, None)
-    if not growth.percentage:
-        # Without any growth, the first count is not known; it does not matter either.
-        return Change(0 if growth.percentage is None else 1000, growth.players, growth.percentage)
-    base = round(100 * growth.players / growth.percentage)
-    return Change(base, growth.players, growth.percentage)
-
-
-def format_trend(per_week: float | None) -> Text:
-    """Format a slope in players a week: `up 1.5 a week`."""
-    if per_week is None:
-        return Text(NOTHING)
-    if abs(per_week) < _LEAST_TREND:
-        return Text("no trend")
-    digits = 2 if abs(per_week) < 1 else 1
-    direction, style = ("up", "green") if per_week > 0 else ("down", "red")
-    return Text(f"{direction} {abs(per_week):,.{digits}f} a week", style)
-
-
-def _list_notes(server: ServerGrowth, document: GrowthDocument) -> Iterator[str]:
+def _list_notes(server: ServerGrowth, document: GrowthDocument, screen: Screen) -> Iterator[str]:
     if server.sample_count:
-        yield draw_averages(_join_averages(server.steps))
+        yield draw_averages(_join_steps(server.steps), ascii_only=screen.ascii_only)
     yield format_count(server.sample_count, "observation")
     empty = sum(not step.sample_count for step in server.steps)
     if server.sample_count and empty:
         yield f"{empty:,} of {format_count(len(server.steps), document.step)} empty"
 
 
-def _join_averages(steps: Sequence[GrowthStep]) -> list[float | None]:
+def _join_steps(steps: Sequence[GrowthStep]) -> list[StepCell]:
     """Return the average of each mark of a drawing, which stands for one step or several."""
-    averages = [(step.sample_count, step.average_players) for step in steps]
-    return join_averages(averages, _find_mark_length(len(steps)))
+    return join_cells(list_growth_cells(steps), _find_mark_length(len(steps)))
 
 
 def _find_mark_length(count: int) -> int:
-    return -(-count // _MAX_MARKS)
+    return max(-(-count // _MAX_MARKS), 1)
 
 
 def _list_steps(
@@ -113,26 +104,45 @@ def _list_steps(
     if len(shown) < len(server.steps):
         earlier = format_count(len(server.steps) - len(shown), f"earlier {document.step}")
         yield Text(f"{earlier} not shown; --format csv prints all", "dim", overflow="fold")
-    growths = [
-        GrowthPart(players=step.growth_players, percentage=step.growth_percentage) for step in shown
-    ]
+    step_changes = align_changes(map(_find_change, shown))
     rows = [
         (
             Text(format_step(step.from_, zone, document.step)),
-            Text(format_rounded(step.average_players, 2)),
-            growth,
+            _format_average(step),
+            change,
             Text(f"{step.sample_count:,}"),
-            Text("partial" if step.is_partial else "", "dim"),
+            _describe_share(step),
         )
-        for step, growth in zip(shown, _format_changes(growths, screen), strict=True)
+        for step, change in zip(shown, step_changes, strict=True)
     ]
-    headers = (_STEP_HEADERS[document.step], "average", "growth", "observations", "")
-    yield _build_fitting_table(headers, rows, screen)
+    headers = (_STEP_HEADERS[document.step], "average", "change", "observations", "")
+    styles = ["dim" if step.is_partial else "" for step in shown]
+    yield _build_fitting_table(headers, rows, styles, screen)
     yield Text()
 
 
+def _find_change(step: GrowthStep) -> tuple[str, ...]:
+    if step.change_players is None:
+        return ()
+    change = ChangePart(players=step.change_players, percentage=step.change_percentage)
+    return format_change(change, step.average_players)
+
+
+def _format_average(step: GrowthStep) -> Text:
+    text = format_rounded(step.average_players, 2)
+    return Text(f"{PARTIAL}{text}" if _is_part(step) else text)
+
+
+def _describe_share(step: GrowthStep) -> Text:
+    return Text(f"{format_share(step.observed_share)} observed" if _is_part(step) else "")
+
+
+def _is_part(step: GrowthStep) -> bool:
+    return step.is_partial and step.sample_count > 0
+
+
 def _build_fitting_table(
-    headers: Sequence[str], rows: Sequence[Sequence[Text]], screen: Screen
+    headers: Sequence[str], rows: Sequence[Sequence[Text]], styles: Sequence[str], screen: Screen
 ) -> Table:
     """Build a table of the first columns, as many as fit."""
     table = Table()
@@ -141,8 +151,8 @@ def _build_fitting_table(
         for number, header in enumerate(headers[:count]):
             is_text = number == 0 or not header
             table.add_column(header, justify="left" if is_text else "right", overflow="fold")
-        for row in rows:
-            table.add_row(*row[:count])
+        for row, style in zip(rows, styles, strict=True):
+            table.add_row(*row[:count], style=style)
         if screen.width is None or screen.measure(table) <= screen.width:
             break
     return table
@@ -158,17 +168,26 @@ def format_step(start: int, zone: ZoneInfo, step: str) -> str:
 
 
 def _build_fields(document: GrowthDocument, screen: Screen) -> Table:
-    window, previous = document.window, document.previous_window
-    fields = [("window", format_window(window.from_, window.to))]
-    if previous is not None:
-        fields.append(("previous", format_window(previous.from_, previous.to)))
-    fields.append(("as of", format_time(document.as_of)))
-    fields.append(("steps", f"{document.step}s in {document.time_zone}"))
-    fields.append(("growth", "from the first observation to the last"))
-    fields.append(("trend", define_trend(document)))
-    if any(server.sample_count for server in document.servers):
-        fields += _describe_drawing(document, screen)
+    zone = ZoneInfo(document.time_zone)
+    fields = [
+        ("window", format_local_window(document.window, zone)),
+        ("as of", format_clock(document.as_of, zone)),
+        ("times", zone.key),
+        *list_change_fields(document.servers, document.window, screen),
+        ("trend", _TREND),
+    ]
+    length = _find_mark_length(len(document.servers[0].steps))
+    step = describe_step(document.step) if length == 1 else format_count(length, document.step)
+    drawn = [(server.server_id, _join_steps(server.steps)) for server in document.servers]
+    marks, scale = describe_drawings(drawn, step, screen)
+    if len(document.servers) == 1 and any(map(_is_part, document.servers[0].steps)):
+        fields.append(describe_partial(document.step))
+    if scale:
+        fields += [("marks", marks), ("scale", scale)]
     return build_fields_grid(fields, screen)
+
+
+_TREND = "the median change between two whole days, in players a week; flat is below 1% a week"
 
 
 def define_trend(document: GrowthDocument) -> str:
@@ -176,13 +195,16 @@ def define_trend(document: GrowthDocument) -> str:
     return f"the median change of the average, in players a week, between any two {document.step}s"
 
 
-def _describe_drawing(document: GrowthDocument, screen: Screen) -> Iterator[tuple[str, str]]:
-    length = _find_mark_length(len(document.servers[0].steps))
-    steps = f"a {document.step}" if length == 1 else format_count(length, document.step)
-    yield "marks", f"each the average of {steps}; ▁ is 0, blank is no observation"
-    tops = [
-        f"{screen.escape(server.server_id).plain} {top}"
-        for server in document.servers
-        if (top := format_highest_average(_join_averages(server.steps))) is not None
-    ]
-    yield "scale", f"each row from 0 to its highest average: {', '.join(tops)}"
+_LEAST_TREND = 0.005
+"""In players a week; less is rounded to 0.00."""
+
+
+def format_trend(per_week: float | None) -> Text:
+    """Format a slope in players a week: `up 1.5 a week`."""
+    if per_week is None:
+        return Text(NOTHING)
+    if abs(per_week) < _LEAST_TREND:
+        return Text("no trend")
+    digits = 2 if abs(per_week) < 1 else 1
+    direction, style = ("up", "green") if per_week > 0 else ("down", "red")
+    return Text(f"{direction} {abs(per_week):,.{digits}f} a week", style)

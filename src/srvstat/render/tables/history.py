@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import groupby
 from zoneinfo import ZoneInfo
 
@@ -21,9 +22,11 @@ from srvstat.documents.history import (
     StepTable,
 )
 from srvstat.render.fields import NOTHING, build_fields_grid
+from srvstat.render.local_time import format_clock
 from srvstat.render.screen import Screen
+from srvstat.render.tables.figures import PARTIAL, describe_partial
 from srvstat.render.tables.server_table import ServerLines, escape_server, get_width
-from srvstat.render.text import format_count, format_span_length, format_time, format_window
+from srvstat.render.text import format_count, format_span_length, format_window
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PRECISIONS = {"minutes": 60_000, "seconds": 1000, "milliseconds": 1}
@@ -186,13 +189,15 @@ def _describe_omission(table: StepTable) -> Text:
     return Text(f"{table.omitted_count:,} not shown", "dim")
 
 
-def _format_players(cell: StepCell, query: HistoryQuery) -> str:
+def _format_players(cell: StepCell, query: HistoryQuery) -> Text:
     if cell.players is None:
-        return NOTHING
+        return Text(NOTHING)
     if query.aggregate == "mean":
-        return f"{cell.players:,.2f}"
-    text = f"{cell.players:,.1f}"
-    return text.removesuffix(".0")
+        text = f"{cell.players:,.2f}"
+    else:
+        text = f"{cell.players:,.1f}".removesuffix(".0")
+    # Before the figure, so that the figures of a column stay aligned.
+    return Text(PARTIAL + text, "dim") if cell.is_partial else Text(text)
 
 
 def _build_title(server: ServerName, screen: Screen) -> list[RenderableType]:
@@ -237,16 +242,19 @@ def render_notes(notes: HistoryNotes, screen: Screen) -> str:
     """Render what the tables of a history have in common."""
     window = notes.query.window
     start = None if window.start == BEFORE_ALL else window.start
+    zone = ZoneInfo(notes.query.zone)
     fields: list[tuple[str, str]] = [
-        ("window", format_window(start, window.end)),
-        ("as of", format_time(notes.as_of)),
-        ("times", notes.query.zone),
+        ("window", format_window(start, window.end, partial(format_clock, zone=zone))),
+        ("as of", format_clock(notes.as_of, zone)),
+        ("times", zone.key),
     ]
-    if notes.has_steps:
+    if notes.query.step is not None:
         of_sum = ", added up over the servers" if notes.query.is_sum else ""
         fields.append(("players", f"{_AGGREGATES[notes.query.aggregate]}{of_sum}"))
     else:
         fields.append(("gap", "more than 1.5 usual intervals between two observations"))
+    if notes.has_partial and notes.query.step is not None:
+        fields.append(describe_partial(notes.query.step))
     if notes.has_omitted:
         fields.append(("rows", "the first and the last; --format csv prints all"))
     return screen.render(build_fields_grid(fields, screen))

@@ -1,16 +1,18 @@
 """The table of integrity: a mark for each server and rule, then the evidence of suspect results."""
 
 from collections.abc import Iterator, Sequence
+from zoneinfo import ZoneInfo
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from srvstat.documents.integrity import AnyRule, Integrity, ServerIntegrity
 from srvstat.render.fields import Fields, build_fields_grid
+from srvstat.render.local_time import format_local_window
 from srvstat.render.screen import Screen
 from srvstat.render.tables.integrity_evidence import describe_evidence
 from srvstat.render.tables.server_table import ServerLines, build_server_table
-from srvstat.render.text import format_count, format_window
+from srvstat.render.text import format_count
 
 _HEADERS = {
     "flatLine": "flat",
@@ -89,11 +91,12 @@ def _list_causes(servers: Sequence[ServerIntegrity]) -> list[tuple[str, str | Te
 
 
 def _list_notes(integrity: Integrity, screen: Screen) -> Fields:
-    window = integrity.window
+    zone = ZoneInfo(integrity.time_zone)
     passed = "." if screen.ascii_only else "·"
     fields: list[tuple[str, str | Text]] = [
         ("marks", f"{passed} pass, ! suspect, - not evaluated"),
-        ("window", format_window(window.from_, window.to)),
+        ("window", format_local_window(integrity.window, zone)),
+        ("times", zone.key),
     ]
     if len(integrity.servers) == 1:
         rules = integrity.servers[0].rules

@@ -1,6 +1,7 @@
 """The heat map of the document `peakHours`: a row for each weekday, a column for each hour."""
 
 from collections.abc import Iterator, Sequence
+from zoneinfo import ZoneInfo
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -8,10 +9,11 @@ from rich.text import Text
 
 from srvstat.documents.peak_hours import HourCell, PeakHours, ServerPeakHours
 from srvstat.render.fields import build_fields_grid
+from srvstat.render.local_time import format_clock, format_local_window
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import find_level, format_rounded
 from srvstat.render.tables.server_table import ServerLines, escape_server, get_width
-from srvstat.render.text import format_count, format_time, format_window
+from srvstat.render.text import format_count
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _LABEL_WIDTH = 5
@@ -38,11 +40,12 @@ def _build_block(server: ServerPeakHours, screen: Screen) -> Iterator[Renderable
         return
     lowest, highest = min(known), max(known)
     yield from _draw_map(server.cells, lowest, highest, screen)
-    fields = [
-        ("busiest", _describe_cell(server.get_cell(server.busiest))),
-        ("quietest", _describe_cell(server.get_cell(server.quietest))),
-        ("scale", _describe_scale(lowest, highest)),
-    ]
+    fields = [("scale", _describe_scale(lowest, highest))]
+    if server.has_hours:
+        fields[:0] = [
+            ("busiest", _describe_cell(server.get_cell(server.busiest))),
+            ("quietest", _describe_cell(server.get_cell(server.quietest))),
+        ]
     if len(known) < len(averages):
         few = f"{len(averages) - len(known)} of {len(averages)} hours"
         fields.append(("blank", f"{few}, with fewer than 4 observations"))
@@ -95,12 +98,12 @@ def _describe_scale(lowest: float, highest: float) -> str:
 
 
 def _build_fields(document: PeakHours, screen: Screen) -> Table:
-    window = document.window
+    zone = ZoneInfo(document.time_zone)
     return build_fields_grid(
         [
-            ("window", format_window(window.from_, window.to)),
-            ("as of", format_time(document.as_of)),
-            ("hours", f"of the week on the clock of {document.time_zone}"),
+            ("window", format_local_window(document.window, zone)),
+            ("as of", format_clock(document.as_of, zone)),
+            ("times", zone.key),
         ],
         screen,
     )

@@ -125,6 +125,12 @@ def build_server_table(
     return lines
 
 
+def fits(headers: Sequence[str], servers: Sequence[ServerLines], screen: Screen) -> bool:
+    """Check whether a table of servers fits a screen, so that it needs no cards."""
+    rows = [escape_server(server, screen) for server in servers]
+    return _find_name_width(rows, measure_columns(headers, rows), screen) is not None
+
+
 def escape_server(server: ServerLines, screen: Screen) -> ServerCells:
     """Return the parts of a server as text for a screen. Equal ones are shown once."""
     identifier, *others = (screen.escape(name).plain for name in server.names)

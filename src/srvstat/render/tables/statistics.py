@@ -1,33 +1,39 @@
 """The tables of the documents `stats` and `top`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 from rich.table import Table
 from rich.text import Text
 
 from srvstat.contract import wire
-from srvstat.documents.statistics import ServerStatistics, Stats, Top
+from srvstat.documents.statistics import FiguresPart, ServerStatistics, Stats, Top
+from srvstat.render.changes import format_first_last
 from srvstat.render.fields import NOTHING, build_fields_grid
+from srvstat.render.local_time import format_clock, format_local_window
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import (
-    Change,
+    format_changes,
     format_current,
-    format_growths,
     format_rounded,
     format_whole,
+    list_change_fields,
+    name_first_last,
 )
-from srvstat.render.tables.server_table import ServerLines, build_server_table
+from srvstat.render.tables.server_table import (
+    MIN_TABLE_WIDTH,
+    ServerLines,
+    build_server_table,
+    fits,
+)
 from srvstat.render.text import (
     format_count,
-    format_minute,
     format_share,
     format_span_length,
-    format_time,
-    format_window,
 )
 
-_HEADERS = ("current", "average", "median", "peak", "lowest", "growth")
+_HEADERS = ("current", "average", "change", "median", "peak", "lowest")
 _HOUR_MS = 3_600_000
 
 
@@ -36,45 +42,61 @@ def render_stats(document: Stats | Top, screen: Screen) -> str:
     servers = document.servers
     if not servers:
         return screen.render(Text("no server matches"))
-    changes = [
-        Change(one.first_players, one.growth.players, one.growth.percentage) for one in servers
-    ]
-    growths = format_growths(changes, ascii_only=screen.ascii_only)
-    lines = [
-        _build_lines(server, growth, document.window.to, _format_rank(rank, document))
-        for rank, (server, growth) in enumerate(zip(servers, growths, strict=True), 1)
-    ]
-    table = build_server_table(_HEADERS, lines, screen)
+    first_last = name_first_last(ascii_only=screen.ascii_only)
+    headers: Sequence[str] = (*_HEADERS, first_last)
+    lines = _list_lines(document, screen)
+    if screen.width and screen.width >= MIN_TABLE_WIDTH and not fits(headers, lines, screen):
+        headers = _HEADERS
+        lines = [_move_last_figure(line, first_last) for line in lines]
+    table = build_server_table(headers, lines, screen)
     return screen.render(*table, Text(), _build_fields(document, screen))
 
 
-def _format_rank(rank: int, document: Stats | Top) -> str:
-    return f"{rank:>{len(str(len(document.servers)))}} " if isinstance(document, Top) else ""
+def _list_lines(document: Stats | Top, screen: Screen) -> list[ServerLines]:
+    servers, zone = document.servers, ZoneInfo(document.time_zone)
+    digits = len(str(len(servers)))
+    return [
+        ServerLines(
+            server.hostname,
+            (server.server_id, server.cfx_id),
+            _list_figures(server, change, document.window.to, screen),
+            tuple(_list_notes(server, zone)),
+            f"{rank:>{digits}} " if isinstance(document, Top) else "",
+        )
+        for rank, (server, change) in enumerate(
+            zip(servers, format_changes(servers), strict=True), 1
+        )
+    ]
 
 
-def _build_lines(server: ServerStatistics, growth: Text, until: int, rank: str) -> ServerLines:
-    current = format_current(server.current_players, server.last_observed_at, until)
-    figures = (
-        format_rounded(server.average_players, 2),
-        format_rounded(server.median_players, 1),
-        format_whole(server.peak_players),
-        format_whole(server.lowest_players),
+def _list_figures(
+    server: ServerStatistics, change: Text, until: int, screen: Screen
+) -> tuple[Text, ...]:
+    ends = server.first_players, server.last_players
+    return (
+        format_current(server.current_players, server.last_observed_at, until),
+        Text(format_rounded(server.average_players, 2)),
+        change,
+        Text(format_rounded(server.median_players, 1)),
+        Text(format_whole(server.peak_players)),
+        Text(format_whole(server.lowest_players)),
+        Text(format_first_last(*ends, ascii_only=screen.ascii_only)),
     )
-    return ServerLines(
-        server.hostname,
-        (server.server_id, server.cfx_id),
-        (current, *map(Text, figures), growth),
-        tuple(_list_notes(server)),
-        rank,
-    )
 
 
-def _list_notes(server: ServerStatistics) -> Iterator[str]:
+def _move_last_figure(line: ServerLines, name: str) -> ServerLines:
+    """Return the parts of a server with its last figure among the notes, where there is room."""
+    *figures, last = line.figures
+    return line._replace(figures=tuple(figures), notes=(f"{name} {last.plain}", *line.notes))
+
+
+def _list_notes(server: ServerStatistics, zone: ZoneInfo) -> Iterator[str]:
     yield format_count(server.sample_count, "observation")
     if server.coverage:
         yield f"{format_share(server.coverage)} covered"
     if server.peak_first_at is not None and server.peak_last_at is not None:
-        first, last = format_minute(server.peak_first_at), format_minute(server.peak_last_at)
+        times = server.peak_first_at, server.peak_last_at
+        first, last = (format_clock(at, zone, "minutes") for at in times)
         yield f"peak {first}" + ("" if first == last else f", last {last}")
     for one in server.quantiles:
         yield f"{_format_quantile(one.quantile)} {format_rounded(one.players, 1)}"
@@ -84,7 +106,7 @@ def _list_notes(server: ServerStatistics) -> Iterator[str]:
     if mean is not None and weighted is not None and abs(weighted - mean) > mean / 100:
         yield f"time-weighted average {format_rounded(weighted, 2)}"
     if server.previous is not None:
-        yield _compare_averages(mean, server.previous.average_players)
+        yield _describe_previous(server.previous)
 
 
 def _format_hours(hours: float | None) -> str:
@@ -99,29 +121,36 @@ def _format_quantile(quantile: float) -> str:
     return f"p{percent:f}"
 
 
-def _compare_averages(mean: float | None, before: float | None) -> str:
-    if before is None:
+def _describe_previous(before: FiguresPart) -> str:
+    if not before.sample_count:
         return "no observation in the previous window"
-    text = f"average {format_rounded(mean, 2)}, was {format_rounded(before, 2)}"
-    if mean is None or not before:
-        return text
-    change = f"{100 * (mean - before) / before:+z,.1f}%"
-    return f"{text} ({change if change != '+0.0%' else '0.0%'})"
+    figures = {
+        "average": format_rounded(before.average_players, 2),
+        "median": format_rounded(before.median_players, 1),
+        "peak": format_whole(before.peak_players),
+        "lowest": format_whole(before.lowest_players),
+    }
+    quantiles = (
+        f"{_format_quantile(one.quantile)} {format_rounded(one.players, 1)}"
+        for one in before.quantiles
+    )
+    shown = [*(f"{name} {figure}" for name, figure in figures.items()), *quantiles]
+    return f"before: {', '.join(shown)}"
 
 
 def _build_fields(document: Stats | Top, screen: Screen) -> Table:
-    window = document.window
-    fields = [("window", format_window(window.from_, window.to))]
+    window, zone = document.window, ZoneInfo(document.time_zone)
+    fields = [("window", format_local_window(window, zone))]
     if document.previous_window is not None:
-        previous = document.previous_window
-        fields.append(("previous", format_window(previous.from_, previous.to)))
-    fields.append(("as of", format_time(document.as_of)))
+        fields.append(("previous", format_local_window(document.previous_window, zone)))
+    as_of = format_clock(document.as_of, zone)
+    fields += [("as of", as_of), ("times", zone.key)]
     if isinstance(document, Top):
         shown = f"{len(document.servers):,} of {format_count(document.server_count, 'server')}"
         fields.append(("ranked", f"by {document.by}, the greatest first; {shown}"))
     if window.to != document.as_of:
-        fields.append(("current", f"from the server record, as of {format_time(document.as_of)}"))
-    fields.append(("growth", "from the first observation in the window to the last"))
+        fields.append(("current", f"from the server record, as of {as_of}"))
+    fields += list_change_fields(document.servers, window, screen)
     if any(server.coverage for server in document.servers):
         meaning = (
             "the share of the window in which observations last: each until the next one, at most"
@@ -129,5 +158,5 @@ def _build_fields(document: Stats | Top, screen: Screen) -> Table:
         )
         fields.append(("covered", meaning))
     if any(server.peak_players is not None for server in document.servers):
-        fields.append(("peak", "when first reached, and when last if more than once; in UTC"))
+        fields.append(("peak", "when first reached, and when last if more than once"))
     return build_fields_grid(fields, screen)
