@@ -5,6 +5,8 @@ import pytest
 from srvstat.render.pictures import Theme
 from srvstat.render.pictures.style import read_palette
 
+TEXTS = ("--ink", "--muted", "--accent", "--rise", "--fall")
+
 
 def measure_luminance(color: str) -> float:
     channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
@@ -27,7 +29,7 @@ def test_text_and_lines_stand_out_from_the_paper(theme: Theme) -> None:
         name: measure_contrast(color, palette["--paper"]) for name, color in palette.items()
     }
 
-    assert min(contrast[name] for name in ("--ink", "--muted", "--accent")) >= 4.5
+    assert min(contrast[name] for name in TEXTS) >= 4.5
     assert min(contrast[f"--series-{number}"] for number in range(1, 6)) >= 3
 
 

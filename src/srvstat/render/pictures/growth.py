@@ -5,8 +5,17 @@ from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
 from srvstat.contract.ranges import DAY_MS
+from srvstat.documents.document import WHOLE_SHARE, WindowPart
 from srvstat.documents.growth import GrowthDocument, GrowthStep, GrowthStepName, ServerGrowth
 from srvstat.render.axes import choose_time_ticks
+from srvstat.render.changes import (
+    choose_class,
+    explain_missing_change,
+    format_change,
+    format_trend,
+    format_window_length,
+)
+from srvstat.render.fields import NOTHING
 from srvstat.render.pictures.frame import (
     BELOW,
     MARGIN,
@@ -29,7 +38,7 @@ from srvstat.render.pictures.svg import (
     name_servers,
 )
 from srvstat.render.tables.figures import format_rounded
-from srvstat.render.tables.growth import format_step, format_trend
+from srvstat.render.tables.growth import format_step
 from srvstat.render.text import format_count
 from srvstat.render.trend_line import find_trend_line
 
@@ -39,12 +48,12 @@ _SHORTEST: dict[GrowthStepName, int] = {"day": DAY_MS, "week": 7 * DAY_MS, "mont
 def draw_growth(growth: GrowthDocument, size: Size) -> Element:
     """Draw a bar for the average of each step, with a row and a scale for each server.
 
-    Bars of steps that the window cuts are pale. A dashed line is the trend.
+    Bars of partial steps are pale, and do not determine the scale. A dashed line is the trend.
     """
     names = name_servers(growth.servers)
     title = f"Average players by {growth.step}: {', '.join(names)}"
     sentences = [
-        f"{name}: {'; '.join(_list_figures(server))}."
+        f"{name}: {'; '.join(_list_figures(server, growth.window))}."
         for name, server in zip(names, growth.servers, strict=True)
     ]
     picture = create_picture("growth", size, title, sentences)
@@ -57,7 +66,11 @@ def draw_growth(growth: GrowthDocument, size: Size) -> Element:
     ]
     left = max(map(measure_ticks, ticks), default=0)
     for number, (server, row) in enumerate(zip(growth.servers, rows, strict=True)):
-        box = draw_heading(picture, row, names[number], [_describe_trend(server)])
+        change = format_change(server.change, server.average_players)
+        figures = [f"change {' '.join(change)}"] if change else []
+        figures.append(_describe_trend(server))
+        css = choose_class(server.change, server.average_players)
+        box = draw_heading(picture, row, names[number], figures, css)
         box = box._replace(left=left)
         up = draw_value_axis(picture, box, ticks[number])
         across = _scale_steps(server, box)
@@ -70,18 +83,21 @@ def draw_growth(growth: GrowthDocument, size: Size) -> Element:
 
 
 def _list_notes(growth: GrowthDocument) -> Iterator[str]:
-    yield f"players, average of each {growth.step}"
-    if any(step.is_partial for server in growth.servers for step in server.steps):
-        yield f"pale: part of a {growth.step}"
-    if any(server.players_per_week is not None for server in growth.servers):
-        yield "dashed: trend"
+    yield f"players, average of each {growth.step} ({growth.time_zone})"
+    steps = [step for server in growth.servers for step in server.steps if step.sample_count]
+    if any(step.is_partial for step in steps):
+        yield f"pale: less than {WHOLE_SHARE:.0%} of the {growth.step} observed"
+    if any(find_trend_line(server) for server in growth.servers):
+        yield "dashed: trend of whole days"
+    if any(server.change for server in growth.servers):
+        yield f"change: average against the {format_window_length(growth.window)} before"
 
 
 def _find_highest(server: ServerGrowth) -> float | None:
-    return max(
-        (step.average_players for step in server.steps if step.average_players is not None),
-        default=None,
-    )
+    """Return the highest average of a whole step; of any step if none is whole."""
+    known = [step for step in server.steps if step.average_players is not None]
+    scale = [step for step in known if not step.is_partial] or known
+    return max((step.average_players or 0 for step in scale), default=None)
 
 
 def _scale_steps(server: ServerGrowth, box: Box) -> Scale:
@@ -99,7 +115,7 @@ def _draw_bars(
             continue
         left, right = across.place(step.from_), across.place(step.to)
         space = min((right - left) * 0.2, 2)
-        top = up.place(step.average_players)
+        top = up.place(min(step.average_players, up.high))
         css = "bar partial" if step.is_partial else "bar"
         place = {"x": left + space / 2, "y": top}
         size = {"width": right - left - space, "height": up.start - top}
@@ -145,14 +161,19 @@ def _draw_step_axis(
 def _describe_trend(server: ServerGrowth) -> str:
     if server.average_players is None:
         return "no observation"
-    trend = server.players_per_week
-    return "no trend" if trend is None else format_trend(trend).plain
+    trend, _ = format_trend(server.players_per_week, server.average_players, server.coverage)
+    return "no trend" if trend == NOTHING else trend
 
 
-def _list_figures(server: ServerGrowth) -> Iterator[str]:
+def _list_figures(server: ServerGrowth, window: WindowPart) -> Iterator[str]:
     if server.average_players is None:
         yield _describe_trend(server)
         return
     yield f"average {format_rounded(server.average_players, 1)}"
+    if server.change is None:
+        yield explain_missing_change(window, server.coverage, server.previous_coverage)
+    else:
+        change = " ".join(format_change(server.change, server.average_players))
+        yield f"{change} against the {format_window_length(window)} before"
     yield _describe_trend(server)
     yield format_count(server.sample_count, "observation")

@@ -33,6 +33,8 @@ _KEY_SPACE = 6
 """The space between the colors and the averages beside them."""
 _LEAST_WIDTH_FOR_LINE = 760
 """In narrower pictures, the scale has several lines."""
+_LEAST_KNOWN = 0.8
+"""The least share of hours with an average for one to be named the busiest: daily data have few."""
 _LEAST_HOUR = 20
 """The least width of an hour in pixels; narrower ones have fewer labels."""
 
@@ -48,49 +50,50 @@ class _Range(NamedTuple):
         return find_level(average, self.lowest, self.highest, LEVELS)
 
 
-def draw_heat_map(server: ServerPeakHours, size: Size) -> Element:
+def draw_heat_map(server: ServerPeakHours, size: Size, *, is_well_observed: bool = True) -> Element:
     """Draw a cell for each hour of the week, from Monday 0:00, with a scale below.
 
     The hours are on the clock of the document. Cells without an average are outlines. The busiest
-    hour has a frame.
+    hour has a frame and is named, if the window is well observed.
     """
+    busiest = find_busiest(server) if is_well_observed else None
     name = name_servers([server])[0]
     title = f"Players in each hour of the week: {name}"
-    picture = create_picture("heat-map", size, title, list(_describe(server)))
+    picture = create_picture("heat-map", size, title, list(_describe(server, busiest)))
     averages = [one.average_players for one in server.cells if one.average_players is not None]
     levels = _Range(min(averages, default=0), max(averages, default=0))
     box = Box(
         _LEFT,
         _ABOVE,
         size.width - MARGIN,
-        size.height - _count_key_lines(server, size) * _KEY_HEIGHT,
+        size.height - _count_key_lines(server, size, busiest) * _KEY_HEIGHT,
     )
     _draw_labels(picture, box)
     for cell in server.cells:
         _draw_cell(picture, box, cell, levels)
-    busiest = find_busiest(server)
     if busiest is not None:
         spot = _place_cell(box, busiest)
         frame = {"x": spot.left, "y": spot.top, "width": spot.width, "height": spot.height}
         add(picture, "rect", "marker", **frame)
-    _draw_key(picture, size, levels if averages else None, server)
+    _draw_key(picture, size, levels if averages else None, server, busiest)
     return picture
 
 
 def find_busiest(server: ServerPeakHours) -> HourPart | None:
-    """Return the busiest hour; None if there is none, or none is busier than another."""
-    averages = {cell.average_players for cell in server.cells} - {None}
-    return server.busiest if len(averages) > 1 else None
+    """Return the busiest hour; None if no hour is busier than another, or too few have averages."""
+    averages = [cell.average_players for cell in server.cells if cell.average_players is not None]
+    has_hours = len(averages) >= _LEAST_KNOWN * len(server.cells)
+    return server.busiest if has_hours and len(set(averages)) > 1 else None
 
 
 def _has_empty_cells(server: ServerPeakHours) -> bool:
     return any(cell.average_players is None for cell in server.cells)
 
 
-def _count_key_lines(server: ServerPeakHours, size: Size) -> int:
+def _count_key_lines(server: ServerPeakHours, size: Size, busiest: HourPart | None) -> int:
     if size.width >= _LEAST_WIDTH_FOR_LINE or server.busiest is None:
         return 1
-    return 3 if _has_empty_cells(server) else 2
+    return 1 + (busiest is not None) + _has_empty_cells(server)
 
 
 def _place_cell(box: Box, cell: HourCell | HourPart) -> Box:
@@ -126,24 +129,29 @@ def _draw_cell(picture: Element, box: Box, cell: HourCell, levels: _Range) -> No
     add_tooltip(element, f"{format_hour(cell.weekday, cell.hour)}: {figures}, {count}")
 
 
-def _draw_key(picture: Element, size: Size, levels: _Range | None, server: ServerPeakHours) -> None:
+def _draw_key(
+    picture: Element,
+    size: Size,
+    levels: _Range | None,
+    server: ServerPeakHours,
+    busiest: HourPart | None,
+) -> None:
     """Draw the scale, what an outline means, and the busiest hour, in one line if it is wide."""
-    is_wide = size.width >= _LEAST_WIDTH_FOR_LINE
-    y = size.height - 6 - (_count_key_lines(server, size) - 1) * _KEY_HEIGHT
+    lines = _count_key_lines(server, size, busiest)
+    y = size.height - 6 - (lines - 1) * _KEY_HEIGHT
     x: float = _LEFT
     if levels is not None:
         x = _draw_scale(picture, (x, y), levels, size.width)
-    busiest = find_busiest(server)
-    if server.busiest is not None:
-        hour = "none" if busiest is None else format_hour(busiest.weekday, busiest.hour)
-        text = f"busiest {hour}"
-        if is_wide:
+    if busiest is not None:
+        text = f"busiest {format_hour(busiest.weekday, busiest.hour)}"
+        if lines == 1:
             add_text(picture, "unit", (size.width - MARGIN, y), text, "end")
         else:
             x, y = _LEFT, y + _KEY_HEIGHT
             add_text(picture, "unit", (x, y), text)
-            y += _KEY_HEIGHT
     if _has_empty_cells(server):
+        if lines > 1:
+            x, y = _LEFT, y + _KEY_HEIGHT
         add(picture, "rect", "empty", x=x, y=y - 10, width=_KEY_BOX - 2, height=11)
         add_text(picture, "unit", (x + _KEY_BOX + 4, y), "fewer than 4 observations")
 
@@ -167,16 +175,16 @@ def _draw_scale(picture: Element, at: tuple[float, float], levels: _Range, right
     return x + 16
 
 
-def _describe(server: ServerPeakHours) -> Iterator[str]:
+def _describe(server: ServerPeakHours, busiest: HourPart | None) -> Iterator[str]:
     if server.busiest is None or server.quietest is None:
         yield f"{describe_shortage(server)}."
         return
-    if find_busiest(server) is None:
+    if busiest is not None:
+        for name, hour in (("Busiest", busiest), ("Quietest", server.quietest)):
+            average = format_rounded(server.get_cell(hour).average_players, 2)
+            yield f"{name}: {format_hour(hour.weekday, hour.hour)}, average {average}."
+    known = [cell.average_players for cell in server.cells if cell.average_players is not None]
+    if len(set(known)) == 1:
         yield "No hour is busier than another."
-        return
-    for name, hour in (("Busiest", server.busiest), ("Quietest", server.quietest)):
-        average = format_rounded(server.get_cell(hour).average_players, 2)
-        yield f"{name}: {format_hour(hour.weekday, hour.hour)}, average {average}."
-    known = sum(cell.average_players is not None for cell in server.cells)
-    if known < len(server.cells):
-        yield f"{len(server.cells) - known} of {len(server.cells)} hours have no figures."
+    if len(known) < len(server.cells):
+        yield f"{len(server.cells) - len(known)} of {len(server.cells)} hours have no figures."

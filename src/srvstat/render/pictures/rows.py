@@ -7,6 +7,7 @@ from srvstat.render.pictures.svg import (
     BOLD,
     FONT_SIZE,
     Box,
+    add,
     add_text,
     fit_text,
     measure_text,
@@ -25,10 +26,13 @@ def divide_rows(area: Box, count: int) -> list[Box]:
     return [Box(area.left, top, area.right, top + height) for top in tops]
 
 
-def draw_heading(picture: Element, row: Box, name: str, figures: Sequence[str]) -> Box:
+def draw_heading(
+    picture: Element, row: Box, name: str, figures: Sequence[str], css: str = ""
+) -> Box:
     """Draw the name of a server and its figures above a row, and return the box below.
 
-    Figures after the first are left out if the name would have too little room.
+    Figures after the first are left out if the name would have too little room. The first one has
+    the CSS class, if any.
     """
     y = row.top + FONT_SIZE
     text = figures[0]
@@ -37,5 +41,8 @@ def draw_heading(picture: Element, row: Box, name: str, figures: Sequence[str]) 
         if row.right - measure_text(longer) >= _LEAST_NAME:
             text = longer
     add_text(picture, "heading", (0, y), fit_text(name, row.right - measure_text(text) - 12, BOLD))
-    add_text(picture, "tick", (row.right, y), text, "end")
+    element = add_text(picture, "tick", (row.right, y), "" if css else text, "end")
+    if css:
+        first = add(element, "tspan", css)
+        first.text, first.tail = figures[0], text.removeprefix(figures[0])
     return row._replace(top=row.top + HEADING)

@@ -1,11 +1,14 @@
 """Draw the players of servers over time."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
+from srvstat.documents.document import WHOLE_SHARE, GapPart
 from srvstat.documents.timeline import ServerTimeline, Timeline
+from srvstat.render.changes import describe_step
 from srvstat.render.pictures.frame import (
     BELOW,
     MARGIN,
@@ -24,10 +27,13 @@ from srvstat.render.pictures.keys import (
     spread_keys,
 )
 from srvstat.render.pictures.points import (
+    Joint,
     Point,
-    choose_length,
+    choose_step,
     find_common_gaps,
+    find_scale,
     get_window,
+    join_points,
     merge_steps,
 )
 from srvstat.render.pictures.svg import (
@@ -39,15 +45,14 @@ from srvstat.render.pictures.svg import (
     name_servers,
 )
 from srvstat.render.tables.figures import format_rounded
-from srvstat.render.text import format_count, format_duration
+from srvstat.render.text import format_count
 
 _LEAST_WIDTH_FOR_LABELS = 560
 """In narrower pictures, names are above the lines and not beside them."""
 _MOST_FOR_LABELS = 0.25
 """The share of the width that names beside the lines can take."""
-_Run = Sequence[Point]
-_Runs = Sequence[_Run]
-"""The points of a server, with a gap after each run."""
+_DOT_RADIUS = 2
+_Points = Sequence[Point]
 
 
 class _Plot(NamedTuple):
@@ -57,35 +62,41 @@ class _Plot(NamedTuple):
     across: Scale
     up: Scale
 
+    def place(self, at: float, players: float) -> tuple[float, float]:
+        """Return the pixels of a value; one above the axis, of a partial step, is at its top."""
+        return self.across.place(at), self.up.place(min(players, self.up.high))
+
 
 def draw_timeline(timeline: Timeline, size: Size, zone: ZoneInfo) -> Element:
     """Draw a line for each server, with the band from lowest to peak if there is only one.
 
-    The instants of ticks are on the clock of `zone`. A line has at most two points per pixel; each
-    is the exact average of the steps that it covers. A gap of at least a pixel interrupts the line,
-    and is shaded where no server has observations.
+    The instants of ticks are on the clock of `zone`. Points are calendar steps of the timeline's
+    zone. Partial steps are pale, lines to and from them are dashed, and they do not determine the
+    axis. A gap interrupts the line, and is shaded where no server has observations.
     """
     names = name_servers(timeline.servers)
     title = f"Players over time: {', '.join(names)}"
     picture = create_picture("timeline", size, title, list(_describe(timeline, names)))
     beside = _measure_keys(names, size.width)
-    start, end = get_window(timeline)
-    width = size.width - beside
-    length = choose_length(timeline, width)
-    runs = [merge_steps(timeline, one, length, (end - start) / width) for one in timeline.servers]
-    has_band = len(runs) == 1 and any(one.lowest < one.peak for run in runs[0] for one in run)
-    top = draw_notes(picture, list(_list_notes(timeline, length, has_band=has_band)), size)
+    step = choose_step(timeline, size.width)
+    points = [merge_steps(timeline, server, step) for server in timeline.servers]
+    drawn = [one for of_server in points for one in of_server]
+    scale = find_scale(drawn)
+    has_band = len(points) == 1 and any(one.lowest < one.peak for one in scale)
+    top = draw_notes(picture, list(_list_notes(timeline, step, drawn, has_band=has_band)), size)
     if len(names) > 1 and not beside:
         top = _draw_keys_above(picture, names, top, size.width)
     bottom = size.height - BELOW
-    ticks = choose_player_ticks(_find_highest(runs), bottom - top)
+    values = [one.peak if len(points) == 1 else one.average for one in scale]
+    ticks = choose_player_ticks(max(values, default=None), bottom - top)
     box = Box(measure_ticks(ticks), top, size.width - max(beside, MARGIN), bottom)
     across = _draw_frame(picture, timeline, box, zone)
     plot = _Plot(box, across, draw_value_axis(picture, box, ticks))
-    for number, points in enumerate(runs, start=1):
-        _draw_series(picture, plot, number, points, has_band=has_band)
+    for number, (server, line) in enumerate(zip(timeline.servers, points, strict=True), start=1):
+        group = add(picture, "g", f"series series-{number}")
+        _draw_series(group, plot, line, server.gaps, has_band=has_band)
     if beside:
-        _draw_keys_beside(picture, plot, names, runs, size.width)
+        _draw_keys_beside(picture, plot, names, points, size.width)
     return picture
 
 
@@ -99,45 +110,51 @@ def _draw_frame(picture: Element, timeline: Timeline, box: Box, zone: ZoneInfo) 
     return draw_time_axis(picture, box, window, zone)
 
 
-def _find_highest(runs: Sequence[_Runs]) -> float | None:
-    """Return the highest value to draw: of a single server its peak, else an average."""
-    points = [point for server in runs for run in server for point in run]
-    values = [point.peak if len(runs) == 1 else point.average for point in points]
-    return max(values, default=None)
-
-
-def _list_notes(timeline: Timeline, length: int, *, has_band: bool) -> Iterator[str]:
+def _list_notes(timeline: Timeline, step: str, points: _Points, *, has_band: bool) -> Iterator[str]:
     """Yield what the lines and areas mean."""
-    yield f"players, averages of {format_duration(length)}"
+    yield f"players, averages of {describe_step(step)} ({timeline.time_zone})"
     if has_band:
         yield "shaded from lowest to peak"
+    if any(point.is_partial for point in points):
+        yield f"pale and dashed: less than {WHOLE_SHARE:.0%} of {describe_step(step)} observed"
     if find_common_gaps(timeline):
         yield "gray: no observations"
 
 
 def _draw_series(
-    picture: Element, plot: _Plot, number: int, runs: _Runs, *, has_band: bool
+    group: Element, plot: _Plot, points: _Points, gaps: Sequence[GapPart], *, has_band: bool
 ) -> None:
-    group = add(picture, "g", f"series series-{number}")
+    joints = [join_points(*pair, gaps) for pair in pairwise(points)]
     if has_band:
-        for run in runs:
-            add(group, "path", "band", d=_build_band(run, plot))
-    lines = [run for run in runs if len(run) > 1]
-    if lines:
-        add(group, "path", "line", d="".join(_build_line(run, plot) for run in lines))
-    for run in runs:
-        if len(run) == 1:
-            x, y = plot.across.place(run[0].middle), plot.up.place(run[0].average)
-            add(group, "circle", "dot", cx=x, cy=y, r=2)
+        for run in _split(points, joints, "solid"):
+            if not run[0].is_partial:
+                add(group, "path", "band", d=_build_band(run, plot))
+    styles: tuple[tuple[str, Joint], ...] = (("line", "solid"), ("line partial", "dashed"))
+    for css, joint in styles:
+        lines = [run for run in _split(points, joints, joint) if len(run) > 1]
+        if lines:
+            add(group, "path", css, d="".join(_build_line(run, plot) for run in lines))
+    for point, *around in zip(points, [None, *joints], [*joints, None], strict=True):
+        if point.is_partial or not any(around):
+            x, y = plot.place(point.middle, point.average)
+            css = "dot partial" if point.is_partial else "dot"
+            add(group, "circle", css, cx=x, cy=y, r=_DOT_RADIUS)
 
 
-def _build_line(run: _Run, plot: _Plot) -> str:
-    return _join_vertices(
-        (plot.across.place(point.middle), plot.up.place(point.average)) for point in run
-    )
+def _split(points: _Points, joints: Sequence[Joint | None], wanted: Joint) -> Iterator[_Points]:
+    """Yield the runs of points with one kind of joint between them; a single point is a run."""
+    start = 0
+    for at, joint in enumerate([*joints, None], start=1):
+        if joint != wanted:
+            yield points[start:at]
+            start = at
 
 
-def _build_band(run: _Run, plot: _Plot) -> str:
+def _build_line(run: _Points, plot: _Plot) -> str:
+    return _join_vertices(plot.place(point.middle, point.average) for point in run)
+
+
+def _build_band(run: _Points, plot: _Plot) -> str:
     """Return the area from lowest to peak, which begins and ends with the steps."""
     peaks = [(point.middle, point.peak) for point in run]
     lows = [(point.middle, point.lowest) for point in run]
@@ -149,7 +166,7 @@ def _build_band(run: _Run, plot: _Plot) -> str:
         *reversed(lows),
         (run[0].start, run[0].lowest),
     ]
-    return _join_vertices((plot.across.place(at), plot.up.place(value)) for at, value in ring) + "Z"
+    return _join_vertices(plot.place(at, value) for at, value in ring) + "Z"
 
 
 def _join_vertices(vertices: Iterator[tuple[float, float]]) -> str:
@@ -164,10 +181,10 @@ def _measure_keys(names: Sequence[str], width: int) -> float:
 
 
 def _draw_keys_beside(
-    picture: Element, plot: _Plot, names: Sequence[str], runs: Sequence[_Runs], right: int
+    picture: Element, plot: _Plot, names: Sequence[str], points: Sequence[_Points], right: int
 ) -> None:
     """Draw the name of each line beside its end."""
-    ends = [plot.up.place(one[-1][-1].average if one else 0) for one in runs]
+    ends = [plot.place(0, one[-1].average if one else 0)[1] for one in points]
     left = plot.box.right + MARGIN
     for number, y in enumerate(spread_keys(ends, plot.box)):
         draw_key(picture, number + 1, names[number], (left, y), right - left)

@@ -6,8 +6,14 @@ from xml.etree.ElementTree import Element
 
 from srvstat.contract import wire
 from srvstat.documents.color_codes import remove_color_codes
-from srvstat.documents.document import GrowthPart
+from srvstat.documents.document import WindowPart
 from srvstat.documents.statistics import ServerStatistics, Stats
+from srvstat.render.changes import (
+    choose_class,
+    explain_missing_change,
+    format_change,
+    format_first_last,
+)
 from srvstat.render.report.elements import (
     Child,
     Children,
@@ -18,13 +24,11 @@ from srvstat.render.report.elements import (
     build_table,
 )
 from srvstat.render.report.labels import Labels
-from srvstat.render.tables.figures import (
-    Change,
-    format_growth_parts,
-    format_rounded,
-    format_whole,
-)
+from srvstat.render.tables.figures import format_rounded, format_whole
 from srvstat.render.text import format_interval, format_time
+
+FIRST_LAST = "First → last"
+"""The heading of the first and the last count of a window."""
 
 
 def build_comparison(stats: Stats, labels: Labels) -> Element:
@@ -56,10 +60,11 @@ def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
     yield ["Players"]
     yield ["Current", *(build_whole(one.current_players) for one in servers)]
     yield ["Average", *(build_rounded(one.average_players, 2) for one in servers)]
+    yield ["Change", *(build_change(one, stats.window) for one in servers)]
     yield ["Median", *(build_rounded(one.median_players, 1) for one in servers)]
     yield ["Peak", *(_build_peak(one, labels) for one in servers)]
     yield ["Lowest", *(build_whole(one.lowest_players) for one in servers)]
-    yield ["Growth", *(build_growth(one.first_players, one.growth) for one in servers)]
+    yield [FIRST_LAST, *map(build_first_last, servers)]
     quantiles = [[one.quantiles[at] for one in servers] for at in range(len(servers[0].quantiles))]
     if quantiles:
         yield ["Quantiles"]
@@ -87,14 +92,26 @@ def build_coverage(value: float | None) -> Element:
     return build_number(None, "") if value is None else build_share(value)
 
 
-def build_growth(first: int | None, growth: GrowthPart) -> Element:
-    """Build growth from a first count, in players and in percent."""
-    change = Change(first, growth.players, growth.percentage)
-    parts = format_growth_parts(change, ascii_only=False)
-    elements: list[Child] = [build_number(growth.players, parts[0])]
-    if len(parts) > 1:
-        elements += [" ", build("span", build_number(growth.percentage, parts[1]), class_="note")]
-    return build("span", *elements)
+def build_change(server: ServerStatistics, window: WindowPart) -> Element:
+    """Build the change of an average, in players and in percent, or the reason why there is none.
+
+    It has a color.
+    """
+    change = server.change
+    if change is None:
+        reason = explain_missing_change(window, server.coverage, server.previous_coverage)
+        return build("span", build_number(None, ""), " ", build("span", reason, class_="note"))
+    players, *percent = format_change(change, server.average_players)
+    parts: list[Child] = [build_number(change.players, players)]
+    parts += [child for text in percent for child in (" ", build_number(change.percentage, text))]
+    return build("span", *parts, class_=choose_class(change, server.average_players) or "same")
+
+
+def build_first_last(server: ServerStatistics) -> Element:
+    """Build the first and the last count of a window, without a color."""
+    return build_number(
+        server.growth.players, format_first_last(server.first_players, server.last_players)
+    )
 
 
 def _build_interval(seconds: float | None) -> Element:

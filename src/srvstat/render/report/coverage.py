@@ -14,7 +14,7 @@ from srvstat.render.report.elements import (
     build_table,
 )
 from srvstat.render.report.labels import Labels
-from srvstat.render.text import format_count, format_exact_duration, format_span_length
+from srvstat.render.text import format_count, format_span_length
 
 _MAX_GAPS = 20
 """The most gaps listed for a server."""
@@ -22,12 +22,12 @@ _MAX_GAPS = 20
 
 def build_coverage_section(report: Report, labels: Labels) -> Element:
     """Build the section on coverage."""
-    step = format_exact_duration(report.timeline.step_seconds * 1000)
     note = (
         "An observation lasts until the next one, at most three usual intervals; the coverage is"
         " the share of the window in which observations last. A gap is a longer time without"
-        f" observations, in whole steps of {step}. It says nothing about whether the server was up."
-        " The integrity rule also counts shorter gaps, of more than 1.5 usual intervals."
+        " observations: from one to the next, or to an edge of the window. It says nothing about"
+        " whether the server was up. The integrity rule also counts shorter gaps, of more than 1.5"
+        " usual intervals."
     )
     headers = ("Server", "Observations", "Coverage", "Gaps", "In gaps")
     rows = [

@@ -4,6 +4,7 @@ from xml.etree.ElementTree import Element
 
 from srvstat.documents.report import Report
 from srvstat.render.fields import NOTHING
+from srvstat.render.report.comparison import FIRST_LAST
 from srvstat.render.report.elements import build, build_fields, build_section
 from srvstat.render.report.labels import Labels
 from srvstat.render.text import format_window
@@ -15,10 +16,34 @@ _DEFINITIONS = (
     ("Average", "The sum of the counts divided by their number; all observations weigh the same."),
     ("Median", "The 50% quantile."),
     ("Quantile", "The count that a share of the observations does not exceed."),
-    ("Growth", "The last observation minus the first, also in percent of the first."),
+    (
+        "Change",
+        (
+            "The average of the window minus the average of the window of equal length before, in"
+            " players and in percent. There is none if less than 80% of either window was observed."
+        ),
+    ),
+    (
+        FIRST_LAST,
+        (
+            "The first and the last count of the window. They are two moments, mostly at different"
+            " times of day."
+        ),
+    ),
     (
         "Trend",
-        "The median slope between the averages of any two days, weeks or months (Theil and Sen).",
+        (
+            "The median slope between the averages of any two whole days (Theil and Sen). It is"
+            " flat if it changes the average by less than 1% a week, and there is none if less than"
+            " 80% of the window was observed."
+        ),
+    ),
+    (
+        "Whole, partial",
+        (
+            "A step, such as a day, is whole if at least 90% of it was observed, otherwise"
+            " partial. A partial step does not determine a scale or a trend."
+        ),
     ),
     ("Usual interval", "The median distance between successive observations."),
     ("Coverage", "The share of the window in which an observation lasts."),

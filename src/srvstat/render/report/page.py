@@ -111,7 +111,7 @@ def _build_sections(report: Report, labels: Labels) -> Iterator[Element]:
     yield build_comparison(report.stats, labels)
     if any(server.sample_count for server in report.stats.servers):
         yield build_players(report, labels)
-        yield build_hours(report.peak_hours, labels)
+        yield build_hours(report.peak_hours, report.stats, labels)
         yield build_distribution(report.distribution, labels)
         yield build_growth_section(report.growth, report.stats, labels)
     yield build_integrity(report.integrity, labels)

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from srvstat.documents.distribution import Distribution
+from srvstat.documents.document import LEAST_COVERAGE
 from srvstat.documents.peak_hours import HourPart, PeakHours, ServerPeakHours
 from srvstat.documents.report import Report
+from srvstat.documents.statistics import Stats
 from srvstat.render.local_time import WEEKDAYS, format_hour
 from srvstat.render.pictures import (
     Size,
@@ -26,6 +28,7 @@ from srvstat.render.report.elements import (
 from srvstat.render.report.labels import Labels
 from srvstat.render.report.steps import build_averages
 from srvstat.render.tables.peak_hours import describe_shortage
+from srvstat.render.text import format_share
 
 _MAP = Size(400, 220)
 """Wide pages have two maps in a row, so that one size is enough."""
@@ -38,8 +41,9 @@ def build_players(report: Report, labels: Labels) -> Element:
         lambda size: draw_timeline(timeline, size, labels.zone), Size(900, 320), Size(360, 280)
     )
     note = (
-        "A line breaks where a server has no observations for more than three usual intervals."
-        f" Times are on the clock of {report.time_zone}."
+        f"Each point is the average of a step on the clock of {report.time_zone}. A step of which"
+        " less than 90% was observed is pale; lines to and from it are dashed, and the axis"
+        " disregards it. A line breaks at a gap, unless the gap is within whole steps."
     )
     return build_section(
         "players",
@@ -53,7 +57,7 @@ def build_players(report: Report, labels: Labels) -> Element:
     )
 
 
-def build_hours(document: PeakHours, labels: Labels) -> Element:
+def build_hours(document: PeakHours, stats: Stats, labels: Labels) -> Element:
     """Build the section on the hours of the week."""
     note = (
         "The average number of players in each hour of the week, on the clock of"
@@ -61,8 +65,8 @@ def build_hours(document: PeakHours, labels: Labels) -> Element:
         " its own scale."
     )
     maps = [
-        _build_map(server, name)
-        for server, name in zip(document.servers, labels.names, strict=True)
+        _build_map(server, name, figures.coverage or 0)
+        for server, name, figures in zip(document.servers, labels.names, stats.servers, strict=True)
     ]
     return build_section(
         "hours",
@@ -72,18 +76,26 @@ def build_hours(document: PeakHours, labels: Labels) -> Element:
     )
 
 
-def _build_map(server: ServerPeakHours, name: str) -> Element:
+def _build_map(server: ServerPeakHours, name: str, coverage: float) -> Element:
     heading = build("h3", build("bdi", name))
     if server.busiest is None or server.quietest is None:
         few = f"{describe_shortage(server)}; use a longer window."
         return build("div", heading, build("p", few), class_="map")
+    is_well_observed = coverage >= LEAST_COVERAGE
     extremes: Children = (
         *("Busiest: ", *_describe_hour(server.busiest, server), ". "),
         *("Quietest: ", *_describe_hour(server.quietest, server), "."),
     )
-    if find_busiest(server) is None:
+    if not is_well_observed:
+        few = f"{format_share(coverage)} of the window was observed"
+        extremes = [f"Only {few}, so no hour is named the busiest."]
+    elif find_busiest(server) is None:
+        known = {cell.average_players for cell in server.cells} - {None}
         extremes = ["No hour is busier than another."]
-    picture = build("div", draw_heat_map(server, _MAP), class_="drawing")
+        if len(known) > 1:
+            extremes = ["Too few hours have an average to name the busiest."]
+    drawing = draw_heat_map(server, _MAP, is_well_observed=is_well_observed)
+    picture = build("div", drawing, class_="drawing")
     headers = ("Hour", *(day[:3] for day in WEEKDAYS))
     table = build_table(
         f"Average players of {name} by hour and weekday",

@@ -3,12 +3,19 @@
 from collections.abc import Callable, Iterator
 from xml.etree.ElementTree import Element
 
+from srvstat.documents.document import ChangePart
 from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
 from srvstat.documents.statistics import ServerStatistics, Stats
+from srvstat.render.changes import choose_class, format_change, format_trend
 from srvstat.render.fields import NOTHING
 from srvstat.render.local_time import format_local_date, format_local_month
 from srvstat.render.pictures import Size, draw_growth
-from srvstat.render.report.comparison import build_growth, build_rounded
+from srvstat.render.report.comparison import (
+    FIRST_LAST,
+    build_change,
+    build_first_last,
+    build_rounded,
+)
 from srvstat.render.report.drawing import build_drawing
 from srvstat.render.report.elements import (
     Child,
@@ -21,8 +28,6 @@ from srvstat.render.report.elements import (
     build_time,
 )
 from srvstat.render.report.labels import Labels
-from srvstat.render.tables.figures import SMALL_BASE
-from srvstat.render.tables.growth import define_trend, format_trend
 
 _HEADERS = {"day": "Day", "week": "Week from", "month": "Month"}
 
@@ -35,7 +40,9 @@ def build_averages(document: GrowthDocument, labels: Labels) -> Element:
 
 def build_growth_section(document: GrowthDocument, stats: Stats, labels: Labels) -> Element:
     """Build the section on growth in the window, against the previous window."""
-    caption = f"Average players by {document.step}, and growth within each"
+    caption = (
+        f"Average players by {document.step}, and the change against the {document.step} before"
+    )
     height = 120 + 80 * len(document.servers)
     drawing = build_drawing(
         lambda size: draw_growth(document, size), Size(900, height), Size(360, height)
@@ -47,79 +54,64 @@ def build_growth_section(document: GrowthDocument, stats: Stats, labels: Labels)
         _compare_windows(document, stats, labels),
         *(build("p", *note, class_="note") for note in _list_notes(document, labels)),
         build_details(
-            f"Averages and growth by {document.step}",
-            _build_steps(caption, document, labels, _build_average_and_growth),
+            f"Averages and changes by {document.step}",
+            _build_steps(caption, document, labels, _build_average_and_change),
         ),
     )
 
 
 def _compare_windows(document: GrowthDocument, stats: Stats, labels: Labels) -> Element:
-    headers = ["Server", "Average", "Growth", "Trend"]
+    headers = ["Server", "Average", "Change", "Trend", FIRST_LAST]
     if document.previous_window is not None:
-        headers[2:2] = ["Previous average", "Change"]
-        headers[5:5] = ["Previous growth"]
+        headers.insert(2, "Average before")
     rows = [
-        (labels.build_name(at), *_list_cells(server, figures, document.previous_window is not None))
+        (labels.build_name(at), *_list_cells(server, figures, stats))
         for at, (server, figures) in enumerate(zip(document.servers, stats.servers, strict=True))
     ]
     return build_table("Averages and growth of the servers", headers, rows)
 
 
-def _list_cells(
-    server: ServerGrowth, figures: ServerStatistics, has_previous: bool
-) -> Iterator[Child]:
+def _list_cells(server: ServerGrowth, figures: ServerStatistics, stats: Stats) -> Iterator[Child]:
     yield build_rounded(server.average_players, 2)
-    previous = None if figures.previous is None else figures.previous.average_players
-    if has_previous:
-        yield build_rounded(previous, 2)
-        yield _build_change(previous, server.average_players)
-    yield build_growth(figures.first_players, server.growth)
-    if has_previous and server.previous_growth is not None:
-        first = None if figures.previous is None else figures.previous.first_players
-        yield build_growth(first, server.previous_growth)
-    trend = format_trend(server.players_per_week).plain
-    yield build_number(server.players_per_week, trend)
+    if stats.previous_window is not None:
+        previous = figures.previous
+        yield build_rounded(None if previous is None else previous.average_players, 2)
+    yield build_change(figures, stats.window)
+    trend, _ = format_trend(server.players_per_week, server.average_players, server.coverage)
+    yield build_number(None if trend == NOTHING else server.players_per_week, trend)
+    yield build_first_last(figures)
 
 
-def _build_average(step: GrowthStep) -> Element:
-    return build_rounded(step.average_players, 2)
+def _build_average(step: GrowthStep, part: str) -> Element:
+    average = build_rounded(step.average_players, 2)
+    if not step.is_partial or step.average_players is None:
+        return average
+    return build("span", average, " ", build("span", part, class_="note"), class_="partial")
 
 
-def _build_average_and_growth(step: GrowthStep) -> Element:
-    players = step.growth_players
-    if players is None:
-        return _build_average(step)
-    growth = build_number(players, f"{players:+,}" if players else "0")
-    return build("span", _build_average(step), " ", build("span", growth, class_="note"))
-
-
-def _build_change(before: float | None, now: float | None) -> Child:
-    """Build the change of an average, also in percent if it was at least 10."""
-    if before is None or now is None:
-        return NOTHING
-    change = _format_signed(now - before, ".2f")
-    if before < SMALL_BASE:
-        return change
-    share = _format_signed((now - before) / before, ".1%")
-    return build("span", change, " ", build("span", share, class_="note"))
-
-
-def _format_signed(value: float, form: str) -> str:
-    """Format a number with its sign; what is rounded to 0 has none."""
-    text = f"{value:z,{form}}"
-    return text if value <= 0 or text == f"{0:{form}}" else f"+{text}"
+def _build_average_and_change(step: GrowthStep, part: str) -> Element:
+    average = _build_average(step, part)
+    if step.change_players is None:
+        return average
+    change = ChangePart(players=step.change_players, percentage=step.change_percentage)
+    text = format_change(change, step.average_players)[0]
+    css = f"note {choose_class(change, step.average_players)}".strip()
+    return build(
+        "span", average, " ", build("span", build_number(change.players, text), class_=css)
+    )
 
 
 def _build_steps(
     caption: str,
     document: GrowthDocument,
     labels: Labels,
-    build_cell: Callable[[GrowthStep], Element],
+    build_cell: Callable[[GrowthStep, str], Element],
 ) -> Element:
     """Build a table with a row for each step, and a column for each server."""
     names = [labels.build_name(at) for at in range(len(document.servers))]
+    part = f"part of a {document.step}"
     rows = (
-        (_build_step(steps[0], document, labels), *map(build_cell, steps))
+        (_build_step(steps[0], document, labels), *(build_cell(step, part) for step in steps))
         for steps in zip(*(server.steps for server in document.servers), strict=True)
     )
     return build_table(caption, (_HEADERS[document.step], *names), rows, "figures small")
@@ -128,16 +120,19 @@ def _build_steps(
 def _build_step(step: GrowthStep, document: GrowthDocument, labels: Labels) -> Child:
     # The first step may begin where the window does, within a day or month.
     format_start = format_local_month if document.step == "month" else format_local_date
-    start = build_time(step.from_, format_start(step.from_, labels.zone))
-    return build("span", start, " (partial)") if step.is_partial else start
+    return build_time(step.from_, format_start(step.from_, labels.zone))
 
 
 def _list_notes(document: GrowthDocument, labels: Labels) -> Iterator[Children]:
-    growth = "Growth is the last observation of a window minus the first."
-    yield [f"{growth} The trend is {define_trend(document)}."]
+    yield [
+        (
+            "The trend is the median change of the average, in players a week, between any two"
+            f" whole days ({document.time_zone})."
+        )
+    ]
     previous = document.previous_window
     if previous is None or previous.from_ is None:
-        yield ["There is no previous window of equal length to compare with."]
+        yield ["There is no window of equal length before to compare with."]
         return
     times = labels.build_time(previous.from_), " to ", labels.build_time(previous.to)
-    yield ["The previous window is from ", *times, f" ({document.time_zone})."]
+    yield ["The window before is from ", *times, f" ({document.time_zone})."]

@@ -1,9 +1,13 @@
 """Summarize a report in sentences. They state figures, never causes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GapPart
+from srvstat.documents.peak_hours import HourPart
 from srvstat.documents.report import Report
 from srvstat.documents.statistics import ServerStatistics
+from srvstat.documents.timeline import Timeline
+from srvstat.render.changes import explain_missing_change, format_change, format_window_length
 from srvstat.render.local_time import format_hour
 from srvstat.render.pictures import find_busiest
 from srvstat.render.report.elements import (
@@ -22,41 +26,71 @@ from srvstat.render.text import format_count, format_span_length
 _LEAST_CHANGE = 0.01
 """An average that changes by a smaller share of it hardly changed."""
 _CHANGES = ("rose", "fell", "hardly changed", "did not change")
-_WELL_COVERED = 0.9
-"""The coverage of the previous window is stated if it is less."""
 
 
 def summarize(report: Report, labels: Labels) -> Iterator[Children]:
-    """Yield one to five statements, each of one or two sentences."""
+    """Yield one to five statements, each of one or two sentences.
+
+    No sentence compares servers or windows, or names a busiest hour or a longest gap, of which less
+    than 80 % was observed.
+    """
     observed = [at for at, one in enumerate(report.stats.servers) if one.sample_count]
     if not observed:
         yield ["There are no observations in this window."]
         return
     yield [*_describe_size(report, labels, observed), " ", *_describe_peak(report, labels)]
-    if report.stats.previous_window is not None:
+    if report.window.from_ is not None:
         yield _compare_windows(report, labels, observed)
-    if any(map(find_busiest, report.peak_hours.servers)):
-        yield _describe_busiest(report, labels)
-    coverage = [*_describe_coverage(report, labels, observed), *_describe_gap(report, labels)]
+    covered = _list_covered(report)
+    busiest = {at: find_busiest(report.peak_hours.servers[at]) for at in covered}
+    if any(busiest.values()):
+        yield _describe_busiest(report, labels, busiest)
+    coverage = [
+        *_describe_coverage(report, labels, observed),
+        *_describe_gap(report, labels, covered, is_complete=covered == observed),
+    ]
     if coverage:
         yield coverage
     yield _describe_integrity(report, labels)
 
 
+def _list_covered(report: Report) -> list[int]:
+    """Return the servers of which enough was observed to compare them."""
+    servers = report.stats.servers
+    return [at for at, one in enumerate(servers) if (one.coverage or 0) >= LEAST_COVERAGE]
+
+
 def _describe_size(report: Report, labels: Labels, observed: Sequence[int]) -> Children:
-    averages = {at: report.stats.servers[at].average_players or 0 for at in observed}
-    greatest = max(averages.values())
-    leaders = [at for at in observed if averages[at] == greatest]
-    others = sorted((at for at in observed if at not in leaders), key=lambda at: -averages[at])
-    names = join_words([[_build_lead(labels, at)] for at in leaders])
-    average = build_number(greatest, format_rounded(greatest, 2))
-    if len(observed) == 1:
-        return [*names, " has ", average, " players on average."]
+    """State the average of each server; rank those of which enough was observed."""
+    servers = report.stats.servers
+    averages = {at: servers[at].average_players or 0 for at in observed}
+    ranked = [at for at in _list_covered(report) if at in averages]
+    if len(ranked) < 2:  # noqa: PLR2004 - one has no rank
+        ranked = []
+    sentence = [*_rank(averages, ranked, labels)] if ranked else []
+    rest = [at for at in observed if at not in ranked]
+    if not rest:
+        return sentence
+    if sentence:
+        sentence.append(" ")
+    figures: list[Children] = [
+        [_build_lead(labels, at), " has ", _build_average(averages[at])] for at in rest
+    ]
+    return [*sentence, *join_words(figures), " players on average."]
+
+
+def _rank(averages: Mapping[int, float], ranked: Sequence[int], labels: Labels) -> Iterator[Child]:
+    greatest = max(averages[at] for at in ranked)
+    leaders = [at for at in ranked if averages[at] == greatest]
+    others = sorted((at for at in ranked if at not in leaders), key=lambda at: -averages[at])
+    yield from join_words([[_build_lead(labels, at)] for at in leaders])
+    average = _build_average(greatest)
     if not others:
-        return [*names, " each have ", average, " players on average."]
-    verb = " have the most players, each " if len(leaders) > 1 else " has the most players, "
+        yield from (" each have ", average, " players on average.")
+        return
+    yield " have the most players, each " if len(leaders) > 1 else " has the most players, "
     followers = [[labels.build_name(at), " (", _build_average(averages[at]), ")"] for at in others]
-    return [*names, verb, average, " on average, followed by ", *join_words(followers), "."]
+    yield from (average, " on average, followed by ", *join_words(followers), ".")
 
 
 def _build_lead(labels: Labels, at: int) -> Child:
@@ -90,55 +124,41 @@ def _describe_times(server: ServerStatistics, labels: Labels) -> Iterator[Child]
 
 
 def _compare_windows(report: Report, labels: Labels, observed: Sequence[int]) -> Children:
-    servers = report.stats.servers
-    known = [at for at in observed if _get_previous_average(servers[at]) is not None]
-    window = report.stats.window
-    length = format_span_length(window.to - (window.from_ or 0))
-    before_this = f"the {'day' if length == '1 day' else length} before"
-    if not known:
-        return [f"There are no observations in {before_this}."]
+    servers, window = report.stats.servers, report.stats.window
     changes: dict[str, list[Children]] = {verb: [] for verb in _CHANGES}
-    for at in known:
-        before, now = _get_previous_average(servers[at]) or 0, servers[at].average_players or 0
-        earlier = [] if now == before else ["from ", _build_average(before), " to "]
-        figures = ["(", *earlier, _build_average(now), ")"]
-        if len(servers) > 1:
-            figures[:0] = [labels.build_name(at), " "]
-        changes[_compare_averages(before, now)].append(figures)
+    reasons: dict[str, list[Children]] = {}
+    for at in observed:
+        server, name = servers[at], labels.build_name(at)
+        if server.change is None:
+            reason = explain_missing_change(window, server.coverage, server.previous_coverage)
+            reasons.setdefault(reason, []).append([name])
+        else:
+            verb, figures = _describe_change(server, server.change)
+            changes[verb].append([name, " ", *figures] if len(servers) > 1 else figures)
     on = " on " if len(servers) > 1 else " "
     verbs = [[verb, on, *join_words(places)] for verb, places in changes.items() if places]
-    start = f"Compared with {before_this}, the average "
-    sentence = [start, *join_words(verbs, ", and "), ".", *_describe_earlier(servers, known)]
-    missing = [[labels.build_name(at)] for at in observed if at not in known]
-    if missing:
-        sentence += [" There are no observations of ", *join_words(missing), " in that time."]
-    return sentence
+    start = f"Compared with the {format_window_length(window)} before, the average "
+    sentences: list[Children] = [[start, *join_words(verbs, ", and "), "."]] if verbs else []
+    for reason, names in reasons.items():
+        subject = ["The average"] if len(servers) == 1 else join_words(names)
+        verb = "are" if len(names) > 1 else "is"
+        sentences.append([*subject, f" {verb} not compared: {reason}."])
+    return [child for at, one in enumerate(sentences) for child in ([" "] if at else []) + [*one]]
 
 
-def _get_previous_average(server: ServerStatistics) -> float | None:
-    return None if server.previous is None else server.previous.average_players
-
-
-def _compare_averages(before: float, now: float) -> str:
+def _describe_change(server: ServerStatistics, change: ChangePart) -> tuple[str, Children]:
+    """Return a verb of _CHANGES and the figures of a server."""
+    now = server.average_players or 0
+    before = 0 if server.previous is None else server.previous.average_players or 0
     if now == before:
-        return "did not change"
+        return "did not change", ["(", _build_average(now), ")"]
+    figures: list[Child] = ["(from ", _build_average(before), " to ", _build_average(now)]
+    for text in format_change(change, now)[1:]:
+        figures += [", ", build_number(change.percentage, text)]
     is_small = abs(now - before) < _LEAST_CHANGE * before
     if is_small or format_rounded(now, 2) == format_rounded(before, 2):
-        return "hardly changed"
-    return "rose" if now > before else "fell"
-
-
-def _describe_earlier(servers: Sequence[ServerStatistics], known: Sequence[int]) -> Iterator[Child]:
-    """Yield the coverage of the previous window, if it is low."""
-    shares = [
-        before.coverage
-        for at in known
-        if (before := servers[at].previous) is not None and before.coverage is not None
-    ]
-    if shares and min(shares) < _WELL_COVERED:
-        yield " Observations cover "
-        yield from _build_shares(shares)
-        yield " of that earlier time."
+        return "hardly changed", [*figures, ")"]
+    return "rose" if now > before else "fell", [*figures, ")"]
 
 
 def _build_shares(shares: Sequence[float]) -> Children:
@@ -148,11 +168,11 @@ def _build_shares(shares: Sequence[float]) -> Children:
     return [lowest, " to ", highest]
 
 
-def _describe_busiest(report: Report, labels: Labels) -> Children:
+def _describe_busiest(
+    report: Report, labels: Labels, found: Mapping[int, HourPart | None]
+) -> Children:
     servers = report.peak_hours.servers
-    busiest = [
-        (at, hour) for at, one in enumerate(servers) if (hour := find_busiest(one)) is not None
-    ]
+    busiest = [(at, hour) for at, hour in found.items() if hour is not None]
     places = {
         hour: [[labels.build_name(at)] for at, other in busiest if other == hour]
         for _, hour in busiest
@@ -180,25 +200,37 @@ def _describe_coverage(report: Report, labels: Labels, observed: Sequence[int]) 
         yield from ("The snapshot ends on ", labels.build_time(report.as_of), ". ")
 
 
-def _describe_gap(report: Report, labels: Labels) -> Children:
-    gaps = [
-        (gap, at)
-        for at, server in enumerate(report.timeline.servers)
-        if any(server.sample_counts)
-        for gap in server.gaps
-    ]
+def _describe_gap(
+    report: Report, labels: Labels, covered: Sequence[int], *, is_complete: bool
+) -> Children:
+    """Name the longest gap between observations of servers of which enough was observed."""
+    if not covered:
+        return []
+    gaps = [(gap, at) for at in covered for gap in _iter_inner_gaps(report.timeline, at)]
+    among = "" if is_complete else "Among the servers of which 80% or more was observed, "
     if not gaps:
-        if all(one.usual_interval_seconds is None for one in report.stats.servers):
-            return []
-        return ["No time without observations is longer than three usual intervals."]
+        few = "between the first and the last one, is longer than three usual intervals"
+        no_time = f"{'n' if among else 'N'}o time without observations"
+        return [f"{among}{no_time}, {few}."]
     longest = max((gap for gap, _ in gaps), key=lambda gap: gap.to - gap.from_)
     names = [[labels.build_name(at)] for gap, at in gaps if gap == longest]
     place: Children = [", on ", *join_words(names)]
-    if len(names) == sum(1 for one in report.stats.servers if one.sample_count):
+    if is_complete and len(names) == len(covered):
         place = [] if len(report.stats.servers) == 1 else [", on all servers observed"]
     length = format_span_length(longest.to - longest.from_)
     start = labels.build_time(longest.from_)
-    return [f"The longest time without observations is {length} from ", start, *place, "."]
+    subject = f"{'t' if among else 'T'}he longest time without observations"
+    return [f"{among}{subject} is {length} from ", start, *place, "."]
+
+
+def _iter_inner_gaps(timeline: Timeline, at: int) -> Iterator[GapPart]:
+    """Yield the gaps between the first and the last observation of a server in the window."""
+    server, window = timeline.servers[at], timeline.window
+    end = min(window.to, timeline.as_of)
+    for gap in server.gaps:
+        is_last = gap.to == end and not server.sample_counts[-1]
+        if gap.from_ != window.from_ and not is_last:
+            yield gap
 
 
 def _describe_integrity(report: Report, labels: Labels) -> Children:
