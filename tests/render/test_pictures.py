@@ -11,9 +11,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.contract.ranges import DAY_MS
-from srvstat.documents.document import GapPart
-from srvstat.documents.timeline import ServerTimeline, Timeline
+from srvstat.documents.timeline import Timeline
 from srvstat.render.pictures import (
     Size,
     Theme,
@@ -22,8 +20,15 @@ from srvstat.render.pictures import (
     draw_timeline,
     encode_svg,
 )
+from srvstat.render.pictures.frame import choose_player_ticks
 from srvstat.render.pictures.keys import spread_keys
-from srvstat.render.pictures.points import choose_length, get_window, merge_steps
+from srvstat.render.pictures.points import (
+    Point,
+    choose_step,
+    get_window,
+    join_points,
+    merge_steps,
+)
 from srvstat.render.pictures.style import build_style, read_palette
 from srvstat.render.pictures.svg import Box, fit_text, measure_text
 from srvstat.render.text import escape_text
@@ -48,22 +53,20 @@ def read_center(circle: ET.Element) -> tuple[float, float]:
 
 
 @given(cases(), SIZES)
-def test_a_point_is_the_exact_average_of_the_observations_in_its_interval(
+def test_a_point_is_the_exact_average_of_the_observations_in_its_step(
     case: Case, size: Size
 ) -> None:
     timeline = case.timeline
-    length = choose_length(timeline, size.width)
-    first, last = get_window(timeline)
+    step = choose_step(timeline, size.width)
+    starts = timeline.list_edges()[:-1]
     for server, cells in zip(timeline.servers, case.players, strict=True):
-        runs = merge_steps(timeline, server, length, (last - first) / size.width)
         covered = 0
-        for point in (point for run in runs for point in run):
-            step = timeline.step_seconds * 1000
+        for point in merge_steps(timeline, server, step):
             inside = [
                 players
-                for at, cell in enumerate(cells)
+                for start, cell in zip(starts, cells, strict=True)
                 for players in cell
-                if point.start < timeline.steps_from + (at + 1) * step <= point.end
+                if point.start <= max(start, get_window(timeline)[0]) < point.end
             ]
             assert point.average == float(Fraction(sum(inside), len(inside)))
             assert (point.lowest, point.peak) == (min(inside), max(inside))
@@ -74,40 +77,83 @@ def test_a_point_is_the_exact_average_of_the_observations_in_its_interval(
 def test_merging_rounds_only_once() -> None:
     # With floats, 11 * (15 / 11) three times is more than 45.
     case = build_case([[[15] + [0] * 10] * 3], [""])
-    ((point,),) = merge_steps(case.timeline, case.timeline.servers[0], DAY_MS, 1)
+    (point,) = merge_steps(case.timeline, case.timeline.servers[0], "day")
 
     assert point.average == 45 / 33
+    # 3 of 24 hours are in the window.
+    assert point.observed_share == 3 / 24
+
+
+Drawn = dict[str, list[tuple[Place, Place]]]
+
+
+def read_segments(group: ET.Element) -> Drawn:
+    """Return the ends of the segments of a server's lines, those that are dashed and the others."""
+    found: Drawn = {"line": [], "line partial": []}
+    for path in find_all(group, "line"):
+        for part in read_vertices(path):
+            found[path.get("class", "")] += pairwise(part)
+    return found
 
 
 @given(cases(), SIZES)
-def test_all_observed_steps_are_inside_the_picture_and_gaps_split_lines(
+def test_a_segment_of_a_partial_step_is_dashed_and_none_crosses_a_gap(
     case: Case, size: Size
 ) -> None:
     timeline = case.timeline
     picture = draw_timeline(timeline, size, ZONE)
-    groups = find_all(picture, "series")
-    assert len(groups) == len(timeline.servers)
-    first, last = get_window(timeline)
-    for server, group in zip(timeline.servers, groups, strict=True):
-        lines = [line for path in find_all(group, "line") for line in read_vertices(path)]
-        dots = [read_center(one) for one in find_all(group, "dot")]
-        places = [*(place for line in lines for place in line), *dots]
-        assert bool(places) == any(server.sample_counts)
-        assert all(0 <= x <= size.width and 0 <= y <= size.height for x, y in places)
-        assert len(places) <= 2 * size.width
-        inner = list_inner_gaps(server, timeline)
-        wide = [gap for gap in inner if gap.to - gap.from_ > 4 * (last - first) / size.width]
-        assert not places or len(wide) < len(lines) + len(dots) <= len(inner) + 1
+    place, highest = read_place(picture, timeline), read_highest(picture)
+    step = choose_step(timeline, size.width)
+    for server, group in zip(timeline.servers, find_all(picture, "series"), strict=True):
+        points = merge_steps(timeline, server, step)
+        spots = [place(one.middle, min(one.average, highest)) for one in points]
+        expected: Drawn = {"line": [], "line partial": []}
+        is_joined = [False] * (len(points) + 1)
+        for at, (one, other) in enumerate(pairwise(points), start=1):
+            is_dashed = min(one.observed_share, other.observed_share) < 0.9
+            is_crossed = any(
+                gap.from_ < other.middle and gap.to > one.middle for gap in server.gaps
+            )
+            # What is less than a tenth of two whole steps does not interrupt the line.
+            is_joined[at] = not is_crossed or (not is_dashed and one.end == other.start)
+            if is_joined[at]:
+                css = "line partial" if is_dashed else "line"
+                expected[css].append((spots[at - 1], spots[at]))
+        drawn = read_segments(group)
+        for css, segments in expected.items():
+            assert is_near([*chain(*segments)], [*chain(*drawn[css])])
+        dots = [
+            (spots[at], "dot partial" if one.observed_share < 0.9 else "dot")
+            for at, one in enumerate(points)
+            if one.observed_share < 0.9 or not any(is_joined[at : at + 2])
+        ]
+        assert is_near([spot for spot, _ in dots], list(map(read_center, find_all(group, "dot"))))
+        assert [css for _, css in dots] == [one.get("class") for one in find_all(group, "dot")]
 
 
-def list_inner_gaps(server: ServerTimeline, timeline: Timeline) -> list[GapPart]:
-    """Return the gaps that have observations before and after them."""
-    step = timeline.step_seconds * 1000
-    observed = [at for at, count in enumerate(server.sample_counts) if count]
-    if not observed:
-        return []
-    first, last = (timeline.steps_from + at * step for at in (observed[0], observed[-1]))
-    return [gap for gap in server.gaps if first < gap.from_ and gap.to <= last]
+@given(cases(), SIZES)
+def test_no_partial_step_reaches_the_axis_and_all_are_inside_the_picture(
+    case: Case, size: Size
+) -> None:
+    timeline = case.timeline
+    step = choose_step(timeline, size.width)
+    picture = draw_timeline(timeline, size, ZONE)
+    servers = [merge_steps(timeline, server, step) for server in timeline.servers]
+    points = [one for of_server in servers for one in of_server]
+    whole = [one for one in points if one.observed_share >= 0.9] or points
+    values = [one.peak if len(servers) == 1 else one.average for one in whole]
+
+    (axis,) = (one for one in find_all(picture, "axis") if one.get("y1") == one.get("y2"))
+    bottom = float(axis.get("y1", ""))
+    place = read_place(picture, timeline)
+    height = bottom - place(0, read_highest(picture))[1]
+    ticks = choose_player_ticks(max(values, default=None), height)
+    assert read_highest(picture) == ticks[-1]
+    for group in find_all(picture, "series"):
+        ends = [end for part in read_segments(group).values() for pair in part for end in pair]
+        for x, y in [*ends, *map(read_center, find_all(group, "dot"))]:
+            assert 0 <= x <= size.width
+            assert 0 <= y <= bottom
 
 
 @given(cases(), st.sampled_from([320, 960]), THEMES)
@@ -126,12 +172,18 @@ def test_any_hostname_gives_a_file_that_is_well_formed_and_the_same_each_time(
     assert re.search(r"[^\t\n\x20-\x7e\xa0-\U0010ffff]", encoded.decode("utf-8")) is None
 
 
+def read_highest(picture: ET.Element) -> float:
+    """Return the highest number on the axis of players."""
+    labels = [one for one in find_all(picture, "tick") if one.get("text-anchor") == "end"]
+    return float((labels[-1].text or "").replace(",", ""))
+
+
 def read_place(picture: ET.Element, timeline: Timeline) -> Callable[[float, float], Place]:
     """Return a function from instants and players to pixels, as the axes of a picture say."""
     (axis,) = (one for one in find_all(picture, "axis") if one.get("y1") == one.get("y2"))
     left, right, bottom = (float(axis.get(name, "")) for name in ("x1", "x2", "y1"))
     labels = [one for one in find_all(picture, "tick") if one.get("text-anchor") == "end"]
-    highest = float((labels[-1].text or "").replace(",", ""))
+    highest = read_highest(picture)
     height = float(labels[0].get("y", "")) - float(labels[-1].get("y", ""))
     start, end = get_window(timeline)
 
@@ -148,26 +200,28 @@ def is_near(one: Sequence[Place], other: Sequence[Place]) -> bool:
 
 
 @given(cases())
-def test_lines_dots_and_bands_are_where_their_points_are_on_the_axes(case: Case) -> None:
-    timeline, size = case.timeline, Size(500, 300)
-    picture = draw_timeline(timeline, size, ZONE)
+def test_a_band_covers_the_whole_steps_between_gaps_and_partial_steps(case: Case) -> None:
+    timeline = build_case([case.players[0]], [""]).timeline
+    picture = draw_timeline(timeline, Size(500, 300), ZONE)
     place = read_place(picture, timeline)
-    start, end = get_window(timeline)
-    length = choose_length(timeline, size.width)
-    for server, group in zip(timeline.servers, find_all(picture, "series"), strict=True):
-        runs = merge_steps(timeline, server, length, (end - start) / size.width)
-        lines = [[place(one.middle, one.average) for one in run] for run in runs]
-        drawn = [line for path in find_all(group, "line") for line in read_vertices(path)]
-        drawn += [[read_center(dot)] for dot in find_all(group, "dot")]
-        assert is_near([*chain(*sorted(lines))], [*chain(*sorted(drawn))])
-        for run, band in zip(runs, find_all(group, "band"), strict=False):
-            first, last = run[0], run[-1]
-            peaks = [(first.start, first.peak), *((one.middle, one.peak) for one in run)]
-            lows = [(one.middle, one.lowest) for one in run]
-            ring = [*peaks, (last.end, last.peak), (last.end, last.lowest), *reversed(lows)]
-            ring.append((first.start, first.lowest))
-            (vertices,) = read_vertices(band)
-            assert is_near([place(*one) for one in ring], vertices)
+    (server,), (group,) = timeline.servers, find_all(picture, "series")
+    runs: list[list[Point]] = [[]]
+    for point in merge_steps(timeline, server, choose_step(timeline, 500)):
+        last = runs[-1][-1] if runs[-1] else None
+        if last is not None and join_points(last, point, server.gaps) != "solid":
+            runs.append([])
+        runs[-1].append(point)
+    bands = find_all(group, "band")
+    whole = [run for run in runs if run and not run[0].is_partial]
+    assert len(bands) in {0, len(whole)}
+    for run, band in zip(whole, bands, strict=False):
+        first, last = run[0], run[-1]
+        peaks = [(first.start, first.peak), *((one.middle, one.peak) for one in run)]
+        lows = [(one.middle, one.lowest) for one in run]
+        ring = [*peaks, (last.end, last.peak), (last.end, last.lowest), *reversed(lows)]
+        ring.append((first.start, first.lowest))
+        (vertices,) = read_vertices(band)
+        assert is_near([place(*one) for one in ring], vertices)
 
 
 def test_a_gap_of_all_servers_is_shaded_and_a_step_between_gaps_is_a_dot() -> None:
@@ -175,13 +229,36 @@ def test_a_gap_of_all_servers_is_shaded_and_a_step_between_gaps_is_a_dot() -> No
     case = build_case([cells], [""])
     picture = draw_timeline(case.timeline, Size(960, 320), ZONE)
 
-    assert len(find_all(picture, "dot")) == 1
+    assert [one.get("class") for one in find_all(picture, "dot")] == ["dot"]
     assert len(find_all(picture, "gap")) == 2
     (line,) = find_all(picture, "line")
     assert [len(part) for part in read_vertices(line)] == [2, 2]
     assert not find_all(picture, "band")
     description = picture.findtext("desc", "")
     assert description == "s0: average 6.2, lowest 4, peak 9, 5 observations, 2 gaps."
+    notes = [one.text for one in find_all(picture, "unit")]
+    assert notes == ["players, averages of an hour · in UTC · gray: no observations"]
+
+
+def test_partial_steps_are_pale_dashed_and_out_of_the_axis() -> None:
+    shares = [0.25, 1.0, 1.0, 0.89, 1.0]
+    case = build_case([[[900], [4], [6], [700], [5]]], [""], hours=24, shares=shares)
+    picture = draw_timeline(case.timeline, Size(960, 320), ZONE)
+
+    assert read_highest(picture) == 6
+    assert [one.get("class") for one in find_all(picture, "dot")] == ["dot partial"] * 2
+    (group,) = find_all(picture, "series")
+    assert [len(part) for part in read_segments(group).values()] == [1, 3]
+    notes = [one.text for one in find_all(picture, "unit")]
+    assert notes == [
+        "players, averages of a day · in UTC · pale and dashed: less than 90% observed"
+    ]
+
+
+def test_an_axis_without_whole_steps_is_that_of_the_partial_ones() -> None:
+    case = build_case([[[900]], [[30]]], ["", ""], hours=24, shares=[0.5])
+
+    assert read_highest(draw_timeline(case.timeline, Size(960, 320), ZONE)) == 1000
 
 
 @given(st.lists(st.floats(0, 400), min_size=1, max_size=5))

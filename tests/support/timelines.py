@@ -1,5 +1,6 @@
 """Timelines for tests of pictures, with the observations that they are made of."""
 
+from collections.abc import Sequence
 from itertools import combinations, groupby
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.document import GapPart, WindowPart
-from srvstat.documents.timeline import ServerTimeline, Timeline
+from srvstat.documents.timeline import ServerTimeline, Timeline, build_runs
 from srvstat.render.pictures.svg import BOLD, FONT_SIZE, Size, measure_text
 
 HOUR = DAY_MS // 24
@@ -23,6 +24,7 @@ class Case(NamedTuple):
 
 
 _players = st.lists(st.integers(0, 3_000), max_size=4)
+_shares = st.sampled_from([1.0, 0.95, 0.9, 0.85, 0.25])
 _hostnames = st.text(
     st.one_of(st.characters(), st.characters(categories=["Cs", "Cc", "Cf", "Cn"]), st.just("<")),
     max_size=40,
@@ -42,23 +44,36 @@ def cases(draw: st.DrawFn) -> Case:
         )
     )
     hostnames = draw(st.lists(_hostnames, min_size=servers, max_size=servers))
+    shares = draw(st.lists(_shares, min_size=steps, max_size=steps))
     cut = draw(st.integers(0, hours * HOUR - 1))
-    return build_case(players, hostnames, hours=hours, cut=cut)
+    return build_case(players, hostnames, hours=hours, cut=cut, shares=shares)
 
 
 def build_case(
-    players: list[list[list[int]]], hostnames: list[str], *, hours: int = 1, cut: int = 0
+    players: list[list[list[int]]],
+    hostnames: list[str],
+    *,
+    hours: int = 1,
+    cut: int = 0,
+    shares: Sequence[float] = (),
 ) -> Case:
-    """Return the timeline of observations; the window cuts `cut` milliseconds of the first step."""
-    end = FIRST + len(players[0]) * hours * HOUR
+    """Return the timeline of observations; the window cuts `cut` milliseconds of the first step.
+
+    `shares` are those of the steps that are in no gap, 1 without them.
+    """
+    length = hours * HOUR
+    end = FIRST + len(players[0]) * length
+    observed = [*(shares or [1.0] * len(players[0]))]
+    observed[0] = min(observed[0], 1 - cut / length)
     timeline = Timeline(
         as_of=end,
         root="0" * 64,
         window=WindowPart(from_=FIRST + cut, to=end),
-        steps_from=FIRST,
-        step_seconds=hours * 3600,
+        time_zone="UTC",
+        step="day" if hours == 24 else f"{hours}h",
+        steps=build_runs([*range(FIRST, end + 1, length)]),
         servers=tuple(
-            _describe(f"s{number}", hostname, cells, FIRST, hours * HOUR)
+            _describe(f"s{number}", hostname, cells, observed, length)
             for number, (hostname, cells) in enumerate(zip(hostnames, players, strict=True))
         ),
     )
@@ -66,15 +81,17 @@ def build_case(
 
 
 def _describe(
-    name: str, hostname: str, cells: list[list[int]], start: int, length: int
+    name: str, hostname: str, cells: list[list[int]], shares: list[float], length: int
 ) -> ServerTimeline:
     gaps = []
+    shares = [*shares]
     for is_empty, run in groupby(range(len(cells)), key=lambda at: not cells[at]):
         steps = list(run)
         if is_empty and len(steps) > 2:
             gaps.append(
-                GapPart(from_=start + steps[0] * length, to=start + (steps[-1] + 1) * length)
+                GapPart(from_=FIRST + steps[0] * length, to=FIRST + (steps[-1] + 1) * length)
             )
+            shares[steps[0] : steps[-1] + 1] = [0.0] * len(steps)
     return ServerTimeline(
         server_id=name,
         cfx_id=f"x-{name}",
@@ -83,6 +100,7 @@ def _describe(
         averages=tuple(sum(cell) / len(cell) if cell else None for cell in cells),
         lowest=tuple(min(cell) if cell else None for cell in cells),
         peak=tuple(max(cell) if cell else None for cell in cells),
+        observed_shares=tuple(shares),
         gaps=tuple(gaps),
     )
 
@@ -105,7 +123,7 @@ def find_lines(picture: Element) -> list[Line]:
     lines = []
     for one in picture.iter("text"):
         bold = BOLD if one.get("class") == "heading" else 1
-        width = measure_text(one.text or "") * bold
+        width = measure_text("".join(one.itertext())) * bold
         share = {"start": 0, "middle": 0.5, "end": 1}[one.get("text-anchor", "start")]
         left = float(one.get("x", "")) - share * width
         lines.append(Line(left, left + width, float(one.get("y", ""))))

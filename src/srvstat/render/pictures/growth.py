@@ -83,10 +83,11 @@ def draw_growth(growth: GrowthDocument, size: Size) -> Element:
 
 
 def _list_notes(growth: GrowthDocument) -> Iterator[str]:
-    yield f"players, average of each {growth.step} ({growth.time_zone})"
+    yield f"players, average of each {growth.step}"
+    yield f"in {growth.time_zone}"
     steps = [step for server in growth.servers for step in server.steps if step.sample_count]
     if any(step.is_partial for step in steps):
-        yield f"pale: less than {WHOLE_SHARE:.0%} of the {growth.step} observed"
+        yield f"pale: less than {WHOLE_SHARE:.0%} observed"
     if any(find_trend_line(server) for server in growth.servers):
         yield "dashed: trend of whole days"
     if any(server.change for server in growth.servers):

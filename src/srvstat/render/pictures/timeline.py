@@ -112,11 +112,12 @@ def _draw_frame(picture: Element, timeline: Timeline, box: Box, zone: ZoneInfo) 
 
 def _list_notes(timeline: Timeline, step: str, points: _Points, *, has_band: bool) -> Iterator[str]:
     """Yield what the lines and areas mean."""
-    yield f"players, averages of {describe_step(step)} ({timeline.time_zone})"
+    yield f"players, averages of {describe_step(step)}"
+    yield f"in {timeline.time_zone}"
     if has_band:
         yield "shaded from lowest to peak"
     if any(point.is_partial for point in points):
-        yield f"pale and dashed: less than {WHOLE_SHARE:.0%} of {describe_step(step)} observed"
+        yield f"pale and dashed: less than {WHOLE_SHARE:.0%} observed"
     if find_common_gaps(timeline):
         yield "gray: no observations"
 
@@ -124,6 +125,8 @@ def _list_notes(timeline: Timeline, step: str, points: _Points, *, has_band: boo
 def _draw_series(
     group: Element, plot: _Plot, points: _Points, gaps: Sequence[GapPart], *, has_band: bool
 ) -> None:
+    if not points:
+        return
     joints = [join_points(*pair, gaps) for pair in pairwise(points)]
     if has_band:
         for run in _split(points, joints, "solid"):
