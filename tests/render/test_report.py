@@ -165,12 +165,14 @@ UNITS = {"%": (100, 1), " h": (1 / 3600,), " min": (1 / 60,), " a week": (1,)}
 
 
 def is_rounded(value: float, text: str) -> bool:
-    if "→" in text:  # a growth from a small count
-        before, after = map(int, text.split("→"))
-        return after - before == value
+    if "→" in text:  # the first and the last count
+        before, _, after, *_ = text.replace(",", "").split()
+        return int(after) - int(before) == value
+    if text == "flat":
+        return True
     number = text.replace(",", "").replace("up ", "+").replace("down ", "-")
     unit = next((unit for unit in UNITS if number.endswith(unit)), "")
-    number = number.removesuffix(unit).replace("no trend", "0.00")
+    number = number.removesuffix(unit)
     digits = max(len(number.partition(".")[2]), 1)  # a single 0 after the point is left out
     return any(
         math.isclose(float(number), value * factor, abs_tol=0.5001 * 10**-digits)

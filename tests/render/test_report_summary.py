@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from conftest import AS_OF, build_in, server
+from conftest import AS_OF, Build, build_in, server
 from srvstat.analysis.report import ReportOrigin, build_report
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.render.report.elements import read_text
@@ -48,19 +48,18 @@ def test_several_servers_are_ranked_and_compared(snapshot: SnapshotFile) -> None
     size, before, coverage, integrity = read_summary(snapshot, "down new twin up", range="7d")
 
     assert size == (
-        "up has the most players, 132.50 on average, followed by down (40.21) and twin (40.21)."
-        " up has the highest count, 190 players on Feb 22, 2026, 20:00 (last on Feb 28, 2026,"
-        " 20:00)."
+        "up has the most players, 132.50 on average, followed by twin (40.21). down has 40.21"
+        " players on average. up has the highest count, 190 players on Feb 22, 2026, 20:00 (last on"
+        " Feb 28, 2026, 20:00)."
     )
     assert before == (
-        "Compared with the 7 days before, the average rose on up (from 102.50 to 132.50), fell on"
-        " down (from 60.21 to 40.21), and did not change on twin (40.21)."
-        " Observations cover 42.3% to 99.4% of that earlier time."
+        "Compared with the 7 days before, the average rose on up (from 102.50 to 132.50, +29.3%)."
+        " The change on down is unknown: the 7 days of the window were observed for 72% only. The"
+        " change on twin is unknown: the 7 days before were observed for 42.3% only."
     )
     assert coverage == (
         "Observations cover 72% to 99.4% of the window, depending on the server. There are no"
-        " observations of new. The longest time without observations is 2 days from Feb 26, 2026,"
-        " 06:00, on down."
+        " observations of new."
     )
     assert integrity == (
         "4 integrity results are suspect: flat line and gaps on down, flat line on twin, and flat"
@@ -75,10 +74,12 @@ def test_one_server_is_not_named_again(snapshot: SnapshotFile) -> None:
         "up has 132.50 players on average. The highest count is 190 players, on Feb 23, 2026, 05:00"
         " (last on Mar 1, 2026, 05:00)."
     )
-    assert before == "Compared with the 7 days before, the average rose (from 102.50 to 132.50)."
+    assert before == (
+        "Compared with the 7 days before, the average rose (from 102.50 to 132.50, +29.3%)."
+    )
     assert coverage == (
-        "Observations cover 99.4% of the window. No time without observations is longer than three"
-        " usual intervals."
+        "Observations cover 99.4% of the window. Between the first and the last observation, no"
+        " time without one is longer than three usual intervals."
     )
     assert integrity == (
         "1 integrity result is suspect: flat line. Such results can have innocent causes, and"
@@ -93,20 +94,21 @@ def test_equal_servers_share_a_place(snapshot: SnapshotFile) -> None:
         "down and twin each have 40.21 players on average. The highest count is 45 players, on down"
         " and twin."
     )
-    assert before.startswith("Compared with the day before, the average hardly changed on down (")
-    assert coverage.startswith("Observations cover 95.8% of the window. No time without")
+    assert before == (
+        "Compared with the day before, the average did not change on twin (40.21). The change on"
+        " down is unknown: the day before was observed for 20.8% only."
+    )
+    assert coverage.startswith("Observations cover 95.8% of the window. Between the first")
     assert integrity == "No integrity result is suspect: 2 pass, and 14 could not be evaluated."
 
 
-def test_all_observations_have_neither_coverage_nor_a_window_before(snapshot: SnapshotFile) -> None:
+def test_all_observations_have_no_window_before(snapshot: SnapshotFile) -> None:
     size, hour, gap, _ = read_summary(snapshot, "up twin", range="all")
 
     assert size.startswith("up has the most players, 109.50 on average, followed by twin (40.21).")
     assert hour == "The busiest hour of the week is Monday 20:00 to 21:00 on up (UTC)."
-    assert gap == (
-        "The longest time without observations is 19 days 23 hours from Jan 30, 2026, 13:00, on"
-        " twin."
-    )
+    # The time before the first observation of twin is no gap between observations.
+    assert gap.endswith(" no time without one is longer than three usual intervals.")
 
 
 def test_windows_without_observations_are_named(snapshot: SnapshotFile) -> None:
@@ -114,10 +116,10 @@ def test_windows_without_observations_are_named(snapshot: SnapshotFile) -> None:
 
     assert none == ["There are no observations in this window."]
     assert read_summary(snapshot, "twin", range="10d")[1] == (
-        "There are no observations in the 10 days before."
+        "The change of the average is unknown: the 10 days before were not observed."
     )
     assert read_summary(snapshot, "twin up", range="10d")[1].endswith(
-        " There are no observations of twin in that time."
+        " The change on twin is unknown: the 10 days before were not observed."
     )
 
 
@@ -146,4 +148,36 @@ def test_one_observation_has_no_usual_interval(snapshot: SnapshotFile) -> None:
 def test_the_end_of_the_snapshot_is_stated_in_a_longer_window(snapshot: SnapshotFile) -> None:
     coverage = read_summary(snapshot, "up", start="2026-02-22", end="2026-03-10")[-2]
 
-    assert "The snapshot ends on Mar 1, 2026, 12:00. No time without" in coverage
+    assert coverage == (
+        "Observations cover 47.4% of the window. The snapshot ends on Mar 1, 2026, 12:00."
+    )
+
+
+def test_no_sentence_compares_what_was_hardly_observed(snapshot: SnapshotFile) -> None:
+    size, before, coverage, _ = read_summary(snapshot, "down twin", range="20d")
+
+    # Of 20 days, twin was observed for 10.
+    assert size.startswith("down has 47.99 and twin has 40.21 players on average. ")
+    assert "twin is unknown" in before
+    assert coverage == (
+        "Observations cover 49.8% to 90.2% of the window, depending on the server. On servers"
+        " observed for 80% or more, the longest time without observations is 2 days 1 hour from"
+        " Feb 26, 2026, 06:00, on down."
+    )
+    # All hours of the week have averages in 40 days, of which 30 were observed.
+    assert "busiest" not in " ".join(read_summary(snapshot, "up", range="40d"))
+
+
+def test_the_longest_gap_is_between_observations(snapshot: SnapshotFile) -> None:
+    coverage = read_summary(snapshot, "down", range="28d")[-2]
+
+    assert coverage == (
+        "Observations cover 93% of the window. The longest time without observations is 2 days 1"
+        " hour from Feb 26, 2026, 06:00."
+    )
+
+
+def test_daily_data_have_no_busiest_hour(build: Build) -> None:
+    counts = [("daily", AS_OF - ago * 24 * HOUR, 10 + ago % 7) for ago in range(80)]
+    with closing(open_file(build([server("daily")], counts))) as file:
+        assert "busiest" not in " ".join(read_summary(file, "daily", range="60d"))

@@ -9,14 +9,15 @@ from conftest import AS_OF, build_in, server
 from srvstat.analysis.report import ReportOrigin, build_report
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.documents.report import Report
+from srvstat.render.changes import format_first_last
 from srvstat.render.local_time import format_local_time
 from srvstat.render.report import render_report
-from srvstat.render.text import format_span_length
+from srvstat.render.text import format_share, format_span_length
 from srvstat.snapshot.read.reader import open_file
 from support.pages import Node, Page
 
 HOUR = 3_600_000
-DAYS = 40
+DAYS = 60
 GAPS = 25
 ZONE = find_zone("UTC")
 NAME = "A name that is cut where it is still the same as "
@@ -51,11 +52,6 @@ def page(report: Report) -> Node:
 def read_rows(page: Node, section: str, table: int = 0) -> list[list[str]]:
     rows = page.find(section).find_all("table")[table].find_all("tr")[1:]
     return [[cell.text for cell in row.find_all("th", "td")] for row in rows]
-
-
-def read_values(page: Node, section: str) -> list[list[float]]:
-    rows = page.find(section).find_all("table")[0].find_all("tr")[1:]
-    return [[float(one.attributes["value"]) for one in row.find_all("data")] for row in rows]
 
 
 def test_the_data_of_the_chart_is_the_timeline(report: Report, page: Node) -> None:
@@ -126,25 +122,52 @@ def test_integrity_has_each_result_with_its_evidence_or_reason(report: Report, p
     ]
 
 
-def test_growth_compares_both_windows(report: Report, page: Node) -> None:
-    rows, values = read_rows(page, "growth"), read_values(page, "growth")
-    for at, (growth, stats) in enumerate(
-        zip(report.growth.servers, report.stats.servers, strict=True)
-    ):
-        now, previous = growth.average_players, stats.previous
-        assert now is not None
-        assert previous is not None
-        assert previous.average_players is not None
-        assert growth.previous_growth is not None
-        change = now - previous.average_players
-        assert values[at][:3] == [now, previous.average_players, growth.growth.players]
-        assert rows[at][3].startswith(f"{change:+.2f} {change / previous.average_players:+.1%}")
-        assert growth.previous_growth.players in values[at][3:]
-        assert (previous.first_players or 0) >= 10 or "→" in rows[at][5]
-    steps = read_rows(page, "growth", 1)
-    assert [row[0].endswith("(partial)") for row in steps] == [
-        step.is_partial for step in report.growth.servers[0].steps
-    ]
+def test_the_change_leads_with_a_color_and_first_and_last_have_none(
+    report: Report, page: Node
+) -> None:
+    constant, gappy = report.stats.servers
+    assert constant.change is not None
+    assert gappy.change is None
+    assert gappy.coverage is not None
+    for section in ("comparison", "growth"):
+        rows = page.find(section).find_all("table")[0].find_all("tr")
+        if section == "comparison":
+            cells = {row.find_all("th")[0].text: row.find_all("td") for row in rows}
+        else:
+            names = [one.text for one in rows[0].find_all("th")[1:]]
+            columns = zip(*(row.find_all("td") for row in rows[1:]), strict=True)
+            cells = dict(zip(names, columns, strict=True))
+        names = list(cells)
+        assert names.index("Average") < names.index("Change") < names.index("First → last")
+        change, reason = cells["Change"]
+        assert change.text == "-3.20 -6.4%"
+        (colored,) = [one for one in change.find_all("span") if one.attributes.get("class")]
+        assert colored.attributes["class"] == "fall"
+        values = [float(one.attributes["value"]) for one in change.find_all("data")]
+        assert values == [constant.change.players, constant.change.percentage]
+        assert reason.text == (
+            f"– the 28 days of the window were observed for {format_share(gappy.coverage)} only"  # noqa: RUF001
+        )
+        for cell, one in zip(cells["First → last"], report.stats.servers, strict=True):
+            assert cell.text == format_first_last(one.first_players, one.last_players)
+            assert not cell.find_all("span")
+
+
+def test_tables_of_steps_name_partial_ones_and_have_the_change_of_whole_ones(
+    report: Report, page: Node
+) -> None:
+    for section in ("players", "growth"):
+        table = page.find(section).find_all("table")[-1]
+        rows = [row.find_all("td") for row in table.find_all("tr")[1:]]
+        for cells, growth in zip(zip(*rows, strict=True), report.growth.servers, strict=True):
+            for cell, step in zip(cells, growth.steps, strict=True):
+                average, *change = [float(one.attributes["value"]) for one in cell.find_all("data")]
+                assert average == step.average_players
+                is_shown = section == "growth" and step.change_players is not None
+                assert change == ([step.change_players] if is_shown else [])
+                assert cell.text.endswith("part of a day") == step.is_partial
+    steps = report.growth.servers[1].steps
+    assert {True, False} == {step.is_partial for step in steps}
 
 
 def test_the_peak_has_its_last_time_only_if_it_is_another(page: Node) -> None:

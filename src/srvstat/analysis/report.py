@@ -86,7 +86,7 @@ def build_report(
 
     The statistics include the previous window, unless there is none or a bundle does not cover it.
 
-    Raises UsageError for a window that has a beginning and more than 36,500 days, SnapshotError.
+    Raises UsageError for too many steps, SnapshotError.
     """
     step = choose_growth_step(bound_window(snapshot, servers, window))
     growth = compute_growth(snapshot, servers, window, step, zone)

@@ -1,6 +1,6 @@
 """Summarize a report in sentences. They state figures, never causes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GapPart
 from srvstat.documents.peak_hours import HourPart
@@ -45,12 +45,12 @@ def summarize(report: Report, labels: Labels) -> Iterator[Children]:
     busiest = {at: find_busiest(report.peak_hours.servers[at]) for at in covered}
     if any(busiest.values()):
         yield _describe_busiest(report, labels, busiest)
-    coverage = [
-        *_describe_coverage(report, labels, observed),
-        *_describe_gap(report, labels, covered, is_complete=covered == observed),
+    sentences = [
+        *_list_coverage(report, labels, observed),
+        _describe_gap(report, labels, covered, is_complete=covered == observed),
     ]
-    if coverage:
-        yield coverage
+    if any(sentences):
+        yield _join_sentences(sentences)
     yield _describe_integrity(report, labels)
 
 
@@ -67,16 +67,17 @@ def _describe_size(report: Report, labels: Labels, observed: Sequence[int]) -> C
     ranked = [at for at in _list_covered(report) if at in averages]
     if len(ranked) < 2:  # noqa: PLR2004 - one has no rank
         ranked = []
-    sentence = [*_rank(averages, ranked, labels)] if ranked else []
-    rest = [at for at in observed if at not in ranked]
-    if not rest:
-        return sentence
-    if sentence:
-        sentence.append(" ")
     figures: list[Children] = [
-        [_build_lead(labels, at), " has ", _build_average(averages[at])] for at in rest
+        [_build_lead(labels, at), " has ", _build_average(averages[at])]
+        for at in observed
+        if at not in ranked
     ]
-    return [*sentence, *join_words(figures), " players on average."]
+    return _join_sentences(
+        [
+            [*_rank(averages, ranked, labels)] if ranked else [],
+            [*join_words(figures), " players on average."] if figures else [],
+        ]
+    )
 
 
 def _rank(averages: Mapping[int, float], ranked: Sequence[int], labels: Labels) -> Iterator[Child]:
@@ -140,10 +141,16 @@ def _compare_windows(report: Report, labels: Labels, observed: Sequence[int]) ->
     start = f"Compared with the {format_window_length(window)} before, the average "
     sentences: list[Children] = [[start, *join_words(verbs, ", and "), "."]] if verbs else []
     for reason, names in reasons.items():
-        subject = ["The average"] if len(servers) == 1 else join_words(names)
-        verb = "are" if len(names) > 1 else "is"
-        sentences.append([*subject, f" {verb} not compared: {reason}."])
-    return [child for at, one in enumerate(sentences) for child in ([" "] if at else []) + [*one]]
+        place = ["of the average"] if len(servers) == 1 else ["on ", *join_words(names)]
+        sentences.append(["The change ", *place, f" is unknown: {reason}."])
+    return _join_sentences(sentences)
+
+
+def _join_sentences(sentences: Iterable[Children]) -> Children:
+    joined: list[Child] = []
+    for one in filter(None, sentences):
+        joined += [" ", *one] if joined else one
+    return joined
 
 
 def _describe_change(server: ServerStatistics, change: ChangePart) -> tuple[str, Children]:
@@ -186,18 +193,18 @@ def _describe_busiest(
     return ["The busiest hour of the week is ", *joined, f" ({report.time_zone})."]
 
 
-def _describe_coverage(report: Report, labels: Labels, observed: Sequence[int]) -> Iterator[Child]:
+def _list_coverage(report: Report, labels: Labels, observed: Sequence[int]) -> Iterator[Children]:
     servers = report.stats.servers
     shares = [share for at in observed if (share := servers[at].coverage) is not None]
     if shares:
         covered = _build_shares(shares)
-        end = ", depending on the server. " if len(covered) > 1 else ". "
-        yield from ("Observations cover ", *covered, " of the window", end)
+        end = ", depending on the server." if len(covered) > 1 else "."
+        yield ["Observations cover ", *covered, " of the window", end]
     missing = [[labels.build_name(at)] for at in range(len(servers)) if at not in observed]
     if missing:
-        yield from ("There are no observations of ", *join_words(missing), ". ")
+        yield ["There are no observations of ", *join_words(missing), "."]
     if report.window.to > report.as_of:
-        yield from ("The snapshot ends on ", labels.build_time(report.as_of), ". ")
+        yield ["The snapshot ends on ", labels.build_time(report.as_of), "."]
 
 
 def _describe_gap(
@@ -207,11 +214,9 @@ def _describe_gap(
     if not covered:
         return []
     gaps = [(gap, at) for at in covered for gap in _iter_inner_gaps(report.timeline, at)]
-    among = "" if is_complete else "Among the servers of which 80% or more was observed, "
     if not gaps:
-        few = "between the first and the last one, is longer than three usual intervals"
-        no_time = f"{'n' if among else 'N'}o time without observations"
-        return [f"{among}{no_time}, {few}."]
+        few = "no time without one is longer than three usual intervals."
+        return [f"Between the first and the last observation, {few}"] if is_complete else []
     longest = max((gap for gap, _ in gaps), key=lambda gap: gap.to - gap.from_)
     names = [[labels.build_name(at)] for gap, at in gaps if gap == longest]
     place: Children = [", on ", *join_words(names)]
@@ -219,8 +224,9 @@ def _describe_gap(
         place = [] if len(report.stats.servers) == 1 else [", on all servers observed"]
     length = format_span_length(longest.to - longest.from_)
     start = labels.build_time(longest.from_)
-    subject = f"{'t' if among else 'T'}he longest time without observations"
-    return [f"{among}{subject} is {length} from ", start, *place, "."]
+    among = "The" if is_complete else "On servers observed for 80% or more, the"
+    subject = f"{among} longest time without observations"
+    return [f"{subject} is {length} from ", start, *place, "."]
 
 
 def _iter_inner_gaps(timeline: Timeline, at: int) -> Iterator[GapPart]:
