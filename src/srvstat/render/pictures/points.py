@@ -69,15 +69,21 @@ def get_window(timeline: Timeline) -> tuple[int, int]:
 def choose_step(timeline: Timeline, width: float) -> str:
     """Return the name of the step of the points in a picture, whatever the number of servers.
 
-    Points are at least 0.75 pixels apart. In more than 45 days, they are not shorter than a day.
+    Points consist of whole steps of the timeline and are at least 0.75 pixels apart, as far as
+    there are such steps. In more than 45 days, they are not shorter than a day.
     """
     start, end = get_window(timeline)
     shortest = (end - start) / width * _LEAST_DISTANCE
     if end - start > _LONGEST_WITH_HOURS:
         shortest = max(shortest, DAY_MS)
-    names = list(_LENGTHS)
-    longer = names[names.index(timeline.step) :]
-    return next((name for name in longer if _LENGTHS[name] >= shortest), "month")
+    base = _LENGTHS[timeline.step]
+    # 3h does not consist of 2h, nor a month of weeks.
+    divisible = [
+        name
+        for name, length in _LENGTHS.items()
+        if name == timeline.step or (length % base == 0 and (name != "month" or base <= DAY_MS))
+    ]
+    return next((name for name in divisible if _LENGTHS[name] >= shortest), divisible[-1])
 
 
 def merge_steps(timeline: Timeline, server: ServerTimeline, step: str) -> list[Point]:
