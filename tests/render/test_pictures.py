@@ -8,10 +8,12 @@ from typing import get_args
 from xml.etree import ElementTree as ET
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srvstat.documents.timeline import Timeline
+from srvstat.documents.document import WindowPart
+from srvstat.documents.timeline import Timeline, build_runs
 from srvstat.render.pictures import (
     Size,
     Theme,
@@ -32,7 +34,7 @@ from srvstat.render.pictures.points import (
 from srvstat.render.pictures.style import build_style, read_palette
 from srvstat.render.pictures.svg import Box, fit_text, measure_text
 from srvstat.render.text import escape_text
-from support.timelines import Case, build_case, cases, check_lines, find_all
+from support.timelines import FIRST, HOUR, Case, build_case, cases, check_lines, find_all
 
 ZONE = ZoneInfo("Europe/Berlin")
 SIZES = st.sampled_from([Size(360, 240), Size(960, 320)])
@@ -82,6 +84,42 @@ def test_merging_rounds_only_once() -> None:
     assert point.average == 45 / 33
     # 3 of 24 hours are in the window.
     assert point.observed_share == 3 / 24
+
+
+def build_timeline(step: str, days: int, servers: int = 1) -> Timeline:
+    """Return a timeline without observations; its steps are as long as they are in UTC."""
+    length = {"30m": 1, "2h": 4, "day": 48, "week": 336}[step] * HOUR // 2
+    case = build_case([[[]]] * servers, [""] * servers)
+    end = FIRST + days * 24 * HOUR
+    return case.timeline.model_copy(
+        update={
+            "step": step,
+            "steps": build_runs([*range(FIRST, end + 1, length)]),
+            "window": WindowPart(from_=FIRST, to=end),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "days", "width", "step"),
+    [
+        ("30m", 7, 960, "30m"),
+        ("30m", 30, 920, "1h"),
+        ("30m", 45, 960, "1h"),
+        ("30m", 46, 960, "day"),
+        ("30m", 90, 1600, "day"),
+        ("30m", 30, 360, "2h"),
+        # 3h does not consist of 2h, nor a month of weeks.
+        ("2h", 30, 200, "6h"),
+        ("day", 7000, 100, "month"),
+        ("week", 7000, 100, "week"),
+    ],
+)
+def test_the_window_and_the_width_choose_a_step_for_any_number_of_servers(
+    base: str, days: int, width: int, step: str
+) -> None:
+    assert choose_step(build_timeline(base, days), width) == step
+    assert choose_step(build_timeline(base, days, 5), width) == step
 
 
 Drawn = dict[str, list[tuple[Place, Place]]]

@@ -50,7 +50,7 @@ def build_players(report: Report, labels: Labels) -> Element:
         "Players over time",
         build(
             "figure",
-            build("div", picture, data_chart="", data_time_zone=report.time_zone),
+            build("div", picture, data_chart=""),
             build("figcaption", note),
         ),
         build_averages(report.growth, labels),
