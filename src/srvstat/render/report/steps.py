@@ -86,7 +86,8 @@ def _build_average(step: GrowthStep, part: str) -> Element:
     average = build_rounded(step.average_players, 2)
     if not step.is_partial or step.average_players is None:
         return average
-    return build("span", average, " ", build("span", part, class_="note"), class_="partial")
+    # The figure is at the end, below the others of its column.
+    return build("span", build("span", part, class_="note"), " ", average, class_="partial")
 
 
 def _build_average_and_change(step: GrowthStep, part: str) -> Element:
