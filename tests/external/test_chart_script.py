@@ -4,19 +4,29 @@ import json
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from conftest import ROOT
+from srvstat.analysis.local_time import list_step_edges, parse_step
 from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.document import GapPart, WindowPart
-from srvstat.documents.timeline import ServerTimeline, Timeline
+from srvstat.documents.timeline import ServerTimeline, Timeline, build_runs
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
-from srvstat.render.pictures.points import choose_length, get_window, merge_steps
+from srvstat.render.pictures.points import (
+    Point,
+    choose_step,
+    find_common_gaps,
+    find_scale,
+    get_window,
+    join_points,
+    merge_steps,
+)
 from srvstat.render.pictures.svg import name_servers
 from srvstat.render.text import escape_text
 from srvstat.web import CHART_SCRIPTS
@@ -26,7 +36,8 @@ pytestmark = pytest.mark.external
 PROGRAM = ROOT / "tests" / "external" / "programs" / "chart_steps.js"
 SCRIPTS = files("srvstat.web")
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Sao_Paulo")
-HOUR = DAY_MS // 24
+DRAWN_STEPS = {"30m", "1h", "2h", "3h", "6h", "12h", "day", "week", "month"}
+YEAR = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp()) * 1000
 SECONDS = 60
 
 
@@ -65,17 +76,22 @@ def run_script(**cases: Any) -> Any:
     )
 
 
-def draw_timeline(source: random.Random) -> Timeline:
-    """Draw a timeline of servers with gaps, and observations in all other steps."""
-    steps = source.randint(1, 3000)
-    step = source.choice((HOUR // 2, HOUR, 3 * HOUR))
-    begin = source.randint(0, 10**6) * step
+def draw_timeline(source: random.Random, zone: str) -> Timeline:
+    """Draw a timeline of servers with gaps, in a window of up to 15 months that cuts its steps."""
+    name = source.choice(["30m", "1h", "2h", "3h", "6h", "day", "week"])
+    shortest = parse_step(name).shortest
+    length = source.randint(shortest, min(3000 * shortest, 450 * DAY_MS))
+    start = YEAR + source.randint(0, 450 * DAY_MS)
+    end = start + length
+    edges = list_step_edges(start + 1, end - 1, parse_step(name), ZoneInfo(zone))
 
     def draw_server(number: int) -> ServerTimeline:
+        steps = len(edges) - 1
         gaps = sorted(source.sample(range(steps), 2 * source.randint(0, min(3, steps // 2))))
         is_gap = [sum(edge <= at for edge in gaps) % 2 == 1 for at in range(steps)]
-        counts = [0 if gap else source.randint(1, 6) for gap in is_gap]
+        counts = [0 if gap else source.choice((0, 1, 2, 6)) for gap in is_gap]
         players = [[source.randint(0, 99) for _ in range(count)] for count in counts]
+        lengths = [2 * (after - before) for before, after in pairwise(edges)]
         return ServerTimeline(
             server_id=f"s{number}",
             cfx_id="x",
@@ -84,30 +100,33 @@ def draw_timeline(source: random.Random) -> Timeline:
             averages=tuple(sum(cell) / len(cell) if cell else None for cell in players),
             lowest=tuple(min(cell, default=None) for cell in players),
             peak=tuple(max(cell, default=None) for cell in players),
+            observed_shares=tuple(
+                0.0 if gap else source.choice((1.0, source.randint(1, half) / half))
+                for gap, half in zip(is_gap, lengths, strict=True)
+            ),
             gaps=tuple(
-                GapPart(from_=begin + first * step, to=begin + last * step)
+                GapPart(from_=edges[first] + 7, to=edges[last] + 11)
                 for first, last in zip(gaps[::2], gaps[1::2], strict=True)
             ),
         )
 
-    end = begin + steps * step
     return Timeline(
         as_of=end,
         root="0" * 64,
-        window=WindowPart(from_=begin, to=end),
-        steps_from=begin,
-        step_seconds=step // 1000,
+        window=WindowPart(from_=start, to=end),
+        time_zone=zone,
+        step=name,
+        steps=build_runs(edges),
         servers=tuple(map(draw_server, range(source.choice((1, 2))))),
     )
 
 
-def list_figures(timeline: Timeline, width: int) -> Iterator[list[list[list[float]]]]:
-    """Yield the figures of the points of each server, in runs between gaps."""
-    start, end = get_window(timeline)
-    length = choose_length(timeline, width)
-    for server in timeline.servers:
-        runs = merge_steps(timeline, server, length, (end - start) / width)
-        yield [[[point.average, point.lowest, point.peak] for point in run] for run in runs]
+def list_points(points: list[Point], gaps: tuple[GapPart, ...]) -> list[list[Any]]:
+    """Return points as `chart_steps.js` does, each with its joint to the one before."""
+    joints = [None, *(join_points(*pair, gaps) for pair in pairwise(points))]
+    return [
+        [*point, point.is_partial, joint] for point, joint in zip(points, joints, strict=False)
+    ]
 
 
 @pytest.mark.parametrize("name", [*CHART_SCRIPTS, "report.js"])
@@ -146,13 +165,51 @@ def test_script_names_servers_as_pictures_do() -> None:
     assert run_script(servers=cases)["names"] == [escape_text(one) for one in name_servers(servers)]
 
 
-def test_script_merges_steps_as_pictures_do(source: random.Random) -> None:
-    timelines = [(draw_timeline(source), source.randint(150, 1600)) for _ in range(100)]
-    cases = [
-        {"timeline": json.loads(timeline.to_json()), "width": width}
-        for timeline, width in timelines
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Australia/Lord_Howe"])
+def test_script_merges_steps_as_pictures_do(source: random.Random, zone: str) -> None:
+    drawn = [
+        (draw_timeline(source, zone), source.choice((4, 40, source.randint(150, 1600))))
+        for _ in range(150)
     ]
-    found = run_script(timelines=cases)
+    cases = [
+        {"timeline": json.loads(timeline.to_json()), "width": width} for timeline, width in drawn
+    ]
+    found = run_script(timelines=cases)["timelines"]
 
-    for (timeline, width), runs in zip(timelines, found["runs"], strict=True):
-        assert runs == list(list_figures(timeline, width))
+    for (timeline, width), chart in zip(drawn, found, strict=True):
+        step = choose_step(timeline, width)
+        merged = [merge_steps(timeline, server, step) for server in timeline.servers]
+        assert chart["step"] == step
+        assert chart["points"] == [
+            list_points(points, server.gaps)
+            for points, server in zip(merged, timeline.servers, strict=True)
+        ]
+        assert chart["scales"] == [[one.start for one in find_scale(points)] for points in merged]
+        assert chart["gaps"] == [list(gap) for gap in find_common_gaps(timeline)]
+    assert {chart["step"] for chart in found} >= DRAWN_STEPS
+
+
+def test_a_zoomed_view_has_the_whole_steps_of_the_window(source: random.Random) -> None:
+    cases = []
+    for _ in range(100):
+        timeline = draw_timeline(source, "Europe/Berlin")
+        start, end = get_window(timeline)
+        length = source.randint(1, end - start)
+        first = source.randint(start, end - length)
+        cases.append((timeline, first, first + length))
+    sent = [
+        {
+            "timeline": json.loads(timeline.to_json()),
+            "width": 900,
+            "view": {"from": first, "to": last},
+        }
+        for timeline, first, last in cases
+    ]
+
+    for (timeline, first, last), chart in zip(
+        cases, run_script(timelines=sent)["timelines"], strict=True
+    ):
+        for server, points in zip(timeline.servers, chart["points"], strict=True):
+            whole = merge_steps(timeline, server, chart["step"])
+            inside = [point for point in whole if point.start < last and point.end > first]
+            assert points == list_points(inside, server.gaps)

@@ -6,7 +6,7 @@ from importlib.resources.abc import Traversable
 CHART_SCRIPTS = ("timeline.js", "picture.js", "chart.js")
 """The scripts of the interactive chart, in the order in which a page must load them.
 
-They define `srvstatChart.mount(container, timeline, {timeZone})`; its style is in `chart.css`.
+They define `srvstatChart.mount(container, timeline)`; its style is in `chart.css`.
 """
 
 

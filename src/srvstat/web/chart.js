@@ -1,9 +1,10 @@
 'use strict';
 
 /* Draw the document `timeline` as a line chart that can be zoomed, with timeline.js and picture.js.
-   Steps are numbered. A view is an interval of steps, and a bin one of merged steps. */
+   A view is an interval of time; the picture shows the whole bins of timeline.js that it has a part
+   of. A cursor is an instant. */
 globalThis.srvstatChart = (() => {
-  const { createClock, createSteps, nameServers, formatInterval, formatFigures } = globalThis.srvstatTimeline;
+  const { createSteps, nameServers, formatInterval, formatFigures } = globalThis.srvstatTimeline;
   const { Picture, addSample } = globalThis.srvstatPicture;
 
   const FEWEST_STEPS = 6;
@@ -24,11 +25,11 @@ globalThis.srvstatChart = (() => {
   const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 
   /* Replace the content of `container`. On an error, now or later, it gets its content back. */
-  function mount(container, timeline, { timeZone }) {
+  function mount(container, timeline) {
     charts.get(container)?.restore();
     const chart = new Chart(container);
     charts.set(container, chart);
-    chart.guard(() => chart.start(timeline, timeZone))();
+    chart.guard(() => chart.start(timeline))();
   }
 
   class Chart {
@@ -56,15 +57,15 @@ globalThis.srvstatChart = (() => {
       charts.delete(this.container);
     }
 
-    start(timeline, timeZone) {
-      const start = timeline.window.from || timeline.stepsFrom;
-      this.hasYear = start.slice(0, 4) !== timeline.window.to.slice(0, 4);
-      this.clock = createClock(timeZone);
+    start(timeline) {
       this.steps = createSteps(timeline);
+      const { clock, start, end } = this.steps;
+      const [firstYear, lastYear] = [start, end].map((at) => new Date(clock.toLocal(at)).getUTCFullYear());
+      this.hasYear = firstYear !== lastYear;
       this.servers = timeline.servers;
       this.names = nameServers(timeline.servers);
       this.shown = this.names.map(() => true);
-      this.view = { first: 0, last: this.steps.count };
+      this.view = { from: start, to: end };
       this.cursor = null;
       this.build();
       this.draw(this.container.clientWidth);
@@ -91,7 +92,7 @@ globalThis.srvstatChart = (() => {
       this.plot = add(this.root, 'div', {
         class: 'chart-plot', tabindex: '0', role: 'application', 'aria-describedby': hint,
       });
-      this.picture = new Picture(this.plot, this.clock, this.steps);
+      this.picture = new Picture(this.plot, this.steps);
       this.live = add(this.root, 'p', { class: 'chart-live', 'aria-live': 'polite' });
       this.buildTable();
       add(this.root, 'p', { class: 'chart-hint', id: hint }, HINT);
@@ -106,12 +107,12 @@ globalThis.srvstatChart = (() => {
       const body = add(table, 'tbody');
       this.rows = this.names.map((name, n) => {
         const row = add(body, 'tr', { 'data-server': this.servers[n].serverId });
-        const cell = add(row, 'th', { scope: 'row' });
+        const cell = add(add(row, 'th', { scope: 'row' }), 'div');
         const button = add(cell, 'button', { type: 'button', 'aria-pressed': true });
         addSample(button, n);
         add(button, 'bdi', { title: name }, name);
         button.addEventListener('click', this.guard(() => this.toggle(button, n)));
-        return { row, cells: COLUMNS.map(() => add(row, 'td')) };
+        return { row, part: add(cell, 'span'), cells: COLUMNS.map(() => add(row, 'td')) };
       });
     }
 
@@ -125,33 +126,43 @@ globalThis.srvstatChart = (() => {
       const { picture, view } = this;
       picture.draw(view, this.shown, width);
       this.plot.setAttribute('aria-label', `Players over time, ${this.format(picture)}`);
-      const isAll = view.last - view.first >= this.steps.count;
+      const isAll = view.to - view.from >= this.steps.end - this.steps.start;
       for (const button of this.outward) button.setAttribute('aria-disabled', isAll);
       this.showCursor();
     }
 
     format({ from, to }) {
-      return formatInterval(this.clock, from, to, this.hasYear);
+      return formatInterval(this.steps.clock, from, to, this.hasYear);
     }
 
     /* Return the bin at the cursor, or undefined. */
     findBin() {
       const { cursor } = this;
-      return this.picture.bins.find(({ first, last }) => cursor !== null && cursor >= first && cursor < last);
+      return this.picture.bins.find(({ from, to }) => cursor !== null && cursor >= from && cursor < to);
+    }
+
+    /* Format the interval of a bin, and say if all that is shown is part of it only. */
+    formatBin(bin) {
+      const shown = bin.figures.filter(({ observations }, n) => this.shown[n] && observations);
+      const isPartial = shown.length && shown.every((figures) => figures.isPartial);
+      return isPartial ? `${this.format(bin)}, ${this.picture.words.part}` : this.format(bin);
     }
 
     showCursor() {
-      const { bins } = this.picture;
-      const [first, last] = [bins[0].first, bins[bins.length - 1].last];
+      const { bins, words } = this.picture;
       const bin = this.findBin();
-      if (bin) this.picture.markBin(bin, this.format(bin));
+      const label = bin ? this.formatBin(bin) : this.format(this.picture);
+      if (bin) this.picture.markBin(bin, label);
       else this.picture.clearMarks();
       const { from, to } = bin || this.picture;
-      this.caption.textContent = this.format({ from, to });
+      this.caption.textContent = label;
       this.root.dataset.from = new Date(from).toISOString();
       this.root.dataset.to = new Date(to).toISOString();
-      this.rows.forEach(({ row, cells }, n) => {
-        const figures = bin ? bin.figures[n] : this.steps.merge(n, first, last);
+      this.rows.forEach(({ row, part, cells }, n) => {
+        const figures = bin ? bin.figures[n] : this.steps.merge(n, bins[0].first, bins.at(-1).last);
+        const isPartial = bin && figures.observations && figures.isPartial;
+        row.className = isPartial ? 'partial' : '';
+        part.textContent = isPartial ? words.part : '';
         const texts = formatFigures(figures);
         COLUMNS.forEach((column, at) => {
           row.dataset[column] = figures[column] ?? '';
@@ -163,12 +174,13 @@ globalThis.srvstatChart = (() => {
     /* Say the figures at the cursor. */
     announceFigures() {
       const bin = this.findBin();
+      const { part } = this.picture.words;
       const describe = (figures, n) => {
         const { average, lowest, peak, observations } = formatFigures(figures);
         const name = this.picture.hasBand ? '' : `${this.names[n]}: `;
         const noun = figures.observations === 1 ? 'observation' : 'observations';
         return figures.observations
-          ? `${name}average ${average}, ${lowest} to ${peak}, ${observations} ${noun}`
+          ? `${name}${figures.isPartial ? `${part}, ` : ''}average ${average}, ${lowest} to ${peak}, ${observations} ${noun}`
           : `${name}no ${noun}`;
       };
       const texts = bin.figures.map(describe).filter((_, n) => this.shown[n]);
@@ -179,50 +191,53 @@ globalThis.srvstatChart = (() => {
       this.live.textContent = `The chart shows ${this.format(this.picture)}`;
     }
 
-    setView(first, last) {
-      const { count } = this.steps;
-      const length = clamp(last - first, Math.min(FEWEST_STEPS, count), count);
-      const start = clamp((first + last - length) / 2, 0, count - length);
-      this.view = { first: start, last: start + length };
+    setView(from, to) {
+      const { start, end, shortest } = this.steps;
+      const length = clamp(to - from, Math.min(FEWEST_STEPS * shortest, end - start), end - start);
+      const first = clamp((from + to - length) / 2, start, end - length);
+      this.view = { from: first, to: first + length };
       this.draw();
     }
 
     showAll() {
       this.cursor = null;
-      this.setView(0, this.steps.count);
+      this.setView(this.steps.start, this.steps.end);
       this.announceView();
     }
 
-    /* Make the view `factor` times as long; the step at `center` keeps its place. */
-    zoom(factor, center = this.findBin() ? this.cursor : (this.view.first + this.view.last) / 2) {
-      const { first, last } = this.view;
-      this.setView(center - (center - first) * factor, center + (last - center) * factor);
+    /* Make the view `factor` times as long; the instant at `center` keeps its place. */
+    zoom(factor, center = this.findBin() ? this.cursor : (this.view.from + this.view.to) / 2) {
+      const { from, to } = this.view;
+      this.setView(center - (center - from) * factor, center + (to - center) * factor);
       this.announceView();
     }
 
     scroll(share) {
-      const { first, last } = this.view;
-      const distance = clamp(share * (last - first), -first, this.steps.count - last);
-      this.setView(first + distance, last + distance);
+      const { from, to } = this.view;
+      const distance = clamp(share * (to - from), this.steps.start - from, this.steps.end - to);
+      this.setView(from + distance, to + distance);
       this.announceView();
     }
 
-    /* Move the cursor to a step, and scroll to it if it is outside of the picture. */
-    moveTo(step) {
-      this.cursor = clamp(step, 0, this.steps.count - 1);
-      if (!this.findBin()) this.scroll(this.cursor < this.view.first ? -1 / 4 : 1 / 4);
+    /* Move the cursor to an instant, and scroll to it if it is outside of the picture. */
+    moveTo(at) {
+      this.cursor = this.clampInstant(at);
+      if (!this.findBin()) this.scroll(this.cursor < this.view.from ? -1 / 4 : 1 / 4);
       this.showCursor();
       this.announceFigures();
     }
 
+    clampInstant(at) {
+      return clamp(at, this.steps.start, this.steps.end - 1);
+    }
+
     press(event) {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      const { bins } = this.picture;
       const bin = this.findBin();
-      const [start, end] = [bins[0].first, bins[bins.length - 1].last - 1];
+      const [start, end] = [this.picture.from, this.picture.to - 1];
       const acts = {
-        ArrowLeft: () => (event.shiftKey ? this.scroll(-1 / 4) : this.moveTo(bin ? bin.first - 1 : end)),
-        ArrowRight: () => (event.shiftKey ? this.scroll(1 / 4) : this.moveTo(bin ? bin.last : start)),
+        ArrowLeft: () => (event.shiftKey ? this.scroll(-1 / 4) : this.moveTo(bin ? bin.from - 1 : end)),
+        ArrowRight: () => (event.shiftKey ? this.scroll(1 / 4) : this.moveTo(bin ? bin.to : start)),
         Home: () => this.moveTo(start),
         End: () => this.moveTo(end),
         '+': () => this.zoom(1 / 2),
@@ -261,11 +276,6 @@ globalThis.srvstatChart = (() => {
       this.draw(PRINTED_WIDTH);
     }
 
-    /* Return the step at a pixel, with a fraction. */
-    findStep(x) {
-      return this.steps.findStep(this.picture.findInstant(x));
-    }
-
     findPointer(event) {
       const { left, right } = this.picture;
       return clamp(event.clientX - this.plot.getBoundingClientRect().left, left, right - 0.1);
@@ -274,13 +284,13 @@ globalThis.srvstatChart = (() => {
     turnWheel(event) {
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
-      this.zoom(2 ** clamp(event.deltaY / 100, -1, 1), this.findStep(this.findPointer(event)));
+      this.zoom(2 ** clamp(event.deltaY / 100, -1, 1), this.picture.findInstant(this.findPointer(event)));
     }
 
     startDrag(event) {
       if (event.button) return;
       const x = this.findPointer(event);
-      this.pointers.set(event.pointerId, { x, start: x, step: this.findStep(x) });
+      this.pointers.set(event.pointerId, { x, start: x, at: this.picture.findInstant(x) });
       this.plot.setPointerCapture(event.pointerId);
       this.movePointer(event);
     }
@@ -295,19 +305,19 @@ globalThis.srvstatChart = (() => {
       } else if (pointer && event.pointerType === 'mouse' && Math.abs(x - pointer.start) >= SHORTEST_DRAG) {
         this.picture.markSelection(pointer.start, x);
       } else {
-        this.cursor = clamp(Math.floor(this.findStep(x)), 0, this.steps.count - 1);
+        this.cursor = this.clampInstant(this.picture.findInstant(x));
         this.showCursor();
       }
     }
 
-    /* Set the view in which both fingers are at the steps at which they started. */
+    /* Set the view in which both fingers are at the instants at which they started. */
     pinch() {
-      const [one, other] = [...this.pointers.values()].sort((a, b) => a.step - b.step);
+      const [one, other] = [...this.pointers.values()].sort((a, b) => a.at - b.at);
       if (other.x - one.x < SHORTEST_DRAG) return;
       const { left, right } = this.picture;
-      const perPixel = (other.step - one.step) / (other.x - one.x);
-      const first = one.step - (one.x - left) * perPixel;
-      this.setView(first, first + (right - left) * perPixel);
+      const perPixel = (other.at - one.at) / (other.x - one.x);
+      const from = one.at - (one.x - left) * perPixel;
+      this.setView(from, from + (right - left) * perPixel);
     }
 
     endDrag(event) {
@@ -315,9 +325,9 @@ globalThis.srvstatChart = (() => {
       this.pointers.delete(event.pointerId);
       if (!pointer || event.type === 'pointercancel' || event.pointerType !== 'mouse') return;
       if (Math.abs(pointer.x - pointer.start) < SHORTEST_DRAG) return;
-      const [first, last] = [pointer.step, this.findStep(pointer.x)].sort((one, next) => one - next);
+      const [from, to] = [pointer.at, this.picture.findInstant(pointer.x)].sort((one, next) => one - next);
       this.cursor = null;
-      this.setView(Math.floor(first), Math.ceil(last));
+      this.setView(from, to);
       this.announceView();
     }
 

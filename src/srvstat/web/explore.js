@@ -124,7 +124,7 @@ function showTimeline(response) {
   rememberNames(timeline.servers.map(({ serverId, hostname }) => [serverId, hostname]));
   const container = create('div', {}, createMessage('The chart can’t be drawn.'));
   chart.replaceChildren(container);
-  globalThis.srvstatChart.mount(container, timeline, { timeZone: 'UTC' });
+  globalThis.srvstatChart.mount(container, timeline);
 }
 
 function createTable(data) {

@@ -2,7 +2,7 @@
 
 /* Draw merged steps as an SVG picture with the looks of the one that render/pictures/ draws. */
 globalThis.srvstatPicture = (() => {
-  const { chooseTicks, formatTicks, chooseTimeTicks, formatLength } = globalThis.srvstatTimeline;
+  const { chooseTicks, formatTicks, chooseTimeTicks, describeStep, findScale } = globalThis.srvstatTimeline;
 
   const PIXELS_PER_DIGIT = 7;
   const PIXELS_PER_LETTER = 6.4;
@@ -27,14 +27,23 @@ globalThis.srvstatPicture = (() => {
     add(addSeries(svg, n), 'path', { class: 'line', d: 'M0 5H28' });
   }
 
+  /* Return the runs of points with one kind of joint between them; a single point is a run. */
+  function splitRuns(points, joint) {
+    const runs = [];
+    for (const point of points) {
+      if (runs.length && point.joint === joint) runs.at(-1).push(point);
+      else runs.push([point]);
+    }
+    return runs;
+  }
+
   class Picture {
-    constructor(parent, clock, steps) {
+    constructor(parent, steps) {
       this.svg = add(parent, 'svg', { class: 'picture', 'aria-hidden': 'true' });
-      this.clock = clock;
       this.steps = steps;
     }
 
-    /* Draw a view, an interval of steps, of the servers that are shown. */
+    /* Draw a view, an interval, of the servers that are shown, in whole steps. */
     draw(view, shown, width) {
       this.shown = shown;
       this.width = Math.max(width, SMALLEST_WIDTH);
@@ -44,9 +53,10 @@ globalThis.srvstatPicture = (() => {
       const shownCount = shown.filter(Boolean).length;
       // The range of players is shown for one server only; several would cover each other.
       this.hasBand = shownCount === 1;
-      Object.assign(this, this.steps.divide(view, this.right, shownCount));
+      Object.assign(this, this.steps.divide(view, this.right));
+      this.words = describeStep(this.step);
       this.from = this.bins[0].from;
-      this.to = this.bins[this.bins.length - 1].to;
+      this.to = this.bins.at(-1).to;
       this.svg.setAttribute('viewBox', `0 0 ${this.width} ${this.height}`);
       this.svg.replaceChildren();
       const ticks = this.scale();
@@ -59,17 +69,23 @@ globalThis.srvstatPicture = (() => {
     /* Choose the scales of both axes; return the ticks of players with their labels. */
     scale() {
       const name = this.hasBand ? 'peak' : 'average';
-      const points = this.runs.filter((_, n) => this.shown[n]).flat(2);
+      const points = findScale(this.listShown());
       const high = points.reduce((most, { figures }) => Math.max(most, figures[name]), 0);
       const ticks = chooseTicks(Math.max(high, 1), Math.max(3, Math.floor((this.bottom - TOP) / 36)));
-      const top = ticks[ticks.length - 1];
+      const top = ticks.at(-1);
       const labels = formatTicks(ticks);
       this.left = Math.max(...labels.map((label) => label.length)) * PIXELS_PER_DIGIT + 8;
       const [width, height] = [this.right - this.left, this.bottom - TOP];
       this.findX = (at) => this.left + (at - this.from) / (this.to - this.from) * width;
-      this.findY = (players) => this.bottom - players / top * height;
+      // A value above the axis, of a partial step, is at its top.
+      this.findY = (players) => this.bottom - Math.min(players, top) / top * height;
       this.findInstant = (x) => this.from + (x - this.left) / width * (this.to - this.from);
       return ticks.map((tick, n) => ({ y: this.findY(tick), label: labels[n] }));
+    }
+
+    /* Return the points of all servers that are shown. */
+    listShown() {
+      return this.points.filter((_, n) => this.shown[n]).flat();
     }
 
     drawAxes(ticks) {
@@ -80,7 +96,7 @@ globalThis.srvstatPicture = (() => {
         add(svg, 'text', { class: 'tick', x: left - 6, y: y + 4, 'text-anchor': 'end' }, label);
       }
       const most = Math.max(2, Math.floor((right - left) / 76));
-      for (const { at, label } of chooseTimeTicks(this.clock, this.from, this.to, most)) {
+      for (const { at, label } of chooseTimeTicks(this.steps.clock, this.from, this.to, most)) {
         const x = this.findX(at);
         add(svg, 'line', { class: 'axis', x1: x, x2: x, y1: bottom, y2: bottom + 4 });
         const farthest = this.width - label.length * PIXELS_PER_DIGIT / 2;
@@ -92,8 +108,11 @@ globalThis.srvstatPicture = (() => {
 
     /* Return what the lines and areas mean, as far as there is room. */
     listNotes() {
-      const notes = [`players, averages of ${formatLength(this.binLength)}`];
+      const notes = [`players, averages of ${this.words.length} (${this.steps.timeZone})`];
       if (this.hasBand) notes.push('shaded from lowest to peak');
+      if (this.listShown().some(({ figures }) => figures.isPartial)) {
+        notes.push('pale and dashed: less than 90% of the step observed');
+      }
       if (this.gaps.length) notes.push('gray: no observations');
       while (notes.length > 1 && notes.join(' · ').length * PIXELS_PER_LETTER > this.width) notes.pop();
       return notes;
@@ -114,30 +133,38 @@ globalThis.srvstatPicture = (() => {
 
     drawServer(n) {
       const group = addSeries(this.svg, n);
-      for (const points of this.runs[n]) {
-        const run = points.map((point) => this.locate(point));
-        const join = (name, points) => points.map(({ x, figures }) => (
-          `${x.toFixed(1)} ${this.findY(figures[name]).toFixed(1)}`)).join('L');
-        if (this.hasBand) {
+      const points = this.points[n].map((point) => this.locate(point));
+      const join = (name, run) => run.map(({ x, figures }) => (
+        `${x.toFixed(1)} ${this.findY(figures[name]).toFixed(1)}`)).join('L');
+      const whole = splitRuns(points, 'solid').filter(([{ figures }]) => !figures.isPartial);
+      if (this.hasBand) {
+        for (const run of whole) {
           // It begins and ends with the steps.
-          const [first, last] = [run[0], run[run.length - 1]];
-          const ends = [{ ...first, x: first.start }, ...run, { ...last, x: last.end }];
+          const ends = [{ ...run[0], x: run[0].start }, ...run, { ...run.at(-1), x: run.at(-1).end }];
           const edge = `${join('peak', ends)}L${join('lowest', ends.reverse())}`;
           add(group, 'path', { class: 'band', d: `M${edge}Z` });
         }
-        if (run.length > 1) add(group, 'path', { class: 'line', d: `M${join('average', run)}` });
-        else this.drawDot(group, run[0], 2.5);
       }
+      for (const [name, joint] of [['line', 'solid'], ['line partial', 'dashed']]) {
+        const lines = splitRuns(points, joint).filter((run) => run.length > 1);
+        const d = lines.map((run) => `M${join('average', run)}`).join('');
+        if (d) add(group, 'path', { class: name, d });
+      }
+      points.forEach((point, at) => {
+        const isAlone = !point.joint && !points[at + 1]?.joint;
+        if (point.figures.isPartial || isAlone) this.drawDot(group, point, 2.5);
+      });
     }
 
     drawDot(group, { x, figures }, r) {
-      add(group, 'circle', { class: 'dot', cx: x, cy: this.findY(figures.average), r });
+      const name = figures.isPartial ? 'dot partial' : 'dot';
+      add(group, 'circle', { class: name, cx: x, cy: this.findY(figures.average), r });
     }
 
     /* Return a point with the places of its start, its middle and its end. */
-    locate({ from, to, figures }) {
-      const [start, end] = [this.findX(from), this.findX(to)];
-      return { x: (start + end) / 2, start, end, figures };
+    locate(point) {
+      const [start, end] = [this.findX(point.from), this.findX(point.to)];
+      return { ...point, x: (start + end) / 2, start, end };
     }
 
     clearMarks() {
@@ -156,9 +183,8 @@ globalThis.srvstatPicture = (() => {
       const x = this.findX((bin.from + bin.to) / 2);
       this.drawSpan(this.overlay, 'cursor-span', bin);
       add(this.overlay, 'line', { class: 'cursor', x1: x, x2: x, y1: TOP, y2: this.bottom });
-      const middle = (bin.from + bin.to) / 2;
-      this.runs.forEach((runs, n) => {
-        const point = this.shown[n] && runs.flat().find(({ from, to }) => from <= middle && middle < to);
+      this.points.forEach((points, n) => {
+        const point = this.shown[n] && points.find(({ from }) => from === bin.from);
         if (point) this.drawDot(addSeries(this.overlay, n), this.locate(point), 4);
       });
       const labelWidth = label.length * PIXELS_PER_DIGIT;

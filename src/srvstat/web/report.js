@@ -17,7 +17,7 @@
 
   if (data && container) {
     try {
-      globalThis.srvstatChart.mount(container, readTimeline(), container.dataset);
+      globalThis.srvstatChart.mount(container, readTimeline());
     } catch {
       // The static pictures stay.
     }

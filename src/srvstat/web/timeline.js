@@ -2,21 +2,30 @@
 
 /* What chart.js draws: the steps of the document `timeline`, merged exactly, ticks, and texts. */
 globalThis.srvstatTimeline = (() => {
-  const HOUR = 3_600_000;
+  const MINUTE = 60_000;
+  const HOUR = 60 * MINUTE;
   const DAY = 24 * HOUR;
   const MONDAY = Date.UTC(1970, 0, 5);
   const LENGTHS = [
-    ...[1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map((minutes) => ({ length: minutes * 60_000 })),
+    ...[1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map((minutes) => ({ length: minutes * MINUTE })),
     ...[1, 2, 7, 14].map((days) => ({ length: days * DAY })),
     ...[1, 2, 3, 6].map((months) => ({ months })),
     ...[1, 2, 5, 10, 20, 50, 100].map((years) => ({ months: 12 * years })),
   ].map(({ length, months }) => ({ length, months, shortest: length || months * 28 * DAY }));
 
-  /* The least distance of bins in pixels, and the least width of a day whose course is shown, for one
-     server and for several whose lines cross: as in render/pictures/points.py. */
-  const LEAST_DISTANCE = 1.5;
-  const LEAST_DAY = 16;
-  const LEAST_DAY_OF_SEVERAL = 40;
+  /* The steps that a chart can have, with their least lengths. A chart over more than LONGEST_WITH_HOURS
+     has no shorter ones than days: daily cycles would look like noise. Points are at least
+     LEAST_DISTANCE pixels apart. Of a partial step, observations cover less than WHOLE_SHARE. All as in
+     render/pictures/points.py. */
+  const STEPS = new Map([
+    ...[1, 2, 5, 10, 15, 30].map((minutes) => [`${minutes}m`, minutes * MINUTE]),
+    ...[1, 2, 3, 6, 12].map((hours) => [`${hours}h`, hours * HOUR]),
+    ['day', DAY], ['week', 7 * DAY], ['month', 28 * DAY],
+  ]);
+  const NOUNS = { m: 'minute', h: 'hour', day: 'day', week: 'week', month: 'month' };
+  const LONGEST_WITH_HOURS = 45 * DAY;
+  const LEAST_DISTANCE = 0.75;
+  const WHOLE_SHARE = 0.9;
   const LONGEST_PLAIN = 9_999_999;
   const PREFIXES = [[1e15, 'P'], [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
 
@@ -125,11 +134,19 @@ globalThis.srvstatTimeline = (() => {
   }
 
   function formatLength(milliseconds) {
-    const units = [['day', DAY], ['hour', HOUR], ['minute', 60_000]];
+    const units = [['day', DAY], ['hour', HOUR], ['minute', MINUTE]];
     const fits = ([, length]) => milliseconds === length || milliseconds >= 2 * length;
     const [unit, length] = units.find(fits) || ['second', 1000];
     const number = Math.floor(milliseconds / length);
     return `${WHOLE.format(number)} ${unit}${number === 1 ? '' : 's'}`;
+  }
+
+  /* Return the words for the length of a step and for a part of it: `1 day`, `part of a day`. */
+  function describeStep(step) {
+    const [, count, unit] = /^(\d*)(\w+)$/.exec(step);
+    const noun = NOUNS[unit];
+    if (count > 1) return { length: `${count} ${noun}s`, part: `part of ${count} ${noun}s` };
+    return { length: `1 ${noun}`, part: `part of ${unit === 'h' ? 'an' : 'a'} ${noun}` };
   }
 
   /* Choose at most `most` round numbers at equal distances from 0 to at least `high`, as render/axes.py. */
@@ -182,41 +199,60 @@ globalThis.srvstatTimeline = (() => {
     });
   }
 
-  /* Return the intervals of steps that are in a gap of every server. */
-  function findCommonGaps(gaps, count) {
-    const covering = new Uint8Array(count);
-    gaps.flat().forEach(([first, last]) => {
-      for (let step = first; step < last; step += 1) covering[step] += 1;
-    });
-    const common = [];
-    for (let step = 0; step < count; step += 1) {
-      const isGoingOn = common.length && common[common.length - 1][1] === step;
-      if (covering[step] < gaps.length) continue;
-      if (isGoingOn) common[common.length - 1][1] += 1;
-      else common.push([step, step + 1]);
+  /* Return the intervals that two lists of disjoint intervals, in order of time, share. */
+  function intersect(one, other) {
+    const shared = [];
+    for (let [left, right] = [0, 0]; left < one.length && right < other.length;) {
+      const from = Math.max(one[left].from, other[right].from);
+      const to = Math.min(one[left].to, other[right].to);
+      if (from < to) shared.push({ from, to });
+      if (one[left].to < other[right].to) left += 1;
+      else right += 1;
     }
-    return common;
+    return shared;
   }
 
-  /* The steps of a timeline. Bins are steps merged exactly, as render/pictures/ merges them. */
-  function createSteps(timeline) {
-    const length = timeline.stepSeconds * 1000;
-    const stepsFrom = Date.parse(timeline.stepsFrom);
-    const end = Date.parse(timeline.window.to);
-    const start = timeline.window.from === null ? stepsFrom : Date.parse(timeline.window.from);
-    const count = timeline.servers[0].averages.length;
-    const findStep = (at) => (at - stepsFrom) / length;
-    const findInstant = (step) => Math.min(end, Math.max(start, stepsFrom + step * length));
-    const gaps = timeline.servers.map((server) => server.gaps.map(({ from, to }) => [
-      Math.max(0, Math.floor(findStep(Date.parse(from)))),
-      Math.min(count, Math.ceil(findStep(Date.parse(to)))),
-    ]));
+  /* Return how a line joins successive points of a server: `solid`, or `dashed` to or from a partial
+     step. Return null where a gap interrupts it; one of less than a tenth of a step does not. */
+  function joinPoints(one, other, gaps) {
+    const isDashed = one.figures.isPartial || other.figures.isPartial;
+    if (isDashed || one.to < other.from) {
+      const [start, end] = [(one.from + one.to) / 2, (other.from + other.to) / 2];
+      if (gaps.some(({ from, to }) => from < end && to > start)) return null;
+    }
+    return isDashed ? 'dashed' : 'solid';
+  }
 
-    /* Return the figures of a server in the steps from `first` up to, but without, `last`. */
-    function merge(n, first, last) {
-      const server = timeline.servers[n];
-      let [observations, players, lowest, peak] = [0, 0, null, null];
+  /* Return the points that determine an axis: the whole ones, or all of them if none is whole. */
+  function findScale(points) {
+    const whole = points.filter(({ figures }) => !figures.isPartial);
+    return whole.length ? whole : points;
+  }
+
+  /* The steps of a timeline, merged into steps of its calendar exactly as render/pictures/points.py
+     merges them. A bin is such a step, cut to the window, with the figures of each server. */
+  function createSteps(timeline) {
+    const { servers, timeZone } = timeline;
+    const clock = createClock(timeZone);
+    const edges = timeline.steps.flatMap(({ from, seconds, count }) => (
+      Array.from({ length: count }, (_, n) => Date.parse(from) + n * seconds * 1000)));
+    const { from: lastFrom, seconds: lastSeconds, count: lastCount } = timeline.steps.at(-1);
+    const baseCount = edges.length;
+    edges.push(Date.parse(lastFrom) + lastCount * lastSeconds * 1000);
+    const start = timeline.window.from === null ? edges[0] : Date.parse(timeline.window.from);
+    const end = Math.max(Date.parse(timeline.window.to), start + 1);
+    const gaps = servers.map((server) => (
+      server.gaps.map(({ from, to }) => ({ from: Date.parse(from), to: Date.parse(to) }))));
+    const divided = new Map();
+
+    /* Return the figures of a server in the base steps from `first` up to, but without, `last`, which
+       are a part of a calendar step of so many milliseconds. */
+    function merge(n, first, last, length = edges[last] - edges[first]) {
+      const server = servers[n];
+      let [observations, players, lowest, peak, observed] = [0, 0, null, null, 0];
       for (let step = first; step < last; step += 1) {
+        // A step is observed for a whole number of half milliseconds.
+        observed += Math.round(2 * server.observedShares[step] * (edges[step + 1] - edges[step]));
         const sampleCount = server.sampleCounts[step];
         if (sampleCount) {
           observations += sampleCount;
@@ -226,75 +262,88 @@ globalThis.srvstatTimeline = (() => {
           peak = peak === null ? server.peak[step] : Math.max(peak, server.peak[step]);
         }
       }
-      return { observations, average: observations ? players / observations : null, lowest, peak };
+      const average = observations ? players / observations : null;
+      const observedShare = observed / (2 * length);
+      return { observations, average, lowest, peak, observedShare, isPartial: observedShare < WHOLE_SHARE };
     }
 
-    /* Return the number of steps in a bin: bins are far enough apart, and a daily cycle is shown
-       only if it would not look like noise. */
-    function chooseBinSteps(steps, width, shownCount) {
-      const perPixel = steps * length / width;
-      const leastDay = shownCount > 1 ? LEAST_DAY_OF_SEVERAL : LEAST_DAY;
-      const shortest = Math.max(perPixel * LEAST_DISTANCE, perPixel * leastDay > DAY ? DAY : 0);
-      if (length >= shortest) return 1;
-      const isFitting = (one) => one.length >= shortest && one.length % length === 0;
-      return (LENGTHS.find(isFitting)?.length ?? Math.ceil(shortest / length) * length) / length;
+    function findNumber(step, local) {
+      const date = new Date(local);
+      if (step === 'month') return date.getUTCFullYear() * 12 + date.getUTCMonth();
+      return Math.floor((local - (step === 'week' ? MONDAY : 0)) / STEPS.get(step));
+    }
+    function findStart(step, number) {
+      const local = step === 'month'
+        ? Date.UTC(1970, number - 12 * 1970)
+        : number * STEPS.get(step) + (step === 'week' ? MONDAY : 0);
+      return clock.toInstant(local);
+    }
+    /* Return the length of the calendar step that contains an instant. */
+    function measure(step, at) {
+      const number = findNumber(step, clock.toLocal(at));
+      return findStart(step, number + 1) - findStart(step, number);
     }
 
-    /* Divide a view for so many pixels into bins, counted from the end so that the last one is whole,
-       and into the runs of each server: the points of its line between gaps of a pixel or more. Points
-       are the figures of bins, which end at the gaps of their server only: beside a gap of another
-       one, the average of a few hours would look like an event. What is left beside gaps is half a bin
-       or more. */
-    function divide(view, width, shownCount) {
-      const binSteps = chooseBinSteps(view.last - view.first, width, shownCount);
-      // A step of which the window has less than half joins the one before.
-      const base = Math.round(findStep(end));
-      const align = (step, round) => base - round((base - step) / binSteps) * binSteps;
-      const low = Math.max(0, align(view.first, Math.ceil));
-      const high = Math.min(count, align(view.last, Math.floor));
-      const least = (high - low) / width;
-      const large = gaps.map((some) => some.filter(([first, last]) => last - first >= least));
-
-      function cut(some) {
-        const ends = some.flat().filter((step) => step > low && step < high);
-        const fixed = [...new Set([low, ...ends, high])].sort((one, other) => one - other);
-        const edges = [low];
-        const half = binSteps / 2;
-        for (const [n, stop] of fixed.slice(1).entries()) {
-          const from = fixed[n];
-          for (let edge = align(from + half, Math.floor); edge <= stop - half; edge += binSteps) {
-            if (edge > from && edge < stop) edges.push(edge);
-          }
-          edges.push(stop);
-        }
-        return edges.slice(1).map((last, n) => (
-          { first: edges[n], last, from: findInstant(edges[n]), to: findInstant(last) }));
-      }
-
-      function listRuns(n) {
-        const found = [[]];
-        for (const { first, last, from, to } of cut(large[n])) {
-          const figures = merge(n, first, last);
-          if (large[n].some((gap) => first >= gap[0] && last <= gap[1])) found.push([]);
-          // Slow polling leaves steps empty without a gap.
-          if (figures.observations) found[found.length - 1].push({ from, to, figures });
-        }
-        return found.filter((run) => run.length);
-      }
-
-      const isCommon = (gap) => large.every((some) => some.some((one) => String(one) === String(gap)));
-      const bins = cut(large[0].filter(isCommon)).map((bin) => (
-        { ...bin, figures: gaps.map((_, n) => merge(n, bin.first, bin.last)) }));
-      return { bins, runs: gaps.map((_, n) => listRuns(n)), binLength: binSteps * length };
+    /* Return the numbers of the base steps with which calendar steps begin. */
+    function listFirst(step) {
+      const numbers = Array.from({ length: baseCount }, (_, n) => n);
+      if (step === timeline.step) return numbers;
+      let [current, before] = [null, -Infinity];
+      return numbers.filter((n) => {
+        const local = clock.toLocal(edges[n]);
+        const number = findNumber(step, local);
+        // Where the clock is set back by a whole step, the repeated time has steps of its own.
+        const isFirst = number !== current || before - local >= STEPS.get(step);
+        current = number;
+        before = local + edges[n + 1] - edges[n];
+        return isFirst;
+      });
     }
 
-    const commonGaps = findCommonGaps(gaps, count)
-      .map(([first, last]) => ({ from: findInstant(first), to: findInstant(last) }));
-    return { count, commonGaps, findStep, merge, divide };
+    /* Return the bins of the whole window. */
+    function divideWindow(step) {
+      const all = listFirst(step);
+      return all.map((first, at) => {
+        const last = all[at + 1] ?? baseCount;
+        // The first and the last day, say, can lack hours that are not in the window.
+        const isCut = step !== timeline.step && (at === 0 || last === baseCount);
+        const length = Math.max(edges[last] - edges[first], isCut ? measure(step, edges[first]) : 0);
+        const figures = servers.map((_, n) => merge(n, first, last, length));
+        return { first, last, from: Math.max(edges[first], start), to: Math.min(edges[last], end), figures };
+      });
+    }
+
+    /* Return the name of the step for an interval that is so many pixels wide. */
+    function chooseStep({ from, to }, width) {
+      const least = to - from > LONGEST_WITH_HOURS ? DAY : 0;
+      const shortest = Math.max((to - from) / width * LEAST_DISTANCE, least);
+      const names = [...STEPS.keys()];
+      const longer = names.slice(names.indexOf(timeline.step));
+      return longer.find((name) => STEPS.get(name) >= shortest) ?? 'month';
+    }
+
+    /* Divide a view, an interval, for so many pixels into the whole bins that it has a part of. The
+       points of each server are its bins with observations, each with its joint to the one before. */
+    function divide(view, width) {
+      const step = chooseStep(view, width);
+      if (!divided.has(step)) divided.set(step, divideWindow(step));
+      const bins = divided.get(step).filter(({ from, to }) => from < view.to && to > view.from);
+      const points = servers.map((_, n) => {
+        const own = bins.map(({ from, to, figures }) => ({ from, to, figures: figures[n] }))
+          .filter(({ figures }) => figures.observations);
+        return own.map((point, at) => (
+          { ...point, joint: at ? joinPoints(own[at - 1], point, gaps[n]) : null }));
+      });
+      return { step, bins, points };
+    }
+
+    const commonGaps = gaps.reduce(intersect, [{ from: start, to: end }]);
+    const shortest = (edges[baseCount] - edges[0]) / baseCount;
+    return { timeZone, clock, start, end, shortest, commonGaps, merge, divide };
   }
 
   return {
-    createClock, createSteps, nameServers, chooseTicks, formatTicks, chooseTimeTicks, formatInterval,
-    formatFigures, formatLength, escapeText, removeColorCodes,
+    createClock, createSteps, findScale, nameServers, chooseTicks, formatTicks, chooseTimeTicks,
+    formatInterval, formatFigures, formatLength, describeStep, escapeText, removeColorCodes,
   };
 })();

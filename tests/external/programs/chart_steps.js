@@ -6,14 +6,22 @@ const { readFileSync } = require('node:fs');
 
 require(process.argv[2]);
 const {
-  chooseTicks, formatTicks, chooseTimeTicks, createClock, createSteps, nameServers,
+  chooseTicks, formatTicks, chooseTimeTicks, createClock, createSteps, findScale, nameServers,
 } = globalThis.srvstatTimeline;
 
-function mergeAll({ timeline, width }) {
-  const steps = createSteps(timeline);
-  const { runs } = steps.divide({ first: 0, last: steps.count }, width, timeline.servers.length);
-  return runs.map((some) => some.map((run) => (
-    run.map(({ figures: { average, lowest, peak } }) => [average, lowest, peak]))));
+/* Merge the steps of a view, or of the whole window. */
+function mergeAll({ timeline, width, view }) {
+  const { start, end, commonGaps, divide } = createSteps(timeline);
+  const { step, points } = divide(view ?? { from: start, to: end }, width);
+  return {
+    step,
+    points: points.map((own) => own.map(({ from, to, figures, joint }) => {
+      const { average, lowest, peak, observedShare, isPartial } = figures;
+      return [from, to, average, lowest, peak, observedShare, isPartial, joint];
+    })),
+    scales: points.map((own) => findScale(own).map(({ from }) => from)),
+    gaps: commonGaps.map(({ from, to }) => [from, to]),
+  };
 }
 
 const cases = JSON.parse(readFileSync(0, 'utf8'));
@@ -22,5 +30,5 @@ process.stdout.write(JSON.stringify({
   times: cases.times.map(([zone, start, end, most]) => chooseTimeTicks(createClock(zone), start, end, most)
     .map(({ at, label }) => [at, label])),
   names: nameServers(cases.servers),
-  runs: cases.timelines.map(mergeAll),
+  timelines: cases.timelines.map(mergeAll),
 }));
