@@ -6,6 +6,7 @@ from support.http import Answer, Client, request
 from support.process import Service
 
 SERVERS = "/explore/data/servers"
+STATS = "/explore/data/stats"
 TIMELINE = "/explore/data/timeline"
 
 

@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from asgi.explored import SERVERS, TIMELINE, ask, search
+from asgi.explored import SERVERS, STATS, TIMELINE, ask, search
 from asgi.small_service import SERVER_A, build_small
 from srvstat.analysis.selection import ServerFilter
 from srvstat.analysis.server_list import list_servers
+from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.timeline import compute_timeline
 from srvstat.contract.ranges import find_window
 from srvstat.contract.requests import parse_server_reference
@@ -121,6 +123,9 @@ def test_the_page_and_its_files_are_served_with_types_and_a_strict_policy(
         (f"{TIMELINE}?id={'x' * 129}", "GET", INVALID),
         (f"{TIMELINE}?id=a%00", "GET", INVALID),
         (f"{TIMELINE}?{'&'.join(f'id={n}' for n in range(6))}", "GET", INVALID),
+        (STATS, "GET", INVALID),
+        (f"{STATS}?id=a&range=8d", "GET", INVALID),
+        (f"{STATS}?id=hidden", "GET", (404, ERRORS["SERVER_NOT_FOUND"])),
         (f"{TIMELINE}?id=hidden", "GET", (404, ERRORS["SERVER_NOT_FOUND"])),
         (f"{TIMELINE}?id=a&id=x-a", "GET", (404, ERRORS["SERVER_NOT_FOUND"])),
     ],
@@ -137,7 +142,7 @@ def test_other_requests_get_an_error_of_the_api(
 
 
 def test_the_data_need_a_key_so_that_no_other_page_can_ask_for_them(service: Service) -> None:
-    for target in (search("a"), f"{TIMELINE}?id=a"):
+    for target in (search("a"), f"{TIMELINE}?id=a", f"{STATS}?id=a"):
         answer = ask(service, target, key=None)
         assert (answer.status, answer.body) == (401, ERRORS["GATEWAY_UNAUTHORIZED"])
 
@@ -170,18 +175,21 @@ def test_a_search_is_a_document_of_the_analyzer(service: Service, snapshot: Path
     assert ask(service, search("hidden")).json["matched"] == 0
 
 
-def test_a_timeline_is_a_document_of_the_analyzer(service: Service, snapshot: Path) -> None:
+def test_timelines_and_statistics_are_documents_of_the_analyzer(service: Service, snapshot: Path) -> None:
     with closing(open_file(str(snapshot))) as file:
         for ids in ("a", "b", "ba"):
             references = [parse_server_reference(one) for one in ids]
             window = find_window("7d", file.as_of)
-            expected = compute_timeline(file, resolve_servers(file, references), window, 3_000)
-            target = f"{TIMELINE}?{''.join(f'id={one}&' for one in ids)}range=7d"
-            answer = ask(service, target)
-            assert (answer.status, answer.body) == (200, expected.to_json())
-            assert ask(service, target, method="HEAD").headers["content-length"] == str(
-                len(answer.body)
-            )
+            servers = resolve_servers(file, references)
+            timeline = compute_timeline(file, servers, window, 3_000, ZoneInfo("UTC"))
+            documents = {TIMELINE: timeline, STATS: compute_stats(file, servers, window)}
+            for path, document in documents.items():
+                target = f"{path}?{''.join(f'id={one}&' for one in ids)}range=7d"
+                answer = ask(service, target)
+                assert (answer.status, answer.body) == (200, document.to_json())
+                assert ask(service, target, method="HEAD").headers["content-length"] == str(
+                    len(answer.body)
+                )
         assert ask(service, f"{TIMELINE}?id=a").json["window"]["from"] == "2026-01-30T12:00:00.000Z"
 
 

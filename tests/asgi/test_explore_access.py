@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from asgi.explored import SERVERS, TIMELINE, ask, search
+from asgi.explored import SERVERS, STATS, TIMELINE, ask, search
 from asgi.log_entries import wait_for_entries
 from asgi.small_service import COMPARED, SERVER_A, build_small, format_access
 from srvstat.asgi import app as asgi_app
@@ -25,13 +25,19 @@ WITH_HISTORY = """
 operations = []
 ranges = ["7d", "90d"]
 raw_history_days = 30
-requests_per_minute = 4
+requests_per_minute = 5
+
+[plans.month]
+operations = []
+ranges = ["30d"]
+raw_history_days = 59
 """
 
 
 def test_a_plan_limits_what_the_page_shows(tmp_path: Path) -> None:
     access = tmp_path / "access.toml"
-    keys = {"key-of-all": "all", "key-of-history": "history", "key-of-three": "three"}
+    names = ("all", "history", "month", "three")
+    keys = {f"key-of-{name}": name for name in names}
     access.write_text(WITH_HISTORY + format_access(keys), encoding="utf-8")
     forbidden, found = (403, ERRORS["FEATURE_NOT_AVAILABLE"]), 200
     with serve(build_small(tmp_path), "--explore", "--access", str(access)) as service:
@@ -47,6 +53,15 @@ def test_a_plan_limits_what_the_page_shows(tmp_path: Path) -> None:
         for span, expected in (("7d", found), ("30d", 403), ("90d", 403)):
             target = f"{TIMELINE}?id=a&range={span}"
             assert ask(service, target, key="key-of-history").status == expected
+        # A change also tells the average of the time before.
+        for key, span, expected in (
+            ("key-of-history", "7d", found),
+            ("key-of-history", "90d", 403),
+            ("key-of-month", "30d", 403),
+            ("key-of-all", "7d", 403),
+        ):
+            assert ask(service, f"{STATS}?id=a&range={span}", key=key).status == expected
+        assert ask(service, f"{TIMELINE}?id=a&range=30d", key="key-of-month").status == found
         # An invalid question comes before the plan, and an unknown server after it.
         assert ask(service, f"{TIMELINE}?id=!&range=30d", key="key-of-all").status == 400
         assert ask(service, f"{TIMELINE}?id=nobody", key="key-of-all").status == 403
@@ -63,11 +78,12 @@ def test_a_plan_limits_what_the_page_shows(tmp_path: Path) -> None:
 def test_the_log_names_the_question_but_neither_the_key_nor_the_text(tmp_path: Path) -> None:
     key, path = "srvstat_secret", tmp_path / "recording.ndjson"
     targets = ["/", "/explore/explore.js", search(key), f"{TIMELINE}?id={key}", f"{SERVERS}?{key}"]
+    targets += [f"{STATS}?id={key}"]
     with serve(build_small(tmp_path), "--explore", "--record", str(path)) as service:
         for target in targets:
             ask(service, target, key=key)
         ask(service, "/gateway/v1/servers/a", key=key)
-        entries = wait_for_entries(service, 6)
+        entries = wait_for_entries(service, 7)
         service.stop()
         assert "secret" not in service.log_path.read_text(encoding="utf-8")
     assert [(entry["operation"], entry["status"]) for entry in entries] == [
@@ -76,19 +92,20 @@ def test_the_log_names_the_question_but_neither_the_key_nor_the_text(tmp_path: P
         ("exploreServers", 200),
         ("exploreTimeline", 400),
         ("exploreServers", 400),
+        ("exploreStats", 400),
         ("getServer", 200),
     ]
     assert "caller" not in entries[1]
-    assert entries[2]["caller"] == entries[5]["caller"]
+    assert entries[2]["caller"] == entries[6]["caller"]
     assert path.read_bytes().count(b"\n") == 1
 
 
 def test_the_data_report_damage_and_follow_the_snapshot(tmp_path: Path) -> None:
     path = build_small(tmp_path)
     change(str(path), "UPDATE servers SET players_current = 8 WHERE id = 'a'")
-    timeline = f"{TIMELINE}?id=a&range=7d"
+    timeline, stats = (f"{target}?id=a&range=7d" for target in (TIMELINE, STATS))
     with serve(path, "--explore") as service:
-        for target in (SERVERS, timeline):
+        for target in (SERVERS, timeline, stats):
             answer = ask(service, target)
             assert (answer.status, answer.body) == (500, ERRORS["INTERNAL_ERROR"])
         assert ask(service, "/").status == 200

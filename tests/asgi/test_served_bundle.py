@@ -65,10 +65,11 @@ def test_other_questions_are_internal_errors_with_a_reason_in_the_log(
     assert reason in entry["reason"]
 
 
-def test_no_chart_of_the_explore_page_goes_beyond_the_bundle(service: Service) -> None:
-    statuses = {
-        span: explored.ask(service, f"{explored.TIMELINE}?id=a&range={span}").status
-        for span in ("7d", "30d")
-    }
+@pytest.mark.parametrize("path", [explored.TIMELINE, explored.STATS])
+def test_no_data_of_the_explore_page_go_beyond_the_bundle(service: Service, path: str) -> None:
+    answers = {span: explored.ask(service, f"{path}?id=a&range={span}") for span in ("7d", "30d")}
 
-    assert statuses == {"7d": 200, "30d": 500}
+    assert {span: answer.status for span, answer in answers.items()} == {"7d": 200, "30d": 500}
+    # The bundle does not have the week before, so there is no change, and nothing about it.
+    figures = answers["7d"].json["servers"][0]
+    assert (figures.get("change"), figures.get("previousCoverage")) == (None, None)

@@ -15,9 +15,10 @@ import pytest
 from conftest import ROOT
 from srvstat.analysis.local_time import list_step_edges, parse_step
 from srvstat.contract.ranges import DAY_MS
-from srvstat.documents.document import GapPart, WindowPart
+from srvstat.documents.document import ChangePart, GapPart, WindowPart
 from srvstat.documents.timeline import ServerTimeline, Timeline, build_runs
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
+from srvstat.render.changes import explain_missing_change, format_change, format_first_last
 from srvstat.render.pictures.points import (
     Point,
     choose_step,
@@ -36,7 +37,7 @@ pytestmark = pytest.mark.external
 PROGRAM = ROOT / "tests" / "external" / "programs" / "chart_steps.js"
 SCRIPTS = files("srvstat.web")
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Sao_Paulo")
-DRAWN_STEPS = {"30m", "1h", "2h", "3h", "6h", "12h", "day", "week", "month"}
+DRAWN_STEPS = {"30m", "1h", "2h", "3h", "6h", "day", "week", "month"}
 YEAR = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp()) * 1000
 SECONDS = 60
 
@@ -70,10 +71,10 @@ def run_node(*arguments: str, stdin: str = "") -> str:
 
 def run_script(**cases: Any) -> Any:
     """Return what `chart_steps.js` finds for cases."""
-    document = {"ticks": [], "times": [], "timelines": [], "servers": []} | cases
-    return json.loads(
-        run_node(str(PROGRAM), str(SCRIPTS / "timeline.js"), stdin=json.dumps(document))
-    )
+    names = ("ticks", "times", "timelines", "servers", "firstLast", "changes", "reasons")
+    document = {name: [] for name in names} | cases
+    scripts = [str(SCRIPTS / name) for name in ("timeline.js", "elements.js")]
+    return json.loads(run_node(str(PROGRAM), *scripts, stdin=json.dumps(document)))
 
 
 def draw_timeline(source: random.Random, zone: str) -> Timeline:
@@ -163,6 +164,33 @@ def test_script_names_servers_as_pictures_do() -> None:
     cases = [{"serverId": one.server_id, "hostname": one.hostname} for one in servers]
 
     assert run_script(servers=cases)["names"] == [escape_text(one) for one in name_servers(servers)]
+
+
+def test_script_words_changes_as_all_surfaces_do(source: random.Random) -> None:
+    counts = [(None, None), (0, 5), (9, 6), (10, 6), (5, 5), (1200, 1200), (3000, 2999)]
+    counts += [(source.randint(0, 20_000), source.randint(0, 20_000)) for _ in range(99)]
+    changes: list[tuple[ChangePart | None, float | None]] = [(None, None), (None, 4.0)]
+    for _ in range(300):
+        before, after = (source.randint(0, 20_000) / source.choice((1, 8, 48, 144)) for _ in "12")
+        change = after - before
+        percentage = 100 * change / before if before else None
+        changes.append((ChangePart(players=change, percentage=percentage), after))
+    changes += [(ChangePart(players=one, percentage=one / 10), 5.0) for one in (0.0, -0.004, 0.125)]
+    window = WindowPart(from_=YEAR, to=YEAR + 30 * DAY_MS)
+    shares = [0.0, 0.0004, 0.466, 0.4666, 0.79, 0.7999, 0.8, 1.0]
+    reasons = [(one, other) for one in [*shares, None] for other in [*shares, None]]
+    found = run_script(
+        firstLast=counts,
+        changes=[(change and change.model_dump(), average) for change, average in changes],
+        reasons=[
+            (window.model_dump(), {"coverage": one, "previousCoverage": other})
+            for one, other in reasons
+        ],
+    )
+
+    assert found["firstLast"] == [format_first_last(*pair) for pair in counts]
+    assert found["changes"] == [" ".join(format_change(*one)) or "–" for one in changes]  # noqa: RUF001 - the dash
+    assert found["reasons"] == [explain_missing_change(window, *pair) for pair in reasons]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Australia/Lord_Howe"])

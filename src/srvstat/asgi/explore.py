@@ -10,7 +10,12 @@ from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 from srvstat.asgi.auth import Authenticator
-from srvstat.asgi.explore_data import ParseQuestion, parse_search, parse_timeline_question
+from srvstat.asgi.explore_data import (
+    ParseQuestion,
+    parse_search,
+    parse_stats_question,
+    parse_timeline_question,
+)
 from srvstat.asgi.progress import Progress
 from srvstat.asgi.sites import PAGE_HEADERS, SiteAnswer
 from srvstat.asgi.snapshots import ServedSnapshot
@@ -46,6 +51,7 @@ class _DataPath(NamedTuple):
 
 _DATA_PATHS: Mapping[bytes, _DataPath] = {
     b"/explore/data/servers": _DataPath("exploreServers", parse_search),
+    b"/explore/data/stats": _DataPath("exploreStats", parse_stats_question),
     b"/explore/data/timeline": _DataPath("exploreTimeline", parse_timeline_question),
 }
 

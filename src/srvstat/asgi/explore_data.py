@@ -8,11 +8,13 @@ from zoneinfo import ZoneInfo
 from srvstat.access import Plan
 from srvstat.analysis.selection import FilterOptions
 from srvstat.analysis.server_list import list_servers
+from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.timeline import compute_timeline
+from srvstat.analysis.windows import find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError
 from srvstat.contract.http import parse_query, split_query
-from srvstat.contract.ranges import DEFAULT_RANGE, Range, find_window
+from srvstat.contract.ranges import DEFAULT_RANGE, Range, Window, find_window
 from srvstat.contract.requests import (
     MAX_SERVERS,
     ServerReference,
@@ -67,20 +69,42 @@ class _Search(NamedTuple):
         return list_servers(snapshot, wanted, sort="current", limit=self.limit).to_json()
 
 
-class _TimelineQuestion(NamedTuple):
+class _ServersQuestion(NamedTuple):
+    """Servers in the window of a range."""
+
     servers: tuple[ServerReference, ...]
     range: Range
 
+    def find_covered_window(self, snapshot: Snapshot) -> Window:
+        """Return the window. Raises NotInBundleError."""
+        window = find_window(self.range, snapshot.as_of)
+        check_coverage(snapshot, window)
+        return window
+
+
+class _TimelineQuestion(_ServersQuestion):
     def check_plan(self, plan: Plan, as_of: int) -> None:
         """Check that the plan includes the range and its raw history."""
         plan.check_timeline(self.range, as_of)
 
     def answer(self, snapshot: Snapshot) -> bytes:
         """Return the document `timeline`."""
-        window = find_window(self.range, snapshot.as_of)
-        check_coverage(snapshot, window)
+        window = self.find_covered_window(snapshot)
         servers = resolve_servers(snapshot, self.servers)
         return compute_timeline(snapshot, servers, window, MOST_STEPS, _UTC).to_json()
+
+
+class _StatsQuestion(_ServersQuestion):
+    def check_plan(self, plan: Plan, as_of: int) -> None:
+        """Check that the plan includes the range, and the raw history of the window before."""
+        plan.check_timeline(self.range, as_of)
+        plan.check_history(find_previous(find_window(self.range, as_of)), as_of)
+
+    def answer(self, snapshot: Snapshot) -> bytes:
+        """Return the document `stats`, for the changes of averages."""
+        window = self.find_covered_window(snapshot)
+        servers = resolve_servers(snapshot, self.servers)
+        return compute_stats(snapshot, servers, window).to_json()
 
 
 def parse_search(query: bytes) -> Question:
@@ -105,6 +129,18 @@ def parse_timeline_question(query: bytes) -> Question:
 
     Raises InvalidRequestError.
     """
+    return _TimelineQuestion(*_parse_servers(query))
+
+
+def parse_stats_question(query: bytes) -> Question:
+    """Parse the query string of statistics, which is that of a timeline.
+
+    Raises InvalidRequestError.
+    """
+    return _StatsQuestion(*_parse_servers(query))
+
+
+def _parse_servers(query: bytes) -> tuple[tuple[ServerReference, ...], Range]:
     pairs = list(split_query(query, known=("id", "range")))
     ids = [value for name, value in pairs if name == "id"]
     if not 1 <= len(ids) <= MAX_SERVERS:
@@ -114,6 +150,5 @@ def parse_timeline_question(query: bytes) -> Question:
     ranges = [value for name, value in pairs if name == "range"]
     if len(ranges) > 1:
         raise InvalidRequestError("query: range is repeated")
-    return _TimelineQuestion(
-        tuple(map(parse_server_reference, ids)), parse_range(ranges[0] if ranges else DEFAULT_RANGE)
-    )
+    servers = tuple(map(parse_server_reference, ids))
+    return servers, parse_range(ranges[0] if ranges else DEFAULT_RANGE)

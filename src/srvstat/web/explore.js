@@ -1,7 +1,10 @@
 /* The page of `srvstat serve --explore`. The fragment of the address is its state: a choice changes
    the fragment, and a changed fragment loads the answers. */
 
-import { create, createMessage, createName, createSwatch, describe, format, formatGrowth } from './elements.js';
+import {
+  create, createMessage, createName, createSwatch, describe, explainMissingChange, format, formatAverage,
+  formatChange, formatFirstLast, formatWindowLength,
+} from './elements.js';
 import {
   buildQuestion, buildRequest, describeError, describeFailure, formatCurl, formatRequest,
   formatResponse, send,
@@ -14,18 +17,23 @@ const MAX_SERVERS = 5;
 const ANY_KEY = 'explore';
 const HIDDEN_KEY = '…';
 const NO_KEY = 'Enter an API key first.';
+const createFigure = (textContent) => create('td', { textContent });
+/* The columns of the comparison, from a result of the API or, once it is there, from a server of the
+   document `stats`. */
 const COLUMNS = [
-  ['Current', (result) => format(result.currentPlayers)],
-  ['Average', (result) => format(result.averagePlayers)],
-  ['Median', (result) => format(result.medianPlayers)],
-  ['Peak', (result) => format(result.peakPlayers)],
-  ['Lowest', (result) => format(result.lowestPlayers)],
-  ['Growth', (result) => formatGrowth(result.growth)],
-  ['Observations', (result) => format(result.sampleCount)],
+  ['Current', (result) => createFigure(format(result.currentPlayers))],
+  ['Average', (result) => createFigure(formatAverage(result.averagePlayers))],
+  ['Change', (result) => createStatistic(result.serverId, createChange)],
+  ['Median', (result) => createFigure(format(result.medianPlayers))],
+  ['Peak', (result) => createFigure(format(result.peakPlayers))],
+  ['Lowest', (result) => createFigure(format(result.lowestPlayers))],
+  ['First → last', (result) => createStatistic(result.serverId, createFirstLast)],
+  ['Observations', (result) => createFigure(format(result.sampleCount))],
 ];
 
 const find = (id) => document.getElementById(id);
 const [table, chart] = ['table', 'chart'].map((id) => find(id).querySelector('.content'));
+const changes = find('changes');
 const report = (text) => { find('status').textContent = text; };
 
 /* The service leaves it out if any key is valid. */
@@ -34,6 +42,9 @@ const needsKey = keyForm !== null;
 let key = needsKey ? '' : ANY_KEY;
 /* The known hostnames by id. */
 const hostnames = new Map();
+/* The servers of the document `stats` by id, and the cells that wait for it. */
+let statistics = new Map();
+let waiting = [];
 let loading = new AbortController();
 
 function readState() {
@@ -73,6 +84,7 @@ function load() {
   find('request').textContent = formatRequest(request, needsKey ? HIDDEN_KEY : key);
   find('curl').textContent = formatCurl(request, needsKey ? null : key);
   if (!key) {
+    changes.replaceChildren();
     for (const content of [table, chart]) {
       content.replaceChildren(createMessage(NO_KEY));
       content.removeAttribute('aria-busy');
@@ -82,7 +94,9 @@ function load() {
   }
   report('Loading…');
   find('response').textContent = 'Loading…';
+  [statistics, waiting] = [new Map(), []];
   loadInto(table, request, loading.signal, showAnswer);
+  loadInto(changes, buildQuestion('stats', { id: ids, range }), loading.signal, showStatistics);
   loadInto(chart, buildQuestion('timeline', { id: ids, range }), loading.signal, showTimeline);
 }
 
@@ -140,7 +154,7 @@ function createComparison(results) {
   const headings = names.map((textContent) => create('th', { scope: 'col', textContent }));
   const rows = results.map((result, n) => create(
     'tr', {}, create('th', { scope: 'row' }, createSwatch(n), createTitle(result.serverId)),
-    ...COLUMNS.map(([, read]) => create('td', { textContent: read(result) }))));
+    ...COLUMNS.map(([, createCell]) => createCell(result))));
   const head = create('thead', {}, create('tr', {}, ...headings));
   return create('table', { className: 'figures' }, head, create('tbody', {}, ...rows));
 }
@@ -149,7 +163,55 @@ function createDetail(server) {
   const rows = Object.entries(server).map(([name, value]) => create(
     'tr', {}, create('th', { scope: 'row', textContent: name }),
     create('td', {}, createName(describe(value)))));
+  rows.unshift(create(
+    'tr', {}, create('th', { scope: 'row', textContent: 'change' }),
+    createStatistic(server.id, createChange)));
   return create('table', { className: 'detail' }, create('tbody', {}, ...rows));
+}
+
+/* Return a cell for a figure of the document `stats`. */
+function createStatistic(id, createContent) {
+  const cell = create('td', { textContent: '–' });
+  waiting.push(() => {
+    const server = statistics.get(id);
+    if (server) cell.replaceChildren(createContent(server));
+  });
+  waiting.at(-1)();
+  return cell;
+}
+
+function createChange({ change, averagePlayers }) {
+  const textContent = formatChange(change, averagePlayers);
+  const className = { '+': 'rise', '-': 'fall' }[textContent[0]] ?? '';
+  return create('span', { className, textContent });
+}
+
+const createFirstLast = ({ firstPlayers, lastPlayers }) => formatFirstLast(firstPlayers, lastPlayers);
+
+function showStatistics(response) {
+  if (!response.ok) {
+    const isForbidden = response.status === 403;
+    const note = isForbidden
+      ? 'A change needs the range in the plan, and the raw history of the time before.' : '';
+    changes.replaceChildren(createMessage(describeError(response), note));
+    return;
+  }
+  const { servers, window } = response.json;
+  statistics = new Map(servers.map((server) => [server.serverId, server]));
+  waiting.forEach((fill) => fill());
+  const notes = servers.some(({ change }) => change)
+    ? [`Change: the average against the ${formatWindowLength(window)} before. `] : [];
+  const reasons = new Map();
+  for (const server of servers.filter(({ change }) => !change)) {
+    const reason = explainMissingChange(window, server);
+    reasons.set(reason, [...(reasons.get(reason) ?? []), createName(server.hostname || server.serverId)]);
+  }
+  for (const [reason, names] of reasons) {
+    const isForSome = names.length < servers.length;
+    const whose = isForSome ? names.flatMap((name, n) => [n ? ', ' : ' for ', name]) : [];
+    notes.push('No change', ...whose, `: ${reason}. `);
+  }
+  changes.replaceChildren(create('p', { className: 'note' }, ...notes));
 }
 
 /* Show a server by its hostname, once that is known, and its id. */

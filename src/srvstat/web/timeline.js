@@ -120,7 +120,9 @@ globalThis.srvstatTimeline = (() => {
   }
 
   const WHOLE = new Intl.NumberFormat('en');
-  const ROUNDED = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  const ROUNDED = new Intl.NumberFormat('en', {
+    minimumFractionDigits: 2, maximumFractionDigits: 2, roundingMode: 'halfEven',
+  });
 
   /* Format the figures of merged steps; those of steps without observations are dashes. */
   function formatFigures({ average, lowest, peak, observations }) {
