@@ -175,7 +175,9 @@ def test_a_search_is_a_document_of_the_analyzer(service: Service, snapshot: Path
     assert ask(service, search("hidden")).json["matched"] == 0
 
 
-def test_timelines_and_statistics_are_documents_of_the_analyzer(service: Service, snapshot: Path) -> None:
+def test_timelines_and_statistics_are_documents_of_the_analyzer(
+    service: Service, snapshot: Path
+) -> None:
     with closing(open_file(str(snapshot))) as file:
         for ids in ("a", "b", "ba"):
             references = [parse_server_reference(one) for one in ids]

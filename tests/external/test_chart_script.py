@@ -125,9 +125,7 @@ def draw_timeline(source: random.Random, zone: str) -> Timeline:
 def list_points(points: list[Point], gaps: tuple[GapPart, ...]) -> list[list[Any]]:
     """Return points as `chart_steps.js` does, each with its joint to the one before."""
     joints = [None, *(join_points(*pair, gaps) for pair in pairwise(points))]
-    return [
-        [*point, point.is_partial, joint] for point, joint in zip(points, joints, strict=False)
-    ]
+    return [[*point, point.is_partial, joint] for point, joint in zip(points, joints, strict=False)]
 
 
 @pytest.mark.parametrize("name", [*CHART_SCRIPTS, "report.js"])

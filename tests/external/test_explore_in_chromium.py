@@ -3,13 +3,16 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 
+import srvstat
 from conftest import AS_OF, DAY, build_in, server
 from external.chromium import HOSTILE_NAMES, browse
+from srvstat.render.changes import explain_missing_change, format_change, format_first_last
 from support.process import Service, serve
 
 pytestmark = pytest.mark.external
@@ -22,14 +25,25 @@ COMPARE = {
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    times = range(AS_OF - 40 * DAY, AS_OF + 1, HOUR)
-    rows = [(name, at, at // HOUR % 24) for name in "abcd" for at in times]
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    times = range(AS_OF - 100 * DAY, AS_OF + 1, HOUR)
+    # Server `a` gains players, `c` loses some, and `d` stays as it is.
+    trend = {"a": 0.02, "b": 0, "c": -0.01, "d": 0}
+    rows = [
+        (name, at, 50 + at // HOUR % 24 + int((at - AS_OF) / HOUR * trend[name]))
+        for name in "abcd"
+        for at in times
+    ]
     servers = [
         server(name, hostname=hostname, tags=[f"tag-{name}"], players={"current": 1})
         for name, hostname in zip("abcd", HOSTILE_NAMES, strict=True)
     ]
-    with serve(build_in(tmp_path_factory.mktemp("explore"), servers, rows), "--explore") as service:
+    return build_in(tmp_path_factory.mktemp("explore"), servers, rows)
+
+
+@pytest.fixture(scope="module")
+def service(path: Path) -> Iterator[Service]:
+    with serve(path, "--explore") as service:
         yield service
 
 
@@ -81,6 +95,35 @@ def test_the_table_and_the_chart_have_the_figures_of_the_response(seen: Any, ans
         assert float(row["average"]) == result["averagePlayers"]
         assert int(row["observations"]) == result["sampleCount"]
         assert str(result["peakPlayers"]) in cells
+
+
+def test_the_change_leads_and_is_the_only_figure_with_color(seen: Any, path: Path) -> None:
+    with srvstat.open_snapshot(path) as snapshot:
+        document = snapshot.stats(["a", "c", "d"], range="7d")
+    expected = [
+        (" ".join(format_change(one.change, one.average_players)), one) for one in document.servers
+    ]
+
+    assert [text[0] for text, _ in expected] == ["+", "-", "0"]
+    assert [cells[3] for cells in seen["week"]["rows"]] == [text for text, _ in expected]
+    assert [cells[7] for cells in seen["week"]["rows"]] == [
+        format_first_last(one.first_players, one.last_players) for _, one in expected
+    ]
+    assert seen["week"]["colored"] == [["rise", expected[0][0]], ["fall", expected[1][0]]]
+    assert seen["week"]["changes"] == "Change: the average against the 7 days before."
+    assert seen["single"]["rows"][0] == ["change", expected[0][0]]
+
+
+def test_a_missing_change_has_a_reason(seen: Any, path: Path) -> None:
+    with srvstat.open_snapshot(path) as snapshot:
+        document = snapshot.stats(["a"], range="90d")
+    [one] = document.servers
+    reason = explain_missing_change(document.window, one.coverage, one.previous_coverage)
+
+    assert reason == "the 90 days before were observed for 11.1% only"
+    assert [cells[3] for cells in seen["quarter"]["rows"]] == ["–"] * 3  # noqa: RUF001 - the dash
+    assert seen["quarter"]["colored"] == []
+    assert seen["quarter"]["changes"] == f"No change: {reason}."
 
 
 def test_hostile_names_are_text(seen: Any) -> None:

@@ -10,17 +10,20 @@ from playwright.sync_api import Page
 WIDTHS = (390, 1024, 1600)
 TEXTS = {
     "table": "#table .content",
+    "changes": "#changes",
     "request": "#request",
     "response": "#response",
     "curl": "#curl",
 }
 READ_ROWS = """rows => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"""
+READ_COLORED = """spans => spans.map((span) => [span.className, span.textContent])"""
 READ_FIGURES = """rows => rows.map((row) => ({...row.dataset}))"""
 
 
 def wait_for_answer(page: Page) -> None:
     page.locator("#table .content[aria-busy]").wait_for(state="detached")
     page.locator("#chart .content[aria-busy]").wait_for(state="detached")
+    page.locator("#changes[aria-busy]").wait_for(state="detached")
 
 
 def choose_by_keyboard(page: Page, ids: list[str]) -> None:
@@ -46,6 +49,9 @@ def read_answer(page: Page) -> dict[str, Any]:
     return {
         "address": page.url,
         "rows": page.eval_on_selector_all("#table tbody tr", READ_ROWS),
+        "colored": page.eval_on_selector_all(
+            "#table [class=rise], #table [class=fall]", READ_COLORED
+        ),
         "chart": page.eval_on_selector_all(".chart tr[data-server]", READ_FIGURES),
         **{name: page.locator(selector).inner_text() for name, selector in TEXTS.items()},
     }
@@ -63,6 +69,10 @@ def main() -> None:
             found["hacked"] = page.evaluate("globalThis.hacked ?? null")
             found["images"] = page.locator("img, iframe, object").count()
             address = page.url
+            page.locator("#ranges input[value='90d']").check(force=True)
+            found["quarter"] = read_answer(page)
+            page.goto(f"{url}/#id=a&range=7d")
+            found["single"] = read_answer(page)
         found["sizes"] = {}
         for width in WIDTHS:
             for scheme in ("light", "dark"):

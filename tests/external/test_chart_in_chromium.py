@@ -1,0 +1,178 @@
+"""The interactive chart in Chromium: one number at line, dot, cursor and table; partial days."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from conftest import AS_OF, DAY, build_in, server, srvstat
+from external.chromium import browse
+from srvstat.analysis.timeline import compute_timeline
+from srvstat.contract.instants import parse_instant
+from srvstat.contract.ranges import Window
+from srvstat.contract.requests import parse_server_reference
+from srvstat.documents.timeline import Timeline
+from srvstat.operations import resolve_servers
+from srvstat.render.pictures.points import Point, find_scale, join_points, merge_steps
+from srvstat.snapshot.read.reader import open_file
+from support.process import serve
+
+pytestmark = pytest.mark.external
+
+HOUR = DAY // 24
+WINDOW = Window(AS_OF - 90 * DAY, AS_OF)
+STEPS = {"1 hour": "1h", "1 day": "day"}
+ROUNDED = 0.06
+"""The greatest distance in pixels that comes from rounding to a tenth of a pixel."""
+
+
+class Seen(NamedTuple):
+    """What a chart shows in its whole window and in a zoomed view, and the timeline behind it."""
+
+    timeline: Timeline
+    views: list[list[dict[str, Any]]]
+    complaints: list[str]
+
+
+def is_observed(name: str, at: int) -> bool:
+    """Server `b` has an outage of less than three days, and `c` begins 45 days before the end."""
+    if name == "b":
+        return not AS_OF - 20 * DAY + 6 * HOUR < at < AS_OF - 18 * DAY + 18 * HOUR
+    return name == "a" or at >= AS_OF - 45 * DAY
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a snapshot of servers that are busy in the evening only."""
+    rows = [
+        (name, at, (40 if at // HOUR % 24 >= 18 else 2) + number)
+        for number, name in enumerate("abc")
+        for at in range(AS_OF - 100 * DAY, AS_OF + 1, HOUR)
+        if is_observed(name, at)
+    ]
+    return build_in(tmp_path_factory.mktemp("chart"), [server(name) for name in "abc"], rows)
+
+
+@pytest.fixture(scope="module", params=["explore page", "report"])
+def seen(request: pytest.FixtureRequest, snapshot: Path) -> Seen:
+    zone = "UTC" if request.param == "explore page" else "Europe/Berlin"
+    with closing(open_file(str(snapshot))) as file:
+        servers = resolve_servers(file, [parse_server_reference(name) for name in "abc"])
+        timeline = compute_timeline(file, servers, WINDOW, 3_000, ZoneInfo(zone))
+    if request.param == "explore page":
+        with serve(snapshot, "--explore") as service:
+            chart = browse("browse_chart.py", f"{service.url}/#id=a&id=b&id=c&range=90d")
+    else:
+        page = snapshot.with_name("report.html")
+        options = ("--snapshot", str(snapshot), "--range", "90d", "--tz", zone, "-o", str(page))
+        ran = srvstat("report", *"abc", *options)
+        assert ran.exit_code == 0, ran.stderr
+        chart = browse("browse_chart.py", page.as_uri())
+    return Seen(timeline, chart["views"], chart["console"] + chart["errors"])
+
+
+def list_points(seen: Seen, view: Sequence[dict[str, Any]]) -> list[list[Point]]:
+    """Return the points of each server that a view must show, as the static pictures have them."""
+    length = view[0]["notes"].split("averages of ")[1].split(" (")[0]
+    starts = {parse_instant(shown["from"]) for shown in view}
+    return [
+        [one for one in merge_steps(seen.timeline, server, STEPS[length]) if one.start in starts]
+        for server in seen.timeline.servers
+    ]
+
+
+def read_ticks(shown: dict[str, Any]) -> dict[float, float]:
+    """Return the heights of the ticks by their players, in order."""
+    return dict(sorted((float(label), y) for y, label in shown["ticks"]))
+
+
+def find_height(ticks: dict[float, float], players: float) -> float:
+    """Return the height of a number of players; one above the axis is at its top."""
+    top = max(ticks)
+    return ticks[0] - min(players, top) / top * (ticks[0] - ticks[top])
+
+
+def list_runs(points: Sequence[Point], joints: Sequence[str | None], joint: str) -> list[list[int]]:
+    """Return the numbers of points that lines of one kind join."""
+    runs: list[list[int]] = []
+    for number, found in enumerate(joints, start=1):
+        if found == joint and runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        elif found == joint:
+            runs.append([number - 1, number])
+    assert all(len(points) > run[-1] for run in runs)
+    return runs
+
+
+def test_a_view_shows_one_number_at_cursor_dot_and_table(seen: Seen) -> None:
+    for view in seen.views:
+        ticks = read_ticks(view[0])
+        expected = [{one.start: one for one in points} for points in list_points(seen, view)]
+        for shown in view:
+            for number, points in enumerate(expected):
+                row = shown["rows"][number]
+                point = points.get(parse_instant(shown["from"]))
+                dot = shown["dots"].get(f"series series-{number + 1}")
+                if point is None:
+                    assert (row["average"], row["observations"], row["texts"][1]) == ("", "0", "–")  # noqa: RUF001 - the dash
+                    assert dot is None
+                    continue
+                assert float(row["average"]) == point.average
+                assert row["texts"][1] == f"{point.average:,.2f}"
+                assert dot["y"] == pytest.approx(find_height(ticks, point.average), abs=ROUNDED)
+
+
+def test_lines_go_through_the_numbers_of_the_cursor(seen: Seen) -> None:
+    for view in seen.views:
+        ticks = read_ticks(view[0])
+        places = {parse_instant(shown["from"]): shown["dots"] for shown in view}
+        for number, points in enumerate(list_points(seen, view)):
+            gaps = seen.timeline.servers[number].gaps
+            joints = [join_points(*pair, gaps) for pair in pairwise(points)]
+            for name, joint in (("line", "solid"), ("line partial", "dashed")):
+                drawn = view[0]["lines"][number].get(name, "").split("M")[1:]
+                runs = list_runs(points, joints, joint)
+                assert len(drawn) == len(runs)
+                for line, run in zip(drawn, runs, strict=True):
+                    vertices = [tuple(map(float, one.split())) for one in line.split("L")]
+                    assert [x for x, _ in vertices] == [
+                        places[points[at].start][f"series series-{number + 1}"]["x"] for at in run
+                    ]
+                    assert [y for _, y in vertices] == pytest.approx(
+                        [find_height(ticks, points[at].average) for at in run], abs=ROUNDED
+                    )
+
+
+def test_partial_days_are_pale_and_named_and_determine_no_axis(seen: Seen) -> None:
+    days, hours = seen.views
+    expected = [{one.start: one for one in points} for points in list_points(seen, days)]
+    count = 0
+    for shown in days:
+        found = [points.get(parse_instant(shown["from"])) for points in expected]
+        partial = [point is not None and point.is_partial for point in found]
+        assert [row["texts"][0].endswith("part of a day") for row in shown["rows"]] == partial
+        assert [
+            shown["dots"].get(f"series series-{number}", {}).get("name") == "dot partial"
+            for number in (1, 2, 3)
+        ] == partial
+        is_all = all(point.is_partial for point in found if point is not None)
+        assert shown["label"].endswith(", part of a day") == is_all
+        assert shown["caption"] == shown["label"]
+        assert shown["announced"].count("part of a day, average ") == sum(partial)
+        count += sum(partial)
+    # The ends of the window, the outage, and the beginning of `c`.
+    assert count >= 2 + 3 + 1 + 1
+    for view in (days, hours):
+        points = [one for of_server in list_points(seen, view) for one in of_server]
+        ticks = sorted(read_ticks(view[0]))
+        assert ticks[-2] < max(one.average for one in find_scale(points)) <= ticks[-1]
+    top = max(read_ticks(days[0]))
+    assert max(one.average for of in list_points(seen, days) for one in of) > top
+
+
+def test_the_console_is_clean(seen: Seen) -> None:
+    assert seen.complaints == []
