@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from datetime import UTC, datetime
 from importlib.resources import files
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -174,21 +174,21 @@ def test_script_words_changes_as_all_surfaces_do(source: random.Random) -> None:
         percentage = 100 * change / before if before else None
         changes.append((ChangePart(players=change, percentage=percentage), after))
     changes += [(ChangePart(players=one, percentage=one / 10), 5.0) for one in (0.0, -0.004, 0.125)]
-    window = WindowPart(from_=YEAR, to=YEAR + 30 * DAY_MS)
+    windows = [WindowPart(from_=YEAR, to=YEAR + days * DAY_MS) for days in (1, 30, 365)]
     shares = [0.0, 0.0004, 0.466, 0.4666, 0.79, 0.7999, 0.8, 1.0]
-    reasons = [(one, other) for one in [*shares, None] for other in [*shares, None]]
+    reasons = list(product(windows, [*shares, None], [*shares, None]))
     found = run_script(
         firstLast=counts,
         changes=[(change and change.model_dump(), average) for change, average in changes],
         reasons=[
             (window.model_dump(), {"coverage": one, "previousCoverage": other})
-            for one, other in reasons
+            for window, one, other in reasons
         ],
     )
 
     assert found["firstLast"] == [format_first_last(*pair) for pair in counts]
     assert found["changes"] == [" ".join(format_change(*one)) or "–" for one in changes]  # noqa: RUF001 - the dash
-    assert found["reasons"] == [explain_missing_change(window, *pair) for pair in reasons]
+    assert found["reasons"] == [explain_missing_change(*case) for case in reasons]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Australia/Lord_Howe"])

@@ -315,13 +315,15 @@ globalThis.srvstatTimeline = (() => {
       });
     }
 
-    /* Return the name of the step for an interval that is so many pixels wide. */
+    /* Return the name of the step for an interval that is so many pixels wide. It consists of whole
+       base steps: 3h does not consist of 2h, nor a month of weeks. */
     function chooseStep({ from, to }, width) {
       const least = to - from > LONGEST_WITH_HOURS ? DAY : 0;
       const shortest = Math.max((to - from) / width * LEAST_DISTANCE, least);
-      const names = [...STEPS.keys()];
-      const longer = names.slice(names.indexOf(timeline.step));
-      return longer.find((name) => STEPS.get(name) >= shortest) ?? 'month';
+      const base = STEPS.get(timeline.step);
+      const divisible = [...STEPS].filter(([name, length]) => name === timeline.step
+        || (length % base === 0 && (name !== 'month' || base <= DAY)));
+      return (divisible.find(([, length]) => length >= shortest) ?? divisible.at(-1))[0];
     }
 
     /* Divide a view, an interval, for so many pixels into the whole bins that it has a part of. The
