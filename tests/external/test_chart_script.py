@@ -4,7 +4,8 @@ import json
 import random
 import shutil
 import subprocess
-from datetime import UTC, datetime
+from contextlib import closing
+from datetime import UTC, date, datetime
 from importlib.resources import files
 from itertools import pairwise, product
 from typing import Any, NamedTuple
@@ -14,9 +15,12 @@ import pytest
 
 from conftest import ROOT
 from srvstat.analysis.local_time import list_step_edges, parse_step
-from srvstat.contract.ranges import DAY_MS
+from srvstat.analysis.timeline import compute_timeline
+from srvstat.contract.ranges import DAY_MS, find_window
+from srvstat.contract.requests import parse_server_reference
 from srvstat.documents.document import ChangePart, GapPart, WindowPart
 from srvstat.documents.timeline import ServerTimeline, Timeline, build_runs
+from srvstat.operations import resolve_servers
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.changes import explain_missing_change, format_change, format_first_last
 from srvstat.render.pictures.points import (
@@ -30,6 +34,7 @@ from srvstat.render.pictures.points import (
 )
 from srvstat.render.pictures.svg import name_servers
 from srvstat.render.text import escape_text
+from srvstat.snapshot.read.reader import open_file
 from srvstat.web import CHART_SCRIPTS
 
 pytestmark = pytest.mark.external
@@ -239,3 +244,31 @@ def test_a_zoomed_view_has_the_whole_steps_of_the_window(source: random.Random) 
             whole = merge_steps(timeline, server, chart["step"])
             inside = [point for point in whole if point.start < last and point.end > first]
             assert points == list_points(inside, server.gaps)
+
+
+def test_days_of_real_servers_have_the_means_of_their_raw_rows(
+    war_brokers_snapshot: str, war_brokers_rows: dict[str, list[tuple[int, int]]]
+) -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    ids = ["wb-usa", "wb-europe", "wb-usa-west", "wb-asia", "wb-japan"]
+    with closing(open_file(war_brokers_snapshot)) as file:
+        window = find_window("1y", file.as_of)
+        servers = resolve_servers(file, [parse_server_reference(one) for one in ids])
+        timeline = compute_timeline(file, servers, window, 9_000, berlin)
+    [chart] = run_script(timelines=[{"timeline": json.loads(timeline.to_json()), "width": 900}])[
+        "timelines"
+    ]
+
+    assert chart["step"] == "day"
+    for name, points in zip(ids, chart["points"], strict=True):
+        days: dict[date, list[int]] = {}
+        for at, players in war_brokers_rows[name]:
+            if window.start < at <= window.end:
+                days.setdefault(datetime.fromtimestamp(at / 1000, berlin).date(), []).append(
+                    players
+                )
+        found = {
+            datetime.fromtimestamp(start / 1000, berlin).date(): average
+            for start, _, average, *_ in points
+        }
+        assert found == {day: sum(counts) / len(counts) for day, counts in days.items()}
