@@ -16,12 +16,12 @@ from benchmarks.analyzer_answers import (
     WINNERS,
     ZONE,
     Cell,
-    Change,
     Figures,
     Growth,
     Name,
     Question,
     Step,
+    Summary,
     check_answer,
     compute_answer,
 )
@@ -31,14 +31,16 @@ from benchmarks.measure import print_progress, time_calls
 from benchmarks.questions import SERVERS_PER_REQUEST
 from benchmarks.rounds import rotate_order
 from srvstat.analysis.growth import compute_growth
-from srvstat.analysis.history import aggregate_history, list_history_edges
+from srvstat.analysis.history import aggregate_history
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.selection import ServerFilter, find_references
 from srvstat.analysis.statistics import compute_stats
+from srvstat.analysis.steps import divide_window
 from srvstat.analysis.top import rank_servers
-from srvstat.contract.ranges import find_window
+from srvstat.contract.ranges import Range, find_window
 from srvstat.contract.requests import ServerReference
+from srvstat.documents.document import ChangePart
 from srvstat.documents.growth import GrowthDocument
 from srvstat.documents.peak_hours import PeakHours
 from srvstat.documents.statistics import ServerStatistics, Stats, Top
@@ -48,6 +50,7 @@ from srvstat.snapshot.read.reader import SnapshotFile, open_file
 SRVSTAT = "srvstat"
 _ABOUT_FIVE: tuple[Name, ...] = ("stats", "growth", "peak-hours", "history")
 _ABOUT_ALL: tuple[Name, ...] = ("top",)
+_RANGE: Range = "1y"
 
 SETUPS = {
     SRVSTAT: "From references to the finished document or rows, as Python objects. `history` reads"
@@ -69,7 +72,9 @@ SETUPS = {
 """The setup of each tool, for the report."""
 
 _CHECKED = 3
-"""Number of questions to check a tool with."""
+"""Number of questions per range to check a tool with."""
+_CHECKED_RANGES: tuple[Range, ...] = ("90d", _RANGE)
+"""The data has no whole year before the last one, but 90 days: averages have changes."""
 _MAX_CALLS = 20
 """Maximum number of calls of a tool in a round."""
 _SECONDS = 0.3
@@ -112,10 +117,12 @@ def _check_tools(tools: Sequence[Tool], files: FleetFiles, name: Name) -> None:
     Raises WrongAnswerError.
     """
     print_progress(f"comparing the answers of {len(tools)} tools to {name}")
-    for question in _draw_questions("check", files, name, 1 if name == "top" else _CHECKED):
-        correct = compute_answer(question)
-        for tool in tools:
-            check_answer(tool.name, question, tool.read(question, tool.ask(question)), correct)
+    for asked in _CHECKED_RANGES:
+        number = 1 if name == "top" else _CHECKED
+        for question in _draw_questions("check", files, name, number, asked):
+            correct = compute_answer(question)
+            for tool in tools:
+                check_answer(tool.name, question, tool.read(question, tool.ask(question)), correct)
 
 
 def _time_tools(
@@ -140,9 +147,11 @@ def _time_tools(
     return {tool.name: median(times[tool.name]) for tool in tools}
 
 
-def _draw_questions(seed: str, files: FleetFiles, name: Name, number: int) -> list[Question]:
+def _draw_questions(
+    seed: str, files: FleetFiles, name: Name, number: int, asked: Range = _RANGE
+) -> list[Question]:
     """Draw questions about random servers, or always the same about the top of all servers."""
-    window, every = find_window("1y", files.as_of), range(1, files.size + 1)
+    window, every = find_window(asked, files.as_of), range(1, files.size + 1)
     source = random.Random(f"{seed} {name} {files.size}")
     if name == "top":
         return [Question(name, tuple(every), window)] * number
@@ -171,8 +180,8 @@ def _list_tools(snapshot: SnapshotFile) -> list[Tool]:
 
     def ask_history(question: Question) -> list[tuple[Any, ...]]:
         servers, step, zone = find_servers(question), parse_step("1h"), ZoneInfo("UTC")
-        edges = list_history_edges(snapshot, servers, question.window, step, zone)
-        return list(aggregate_history(snapshot, servers, edges).to_rows().rows)
+        steps = divide_window(snapshot, servers, question.window, step, zone)
+        return list(aggregate_history(snapshot, servers, steps).to_rows().rows)
 
     def ask_growth(question: Question) -> GrowthDocument:
         servers = find_servers(question)
@@ -196,15 +205,31 @@ def _read_statistics(_question: Question, document: Stats | Top) -> list[Figures
 
 
 def _read_growth(_question: Question, document: GrowthDocument) -> Growth:
-    steps, changes = [], []
+    steps, summaries = [], []
     for server in document.servers:
         key, previous = _find_key(server.server_id), server.previous_growth
-        for start, end, _, observations, mean, growth, _ in server.steps:
+        for start, end, is_partial, share, observations, mean, *changes, growth, _ in server.steps:
             if observations:
-                steps.append(Step(key, start, end, observations, mean, growth))
-        before = None if previous is None else previous.players
-        changes.append(Change(key, server.growth.players, before, server.players_per_week or 0))
-    return Growth(steps, changes)
+                found = Step(key, start, end, observations, mean, share, is_partial, growth)
+                steps.append(found._replace(change=changes[0], percentage=changes[1]))
+        summaries.append(
+            Summary(
+                key,
+                server.sample_count,
+                server.average_players,
+                server.coverage,
+                server.previous_coverage,
+                *_split_change(server.change),
+                server.growth.players,
+                None if previous is None else previous.players,
+                server.players_per_week,
+            )
+        )
+    return Growth(steps, summaries)
+
+
+def _split_change(change: ChangePart | None) -> tuple[float | None, float | None]:
+    return (None, None) if change is None else (change.players, change.percentage)
 
 
 def _read_peak_hours(_question: Question, document: PeakHours) -> list[Cell]:
@@ -242,4 +267,6 @@ def _convert_figures(one: ServerStatistics) -> Figures:
         one.usual_interval_seconds,
         one.time_weighted_average,
         one.coverage,
+        one.previous_coverage,
+        *_split_change(one.change),
     )

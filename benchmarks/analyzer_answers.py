@@ -1,6 +1,6 @@
 """The correct answers to the analyzer's questions, computed from the generated observations."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
@@ -27,6 +27,12 @@ WINNERS = 20
 """The number of servers that `top` shows."""
 MIN_OBSERVATIONS = 4
 """The number of observations from which a cell of `peak-hours` has figures."""
+LEAST_COVERAGE = 0.8
+"""The share of two windows that must be observed to compare their averages."""
+WHOLE_SHARE = 0.9
+"""The share of a step that must be observed for a whole step."""
+MIN_DAYS = 3
+"""The number of whole days from which there is a trend."""
 
 _TOLERANCE = 1e-12
 """The largest relative difference of a trend, which the peers compute with floats."""
@@ -72,33 +78,50 @@ class Figures(NamedTuple):
     usual_seconds: float | None
     weighted_mean: float | None
     coverage: float | None
+    previous_coverage: float | None
+    change: float | None
+    percentage: float | None
 
 
 class Step(NamedTuple):
-    """A step in `growth` or `history`; without observations, its other figures are None."""
+    """A step in `growth` or `history`; without observations, it has no mean.
+
+    `change` and `percentage` compare its mean with that of the step before. `history` has neither
+    these nor the growth.
+    """
 
     key: int
     start: int
     end: int
     observations: int
     mean: float | None
+    share: float
+    is_partial: bool
     growth: int | None = None
+    change: float | None = None
+    percentage: float | None = None
 
 
-class Change(NamedTuple):
-    """The change of a server in `growth`, in this window and in the previous one."""
+class Summary(NamedTuple):
+    """The figures of a server in `growth`, beside its steps."""
 
     key: int
+    observations: int
+    mean: float | None
+    coverage: float | None
+    previous_coverage: float | None
+    change: float | None
+    percentage: float | None
     growth: int | None
-    previous: int | None
-    per_week: float
+    previous_growth: int | None
+    per_week: float | None
 
 
 class Growth(NamedTuple):
-    """The whole answer to `growth`."""
+    """The whole answer to `growth`; steps without observations are left out."""
 
     steps: list[Step]
-    changes: list[Change]
+    summaries: list[Summary]
 
 
 class Cell(NamedTuple):
@@ -131,16 +154,16 @@ def check_answer(tool: str, question: Question, answer: Any, correct: Any) -> No
         answer, correct = (_separate_trends(one) for one in (answer, correct))
         (answer, trends), (correct, expected) = answer, correct
         for one, other in zip(trends, expected, strict=True):
-            if abs(one - other) > _TOLERANCE * abs(other):
+            if abs((one or 0) - (other or 0)) > _TOLERANCE * abs(other or 0):
                 raise WrongAnswerError(f"{tool}, growth: a trend of {one}, expected {other}")
     for one, other in zip(answer, correct, strict=True):
         if one != other:
             raise WrongAnswerError(f"{tool}, {question.name}: got {one}, expected {other}")
 
 
-def _separate_trends(answer: Growth) -> tuple[list[Step | Change], list[float]]:
-    changes = [change._replace(per_week=0) for change in answer.changes]
-    return [*answer.steps, *changes], [change.per_week for change in answer.changes]
+def _separate_trends(answer: Growth) -> tuple[list[Step | Summary], list[float | None]]:
+    summaries = [one._replace(per_week=None) for one in answer.summaries]
+    return [*answer.steps, *summaries], [one.per_week for one in answer.summaries]
 
 
 @lru_cache(maxsize=64)
@@ -156,36 +179,67 @@ def _load_window(key: int, window: Window) -> tuple[Integers, Integers]:
 
 
 def _compute_stats(question: Question) -> list[Figures]:
-    return [_compute_figures(key, question.window) for key in question.keys]
+    return [_compute_figures(key, question) for key in question.keys]
 
 
-def _compute_figures(key: int, window: Window) -> Figures:
+def _compute_figures(key: int, question: Question) -> Figures:
+    window = question.window
     instants, players = _load_window(key, window)
     values = players.tolist()
     ranked, count = sorted(values), len(values)
     at_peak, at_lowest = (instants[players == value] for value in (ranked[-1], ranked[0]))
-    distances = sorted(np.diff(instants).tolist())
-    doubled = distances[(count - 2) // 2] + distances[(count - 1) // 2]
-    lasting = np.minimum(2 * np.diff(instants, append=window.end), 3 * doubled)
-    weight = int(lasting.sum())
+    lasting = _find_durations(instants, window, _double_usual(instants))
     return Figures(
-        key=key,
-        observations=count,
-        mean=sum(values) / count,
-        median=(ranked[(count - 1) // 2] + ranked[count // 2]) / 2,
-        quantile=(ranked[-(-count * PERCENT // 100) - 1] + ranked[count * PERCENT // 100]) / 2,
-        peak=ranked[-1],
-        lowest=ranked[0],
-        first=values[0],
-        last=values[-1],
-        peak_first_at=int(at_peak[0]),
-        peak_last_at=int(at_peak[-1]),
-        lowest_first_at=int(at_lowest[0]),
-        lowest_last_at=int(at_lowest[-1]),
-        usual_seconds=doubled / 2_000,
-        weighted_mean=int((lasting * players).sum()) / weight,
-        coverage=weight / (2 * (window.end - window.start)),
+        key,
+        count,
+        sum(values) / count,
+        (ranked[(count - 1) // 2] + ranked[count // 2]) / 2,
+        (ranked[-(-count * PERCENT // 100) - 1] + ranked[count * PERCENT // 100]) / 2,
+        ranked[-1],
+        ranked[0],
+        values[0],
+        values[-1],
+        int(at_peak[0]),
+        int(at_peak[-1]),
+        int(at_lowest[0]),
+        int(at_lowest[-1]),
+        _double_usual(instants) / 2_000,
+        int((lasting * players).sum()) / int(lasting.sum()),
+        *_compare_windows(key, question),
     )
+
+
+def _double_usual(instants: Integers) -> int:
+    """Return twice the median of the distances between at least two successive instants."""
+    distances = sorted(np.diff(instants).tolist())
+    return distances[(len(distances) - 1) // 2] + distances[len(distances) // 2]
+
+
+def _find_durations(instants: Integers, window: Window, doubled: int) -> Integers:
+    """Return how long observations last, in half milliseconds."""
+    return np.minimum(2 * np.diff(instants, append=window.end), 3 * doubled)
+
+
+def _compare_windows(
+    key: int, question: Question
+) -> tuple[float | None, float | None, float | None, float | None]:
+    """Return the coverages of the window and of the previous one, and the change of the mean."""
+    coverages, means = [], []
+    for window in (question.window, question.previous):
+        instants, players = _load_window(key, window)
+        coverages.append(0.0)
+        if len(instants) > 1:
+            weight = int(_find_durations(instants, window, _double_usual(instants)).sum())
+            coverages[-1] = weight / (2 * (window.end - window.start))
+            means.append(Fraction(int(players.sum()), len(players)))
+    if min(coverages) < LEAST_COVERAGE:
+        return coverages[0], coverages[1], None, None
+    return coverages[0], coverages[1], *_compare_means(means[1], means[0])
+
+
+def _compare_means(before: Fraction, after: Fraction) -> tuple[float, float | None]:
+    """Return the change of a mean, and that in percent."""
+    return float(after - before), float(100 * (after - before) / before) if before else None
 
 
 def _compute_top(question: Question) -> list[Figures]:
@@ -194,59 +248,124 @@ def _compute_top(question: Question) -> list[Figures]:
         players = _load_window(key, question.window)[1]
         means[key] = Fraction(int(players.sum()), len(players))
     best = sorted(means, key=lambda key: (-means[key], key))[:WINNERS]
-    return [_compute_figures(key, question.window) for key in best]
+    return [_compute_figures(key, question) for key in best]
+
+
+class _Part(NamedTuple):
+    """A step of a calendar, from its edge on: the counts of a server and the observed share."""
+
+    edge: int
+    values: list[int]
+    share: float
+
+    @property
+    def mean(self) -> Fraction | None:
+        return Fraction(sum(self.values), len(self.values)) if self.values else None
+
+    @property
+    def is_whole(self) -> bool:
+        return self.share >= WHOLE_SHARE
+
+
+def _divide(key: int, window: Window, length: int) -> list[_Part]:
+    """Divide a window by a calendar. Steps exclude their end, but the last one includes it."""
+    instants, players = _load_window(key, window)
+    first, last = (window.start + 1) // length, (window.end - 1) // length
+    edges = np.arange(first, last + 2) * length
+    positions = instants.searchsorted(edges[:-1]).tolist()
+    observed = np.diff(_observe_until(key, window, edges.clip(*window)))
+    return [
+        _Part(edge, players[begin:end].tolist(), share)
+        for edge, (begin, end), share in zip(
+            edges[:-1].tolist(),
+            pairwise([*positions, len(players)]),
+            (observed / (2 * length)).tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _observe_until(key: int, window: Window, moments: Integers) -> Integers:
+    """Return how long a server was observed from its first observation to each moment of a window.
+
+    In half milliseconds.
+    """
+    instants, _ = _load(key)
+    instants = instants[instants <= window.end]
+    usual = _double_usual(instants[instants > window.start])
+    lasting = _find_durations(instants, window, usual)
+    before = np.cumsum(lasting) - lasting
+    at = instants.searchsorted(moments, "right") - 1
+    observed = before[at] + np.minimum(lasting[at], 2 * (moments - instants[at]))
+    return np.where(at < 0, 0, observed)
+
+
+def _build_step(key: int, window: Window, length: int, part: _Part) -> Step:
+    start, end = max(part.edge, window.start), min(part.edge + length, window.end)
+    mean = None if part.mean is None else float(part.mean)
+    return Step(key, start, end, len(part.values), mean, part.share, not part.is_whole)
 
 
 def _compute_growth(question: Question) -> Growth:
-    steps, changes = [], []
+    steps, summaries = [], []
     for key in question.keys:
-        found = _compute_steps(key, question.window, DAY_MS)
-        values, before = (
+        days = _divide(key, question.window, DAY_MS)
+        steps += [step for step in _list_days(key, question.window, days) if step.observations]
+        values, previous = (
             _load_window(key, window)[1].tolist() for window in (question.window, question.previous)
         )
-        previous = before[-1] - before[0] if len(before) > 1 else None
-        steps += found
-        changes.append(Change(key, values[-1] - values[0], previous, _compute_trend(key, found)))
-    return Growth([step for step in steps if step.observations], changes)
+        summaries.append(
+            Summary(
+                key,
+                len(values),
+                sum(values) / len(values),
+                *_compare_windows(key, question),
+                _subtract(values),
+                _subtract(previous),
+                _compute_trend(days),
+            )
+        )
+    return Growth(steps, summaries)
 
 
-def _compute_steps(key: int, window: Window, length: int) -> list[Step]:
-    instants, players = _load_window(key, window)
-    inner = range(window.start // length * length + length, window.end, length)
-    edges = np.array([window.start, *inner, window.end])
-    positions = instants.searchsorted(edges, "right").tolist()
-    steps = []
-    for (start, end), (first, after) in zip(
-        pairwise(edges.tolist()), pairwise(positions), strict=True
-    ):
-        values = players[first:after].tolist()
-        growth = values[-1] - values[0] if len(values) > 1 else None
-        mean = sum(values) / len(values) if values else None
-        steps.append(Step(key, start, end, len(values), mean, growth))
-    return steps
+def _list_days(key: int, window: Window, days: Sequence[_Part]) -> Iterator[Step]:
+    before = None
+    for day in days:
+        step = _build_step(key, window, DAY_MS, day)._replace(growth=_subtract(day.values))
+        mean = day.mean if day.is_whole else None
+        if mean is not None and before is not None:
+            change, percentage = _compare_means(before, mean)
+            step = step._replace(change=change, percentage=percentage)
+        yield step
+        before = mean
 
 
-def _compute_trend(key: int, steps: Sequence[Step]) -> float:
-    """Return the median slope of all pairs of steps with observations, in players a week."""
-    instants, players = _load(key)
-    points = []
-    for step in steps:
-        if step.observations:
-            inside = (instants > step.start) & (instants <= step.end)
-            points.append((step.start + step.end, int(players[inside].sum()), step.observations))
-    # A midpoint is half the sum of its edges. Each slope is one division of integers.
+def _subtract(values: Sequence[int]) -> int | None:
+    """Return the last of at least two values minus the first."""
+    return values[-1] - values[0] if len(values) > 1 else None
+
+
+def _compute_trend(days: Sequence[_Part]) -> float | None:
+    """Return the median slope of all pairs of at least three whole days, in players a week."""
+    points = [
+        (day.edge, sum(day.values), len(day.values)) for day in days if day.is_whole and day.values
+    ]
+    # As all days have the same length, their midpoints are as far apart as their edges. Each slope
+    # is one division of integers.
     slopes = sorted(
-        2 * WEEK_MS * (total_b * count_a - total_a * count_b) / (count_a * count_b * (b - a))
+        WEEK_MS * (total_b * count_a - total_a * count_b) / (count_a * count_b * (b - a))
         for (a, total_a, count_a), (b, total_b, count_b) in combinations(points, 2)
     )
+    if len(points) < MIN_DAYS:
+        return None
     return (slopes[(len(slopes) - 1) // 2] + slopes[len(slopes) // 2]) / 2
 
 
 def _compute_history(question: Question) -> list[Step]:
     return [
-        step._replace(growth=None)
+        _build_step(key, question.window, HOUR_MS, part)
         for key in question.keys
-        for step in _compute_steps(key, question.window, HOUR_MS)
+        for part in _divide(key, question.window, HOUR_MS)
     ]
 
 

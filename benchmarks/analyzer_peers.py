@@ -12,18 +12,21 @@ import pandas as pd
 from benchmarks import analyzer_sql as sql
 from benchmarks.analyzer_answers import (
     HOUR_MS,
+    LEAST_COVERAGE,
+    MIN_DAYS,
     MIN_OBSERVATIONS,
     PERCENT,
     WEEK_MS,
+    WHOLE_SHARE,
     WINNERS,
     ZONE,
     Cell,
-    Change,
     Figures,
     Growth,
     Name,
     Question,
     Step,
+    Summary,
 )
 from benchmarks.data import FleetFiles
 from srvstat.contract.ranges import DAY_MS, Window
@@ -93,17 +96,10 @@ def _read_figures(question: Question, rows: list[_Row]) -> list[Figures]:
 
 
 def _read_growth(question: Question, rows: list[_Row]) -> Growth:
-    changes = {row[0]: Change(row[0], *row[6:]) for row in rows}
-    steps = {key: [_read_step(row) for row in rows if row[0] == key] for key in question.keys}
-    return Growth(
-        [step for key in question.keys for step in steps[key]],
-        [changes[key] for key in question.keys],
-    )
-
-
-def _read_step(row: _Row) -> Step:
-    key, start, end, count, mean, growth = row[:6]
-    return Step(key, start, end, count, mean, growth if count > 1 else None)
+    length = len(Step._fields)
+    summaries = {row[0]: Summary(row[0], *row[length:]) for row in rows}
+    steps = _read_steps(question, [row[:length] for row in rows])
+    return Growth(steps, [summaries[key] for key in question.keys])
 
 
 def _read_steps(question: Question, rows: list[_Row]) -> list[Step]:
@@ -151,8 +147,12 @@ def _list_pandas_tools(frames: dict[int, pd.DataFrame]) -> list[Tool]:
         return frames[key].iloc[first:last]
 
     def ask_stats(question: Question) -> list[_Row]:
-        window = question.window
-        return [_compute_figures(key, select(key, window), window) for key in question.keys]
+        return [
+            _compute_figures(
+                key, select(key, question.window), select(key, question.previous), question
+            )
+            for key in question.keys
+        ]
 
     def ask_top(question: Question) -> list[_Row]:
         means = {key: select(key, question.window)["players"].mean() for key in question.keys}
@@ -162,8 +162,9 @@ def _list_pandas_tools(frames: dict[int, pd.DataFrame]) -> list[Tool]:
     def ask_growth(question: Question) -> list[_Row]:
         found = []
         for key in question.keys:
-            previous = select(key, question.previous)
-            found += _compute_growth(key, select(key, question.window), previous, question.window)
+            known = select(key, Window(0, question.window.end))
+            part, previous = select(key, question.window), select(key, question.previous)
+            found += _compute_growth(key, known, part, previous, question)
         return found
 
     def ask_peak_hours(question: Question) -> list[_Row]:
@@ -171,8 +172,11 @@ def _list_pandas_tools(frames: dict[int, pd.DataFrame]) -> list[Tool]:
         return [row for key, part in parts for row in _compute_cells(key, part)]
 
     def ask_history(question: Question) -> list[_Row]:
-        parts = ((key, select(key, question.window)) for key in question.keys)
-        return [row for key, part in parts for row in _compute_hours(key, part, question.window)]
+        found = []
+        for key in question.keys:
+            known = select(key, Window(0, question.window.end))
+            found += _compute_hours(key, known, select(key, question.window), question.window)
+        return found
 
     asked: dict[Name, Callable[[Question], list[_Row]]] = {
         "stats": ask_stats,
@@ -184,14 +188,14 @@ def _list_pandas_tools(frames: dict[int, pd.DataFrame]) -> list[Tool]:
     return [Tool("pandas", name, ask, _READERS[name]) for name, ask in asked.items()]
 
 
-def _compute_figures(key: int, part: pd.DataFrame, window: Window) -> _Row:
+def _compute_figures(
+    key: int, part: pd.DataFrame, previous: pd.DataFrame, question: Question
+) -> _Row:
     at, players, count = part["observed_at"], part["players"], len(part)
     ranked = np.sort(players.to_numpy()).tolist()
     peak, lowest = ranked[-1], ranked[0]
     at_peak, at_lowest = (at[players == value] for value in (peak, lowest))
-    usual = at.diff().median()
-    lasting = (2 * (at.shift(-1, fill_value=window.end) - at)).clip(upper=int(6 * usual))
-    weight = int(lasting.sum())
+    lasting = _find_durations(at, question.window)
     return (
         key,
         count,
@@ -206,34 +210,106 @@ def _compute_figures(key: int, part: pd.DataFrame, window: Window) -> _Row:
         at_peak.iloc[-1],
         at_lowest.iloc[0],
         at_lowest.iloc[-1],
-        usual / 1_000,
-        int((lasting * players).sum()) / weight,
-        weight / (2 * (window.end - window.start)),
+        at.diff().median() / 1_000,
+        int((lasting * players).sum()) / int(lasting.sum()),
+        *_compare(part, previous, question),
     )
+
+
+def _find_durations(at: pd.Series, window: Window) -> pd.Series:
+    """Return how long observations last, in half milliseconds."""
+    distances = at.shift(-1, fill_value=window.end) - at
+    return (2 * distances).clip(upper=int(6 * at.diff().median()))
+
+
+def _compare(part: pd.DataFrame, previous: pd.DataFrame, question: Question) -> _Row:
+    """Return the coverages, and the change of the mean in players and in percent."""
+    window = question.window
+    length = 2 * (window.end - window.start)
+    coverage = int(_find_durations(part["observed_at"], window).sum()) / length
+    before = 0.0
+    if len(previous) > 1:
+        lasting = _find_durations(previous["observed_at"], question.previous)
+        before = int(lasting.sum()) / length
+    if min(coverage, before) < LEAST_COVERAGE:
+        return coverage, before, None, None
+    totals = (int(previous["players"].sum()), int(part["players"].sum()))
+    return coverage, before, *_subtract_means(totals, (len(previous), len(part)))
+
+
+def _subtract_means(totals: tuple[int, int], counts: tuple[int, int]) -> _Row:
+    """Return the change from the first mean to the second, rounded once, and that in percent."""
+    rise = totals[1] * counts[0] - totals[0] * counts[1]
+    return rise / (counts[0] * counts[1]), 100 * rise / (totals[0] * counts[1])
+
+
+def _compute_shares(
+    known: pd.DataFrame, part: pd.DataFrame, window: Window, edges: np.ndarray
+) -> np.ndarray:
+    """Return the observed share of each step between equally distant edges.
+
+    `known` are all observations until the end of the window.
+    """
+    at = known["observed_at"].to_numpy()
+    usual = int(2 * part["observed_at"].diff().median())
+    lasting = np.minimum(2 * np.diff(at, append=window.end), 3 * usual)
+    moments = edges.clip(*window)
+    last = at.searchsorted(moments, side="right") - 1
+    observed = np.cumsum(lasting)[last] - lasting[last]
+    observed += np.minimum(lasting[last], 2 * (moments - at[last]))
+    return np.diff(np.where(last < 0, 0, observed)) / (2 * (edges[1] - edges[0]))
+
+
+def _find_steps(part: pd.DataFrame, window: Window, length: int) -> pd.Series:
+    """Return the number of the step of each observation; the last step includes its end."""
+    return part["observed_at"].clip(upper=window.end - 1) // length
+
+
+def _list_edges(window: Window, length: int) -> np.ndarray:
+    return np.arange((window.start + 1) // length, (window.end - 1) // length + 2) * length
 
 
 def _compute_growth(
-    key: int, part: pd.DataFrame, previous: pd.DataFrame, window: Window
+    key: int, known: pd.DataFrame, part: pd.DataFrame, previous: pd.DataFrame, question: Question
 ) -> list[_Row]:
-    players = part["players"].astype("int64")
-    days = players.groupby((part["observed_at"] - 1) // DAY_MS).agg(
-        ["count", "mean", "first", "last"]
+    window, players = question.window, part["players"].astype("int64")
+    days = players.groupby(_find_steps(part, window, DAY_MS)).agg(["count", "sum", "first", "last"])
+    edges = _list_edges(window, DAY_MS)
+    days["share"] = pd.Series(
+        _compute_shares(known, part, window, edges), index=edges[:-1] // DAY_MS
+    )
+    days["mean"] = days["sum"] / days["count"]
+    whole = days[days["share"] >= WHOLE_SHARE]
+    before = whole.reindex(whole.index - 1).set_index(whole.index)
+    rise = whole["sum"] * before["count"] - before["sum"] * whole["count"]
+    days["change"] = rise / (whole["count"] * before["count"])
+    days["percentage"] = 100 * rise / (before["sum"] * whole["count"])
+    means, places = whole["mean"].to_numpy(), whole.index.to_numpy()
+    one, other = np.triu_indices(len(whole), 1)
+    slopes = (means[other] - means[one]) / ((places[other] - places[one]) * DAY_MS)
+    summary = (
+        len(part),
+        players.mean(),
+        *_compare(part, previous, question),
+        _find_growth(players),
+        _find_growth(previous["players"].astype("int64")),
+        WEEK_MS * np.median(slopes) if len(whole) >= MIN_DAYS else None,
     )
     starts = (days.index * DAY_MS).to_numpy().clip(min=window.start)
     ends = ((days.index + 1) * DAY_MS).to_numpy().clip(max=window.end)
-    middles, means = (starts + ends) / 2, days["mean"].to_numpy()
-    one, other = np.triu_indices(len(days), 1)
-    slopes = (means[other] - means[one]) / (middles[other] - middles[one])
-    growth = players.iloc[-1] - players.iloc[0]
-    ends_before = previous["players"].astype("int64").iloc[[0, -1]] if len(previous) > 1 else None
-    before = None if ends_before is None else ends_before.iloc[1] - ends_before.iloc[0]
-    trend = WEEK_MS * np.median(slopes)
+    growth = (days["last"] - days["first"]).where(days["count"] > 1)
+    columns = [days["count"], days["mean"], days["share"], days["share"] < WHOLE_SHARE, growth]
+    columns += [days["change"], days["percentage"]]
     return [
-        (key, start, end, count, mean, last - first, growth, before, trend)
-        for start, end, count, mean, first, last in zip(
-            starts.tolist(), ends.tolist(), *(days[name].tolist() for name in days), strict=True
+        (key, start, end, *(None if value != value else value for value in values), *summary)  # noqa: PLR0124 - NaN
+        for start, end, *values in zip(
+            starts.tolist(), ends.tolist(), *(column.tolist() for column in columns), strict=True
         )
     ]
+
+
+def _find_growth(players: pd.Series) -> int | None:
+    return players.iloc[-1] - players.iloc[0] if len(players) > 1 else None
 
 
 def _compute_cells(key: int, part: pd.DataFrame) -> list[_Row]:
@@ -243,19 +319,22 @@ def _compute_cells(key: int, part: pd.DataFrame) -> list[_Row]:
     return [(key, *row) for row in figures.itertuples()]
 
 
-def _compute_hours(key: int, part: pd.DataFrame, window: Window) -> list[_Row]:
-    hours = part["players"].groupby((part["observed_at"] - 1) // HOUR_MS).agg(["count", "mean"])
-    every = range(window.start // HOUR_MS, (window.end - 1) // HOUR_MS + 1)
-    hours = hours.reindex(every, fill_value=0)
-    starts = (hours.index * HOUR_MS).to_numpy().clip(min=window.start)
-    ends = ((hours.index + 1) * HOUR_MS).to_numpy().clip(max=window.end)
+def _compute_hours(
+    key: int, known: pd.DataFrame, part: pd.DataFrame, window: Window
+) -> list[_Row]:
+    hours = part["players"].groupby(_find_steps(part, window, HOUR_MS)).agg(["count", "mean"])
+    edges = _list_edges(window, HOUR_MS)
+    hours = hours.reindex(edges[:-1] // HOUR_MS, fill_value=0)
+    shares = _compute_shares(known, part, window, edges)
     return [
-        (key, start, end, count, mean if count else None)
-        for start, end, count, mean in zip(
-            starts.tolist(),
-            ends.tolist(),
+        (key, start, end, count, mean if count else None, share, is_partial)
+        for start, end, count, mean, share, is_partial in zip(
+            edges[:-1].clip(min=window.start).tolist(),
+            edges[1:].clip(max=window.end).tolist(),
             hours["count"].tolist(),
             hours["mean"].tolist(),
+            shares.tolist(),
+            (shares < WHOLE_SHARE).tolist(),
             strict=True,
         )
     ]

@@ -3,11 +3,25 @@
 The first columns are those of the answers in analyzer_answers.py, in their order.
 """
 
-from benchmarks.analyzer_answers import HOUR_MS, PERCENT, QUARTER_MS, WEEK_MS, WINNERS, ZONE
+from math import comb
+
+from benchmarks.analyzer_answers import (
+    HOUR_MS,
+    LEAST_COVERAGE,
+    MIN_DAYS,
+    PERCENT,
+    QUARTER_MS,
+    WEEK_MS,
+    WHOLE_SHARE,
+    WINNERS,
+    ZONE,
+)
 from srvstat.contract.ranges import DAY_MS, Window
 
 _ROWS = """FROM observations
     WHERE server IN ({servers}) AND observed_at > {start} AND observed_at <= {end}"""
+
+_EARLIER_ROWS = _ROWS.replace("{end}", "{start}").replace("> {start}", "> {before}")
 
 # The histogram gives all figures of the counts. 32 bits hold distances of up to 24 days.
 _FIGURES = f"""
@@ -21,7 +35,7 @@ histogram AS (
     FROM histogram
 ), counts AS (
     SELECT server, any_value(total)::BIGINT AS count,
-        sum(players * number) / any_value(total) AS mean,
+        sum(players * number)::BIGINT AS player_sum, player_sum / count AS mean,
         (min(players) FILTER (upto > (total - 1) // 2)
             + min(players) FILTER (upto > total // 2)) / 2 AS median,
         (min(players) FILTER (100 * upto >= {PERCENT} * total)
@@ -74,12 +88,45 @@ intervals AS (
     FROM intervals LEFT JOIN excesses USING (server)
 )"""
 
-_ALL_FIGURES = """
-SELECT counts.*, usual / 1000, weighted / weight AS weighted_mean,
-    weight / (2 * ({end} - {start})) AS coverage
-FROM counts JOIN weights USING (server)"""
+# The coverage and the average of the window before. For a year, few of its rows were observed.
+_EARLIER = f"""
+earlier_distances AS MATERIALIZED (
+    SELECT server, observed_at, players,
+        lead(observed_at) OVER (PARTITION BY server ORDER BY observed_at) - observed_at AS distance
+    {_EARLIER_ROWS}
+), earlier_intervals AS (
+    SELECT server, median(distance) AS usual FROM earlier_distances GROUP BY server
+), earlier AS (
+    SELECT server, count(*) AS count, sum(players)::BIGINT AS player_sum,
+        arg_min(players, observed_at)::INTEGER AS first,
+        arg_max(players, observed_at)::INTEGER AS last,
+        sum(least(coalesce(distance, {{start}} - observed_at), 3 * usual)) / ({{end}} - {{start}})
+            AS coverage
+    FROM earlier_distances JOIN earlier_intervals USING (server) GROUP BY server
+)"""
 
-_STATS = f"WITH {_FIGURES}, {_DISTANCES}, {{weights}} {_ALL_FIGURES}"
+# Multiplies instead of subtracting quotients, so that each figure is rounded once.
+_RISE = "{0}.player_sum * {1}.count - {1}.player_sum * {0}.count"
+
+_CHANGE = f"""
+    now.coverage, coalesce(earlier.coverage, 0) AS previous_coverage,
+    least(now.coverage, previous_coverage) >= {LEAST_COVERAGE} AS is_observed,
+    if(is_observed, ({_RISE}) / (now.count * earlier.count), NULL) AS change,
+    if(is_observed, 100 * ({_RISE}) / nullif(earlier.player_sum * now.count, 0), NULL)
+        AS percentage""".replace("{0}", "now").replace("{1}", "earlier")
+
+_ALL_FIGURES = f"""
+now AS (
+    SELECT counts.*, usual / 1000 AS usual, weighted / weight AS weighted_mean,
+        weight / (2 * ({{end}} - {{start}})) AS coverage
+    FROM counts JOIN weights USING (server)
+)
+SELECT * EXCLUDE (is_observed) FROM (
+    SELECT now.* EXCLUDE (player_sum, coverage), {_CHANGE}
+    FROM now LEFT JOIN earlier USING (server)
+)"""
+
+_STATS = f"WITH {_FIGURES}, {_DISTANCES}, {{weights}}, {_EARLIER}, {_ALL_FIGURES}"
 
 _BEST = f"""
 SELECT server {_ROWS.replace("server IN ({servers}) AND ", "")}
@@ -87,47 +134,90 @@ GROUP BY server ORDER BY avg(players) DESC, server LIMIT {WINNERS}"""
 
 _STEPS = f"""
 steps AS MATERIALIZED (
-    SELECT server, (observed_at - 1) // {{length}} AS step, count(*) AS count,
-        sum(players) / count(*) AS mean, arg_min(players, observed_at)::INTEGER AS first,
+    SELECT server, least(observed_at, {{end}} - 1) // {{length}} AS step, count(*) AS count,
+        sum(players)::BIGINT AS player_sum, arg_min(players, observed_at)::INTEGER AS first,
         arg_max(players, observed_at)::INTEGER AS last
     {_ROWS} GROUP BY server, step
 )"""
 
-_EDGES = """
+# An observation before the window can last into it.
+_MISSING = """
+intervals AS MATERIALIZED (
+    SELECT server, median(distance) AS usual, max(rest) AS longest_rest
+    FROM distances GROUP BY server
+), inner_gaps AS MATERIALIZED (
+    SELECT server, {end} - rest + 3 * usual AS from_at, {end} - rest + coalesce(distance, rest)
+            AS to_at
+    FROM distances JOIN intervals USING (server) WHERE coalesce(distance, rest) > 3 * usual
+), before AS (
+    SELECT server, max(observed_at) AS observed_at
+    FROM observations WHERE server IN ({servers}) AND observed_at <= {start} GROUP BY server
+), gaps AS (
+    FROM inner_gaps
+    UNION ALL
+    SELECT server, greatest(coalesce(observed_at + 3 * usual, {start}), {start}),
+        {end} - longest_rest
+    FROM intervals LEFT JOIN before USING (server)
+), missing AS (
+    SELECT server, step,
+        sum(least(to_at, (step + 1) * {length}) - greatest(from_at, step * {length})) AS missing
+    FROM (
+        SELECT *,
+            unnest(range(floor(from_at / {length})::BIGINT, floor(to_at / {length})::BIGINT + 1))
+                AS step
+        FROM gaps WHERE from_at < to_at
+    ) GROUP BY server, step
+)"""
+
+_TIMES = """
     greatest(step * {length}, {start}) AS from_at, least((step + 1) * {length}, {end}) AS to_at"""
 
+_SHARE = f"""
+    (to_at - from_at - coalesce(missing, 0)) / {{length}} AS share,
+    share < {WHOLE_SHARE} AS is_partial"""
+
 _GROWTH = f"""
-WITH {_STEPS}, edges AS MATERIALIZED (
-    SELECT *, {_EDGES} FROM steps
-), middles AS MATERIALIZED (
-    SELECT server, mean, ((from_at + to_at) / 2)::DOUBLE AS middle FROM edges
+WITH {_STEPS}, {_DISTANCES}, {_MISSING}, {_EARLIER}, days AS MATERIALIZED (
+    SELECT steps.*, player_sum / count AS mean, {_TIMES}, {_SHARE}
+    FROM steps LEFT JOIN missing USING (server, step)
 ), trends AS (
-    SELECT a.server, {WEEK_MS} * median((b.mean - a.mean) / (b.middle - a.middle)) AS per_week
-    FROM middles AS a JOIN middles AS b ON a.server = b.server AND a.middle < b.middle
-    GROUP BY a.server
-), whole AS (
-    SELECT server, arg_min(first, step) AS first, arg_max(last, step) AS last
-    FROM steps GROUP BY server
-), previous AS (
-    SELECT server, count(*) AS count, arg_min(players, observed_at)::INTEGER AS first,
-        arg_max(players, observed_at)::INTEGER AS last
-    {_ROWS.replace("{start}", "{before}").replace("{end}", "{start}")} GROUP BY server
+    SELECT a.server,
+        {WEEK_MS} * median((b.mean - a.mean) / ((b.step - a.step) * {{length}})) AS per_week
+    FROM days AS a JOIN days AS b
+        ON a.server = b.server AND a.step < b.step AND NOT a.is_partial AND NOT b.is_partial
+    GROUP BY a.server HAVING count(*) >= {comb(MIN_DAYS, 2)}
+), excesses AS (
+    SELECT server, sum(to_at - from_at) AS excess FROM inner_gaps GROUP BY server
+), now AS (
+    SELECT server, sum(count)::BIGINT AS count, sum(player_sum)::BIGINT AS player_sum,
+        arg_min(first, step) AS first, arg_max(last, step) AS last,
+        (any_value(longest_rest) - coalesce(any_value(excess), 0)) / ({{end}} - {{start}})
+            AS coverage
+    FROM steps JOIN intervals USING (server) LEFT JOIN excesses USING (server) GROUP BY server
+), summaries AS (
+    SELECT now.server, now.count, now.player_sum / now.count, {_CHANGE},
+        if(now.count > 1, now.last - now.first, NULL),
+        if(earlier.count > 1, earlier.last - earlier.first, NULL), per_week
+    FROM now LEFT JOIN earlier USING (server) LEFT JOIN trends USING (server)
 )
-SELECT edges.server, from_at, to_at, edges.count, mean, edges.last - edges.first,
-    whole.last - whole.first, if(previous.count > 1, previous.last - previous.first, NULL), per_week
-FROM edges JOIN whole USING (server) LEFT JOIN trends USING (server)
-    LEFT JOIN previous USING (server)
-ORDER BY edges.server, step"""
+SELECT days.server, days.from_at, days.to_at, days.count, days.mean, days.share, days.is_partial,
+    if(days.count > 1, days.last - days.first, NULL), ({_RISE}) / (days.count * before.count),
+    100 * ({_RISE}) / nullif(before.player_sum * days.count, 0),
+    summaries.* EXCLUDE (server, is_observed)
+FROM days JOIN summaries USING (server)
+    LEFT JOIN days AS before ON before.server = days.server AND before.step = days.step - 1
+        AND NOT before.is_partial AND NOT days.is_partial
+ORDER BY days.server, days.step""".replace("{0}", "days").replace("{1}", "before")
 
 _HISTORY = f"""
-WITH {_STEPS.replace("MATERIALIZED ", "")}
-SELECT wanted.server, {_EDGES.replace("step", "wanted.step")}, coalesce(count, 0), mean
+WITH {_STEPS.replace("MATERIALIZED ", "")}, {_DISTANCES}, {_MISSING}
+SELECT server, {_TIMES}, coalesce(count, 0), player_sum / count, {_SHARE}
 FROM (
     SELECT server, step
     FROM unnest([{{servers}}]) AS keys(server)
-    CROSS JOIN range({{start}} // {{length}}, ({{end}} - 1) // {{length}} + 1) AS spans(step)
-) AS wanted LEFT JOIN steps ON wanted.server = steps.server AND wanted.step = steps.step
-ORDER BY wanted.server, wanted.step"""
+    CROSS JOIN range(({{start}} + 1) // {{length}}, ({{end}} - 1) // {{length}} + 1) AS spans(step)
+) LEFT JOIN steps USING (server, step) LEFT JOIN missing USING (server, step)
+ORDER BY server, step"""
 
 # In a zone, every whole hour of the week has its number, from Monday on.
 _CELL = "((isodow(local) - 1) * 24 + hour(local))::UTINYINT AS cell"
@@ -175,7 +265,7 @@ def build_top(_keys: tuple[int, ...], window: Window) -> str:
 
 
 def build_growth(keys: tuple[int, ...], window: Window) -> str:
-    """Return SQL for the days with observations, each with the changes and trend of its server."""
+    """Return SQL for the days with observations, each with the figures of its server."""
     return _format(_GROWTH, _join(keys), window, DAY_MS)
 
 
