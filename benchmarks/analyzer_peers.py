@@ -319,9 +319,7 @@ def _compute_cells(key: int, part: pd.DataFrame) -> list[_Row]:
     return [(key, *row) for row in figures.itertuples()]
 
 
-def _compute_hours(
-    key: int, known: pd.DataFrame, part: pd.DataFrame, window: Window
-) -> list[_Row]:
+def _compute_hours(key: int, known: pd.DataFrame, part: pd.DataFrame, window: Window) -> list[_Row]:
     hours = part["players"].groupby(_find_steps(part, window, HOUR_MS)).agg(["count", "mean"])
     edges = _list_edges(window, HOUR_MS)
     hours = hours.reindex(edges[:-1] // HOUR_MS, fill_value=0)

@@ -5,7 +5,7 @@ Averages of whole windows are not affected by the time of day.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from fractions import Fraction
 
 from srvstat.analysis.windows import LONGEST_MS, find_previous
 from srvstat.contract.ranges import BEFORE_ALL, Window
@@ -13,16 +13,6 @@ from srvstat.documents.document import LEAST_COVERAGE, ChangePart
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.figures import WindowFigures
 from srvstat.snapshot.read.snapshot import Snapshot
-
-
-class Change(NamedTuple):
-    """How an average changed, and the share of the earlier window that was observed.
-
-    Without an earlier window, both are None.
-    """
-
-    part: ChangePart | None
-    previous_coverage: float | None
 
 
 def find_earlier(snapshot: Snapshot, window: Window) -> Window | None:
@@ -34,26 +24,24 @@ def find_earlier(snapshot: Snapshot, window: Window) -> Window | None:
     return None if covered_from is not None and earlier.start < covered_from else earlier
 
 
-def compute_changes(
+def read_earlier(
     snapshot: Snapshot,
     servers: Sequence[ServerRow],
-    figures: Sequence[WindowFigures],
     earlier: Window | None,
-) -> list[Change]:
-    """Return how the average of each server changed since an earlier window.
-
-    `figures` are those of the servers in the later window.
+    quantiles: Sequence[Fraction] = (),
+) -> Sequence[WindowFigures | None]:
+    """Return the figures of servers in an earlier window; None if there is no such window.
 
     Raises SnapshotError.
     """
     if earlier is None:
-        return [Change(None, None)] * len(servers)
-    before = snapshot.compute_figures(servers, earlier)
-    return [Change(_compare(*pair), pair[0].coverage) for pair in zip(before, figures, strict=True)]
+        return [None] * len(servers)
+    return snapshot.compute_figures(servers, earlier, quantiles)
 
 
-def _compare(before: WindowFigures, after: WindowFigures) -> ChangePart | None:
-    if min(before.coverage or 0, after.coverage or 0) < LEAST_COVERAGE:
+def compare_windows(before: WindowFigures | None, after: WindowFigures) -> ChangePart | None:
+    """Return how an average changed; None if observations cover too little of a window."""
+    if before is None or min(before.coverage or 0, after.coverage or 0) < LEAST_COVERAGE:
         return None
     counts = before.statistics.observations, after.statistics.observations
     players, percentage = compare_averages(before.total, counts[0], after.total, counts[1])

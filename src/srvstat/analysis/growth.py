@@ -6,15 +6,20 @@ from typing import NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
 from srvstat import stats
-from srvstat.analysis.change import Change, compare_averages, compute_changes, find_earlier
+from srvstat.analysis.change import (
+    compare_averages,
+    compare_windows,
+    find_earlier,
+    read_earlier,
+)
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.selection import iter_batches
-from srvstat.analysis.statistics import build_window_part
+from srvstat.analysis.statistics import build_growth_part, build_window_part
 from srvstat.analysis.steps import Steps, compute_shares, divide_window, find_unobserved
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DAY_MS, Window
-from srvstat.documents.document import WHOLE_SHARE, GrowthPart
+from srvstat.documents.document import WHOLE_SHARE
 from srvstat.documents.growth import GrowthDocument, GrowthStep, GrowthStepName, ServerGrowth
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.figures import StepTotals, WindowFigures, build_empty_steps
@@ -87,13 +92,10 @@ def _iter_servers(
 ) -> Iterator[ServerGrowth]:
     for batch in iter_batches(snapshot, servers):
         figures = snapshot.compute_figures(batch, window)
-        changes = compute_changes(snapshot, batch, figures, earlier)
-        for server, found, change in zip(batch, figures, changes, strict=True):
-            before = None
-            if earlier is not None:
-                before = _compute_growth(snapshot.compute_step_totals(server, earlier))
+        previous = read_earlier(snapshot, batch, earlier)
+        for server, before, found in zip(batch, previous, figures, strict=True):
             days, steps = _observe(snapshot, server, found, divided)
-            yield _describe_server(server, found, change, before, days, steps)
+            yield _describe_server(server, before, found, days, steps)
 
 
 def _observe(
@@ -113,28 +115,26 @@ def _observe(
     return observed
 
 
-def _describe_server(  # noqa: PLR0913, PLR0917 - all are parts of the answer
+def _describe_server(
     server: ServerRow,
+    before: WindowFigures | None,
     found: WindowFigures,
-    change: Change,
-    previous: GrowthPart | None,
     days: _Observed,
     steps: _Observed,
 ) -> ServerGrowth:
-    growth = found.statistics.growth
     return ServerGrowth(
         server_id=server.id,
         cfx_id=server.cfx_id,
         hostname=server.hostname,
         sample_count=found.statistics.observations,
         average_players=found.statistics.mean,
-        change=change.part,
+        change=compare_windows(before, found),
         coverage=found.coverage,
-        previous_coverage=change.previous_coverage,
+        previous_coverage=None if before is None else before.coverage,
         first_players=found.first,
         last_players=found.last,
-        growth=GrowthPart(players=growth.players, percentage=growth.percentage),
-        previous_growth=previous,
+        growth=build_growth_part(found),
+        previous_growth=None if before is None else build_growth_part(before),
         players_per_week=_compute_trend(days),
         steps=tuple(_iter_steps(steps)),
     )
@@ -160,15 +160,6 @@ def _iter_steps(observed: _Observed) -> Iterator[GrowthStep]:
             growth = last - first, stats.compute_growth_percentage(first, last)
         yield GrowthStep(start, end, is_partial, share, count, total / count, *change, *growth)
         earlier = None if is_partial else (total, count)
-
-
-def _compute_growth(totals: StepTotals) -> GrowthPart:
-    """Return the growth in the only step of a window."""
-    (count,), _, (first,), (last,) = totals
-    if first is None or last is None or count == 1:
-        return GrowthPart(players=None, percentage=None)
-    growth = stats.compute_growth(first, last)
-    return GrowthPart(players=growth.players, percentage=growth.percentage)
 
 
 def _compute_trend(days: _Observed) -> float | None:

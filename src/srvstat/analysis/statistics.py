@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from srvstat.analysis.change import compute_changes, find_earlier
+from srvstat.analysis.change import compare_windows, find_earlier, read_earlier
 from srvstat.analysis.selection import iter_batches
 from srvstat.analysis.windows import find_previous
 from srvstat.contract import wire
@@ -109,6 +109,12 @@ def build_window_part(window: Window) -> WindowPart:
     return WindowPart(from_=None if window.start == BEFORE_ALL else window.start, to=window.end)
 
 
+def build_growth_part(figures: WindowFigures) -> GrowthPart:
+    """Return the growth in a window as it is in documents."""
+    growth = figures.statistics.growth
+    return GrowthPart(players=growth.players, percentage=growth.percentage)
+
+
 def describe_servers(
     snapshot: Snapshot, servers: Iterable[ServerRow], window: Window, query: FigureQuery
 ) -> Iterator[ServerStatistics]:
@@ -118,37 +124,23 @@ def describe_servers(
     """
     for batch in iter_batches(snapshot, servers):
         figures = snapshot.compute_figures(batch, window, query.quantiles)
-        parts = _build_parts(snapshot, batch, window, figures, query)
-        changes = compute_changes(snapshot, batch, figures, query.earlier)
-        previous: list[FiguresPart | None] = [None] * len(batch)
-        if query.previous is not None:
-            before = snapshot.compute_figures(batch, query.previous, query.quantiles)
-            previous[:] = _build_parts(snapshot, batch, query.previous, before, query)
-        for server, part, change, earlier in zip(batch, parts, changes, previous, strict=True):
+        quantiles = () if query.previous is None else query.quantiles
+        earlier = read_earlier(snapshot, batch, query.earlier, quantiles)
+        for server, found, before in zip(batch, figures, earlier, strict=True):
+            previous = None
+            if query.previous is not None and before is not None:
+                previous = _build_part(snapshot, server, query.previous, before, query)
             yield ServerStatistics(
                 server_id=server.id,
                 cfx_id=server.cfx_id,
                 hostname=server.hostname,
                 current_players=server.players_current,
                 last_observed_at=snapshot.find_last_observed_at(server, window.end),
-                **dict(part),
-                change=change.part,
-                previous_coverage=change.previous_coverage,
-                previous=earlier,
+                **dict(_build_part(snapshot, server, window, found, query)),
+                change=compare_windows(before, found),
+                previous_coverage=None if before is None else before.coverage,
+                previous=previous,
             )
-
-
-def _build_parts(
-    snapshot: Snapshot,
-    servers: Sequence[ServerRow],
-    window: Window,
-    found: Sequence[WindowFigures],
-    query: FigureQuery,
-) -> list[FiguresPart]:
-    return [
-        _build_part(figures, query.quantiles, _compute_above(snapshot, server, window, query.above))
-        for server, figures in zip(servers, found, strict=True)
-    ]
 
 
 def _compute_above(
@@ -167,19 +159,21 @@ def _compute_above(
 
 
 def _build_part(
-    figures: WindowFigures, quantiles: Sequence[Fraction], above: AbovePart | None
+    snapshot: Snapshot,
+    server: ServerRow,
+    window: Window,
+    figures: WindowFigures,
+    query: FigureQuery,
 ) -> FiguresPart:
     statistics = figures.statistics
-    values = figures.quantiles or [None] * len(quantiles)
+    values = figures.quantiles or [None] * len(query.quantiles)
     interval = figures.usual_interval
     return FiguresPart(
         average_players=statistics.mean,
         median_players=statistics.median,
         peak_players=statistics.peak,
         lowest_players=statistics.lowest,
-        growth=GrowthPart(
-            players=statistics.growth.players, percentage=statistics.growth.percentage
-        ),
+        growth=build_growth_part(figures),
         sample_count=statistics.observations,
         peak_first_at=figures.peak and figures.peak.first,
         peak_last_at=figures.peak and figures.peak.last,
@@ -187,10 +181,10 @@ def _build_part(
         lowest_last_at=figures.lowest and figures.lowest.last,
         quantiles=tuple(
             QuantilePart(quantile=float(quantile), players=value)
-            for quantile, value in zip(quantiles, values, strict=True)
+            for quantile, value in zip(query.quantiles, values, strict=True)
         ),
         time_weighted_average=figures.weighted_mean,
-        above=above,
+        above=_compute_above(snapshot, server, window, query.above),
         # Exact: the interval is a multiple of half a millisecond.
         usual_interval_seconds=None if interval is None else int(2 * interval) / 2000,
         coverage=figures.coverage,

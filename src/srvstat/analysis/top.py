@@ -5,7 +5,7 @@ from fractions import Fraction
 from heapq import nsmallest
 from typing import get_args
 
-from srvstat.analysis.change import compute_changes
+from srvstat.analysis.change import compare_windows, read_earlier
 from srvstat.analysis.selection import ServerFilter, find_matches, iter_batches
 from srvstat.analysis.statistics import build_query, build_window_part, describe_servers
 from srvstat.contract import wire
@@ -88,8 +88,9 @@ def _find_values(
     """Return the figure of each server, by the cheapest means; None if it has none."""
     if by == "change":
         figures = snapshot.compute_figures(servers, window)
-        changes = compute_changes(snapshot, servers, figures, earlier)
-        return [change.part.players if change.part else None for change in changes]
+        before = read_earlier(snapshot, servers, earlier)
+        changes = map(compare_windows, before, figures)
+        return [None if change is None else change.players for change in changes]
     if by == "current":
         return [_find_current(snapshot, server, window) for server in servers]
     if by in {"average", "samples"}:
