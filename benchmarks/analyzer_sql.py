@@ -141,30 +141,36 @@ steps AS MATERIALIZED (
 )"""
 
 # An observation before the window can last into it.
-_MISSING = """
-intervals AS MATERIALIZED (
-    SELECT server, median(distance) AS usual, max(rest) AS longest_rest
+_MISSING = f"""
+distances AS MATERIALIZED (
+    SELECT server, observed_at,
+        (lead(observed_at) OVER (PARTITION BY server ORDER BY observed_at) - observed_at)::INTEGER
+            AS distance
+    {_ROWS}
+), intervals AS MATERIALIZED (
+    SELECT server, median(distance) AS usual, min(observed_at) AS first_at,
+        max(observed_at) AS last_at
     FROM distances GROUP BY server
-), inner_gaps AS MATERIALIZED (
-    SELECT server, {end} - rest + 3 * usual AS from_at, {end} - rest + coalesce(distance, rest)
-            AS to_at
-    FROM distances JOIN intervals USING (server) WHERE coalesce(distance, rest) > 3 * usual
+), late_gaps AS MATERIALIZED (
+    SELECT server, observed_at + 3 * usual AS from_at, observed_at + distance AS to_at
+    FROM distances JOIN intervals USING (server) WHERE distance > floor(3 * usual)::INTEGER
+    UNION ALL
+    SELECT server, least(last_at + 3 * usual, {{end}}), {{end}} FROM intervals
 ), before AS (
     SELECT server, max(observed_at) AS observed_at
-    FROM observations WHERE server IN ({servers}) AND observed_at <= {start} GROUP BY server
+    FROM observations WHERE server IN ({{servers}}) AND observed_at <= {{start}} GROUP BY server
 ), gaps AS (
-    FROM inner_gaps
+    FROM late_gaps
     UNION ALL
-    SELECT server, greatest(coalesce(observed_at + 3 * usual, {start}), {start}),
-        {end} - longest_rest
+    SELECT server, greatest(coalesce(observed_at + 3 * usual, {{start}}), {{start}}), first_at
     FROM intervals LEFT JOIN before USING (server)
 ), missing AS (
     SELECT server, step,
-        sum(least(to_at, (step + 1) * {length}) - greatest(from_at, step * {length})) AS missing
+        sum(least(to_at, (step + 1) * {{length}}) - greatest(from_at, step * {{length}})) AS missing
     FROM (
-        SELECT *,
-            unnest(range(floor(from_at / {length})::BIGINT, floor(to_at / {length})::BIGINT + 1))
-                AS step
+        SELECT *, unnest(range(
+            floor(from_at / {{length}})::BIGINT, floor(to_at / {{length}})::BIGINT + 1
+        )) AS step
         FROM gaps WHERE from_at < to_at
     ) GROUP BY server, step
 )"""
@@ -177,7 +183,7 @@ _SHARE = f"""
     share < {WHOLE_SHARE} AS is_partial"""
 
 _GROWTH = f"""
-WITH {_STEPS}, {_DISTANCES}, {_MISSING}, {_EARLIER}, days AS MATERIALIZED (
+WITH {_STEPS}, {_MISSING}, {_EARLIER}, days AS MATERIALIZED (
     SELECT steps.*, player_sum / count AS mean, {_TIMES}, {_SHARE}
     FROM steps LEFT JOIN missing USING (server, step)
 ), trends AS (
@@ -187,13 +193,12 @@ WITH {_STEPS}, {_DISTANCES}, {_MISSING}, {_EARLIER}, days AS MATERIALIZED (
         ON a.server = b.server AND a.step < b.step AND NOT a.is_partial AND NOT b.is_partial
     GROUP BY a.server HAVING count(*) >= {comb(MIN_DAYS, 2)}
 ), excesses AS (
-    SELECT server, sum(to_at - from_at) AS excess FROM inner_gaps GROUP BY server
+    SELECT server, sum(to_at - from_at) AS excess FROM late_gaps GROUP BY server
 ), now AS (
     SELECT server, sum(count)::BIGINT AS count, sum(player_sum)::BIGINT AS player_sum,
         arg_min(first, step) AS first, arg_max(last, step) AS last,
-        (any_value(longest_rest) - coalesce(any_value(excess), 0)) / ({{end}} - {{start}})
-            AS coverage
-    FROM steps JOIN intervals USING (server) LEFT JOIN excesses USING (server) GROUP BY server
+        ({{end}} - any_value(first_at) - any_value(excess)) / ({{end}} - {{start}}) AS coverage
+    FROM steps JOIN intervals USING (server) JOIN excesses USING (server) GROUP BY server
 ), summaries AS (
     SELECT now.server, now.count, now.player_sum / now.count, {_CHANGE},
         if(now.count > 1, now.last - now.first, NULL),
@@ -210,7 +215,7 @@ FROM days JOIN summaries USING (server)
 ORDER BY days.server, days.step""".replace("{0}", "days").replace("{1}", "before")
 
 _HISTORY = f"""
-WITH {_STEPS.replace("MATERIALIZED ", "")}, {_DISTANCES}, {_MISSING}
+WITH {_STEPS.replace("MATERIALIZED ", "")}, {_MISSING}
 SELECT server, {_TIMES}, coalesce(count, 0), player_sum / count, {_SHARE}
 FROM (
     SELECT server, step

@@ -6,6 +6,7 @@ observation of the window is in exactly one step.
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -34,10 +35,12 @@ class Steps(NamedTuple):
         return max(len(self.edges) - 1, 0)
 
     def iter_times(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, int]]:
-        """Yield the start and the end of the steps from number `first` up to `last`, cut."""
-        start, end = self.window
-        for one, other in pairwise(self.edges[first : None if last is None else last + 1]):
-            yield max(one, start), min(other, end)
+        """Return the start and the end of the steps from number `first` up to `last`, cut."""
+        edges = [*self.edges[first : None if last is None else last + 1]]
+        if edges:  # those inside are in the window
+            edges[0] = max(edges[0], self.window.start)
+            edges[-1] = min(edges[-1], self.window.end)
+        return pairwise(edges)
 
     def list_read_edges(self) -> list[int]:
         """Return the edges for a snapshot, where a step excludes its start and includes its end."""
@@ -111,18 +114,20 @@ def compute_shares(steps: Steps, unobserved: Iterable[tuple[int, int]]) -> list[
     `unobserved` are the intervals of the window that `find_unobserved` returns. The time outside of
     the window is not observed.
     """
-    edges = [2 * edge for edge in steps.edges]
+    edges, shares = steps.edges, [1.0] * steps.step_count
     if not edges:
-        return []
-    missing = [0] * steps.step_count
-    outside = ((edges[0], 2 * steps.window.start), (2 * steps.window.end, edges[-1]))
+        return shares
+    missing: Counter[int] = Counter()
+    outside = ((2 * edges[0], 2 * steps.window.start), (2 * steps.window.end, 2 * edges[-1]))
     for start, end in (*outside, *unobserved):
-        at = max(bisect_right(edges, start) - 1, 0)
-        while at < steps.step_count and edges[at] < end:
-            missing[at] += max(min(end, edges[at + 1]) - max(start, edges[at]), 0)
+        at = max(bisect_right(edges, start // 2) - 1, 0)
+        while at < len(shares) and 2 * edges[at] < end:
+            missing[at] += max(min(end, 2 * edges[at + 1]) - max(start, 2 * edges[at]), 0)
             at += 1
-    lengths = [end - start for start, end in pairwise(edges)]
-    return [(length - unseen) / length for length, unseen in zip(lengths, missing, strict=True)]
+    for at, unseen in missing.items():
+        length = 2 * (edges[at + 1] - edges[at])
+        shares[at] = (length - unseen) / length
+    return shares
 
 
 def observe_steps(snapshot: Snapshot, server: ServerRow, steps: Steps) -> list[float]:
