@@ -211,7 +211,7 @@ def _compute_figures(key: int, question: Question) -> Figures:
 
 def _double_usual(instants: Integers) -> int:
     """Return twice the median of the distances between at least two successive instants."""
-    distances = sorted(np.diff(instants).tolist())
+    distances: list[int] = sorted(np.diff(instants).tolist())
     return distances[(len(distances) - 1) // 2] + distances[len(distances) // 2]
 
 
@@ -271,7 +271,7 @@ def _divide(key: int, window: Window, length: int) -> list[_Part]:
     """Divide a window by a calendar. Steps exclude their end, but the last one includes it."""
     instants, players = _load_window(key, window)
     first, last = (window.start + 1) // length, (window.end - 1) // length
-    edges = np.arange(first, last + 2) * length
+    edges: Integers = np.arange(first, last + 2) * length
     positions = instants.searchsorted(edges[:-1]).tolist()
     observed = np.diff(_observe_until(key, window, edges.clip(*window)))
     return [

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import duckdb
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from benchmarks import analyzer_sql as sql
 from benchmarks.analyzer_answers import (
@@ -29,11 +30,13 @@ from benchmarks.analyzer_answers import (
     Summary,
 )
 from benchmarks.data import FleetFiles
+from benchmarks.fleet import Integers
 from srvstat.contract.ranges import DAY_MS, Window
 
 _SERVERS_PER_READ = 50
 
 _Row = tuple[Any, ...]
+_Floats: TypeAlias = NDArray[np.float64]
 
 
 class Tool(NamedTuple):
@@ -141,63 +144,57 @@ def _load_frames(connection: duckdb.DuckDBPyConnection, size: int) -> dict[int, 
     return frames
 
 
-def _list_pandas_tools(frames: dict[int, pd.DataFrame]) -> list[Tool]:
-    def select(key: int, window: Window) -> pd.DataFrame:
-        first, last = frames[key]["observed_at"].searchsorted(window, side="right")
-        return frames[key].iloc[first:last]
+class _Selection(NamedTuple):
+    """The observations of a server in a window, in the previous one, and until the window's end."""
 
-    def ask_stats(question: Question) -> list[_Row]:
-        return [
-            _compute_figures(
-                key, select(key, question.window), select(key, question.previous), question
+    key: int
+    window: Window
+    part: pd.DataFrame
+    previous: pd.DataFrame
+    known: pd.DataFrame
+
+
+def _list_pandas_tools(frames: dict[int, pd.DataFrame]) -> list[Tool]:
+    def select(question: Question) -> Iterator[_Selection]:
+        start, end = question.window
+        for key in question.keys:
+            frame = frames[key]
+            before, first, last = frame["observed_at"].searchsorted(
+                [question.previous.start, start, end], side="right"
             )
-            for key in question.keys
-        ]
+            part, previous = frame.iloc[first:last], frame.iloc[before:first]
+            yield _Selection(key, question.window, part, previous, frame.iloc[:last])
 
     def ask_top(question: Question) -> list[_Row]:
-        means = {key: select(key, question.window)["players"].mean() for key in question.keys}
+        means = {one.key: one.part["players"].mean() for one in select(question)}
         best = sorted(means, key=lambda key: (-means[key], key))[:WINNERS]
-        return ask_stats(question._replace(keys=tuple(best)))
+        return [*map(_compute_figures, select(question._replace(keys=tuple(best))))]
 
-    def ask_growth(question: Question) -> list[_Row]:
-        found = []
-        for key in question.keys:
-            known = select(key, Window(0, question.window.end))
-            part, previous = select(key, question.window), select(key, question.previous)
-            found += _compute_growth(key, known, part, previous, question)
-        return found
+    def make(name: Name, compute: Callable[[_Selection], list[_Row]]) -> Tool:
+        def ask(question: Question) -> list[_Row]:
+            return [row for selection in select(question) for row in compute(selection)]
 
-    def ask_peak_hours(question: Question) -> list[_Row]:
-        parts = ((key, select(key, question.window)) for key in question.keys)
-        return [row for key, part in parts for row in _compute_cells(key, part)]
+        return Tool("pandas", name, ask, _READERS[name])
 
-    def ask_history(question: Question) -> list[_Row]:
-        found = []
-        for key in question.keys:
-            known = select(key, Window(0, question.window.end))
-            found += _compute_hours(key, known, select(key, question.window), question.window)
-        return found
-
-    asked: dict[Name, Callable[[Question], list[_Row]]] = {
-        "stats": ask_stats,
-        "top": ask_top,
-        "growth": ask_growth,
-        "peak-hours": ask_peak_hours,
-        "history": ask_history,
-    }
-    return [Tool("pandas", name, ask, _READERS[name]) for name, ask in asked.items()]
+    return [
+        make("stats", lambda selection: [_compute_figures(selection)]),
+        Tool("pandas", "top", ask_top, _READERS["top"]),
+        make("growth", _compute_growth),
+        make("peak-hours", _compute_cells),
+        make("history", _compute_hours),
+    ]
 
 
-def _compute_figures(
-    key: int, part: pd.DataFrame, previous: pd.DataFrame, question: Question
-) -> _Row:
+def _compute_figures(selection: _Selection) -> _Row:
+    part = selection.part
     at, players, count = part["observed_at"], part["players"], len(part)
     ranked = np.sort(players.to_numpy()).tolist()
     peak, lowest = ranked[-1], ranked[0]
     at_peak, at_lowest = (at[players == value] for value in (peak, lowest))
-    lasting = _find_durations(at, question.window)
+    usual = _double_usual(at)
+    lasting = _find_durations(at, selection.window.end, usual)
     return (
-        key,
+        selection.key,
         count,
         players.mean(),
         (ranked[(count - 1) // 2] + ranked[count // 2]) / 2,
@@ -210,101 +207,76 @@ def _compute_figures(
         at_peak.iloc[-1],
         at_lowest.iloc[0],
         at_lowest.iloc[-1],
-        at.diff().median() / 1_000,
-        int((lasting * players).sum()) / int(lasting.sum()),
-        *_compare(part, previous, question),
+        usual / 2_000,
+        int((lasting * players.to_numpy()).sum()) / int(lasting.sum()),
+        *_compare_windows(selection, int(lasting.sum())),
     )
 
 
-def _find_durations(at: pd.Series, window: Window) -> pd.Series:
+def _double_usual(at: pd.Series) -> int:
+    """Return twice the usual interval of at least two observations."""
+    return int(2 * np.median(np.diff(at.to_numpy())))
+
+
+def _find_durations(at: pd.Series, end: int, usual: int) -> Integers:
     """Return how long observations last, in half milliseconds."""
-    distances = at.shift(-1, fill_value=window.end) - at
-    return (2 * distances).clip(upper=int(6 * at.diff().median()))
+    return np.minimum(2 * np.diff(at.to_numpy(), append=end), 3 * usual)
 
 
-def _compare(part: pd.DataFrame, previous: pd.DataFrame, question: Question) -> _Row:
-    """Return the coverages, and the change of the mean in players and in percent."""
-    window = question.window
-    length = 2 * (window.end - window.start)
-    coverage = int(_find_durations(part["observed_at"], window).sum()) / length
-    before = 0.0
+def _compare_windows(selection: _Selection, weight: int) -> _Row:
+    """Return both coverages, and the change of the average in players and in percent.
+
+    `weight` is the observed time in the window, in half milliseconds.
+    """
+    start, end = selection.window
+    part, previous = selection.part["players"], selection.previous["players"]
+    weight_before = 0
     if len(previous) > 1:
-        lasting = _find_durations(previous["observed_at"], question.previous)
-        before = int(lasting.sum()) / length
+        at = selection.previous["observed_at"]
+        weight_before = int(_find_durations(at, start, _double_usual(at)).sum())
+    coverage, before = (one / (2 * (end - start)) for one in (weight, weight_before))
     if min(coverage, before) < LEAST_COVERAGE:
         return coverage, before, None, None
-    totals = (int(previous["players"].sum()), int(part["players"].sum()))
-    return coverage, before, *_subtract_means(totals, (len(previous), len(part)))
+    # Multiplies instead of subtracting quotients, so that each figure is rounded once.
+    total, earlier = int(part.sum()), int(previous.sum())
+    rise = total * len(previous) - earlier * len(part)
+    change = rise / (len(part) * len(previous))
+    return coverage, before, change, 100 * rise / (earlier * len(part))
 
 
-def _subtract_means(totals: tuple[int, int], counts: tuple[int, int]) -> _Row:
-    """Return the change from the first mean to the second, rounded once, and that in percent."""
-    rise = totals[1] * counts[0] - totals[0] * counts[1]
-    return rise / (counts[0] * counts[1]), 100 * rise / (totals[0] * counts[1])
-
-
-def _compute_shares(
-    known: pd.DataFrame, part: pd.DataFrame, window: Window, edges: np.ndarray
-) -> np.ndarray:
-    """Return the observed share of each step between equally distant edges.
-
-    `known` are all observations until the end of the window.
-    """
-    at = known["observed_at"].to_numpy()
-    usual = int(2 * part["observed_at"].diff().median())
-    lasting = np.minimum(2 * np.diff(at, append=window.end), 3 * usual)
-    moments = edges.clip(*window)
-    last = at.searchsorted(moments, side="right") - 1
-    observed = np.cumsum(lasting)[last] - lasting[last]
-    observed += np.minimum(lasting[last], 2 * (moments - at[last]))
-    return np.diff(np.where(last < 0, 0, observed)) / (2 * (edges[1] - edges[0]))
-
-
-def _find_steps(part: pd.DataFrame, window: Window, length: int) -> pd.Series:
-    """Return the number of the step of each observation; the last step includes its end."""
-    return part["observed_at"].clip(upper=window.end - 1) // length
-
-
-def _list_edges(window: Window, length: int) -> np.ndarray:
-    return np.arange((window.start + 1) // length, (window.end - 1) // length + 2) * length
-
-
-def _compute_growth(
-    key: int, known: pd.DataFrame, part: pd.DataFrame, previous: pd.DataFrame, question: Question
-) -> list[_Row]:
-    window, players = question.window, part["players"].astype("int64")
-    days = players.groupby(_find_steps(part, window, DAY_MS)).agg(["count", "sum", "first", "last"])
-    edges = _list_edges(window, DAY_MS)
-    days["share"] = pd.Series(
-        _compute_shares(known, part, window, edges), index=edges[:-1] // DAY_MS
+def _compute_growth(selection: _Selection) -> list[_Row]:
+    window, at = selection.window, selection.part["observed_at"]
+    players, earlier = (
+        one["players"].astype("int64") for one in (selection.part, selection.previous)
     )
+    usual = _double_usual(at)
+    days = players.groupby(_find_steps(at, window, DAY_MS)).agg(["count", "sum", "first", "last"])
+    edges = _list_edges(window, DAY_MS)
+    shares = _compute_shares(selection, usual, edges)
+    days["share"] = shares[days.index.to_numpy() - edges[0] // DAY_MS]
     days["mean"] = days["sum"] / days["count"]
     whole = days[days["share"] >= WHOLE_SHARE]
     before = whole.reindex(whole.index - 1).set_index(whole.index)
     rise = whole["sum"] * before["count"] - before["sum"] * whole["count"]
     days["change"] = rise / (whole["count"] * before["count"])
     days["percentage"] = 100 * rise / (before["sum"] * whole["count"])
-    means, places = whole["mean"].to_numpy(), whole.index.to_numpy()
-    one, other = np.triu_indices(len(whole), 1)
-    slopes = (means[other] - means[one]) / ((places[other] - places[one]) * DAY_MS)
     summary = (
-        len(part),
+        len(players),
         players.mean(),
-        *_compare(part, previous, question),
+        *_compare_windows(selection, int(_find_durations(at, window.end, usual).sum())),
         _find_growth(players),
-        _find_growth(previous["players"].astype("int64")),
-        WEEK_MS * np.median(slopes) if len(whole) >= MIN_DAYS else None,
+        _find_growth(earlier),
+        _compute_trend(whole),
     )
     starts = (days.index * DAY_MS).to_numpy().clip(min=window.start)
     ends = ((days.index + 1) * DAY_MS).to_numpy().clip(max=window.end)
     growth = (days["last"] - days["first"]).where(days["count"] > 1)
-    columns = [days["count"], days["mean"], days["share"], days["share"] < WHOLE_SHARE, growth]
-    columns += [days["change"], days["percentage"]]
+    columns = [days["count"], days["mean"], days["share"], days["share"] < WHOLE_SHARE]
+    columns += [growth, days["change"], days["percentage"]]
+    values = (column.astype(object).where(column.notna(), None).tolist() for column in columns)
     return [
-        (key, start, end, *(None if value != value else value for value in values), *summary)  # noqa: PLR0124 - NaN
-        for start, end, *values in zip(
-            starts.tolist(), ends.tolist(), *(column.tolist() for column in columns), strict=True
-        )
+        (selection.key, *row, *summary)
+        for row in zip(starts.tolist(), ends.tolist(), *values, strict=True)
     ]
 
 
@@ -312,20 +284,52 @@ def _find_growth(players: pd.Series) -> int | None:
     return players.iloc[-1] - players.iloc[0] if len(players) > 1 else None
 
 
-def _compute_cells(key: int, part: pd.DataFrame) -> list[_Row]:
+def _compute_trend(whole: pd.DataFrame) -> float | None:
+    if len(whole) < MIN_DAYS:
+        return None
+    means, days = whole["mean"].to_numpy(), whole.index.to_numpy()
+    one, other = np.triu_indices(len(whole), 1)
+    slopes = (means[other] - means[one]) / ((days[other] - days[one]) * DAY_MS)
+    return float(WEEK_MS * np.median(slopes))
+
+
+def _find_steps(at: pd.Series, window: Window, length: int) -> pd.Series:
+    """Return the number of the step of each observation; the last step includes its end."""
+    return at.clip(upper=window.end - 1) // length
+
+
+def _list_edges(window: Window, length: int) -> Integers:
+    return np.arange((window.start + 1) // length, (window.end - 1) // length + 2) * length
+
+
+def _compute_shares(selection: _Selection, usual: int, edges: Integers) -> _Floats:
+    """Return the observed share of each step between equally distant edges."""
+    end, at = selection.window.end, selection.known["observed_at"]
+    lasting = _find_durations(at, end, usual)
+    moments = edges.clip(*selection.window)
+    last = at.searchsorted(moments, side="right") - 1
+    observed = np.cumsum(lasting)[last] - lasting[last]
+    observed += np.minimum(lasting[last], 2 * (moments - at.to_numpy()[last]))
+    return np.diff(np.where(last < 0, 0, observed)) / (2 * (edges[1] - edges[0]))
+
+
+def _compute_cells(selection: _Selection) -> list[_Row]:
+    part = selection.part
     local = pd.to_datetime(part["observed_at"], unit="ms", utc=True).dt.tz_convert(ZONE)
     cells = local.dt.dayofweek * 24 + local.dt.hour
     figures = part["players"].groupby(cells).agg(["count", "mean", "median"])
-    return [(key, *row) for row in figures.itertuples()]
+    return [(selection.key, *row) for row in figures.itertuples()]
 
 
-def _compute_hours(key: int, known: pd.DataFrame, part: pd.DataFrame, window: Window) -> list[_Row]:
-    hours = part["players"].groupby(_find_steps(part, window, HOUR_MS)).agg(["count", "mean"])
+def _compute_hours(selection: _Selection) -> list[_Row]:
+    window, part = selection.window, selection.part
+    at = part["observed_at"]
+    hours = part["players"].groupby(_find_steps(at, window, HOUR_MS)).agg(["count", "mean"])
     edges = _list_edges(window, HOUR_MS)
     hours = hours.reindex(edges[:-1] // HOUR_MS, fill_value=0)
-    shares = _compute_shares(known, part, window, edges)
+    shares = _compute_shares(selection, _double_usual(at), edges)
     return [
-        (key, start, end, count, mean if count else None, share, is_partial)
+        (selection.key, start, end, count, mean if count else None, share, is_partial)
         for start, end, count, mean, share, is_partial in zip(
             edges[:-1].clip(min=window.start).tolist(),
             edges[1:].clip(max=window.end).tolist(),

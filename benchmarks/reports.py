@@ -14,13 +14,14 @@ from benchmarks.data import FleetFiles
 from benchmarks.measure import print_progress
 from benchmarks.questions import SERVERS_PER_REQUEST, WrongAnswerError
 from srvstat.analysis.growth import compute_growth
-from srvstat.analysis.history import aggregate_history, list_history_edges
+from srvstat.analysis.history import aggregate_history
 from srvstat.analysis.integrity.check import check_integrity
 from srvstat.analysis.local_time import parse_step
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.report import QUANTILES, build_report, describe_origin
 from srvstat.analysis.selection import find_references
 from srvstat.analysis.statistics import compute_stats
+from srvstat.analysis.steps import divide_window
 from srvstat.analysis.windows import WindowQuery, choose_window
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
@@ -88,13 +89,13 @@ def _build_report(question: _Question) -> Report:
 def _ask_commands(question: _Question) -> list[bytes]:
     """Return the output of stats, peak-hours, growth, integrity and history."""
     snapshot, servers, window = question
-    edges = list_history_edges(snapshot, servers, window, parse_step("1h"), ZoneInfo("UTC"))
+    steps = divide_window(snapshot, servers, window, parse_step("1h"), _ZONE)
     return [
         compute_stats(*question, quantiles=QUANTILES, versus_previous=True).to_json(),
         compute_peak_hours(*question, _ZONE).to_json(),
         compute_growth(*question, "week", _ZONE).to_json(),
         check_integrity(*question, _ZONE).to_json(),
-        b"".join(encode_rows(aggregate_history(snapshot, servers, edges), "ndjson")),
+        b"".join(encode_rows(aggregate_history(snapshot, servers, steps), "ndjson")),
     ]
 
 
@@ -108,6 +109,11 @@ def _check_report(report: Report, answers: Sequence[bytes]) -> None:
     for document, expected in zip(shown, documents, strict=True):
         if document.to_json() != expected:
             raise WrongAnswerError(f"report, {document.document}: not the document of its command")
-    averages = [average for one in report.timeline.servers for average in one.averages]
-    if averages != [json.loads(line)["players"] for line in history.splitlines()]:
-        raise WrongAnswerError("report, timeline: not the means of history")
+    steps = [
+        step
+        for one in report.timeline.servers
+        for step in zip(one.averages, one.observed_shares, strict=True)
+    ]
+    rows = map(json.loads, history.splitlines())
+    if steps != [(row["players"], row["observedShare"]) for row in rows]:
+        raise WrongAnswerError("report, timeline: not the means and shares of history")
