@@ -93,14 +93,18 @@ def test_native_columns_follow_the_rules_of_our_own_reader(tmp_path: Path, windo
     assert found.skipped
 
 
-def test_early_integers_are_reported_as_by_our_own_reader(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "seconds.parquet", [("a", NOON // 1000, 1)])
-    declared, undeclared = (open_sources(path, mapping=each) for each in (ANY_FORM, STRICT))
+def test_early_integers_are_read_as_by_our_own_reader(tmp_path: Path) -> None:
+    times = [NOON // 1000, 20_141_123, 20_149_923, NOON, NOON + 1]
+    rows = [("a", at, count) for count, at in enumerate(times)]
+    path = write_rows(tmp_path / "mixed.parquet", rows)
+    zone = ColumnMapping(time_zone="Europe/Berlin")
+    for mapping, kept in ((STRICT, 2), (ANY_FORM, 3), (zone, 3), (SECONDS, 3)):
+        sources = open_sources(path, mapping=mapping)
 
-    found = [run_engine(sources, ALL, "first") for sources in (declared, undeclared)]
+        found = run_engine(sources, ALL, "first")
 
-    assert found == [compute_outcome(sources, ALL, "first") for sources in (declared, undeclared)]
-    assert [len(each.warnings) for each in found] == [0, 1]
+        assert found == compute_outcome(sources, ALL, "first")
+        assert found.resolved.kept == kept
 
 
 Rows = list[tuple[str, int, int]]

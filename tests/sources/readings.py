@@ -11,11 +11,10 @@ from srvstat.sources.source import Source
 
 
 class Reading(NamedTuple):
-    """The observations of a file, its rejects as (reason, text), and the latest integer instant."""
+    """The observations of a file, and its rejects as (reason, text)."""
 
     kept: dict[int, tuple[str, int, int]]
     rejects: dict[int, tuple[str, str]]
-    latest_integer: int | None
 
     @property
     def rejected_texts(self) -> dict[int, str]:
@@ -47,7 +46,6 @@ def read_file(path: Path, data: bytes) -> Reading:
     lines = data.decode().removeprefix("\ufeff").split("\n")
     kept: dict[int, tuple[str, int, int]] = {}
     rejects: dict[int, tuple[str, str]] = {}
-    latest = None
     for batch in read_batches(Source.from_name(str(path), None)):
         columns = zip(batch.server_ids, batch.instants, batch.players, strict=True)
         kept.update(zip(batch.places, columns, strict=True))
@@ -55,6 +53,5 @@ def read_file(path: Path, data: bytes) -> Reading:
             find_text = batch.find_text or (lambda place: "{},{},{}".format(*kept[place]))
             assert find_text(place) == lines[place - 1].removesuffix("\r")
         rejects.update({each.place: (each.reason, each.text) for each in batch.rejects})
-        latest = max(latest or 0, batch.latest_integer or 0) or None
     assert list(kept) == sorted(kept)
-    return Reading(kept, rejects, latest)
+    return Reading(kept, rejects)

@@ -72,10 +72,10 @@ def test_a_malformed_row_is_rejected_with_its_column(tmp_path: Path) -> None:
     assert found.kept == {1: ("a", AS_OF, 5)}
     assert found.rejects == {
         2: "ip: must be text",
-        3: "timestamp: must be Unix milliseconds up to the year 9999",
-        4: "timestamp: must be Unix milliseconds up to the year 9999",
+        3: "timestamp: must be Unix milliseconds in the years 2001 to 9999",
+        4: "timestamp: must be Unix milliseconds in the years 2001 to 9999",
         **dict.fromkeys((5, 6, 7), f"playerCount: {RULE}"),
-        9: "timestamp: in the years 1970 to 1978 as milliseconds, so it looks like seconds",
+        9: "timestamp: must be Unix milliseconds in the years 2001 to 9999",
     }
     assert found.skipped == {"failed ping": 1}
     for place, row in enumerate(rows, 1):
@@ -91,7 +91,7 @@ def test_a_database_that_is_written_to_is_read_as_of_one_moment(tmp_path: Path) 
     assert len(read_rows(path, "minetrack").kept) == 1
     assert [each.name for each in tmp_path.iterdir()] == ["database.sql"]
     with closing(sqlite3.connect(path)) as writer:
-        writer.execute("INSERT INTO pings VALUES (1, 'a', 1)")
+        writer.execute("INSERT INTO pings VALUES (1772366400001, 'a', 1)")
         assert len(read_rows(path, "minetrack").kept) == 1
         writer.commit()
         link = tmp_path / "link.sql"

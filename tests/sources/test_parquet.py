@@ -20,7 +20,7 @@ from pyarrow import parquet
 from conftest import few_examples
 from sources.tables import Table, read_table
 from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import LATEST
+from srvstat.contract.instants import LATEST, YEAR_2001
 from srvstat.sources.arrow_columns import choose_columns, read_record_batches
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, NO_COUNT, Runs
 from srvstat.sources.mapping import STRICT, ColumnMapping
@@ -170,12 +170,23 @@ def test_a_time_that_python_does_not_have_is_rejected(times: Any, text: str, rea
     assert table.rejects == [(1, "observedAt: outside the years 1970 to 9999", f"a,{text},1")]
 
 
-def test_integers_that_look_like_seconds_are_rejected_under_a_mapping(read: Read) -> None:
-    ids, players = pa.array(["a"] * 2), pa.array([1, 2])
-    times = pa.array([1_700_000_000, NOON_MS])
+def test_integers_before_2001_are_dates_or_rejected(read: Read) -> None:
+    ids, players = pa.array(["a"] * 5), pa.array([1, 2, 3, 4, 5])
+    numbers = [1_700_000_000, NOON_MS, 20_141_123, 20_149_923, 978_307_199_999]
+    midnight = 1_416_697_200_000  # of Berlin
+    for times in (pa.array(numbers), pa.array(numbers, pa.float64()), pa.array(map(str, numbers))):
+        undeclared = [read(ids, times, players, each) for each in (ColumnMapping(), STRICT)]
+        with_zone = read(ids, times, players, ColumnMapping(time_zone="Europe/Berlin"))
+        with_unit = read(ids, times, players, ColumnMapping(time_unit="ms"))
 
-    assert [place for place, *_ in read(ids, times, players).rejects] == [1]
-    assert len(read(ids, times, players, STRICT).kept) == len(times)
+        assert [[place for place, *_ in each.rejects] for each in undeclared] == [[1, 3, 4, 5]] * 2
+        assert [reason for _, reason, _ in undeclared[0].rejects] == [
+            "observedAt: before 2001 as milliseconds, so it looks like seconds",
+            "observedAt: no time zone: end it with Z or an offset such as +02:00",
+            *["observedAt: before 2001 as milliseconds"] * 2,
+        ]
+        assert sorted(with_zone.kept) == [(2, "a", NOON_MS, 2), (3, "a", midnight, 3)]
+        assert [at for _, _, at, _ in sorted(with_unit.kept)] == numbers
 
 
 @given(data=st.data())
@@ -185,7 +196,7 @@ def test_rows_of_a_server_stay_in_order_and_no_row_is_lost(
 ) -> None:
     row = st.tuples(
         st.sampled_from(["a", "b", "play.example.net:1", ""]) | st.none(),
-        st.integers(-5, LATEST + 5) | st.none(),
+        st.integers(-5, LATEST + 5) | st.integers(YEAR_2001 - 5, YEAR_2001 + 5) | st.none(),
         st.integers(-5, MAX_PLAYERS + 5) | st.none(),
     )
     rows = data.draw(st.lists(row, max_size=40))
@@ -201,7 +212,7 @@ def test_rows_of_a_server_stay_in_order_and_no_row_is_lost(
 
     kept, empty = [], []
     for place, (name, at, count) in enumerate(rows, 1):
-        if name is not None and at is not None and 0 <= at <= LATEST:
+        if name is not None and at is not None and YEAR_2001 <= at <= LATEST:
             if count is None:
                 empty.append(place)
             elif 0 <= count <= MAX_PLAYERS:
@@ -299,7 +310,7 @@ def test_identifiers_can_be_stored_as_deltas(tmp_path: Path, encoding: str) -> N
 
 def test_a_dictionary_that_repeats_a_name_does_not_change_the_order_of_rows() -> None:
     ids = pa.DictionaryArray.from_arrays([1, 0, 2, 1, 0], ["a", "a", None])
-    batch = pa.record_batch([ids, [5] * 5, range(5)], NAMES)
+    batch = pa.record_batch([ids, [NOON_MS] * 5, range(5)], NAMES)
     source = Source("x.parquet", "parquet")
     columns = choose_columns(source, batch.schema)
     (found,) = read_record_batches(source, columns, [batch])

@@ -198,7 +198,7 @@ def test_a_query_can_not_write(url: str) -> None:
 
 
 def test_a_row_can_be_longer_than_a_block(url: str) -> None:
-    query = "SELECT repeat('x', 3000000) AS serverId, 5 AS observedAt, 1 AS players"
+    query = "SELECT repeat('x', 3000000) AS serverId, 1772366400000 AS observedAt, 1 AS players"
     ((_, name, *_),) = read_table(Source(url, "postgresql", STRICT, query)).kept
 
     assert len(name) == 3_000_000

@@ -14,6 +14,7 @@ from srvstat.sources.values import ValueParser
 
 PLAIN = ValueParser(ColumnMapping())
 SECONDS = ValueParser(ColumnMapping(time_unit="s"))
+MILLISECONDS = ValueParser(ColumnMapping(time_unit="ms"))
 UTC_TIMES = ValueParser(ColumnMapping(time_zone="UTC"))
 BERLIN = ValueParser(ColumnMapping(time_zone="Europe/Berlin"))
 NEW_YORK = ValueParser(ColumnMapping(time_zone="America/New_York"))
@@ -50,7 +51,8 @@ def test_a_time_is_a_number_or_a_date(parser: ValueParser, text: str) -> None:
 NO_TIME = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
 NO_ZONE = "no time zone: end it with Z or an offset such as +02:00"
 OUTSIDE = "outside the years 1970 to 9999"
-LIKE_SECONDS = "in the years 1970 to 1978 as milliseconds, so it looks like seconds"
+EARLY = "before 2001 as milliseconds"
+LIKE_SECONDS = f"{EARLY}, so it looks like seconds"
 LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like milliseconds"
 
 
@@ -60,7 +62,16 @@ LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like millisecon
         (PLAIN, "2025-03-04 23:00:00", NO_ZONE),
         (SECONDS, "2025-03-04", NO_ZONE),
         (PLAIN, "1741129200", LIKE_SECONDS),
-        (ValueParser(ColumnMapping(time_unit="ms")), "1741129200.0", LIKE_SECONDS),
+        (UTC_TIMES, "1741129200.0", LIKE_SECONDS),
+        (PLAIN, "978307199999", EARLY),
+        (PLAIN, "0", EARLY),
+        (PLAIN, "1411", EARLY),
+        (UTC_TIMES, "20149923", EARLY),
+        (UTC_TIMES, "20141123.5", EARLY),
+        (UTC_TIMES, "020141123", EARLY),
+        (PLAIN, "20141123", NO_ZONE),
+        (UTC_TIMES, "19691231", OUTSIDE),
+        (BERLIN, "19700101", OUTSIDE),
         (SECONDS, "1741129200000", LIKE_MILLISECONDS),
         (SECONDS, "9" * 5000, OUTSIDE),
         (PLAIN, "9" * 15, OUTSIDE),
@@ -85,6 +96,20 @@ def test_any_other_time_is_an_error(parser: ValueParser, text: str, reason: str)
             parser.parse_instants(column)
 
     assert str(caught.value).startswith(reason)
+
+
+@pytest.mark.parametrize("text", ["20250305", "20250305.0", " 20250305 "])
+def test_eight_digits_that_are_a_day_are_its_midnight(text: str) -> None:
+    assert BERLIN.parse_instant(text) == AT
+    assert BERLIN.parse_instants([text, "2025-03-05"]) == [AT, AT]
+    assert SECONDS.parse_instant("20250305") == 20_250_305_000
+    assert MILLISECONDS.parse_instant("20250305") == 20_250_305
+
+
+@pytest.mark.parametrize("at", [0, 1_411, 1_741_129_200, 20_250_305, 978_307_199_999])
+def test_a_declared_unit_is_that_of_any_number(at: int) -> None:
+    assert MILLISECONDS.parse_instant(str(at)) == at
+    assert MILLISECONDS.parse_instants([str(at), str(AT)]) == [at, AT]
 
 
 @given(

@@ -36,8 +36,8 @@ from srvstat.fleet.duckdb_session import Session, describe_error, open_session
 from srvstat.fleet.finish import finish_counts
 from srvstat.fleet.native import (
     WRONG_STATISTICS,
-    find_latest_integer,
     find_native_columns,
+    may_have_dates,
     read_spans,
 )
 from srvstat.fleet.reader_rows import Remarks, judge_rows, read_rows
@@ -135,10 +135,9 @@ class DuckDbEngine:
         metadata = read_metadata(source)
         columns = find_native_columns(source, metadata.schema.to_arrow_schema())
         spans = columns and read_spans(columns, metadata)
-        if columns is None or spans is None:
+        if columns is None or spans is None or may_have_dates(columns, metadata):
             return None
         self._identities[source.name] = identity
-        self._remarks.add_latest_integer(source, find_latest_integer(columns, spans))
         return NativeFile(number, source, columns, spans)
 
     def _stage(self, number: int, source: Source) -> None:

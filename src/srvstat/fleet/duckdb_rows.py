@@ -130,8 +130,6 @@ def _build_condition(columns: NativeColumns, window: Window) -> str:
         f"{at} BETWEEN {least} AND {greatest}",
         f"{players} BETWEEN 0 AND {MAX_PLAYERS}",
     ]
-    if invalid := columns.unit.invalid:
-        conditions.append(f"{at} NOT BETWEEN {invalid.start} AND {invalid.stop - 1}")
     return " AND ".join(conditions)
 
 

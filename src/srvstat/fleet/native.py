@@ -3,18 +3,16 @@
 An engine reads columns of plain types only. All other sources are read by our own readers.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
 from pyarrow.parquet import FileMetaData, Statistics
 
-from srvstat.contract.instants import LATEST
+from srvstat.contract.instants import YEAR_2001
 from srvstat.fleet.slices import Span
 from srvstat.sources.arrow_columns import choose_columns, get_value_type
 from srvstat.sources.arrow_values import has_no_zone, is_text
 from srvstat.sources.source import Source
-from srvstat.sources.values import SECONDS
 
 _PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _MAX_INTEGER = (1 << 63) - 1
@@ -23,6 +21,9 @@ _LATEST = {"ms": _MAX_INTEGER // 1_000, "us": _MAX_INTEGER, "ns": _MAX_INTEGER /
 
 They convert milliseconds to microseconds, and the largest number is an infinite time.
 """
+
+_LAST_DATE = 9999_12_31
+"""The greatest number that is a date."""
 
 WRONG_STATISTICS = (
     "the statistics in a Parquet file, by which rows are found, do not fit its rows; write the file"
@@ -48,16 +49,17 @@ class NativeColumns(NamedTuple):
 class InstantUnit(NamedTuple):
     """How the stored times of a column become Unix milliseconds.
 
-    A time is divided by `per_millisecond`, rounded down, and multiplied by `milliseconds`. Times in
-    `invalid` are not valid, because they look like seconds.
+    A time is divided by `per_millisecond`, rounded down, and multiplied by `milliseconds`. Numbers
+    without a declared unit are instants only from `first` on; earlier ones can be dates.
     """
 
     per_millisecond: int
     milliseconds: int
-    invalid: range
+    first: int = 0
 
     def find_bounds(self, first: int, last: int) -> tuple[int, int]:
         """Return the least and the greatest stored time of the instants from first to last."""
+        first = max(first, self.first)
         if self.milliseconds > 1:
             return -(-first // self.milliseconds), last // self.milliseconds
         return first * self.per_millisecond, (last + 1) * self.per_millisecond - 1
@@ -88,13 +90,13 @@ def _find_unit(source: Source, kind: pa.DataType) -> InstantUnit | None:
     mapping = source.mapping
     if pa.types.is_integer(kind):
         if mapping.time_unit == "s":
-            return InstantUnit(1, 1000, range(0))
-        return InstantUnit(1, 1, range(0) if mapping.is_strict else SECONDS)
+            return InstantUnit(1, 1000)
+        return InstantUnit(1, 1, 0 if mapping.time_unit else YEAR_2001)
     if not pa.types.is_timestamp(kind) or kind.unit not in _PER_MILLISECOND:
         return None
     if has_no_zone(kind) and mapping.time_zone != "UTC":
         return None
-    return InstantUnit(_PER_MILLISECOND[kind.unit], 1, range(0))
+    return InstantUnit(_PER_MILLISECOND[kind.unit], 1)
 
 
 def read_spans(columns: NativeColumns, metadata: FileMetaData) -> list[Span] | None:
@@ -115,11 +117,12 @@ def read_spans(columns: NativeColumns, metadata: FileMetaData) -> list[Span] | N
     return spans
 
 
-def find_latest_integer(columns: NativeColumns, spans: Sequence[Span]) -> int | None:
-    """Return the latest instant of a file whose times are integers, if its statistics tell."""
-    latest = max((span.last for span in spans), default=-1)
-    is_valid = 0 <= latest <= LATEST and latest not in columns.unit.invalid
-    return latest if is_valid and pa.types.is_integer(columns.at_type) else None
+def may_have_dates(columns: NativeColumns, metadata: FileMetaData) -> bool:
+    """Return whether a number in a file may be a date, which only our own reader converts."""
+    if not columns.unit.first:
+        return False
+    spans = read_spans(columns, metadata) or ()
+    return any(span.rows and span.first <= _LAST_DATE for span in spans)
 
 
 def _read_span(columns: NativeColumns, statistics: Statistics | None, rows: int) -> Span:

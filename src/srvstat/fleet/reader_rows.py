@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from pyarrow import compute as pc
 
-from srvstat.contract.instants import YEAR_2001
+from srvstat.contract.errors import SourceError
 from srvstat.fleet.counts import ORDER_BITS, ROWS, Rejected
 from srvstat.sources.arrow_columns import Columns, read_record_batches
 from srvstat.sources.batch import Batch, Reject, Runs
@@ -71,14 +71,6 @@ class Remarks:
         """Return the number of rows that are no observations."""
         return sum(each.rows for each in self.rejects.values()) + self.skipped.total()
 
-    def add_latest_integer(self, source: Source, latest: int | None) -> None:
-        """Warn if all instants of a source that are integers look like seconds."""
-        if latest is not None and latest < YEAR_2001:
-            self.warnings.append(
-                f"{source.title}: every integer instant is before 2001; add --time-unit s"
-                " if they are seconds"
-            )
-
 
 def has_order(source: Source) -> bool:
     """Return whether the rows of a source have an order; those of a database have none."""
@@ -94,14 +86,10 @@ def read_rows(source: Source, number: int, remarks: Remarks) -> Iterator[pa.Reco
     """
     start = number << ORDER_BITS
     watched = replace(source, on_warning=remarks.warnings.append)
-    latest = None
     for batch in read_batches(watched):
         remarks.add_batch(number, batch)
-        if batch.latest_integer is not None:
-            latest = max(latest or 0, batch.latest_integer)
         if batch.instants:
             yield _convert_batch(batch, start, is_ordered=has_order(source))
-    remarks.add_latest_integer(source, latest)
 
 
 def judge_rows(
@@ -115,7 +103,11 @@ def judge_rows(
     for batch in stored:
         positions = batch.column(3)
         for judged in read_record_batches(source, columns, [batch.select([0, 1, 2])]):
-            assert not judged.instants, "a well-formed row"  # noqa: S101 - the input has none
+            if judged.instants:
+                raise SourceError(
+                    f"{source.given_title}: has times such as 20141123, which Spark can't read from"
+                    " a URL; convert them, or name a path that all machines share"
+                )
             remarks.skipped.update(judged.skipped)
             for reject in judged.rejects:
                 number, place = divmod(positions[reject.place - 1].as_py(), 1 << ORDER_BITS)

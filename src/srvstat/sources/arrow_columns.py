@@ -12,7 +12,6 @@ from pyarrow import compute as pc
 from srvstat.contract.errors import SourceError
 from srvstat.sources.arrow_values import (
     ColumnConverter,
-    Values,
     format_cell,
     has_no_zone,
     is_calendar,
@@ -199,7 +198,6 @@ def _convert_long(rows: _Rows) -> Batch:
         _view(players.integers.take(kept)),
         _view(rows.locate(kept)),
         rejects,
-        latest_integer=_find_latest(at, instants),
         skipped={NO_COUNT: skipped} if skipped else {},
     )
 
@@ -233,7 +231,7 @@ def _convert_wide(rows: _Rows) -> Batch:
             names.append(name)
             ends.append(len(columns[0]))
     rejects.sort(key=lambda reject: reject.place)
-    return Batch(Runs(names, ends), *columns, rejects, latest_integer=_find_latest(at, instants))
+    return Batch(Runs(names, ends), *columns, rejects)
 
 
 def _encode(ids: pa.Array) -> pa.DictionaryArray:
@@ -251,12 +249,6 @@ def _decode(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return column.cast(pa.string()) if is_text(column.type) else column
-
-
-def _find_latest(at: pa.Array, instants: Values) -> int | None:
-    """Return the latest instant if times are integers."""
-    latest: int | None = pc.max(instants.integers).as_py()
-    return latest if pa.types.is_integer(at.type) else None
 
 
 def _list_true(values: pa.Array) -> list[int]:

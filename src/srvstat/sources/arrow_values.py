@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import compute as pc
 
-from srvstat.contract.instants import LATEST, OUTSIDE_YEARS, InstantError
+from srvstat.contract.instants import LATEST, OUTSIDE_YEARS, YEAR_2001, InstantError
 from srvstat.sources.batch import MAX_PLAYERS, RowError
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.values import SECONDS, ValueParser, convert_local_time
+from srvstat.sources.values import ValueParser, convert_local_time
 
 _MAX_INTEGER = (1 << 63) - 1
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -71,13 +71,12 @@ class ColumnConverter:
         if is_calendar(column.type):
             return Values(self._convert_calendar(column), column.is_null())
         if pa.types.is_integer(column.type):
-            unit = self._mapping.time_unit or "ms"
-            instants = _scale(column.cast(pa.int64(), safe=False), unit)
-            if unit == "ms" and not self._mapping.is_strict:
-                is_seconds = pc.and_(
-                    pc.greater_equal(instants, SECONDS.start), pc.less(instants, SECONDS.stop)
-                )
-                instants = _keep_if(pc.invert(is_seconds), instants)
+            unit = self._mapping.time_unit
+            instants = _scale(column.cast(pa.int64(), safe=False), unit or "ms")
+            is_early = pc.less(instants, YEAR_2001)
+            if unit is None and pc.any(is_early).as_py():
+                dates = _map_distinct(_keep_if(is_early, instants), self._parse_instant)
+                instants = pc.if_else(is_early, dates.integers, instants)
             return Values(instants, column.is_null())
         return _map_distinct(column, self._parse_instant)
 

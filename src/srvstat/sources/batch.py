@@ -89,9 +89,9 @@ class Batch:
     its source; places never descend from batch to batch, nor within a batch or each of its runs,
     and only observations of different servers share one. `find_text` returns the text of the row at
     a place; it is called only for rows that conflict with others. If it is None, the text is the
-    columns as CSV: `serverId,observedAt,players`. `latest_integer` is the latest instant written as
-    an integer, or None; it reveals seconds mistaken for milliseconds. `skipped` counts, by reason,
-    the rows that are well-formed but no observations, such as a failed ping.
+    columns as CSV: `serverId,observedAt,players`. `skipped` counts, by reason, the rows that are
+    well-formed but no observations, such as a failed ping. `has_integers` says that the times of
+    plain CSV are integers.
     """
 
     server_ids: Sequence[str]
@@ -100,8 +100,8 @@ class Batch:
     places: Sequence[int]
     rejects: Sequence[Reject] = ()
     find_text: FindText | None = None
-    latest_integer: int | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
+    has_integers: bool = False
 
     def count_rejected(self) -> int:
         """Return the number of rows that are malformed."""

@@ -44,7 +44,7 @@ def read(source: Source) -> Iterator[Batch]:
         parse_plain_block,
         lambda block, records: parse_records(source, block, records, _split_record),
         # Rows of integers can be written again as they are.
-        has_text=lambda batch: batch.latest_integer is None,
+        has_text=lambda batch: not batch.has_integers,
     )
 
 

@@ -14,13 +14,12 @@ from typing import Any
 from urllib.parse import quote
 
 from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import LATEST
+from srvstat.contract.instants import LATEST, YEAR_2001
 from srvstat.files.errors import convert_errors
 from srvstat.files.identity import identify_file
 from srvstat.files.reading import STDIN
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, Batch, Reject
 from srvstat.sources.source import Source
-from srvstat.sources.values import LOOKS_LIKE_SECONDS, SECONDS
 
 FAILED_PING = "failed ping"
 """The reason to skip a ping without a player count."""
@@ -132,7 +131,7 @@ def _build_plain_batch(rows: Sequence[_Row], places: Sequence[int]) -> Batch | N
         return None
     is_kept = [count is not None for count in counts]
     players: Sequence[int] = tuple(compress(counts, is_kept))
-    for values, least, most in ((instants, SECONDS.stop, LATEST), (players, 0, MAX_PLAYERS)):
+    for values, least, most in ((instants, YEAR_2001, LATEST), (players, 0, MAX_PLAYERS)):
         if min(values, default=least) < least or max(values, default=least) > most:
             return None
     failed = len(counts) - len(players)
@@ -166,10 +165,8 @@ def _find_fault(instant: Any, address: Any, count: Any) -> tuple[str, Any] | Non
     """Return why a row is malformed, and the value that is; None if the row is well-formed."""
     if type(address) is not str:
         return f"{_ADDRESS}: must be text", address
-    if type(instant) is not int or not 0 <= instant <= LATEST:
-        return f"{_TIME}: must be Unix milliseconds up to the year 9999", instant
-    if instant in SECONDS:
-        return f"{_TIME}: {LOOKS_LIKE_SECONDS}", instant
+    if type(instant) is not int or not YEAR_2001 <= instant <= LATEST:
+        return f"{_TIME}: must be Unix milliseconds in the years 2001 to 9999", instant
     if count is not None and (type(count) is not int or not 0 <= count <= MAX_PLAYERS):
         return f"{_COUNT}: {COUNT_RULE}", count
     return None

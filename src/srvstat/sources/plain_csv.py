@@ -7,7 +7,7 @@ than they need. Other rows are parsed one by one.
 import re
 
 from srvstat.contract.identifiers import MAX_IDENTIFIER_LENGTH
-from srvstat.contract.instants import UTC_INSTANT, InstantError, parse_utc_instants
+from srvstat.contract.instants import UTC_INSTANT, YEAR_2001, InstantError, parse_utc_instants
 from srvstat.sources.batch import Batch
 from srvstat.sources.source import Block
 
@@ -16,7 +16,7 @@ _INTEGER_ROWS, _UTC_ROWS = (
     re.compile(
         rf"(?:[A-Za-z0-9-]{{1,{MAX_IDENTIFIER_LENGTH}}}+,{instant},(?:0|[1-9][0-9]{{0,14}}+)\r?+\n)*+"
     )
-    for instant in (r"(?:0|[1-9][0-9]{0,13}+)", UTC_INSTANT)
+    for instant in (r"[1-9][0-9]{11,13}+", UTC_INSTANT)
 )
 
 
@@ -26,6 +26,8 @@ def parse_plain_block(block: Block) -> Batch | None:
     if is_integer := _INTEGER_ROWS.fullmatch(text) is not None:
         server_ids, written, players = _split_columns(text)
         instants = list(map(int, written))
+        if min(instants) < YEAR_2001:
+            return None
     elif _UTC_ROWS.fullmatch(text):
         server_ids, written, players = _split_columns(text)
         try:
@@ -39,7 +41,7 @@ def parse_plain_block(block: Block) -> Batch | None:
         instants,
         list(map(int, players)),
         range(block.first_line, block.first_line + len(server_ids)),
-        latest_integer=max(instants, default=0) if is_integer else None,
+        has_integers=is_integer,
     )
 
 

@@ -16,8 +16,9 @@ from srvstat.sources.batch import (
     RowError,
 )
 from srvstat.sources.source import Block, Source
-from srvstat.sources.values import ValueParser
+from srvstat.sources.values import ValueParser, parse_number
 
+_INTEGER = re.compile(r"[0-9]+")
 _PLAYERS = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
@@ -42,7 +43,8 @@ def parse_values(row: Row) -> tuple[int, int]:
     Raises RowError for a malformed field.
     """
     try:
-        observed_at = parse_instant(row.observed_at)
+        is_integer = _INTEGER.fullmatch(row.observed_at)
+        observed_at = (parse_number if is_integer else parse_instant)(row.observed_at)
     except InstantError as error:
         raise RowError(f"observedAt: {error}", row.observed_at) from None
     if not _PLAYERS.fullmatch(row.players) or int(row.players) > MAX_PLAYERS:
@@ -64,7 +66,6 @@ def parse_records(
     parse_row = _choose_row_parser(source)
     found: list[tuple[str, int, int, int]] = []
     rejects: list[Reject] = []
-    latest: int | None = None
     without_count = 0
     for line, text in records:
         record = text.removesuffix("\r")
@@ -80,11 +81,9 @@ def parse_records(
             without_count += 1
             continue
         found.append((row.server_id, instant, count, line))
-        if source.mapping.is_strict and row.observed_at.isdecimal():
-            latest = max(latest or 0, instant)
     find_text = source.keep_text(block) if found else None
     skipped = {NO_COUNT: without_count} if without_count else {}
-    return Batch(*_split_columns(found), rejects, find_text, latest, skipped)
+    return Batch(*_split_columns(found), rejects, find_text, skipped)
 
 
 def parse_wide_records(

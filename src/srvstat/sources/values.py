@@ -5,7 +5,7 @@ The strict forms of our own input files are those of `srvstat.sources.text_rows`
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,7 @@ from srvstat.contract.instants import (
     NO_TIME_ZONE,
     OUTSIDE_YEARS,
     UTC_INSTANT,
+    YEAR_2001,
     InstantError,
     parse_instant,
     parse_utc_instants,
@@ -22,12 +23,13 @@ from srvstat.contract.ranges import DAY_MS
 from srvstat.sources.batch import COUNT_RULE, MAX_PLAYERS, RowError
 from srvstat.sources.mapping import ColumnMapping
 
-LOOKS_LIKE_SECONDS = "in the years 1970 to 1978 as milliseconds, so it looks like seconds"
+BEFORE_2001 = "before 2001 as milliseconds"
+LOOKS_LIKE_SECONDS = f"{BEFORE_2001}, so it looks like seconds"
 LOOKS_LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like milliseconds"
 _NOT_AN_INSTANT = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
 
 # As seconds, these are the instants from 2001 to 9999.
-SECONDS = range(978_307_200, LATEST // 1000 + 1)
+_SECONDS = range(YEAR_2001 // 1000, LATEST // 1000 + 1)
 
 # How spreadsheets, databases and data frames write a missing number, in lower case.
 _EMPTY = frozenset({"", "na", "nan", "null", "none", r"\n"})
@@ -56,7 +58,7 @@ class ValueParser:
     """Parses times and player counts in the forms that a mapping declares."""
 
     def __init__(self, mapping: ColumnMapping) -> None:
-        self._is_seconds = mapping.time_unit == "s"
+        self._unit = mapping.time_unit
         self._zone = mapping.time_zone
 
     def parse_instant(self, text: str) -> int:
@@ -64,7 +66,7 @@ class ValueParser:
 
         Accepts a number in the unit of the mapping, or `YYYY-MM-DD`, optionally with a clock time
         and a zone. Without a zone it is a local time of the mapping's zone, and without a clock
-        time it is midnight.
+        time it is midnight. Without a unit, `YYYYMMDD` is a date, too.
 
         Raises InstantError.
         """
@@ -79,9 +81,7 @@ class ValueParser:
             return parse_instant(f"{written}Z")
         if match["hours"]:
             return parse_instant(f"{written}{match['hours']}:{match['minutes'] or '00'}")
-        if self._zone is None:
-            raise InstantError(NO_TIME_ZONE)
-        return convert_local_time(parse_instant(f"{written}Z"), self._zone)
+        return _parse_local(written, self._zone)
 
     def parse_instants(self, texts: Sequence[str]) -> list[int]:
         """Return the instants of a column.
@@ -91,10 +91,13 @@ class ValueParser:
         distinct = set(texts)
         if 4 * len(distinct) > len(texts):
             joined = "\n".join([*texts, ""])
+            integers: list[int] = []
             if _INTEGERS.fullmatch(joined):
-                return self._convert_integers(list(map(int, texts)))
-            if _DECIMALS.fullmatch(joined):
-                return self._convert_integers([int(text.partition(".")[0]) for text in texts])
+                integers = list(map(int, texts))
+            elif _DECIMALS.fullmatch(joined):
+                integers = [int(text.partition(".")[0]) for text in texts]
+            if integers and (self._unit is not None or min(integers) >= YEAR_2001):
+                return self._convert_integers(integers)
             if _UTC_TIMES.fullmatch(joined):
                 return parse_utc_instants(texts)
             if self._zone is not None and _LOCAL_TIMES.fullmatch(joined):
@@ -127,26 +130,53 @@ class ValueParser:
         return list(map(found.__getitem__, texts))
 
     def _convert_number(self, digits: str, fraction: str) -> int:
-        if self._is_seconds:
+        if self._unit is None:
+            return parse_number(digits, fraction, self._zone)
+        if self._unit == "s":
             # A longer number is no instant in milliseconds either.
             if len(digits) <= len(str(LATEST)) and int(digits) > LATEST // 1000:
                 raise InstantError(LOOKS_LIKE_MILLISECONDS)
             return parse_instant(digits + f"{fraction}000"[:3])
-        at = parse_instant(digits)
-        if at in SECONDS:
-            raise InstantError(LOOKS_LIKE_SECONDS)
-        return at
+        return parse_instant(digits)
 
     def _convert_integers(self, integers: list[int]) -> list[int]:
-        if self._is_seconds:
-            instants = [1000 * seconds for seconds in integers]
-        elif any(map(SECONDS.__contains__, integers)):
-            raise InstantError(LOOKS_LIKE_SECONDS)
-        else:
-            instants = integers
+        instants = [1000 * each for each in integers] if self._unit == "s" else integers
         if max(instants) > LATEST:
             raise InstantError(OUTSIDE_YEARS)
         return instants
+
+
+def parse_number(digits: str, fraction: str = "", zone: str | None = None) -> int:
+    """Return the instant of a number whose unit was not declared.
+
+    Eight digits that are a date are its midnight in a zone. Any other number is milliseconds from
+    2001 on: an earlier one would put seconds, days or dates in January 1970.
+
+    Raises InstantError.
+    """
+    if len(digits) == len("YYYYMMDD") and not fraction.strip("0") and (day := _find_day(digits)):
+        return _parse_local(f"{day}T00:00", zone)
+    at = parse_instant(digits)
+    if at < YEAR_2001:
+        raise InstantError(LOOKS_LIKE_SECONDS if at in _SECONDS else BEFORE_2001)
+    return at
+
+
+def _find_day(digits: str) -> date | None:
+    try:
+        return date.fromisoformat(digits)
+    except ValueError:
+        return None
+
+
+def _parse_local(written: str, zone: str | None) -> int:
+    """Return the instant of a local time such as `2014-11-23T00:00`.
+
+    Raises InstantError.
+    """
+    if zone is None:
+        raise InstantError(NO_TIME_ZONE)
+    return convert_local_time(parse_instant(f"{written}Z"), zone)
 
 
 def convert_local_times(local_times: Sequence[int], zone: str) -> list[int]:

@@ -104,12 +104,12 @@ def test_a_slug_that_is_no_answer_is_refused_by_name(
 
 
 def test_a_row_without_an_identifier_is_rejected(cli: Cli) -> None:
-    write([("A_B", 5, 5), ("", 6, 6)])
+    write([("A_B", 5, 5), ("", AS_OF, 6)])
 
     assert cli(*NEW, *SLUGS, "--rejects", "rejects.ndjson").exit_code == 0
 
     assert [(each["reason"], each["text"]) for each in read_rejects()] == [
-        ("serverId: empty", ",6,6")
+        ("serverId: empty", f",{AS_OF},6")
     ]
     drafted = cli("snapshot", "draft-servers", *BUILD[-2:], "--game", "game_a", *SLUGS)
     assert drafted.stderr.startswith("warning: 1 malformed row ignored\n")
@@ -123,21 +123,25 @@ def test_rows_are_those_of_a_record_by_its_source_id_its_id_or_a_slug(cli: Cli) 
         server("hidden", sourceId="SECRET", publishable=False),
     ]
     rows: list[tuple[str, int | str, int | str]] = [
-        *[("MAIN:1", 1, 1), ("a", 2, 2), ("UPPER", 3, 3), ("SECRET", 4, 4), ("not listed", 5, 5)],
+        *[("MAIN:1", 1, 1), ("a", 2, 2), ("UPPER", 3, 3), ("SECRET", 4, 4)],
+        ("not listed", AS_OF, 5),
         *[("other", 6, 6)],
     ]
-    write([*rows, ("C_D", 7, 7)], records)
+    write([*rows, ("C_D", AS_OF, 7)], records)
     found = [("UPPER", 3, 3), ("a", 1, 1), ("a", 2, 2)]
 
     ran = cli(*LISTED, "--rejects", "rejects.ndjson")
 
     assert sorted(read_observations("out.db")) == found
     assert parse_summary(ran)["skipped"] == "2 (1 not in the servers file, 1 not publishable)"
-    assert [reject["text"] for reject in read_rejects()] == ["not listed,5,5", "C_D,7,7"]
+    assert [reject["text"] for reject in read_rejects()] == [
+        f"not listed,{AS_OF},5",
+        f"C_D,{AS_OF},7",
+    ]
 
     ran = cli(*LISTED, *SLUGS)
 
-    assert sorted(read_observations("out.db")) == [*found, ("c-d", 7, 7)]
+    assert sorted(read_observations("out.db")) == [*found, ("c-d", AS_OF, 7)]
     assert parse_summary(ran)["skipped"] == "3 (2 not in the servers file, 1 not publishable)"
 
 

@@ -121,8 +121,8 @@ def test_an_invalid_limit_of_rejects_is_invalid_usage(limit: str, cli: Cli) -> N
 
 
 def test_quiet_prints_one_line_about_rows_not_kept(cli: Cli) -> None:
-    seconds: list[Row] = [("a", 5, 5), ("a", 5, 6), ("a", "2026-01-01 00:00", 5)]
-    Path("week.csv").write_bytes(csv([*seconds, ("unknown", 5, 5), ("hidden", 5, 5)]))
+    rows: list[Row] = [("a", 5, 5), ("a", 5, 6), ("a", "2026-01-01 00:00", 5)]
+    Path("week.csv").write_bytes(csv([*rows, ("unknown", 5, 5), ("hidden", 5, 5)]))
 
     ran = cli(*WEEK, "--quiet")
 
@@ -133,11 +133,10 @@ def test_quiet_prints_one_line_about_rows_not_kept(cli: Cli) -> None:
             "warning: 4 of 5 rows not kept: 1 rejected, 1 conflicting, 1 not in the servers file,"
             " 1 not publishable; first rejected or conflicting row: week.csv, line 3: players:"
             " an earlier row of this server and instant has 5; add --time-zone UTC if the times are"
-            " in UTC"
+            " in UTC\n"
         ),
     )
-    assert others[0].startswith("warning: week.csv: every integer instant is before 2001")
-    assert others[1:] == [
+    assert others == [
         (
             'warning: 1 identifier is not in the servers file: "unknown"; add the records to'
             " servers.ndjson"

@@ -273,7 +273,7 @@ def test_a_build_without_rejects_writes_the_snapshot_alone(here: Path, cli: Cli)
 def test_strict_stops_at_the_first_rejected_or_conflicting_row(
     row: str, reason: str, here: Path, cli: Cli
 ) -> None:
-    Path("odd.csv").write_text(f"serverId,observedAt,players\na,5,1\n{row}\nworse\n")
+    Path("odd.csv").write_text(f"serverId,observedAt,players\na,{AS_OF + 5},1\n{row}\nworse\n")
     Path("rejects.ndjson").write_text("old")
     before = read_directory(here)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import Cli, build_in, csv, ndjson, server
+from conftest import AS_OF, Cli, build_in, csv, ndjson, server
 from support.snapshots import read_root
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -23,7 +23,7 @@ BLANK = [
 
 def test_a_draft_of_servers_has_a_record_per_identifier(cli: Cli) -> None:
     Path("week.csv").write_bytes(csv([("b", 5, 5), ("a", 5, 5), ("b", 6, 5), ("c_d", 5, 5)]))
-    row = {"serverId": "z", "observedAt": 5, "players": 5}
+    row = {"serverId": "z", "observedAt": AS_OF, "players": 5}
     Path("more.ndjson.gz").write_bytes(gzip.compress(ndjson([row])))
     sources = ["--observations", "week.csv", "--observations", "more.ndjson.gz"]
 
@@ -112,7 +112,7 @@ def test_a_draft_of_several_snapshots_needs_no_records(cli: Cli) -> None:
 
 
 def test_a_draft_of_a_table_judges_its_identifiers(cli: Cli) -> None:
-    columns = {"serverId": ["hub", "MAIN_LOBBY", "hub"], "observedAt": [5, 5, 6]}
+    columns = {"serverId": ["hub", "MAIN_LOBBY", "hub"], "observedAt": [AS_OF, AS_OF, AS_OF + 1]}
     draft = [*DRAFT, "--observations", "rows.parquet"]
     pq.write_table(pa.table({**columns, "players": pa.nulls(3, pa.int64())}), "rows.parquet")
 

@@ -121,7 +121,7 @@ ISO = {
     AS_OF: "2026-03-01T12:00:00.000Z",
     AS_OF + 999: "2026-03-01 12:00:00.999999Z",
     AS_OF + 1000: "2026-03-01T12:00:01Z",
-    0: "1970-01-01T00:00:00Z",
+    978_307_200_000: "2001-01-01T00:00:00Z",
 }
 COUNT = "players: must be a whole number from 0 to 9007199254740991"
 NEITHER = "not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"
@@ -135,7 +135,7 @@ FORMS = {
 MALFORMED = {
     "csv": [
         ("nonsense", "must have 3 fields, not 1"),
-        ("a,1,07", f"{COUNT}, in digits only"),
+        ("a,1772366400000,07", f"{COUNT}, in digits only"),
         ("a,soon,7", f"observedAt: {NEITHER}"),
         ("a,2026-02-29T12:00:00Z,7", "observedAt: no such day in the calendar"),
         ("a,1969-12-31T23:59:59Z,7", "observedAt: outside the years 1970 to 9999"),
@@ -143,7 +143,10 @@ MALFORMED = {
         ('"a\nb",1,7', "serverId: must be 1 to 128 letters, digits and hyphens"),
     ],
     "ndjson": [
-        ('{"serverId":"a","observedAt":1,"players":7.0}', f"{COUNT}, written as an integer"),
+        (
+            '{"serverId":"a","observedAt":1772366400000,"players":7.0}',
+            f"{COUNT}, written as an integer",
+        ),
         ('{"serverId":"a","observedAt":"soon","players":7}', f"observedAt: {NEITHER}"),
         ("[]", "must be an object with the keys serverId, observedAt and players"),
     ],
@@ -262,14 +265,49 @@ SHAPE = "must have 3 fields, not 1"
 @pytest.mark.parametrize(
     ("rows", "first"),
     [
-        ([["a,5,1", "a,5,2", "nonsense"]], f"0.csv, line 3: {CONFLICT}"),
-        ([["a,5,1", "nonsense", "a,5,2"]], f"0.csv, line 3: {SHAPE}"),
-        ([["a,5,1"], ["b,1,1", "a,5,2", "nonsense"]], f"1.csv, line 3: {CONFLICT}"),
-        ([["a,5,1"], ["nonsense", "a,5,2"]], f"1.csv, line 2: {SHAPE}"),
-        ([["a,5,1", "a,5,2"], ["nonsense"]], f"0.csv, line 3: {CONFLICT}"),
-        ([["a,5,1", "nonsense"], ["a,5,2"]], f"0.csv, line 3: {SHAPE}"),
-        ([["b,5,1", "a,5,1"], ["b,5,2"], ["a,5,2"]], f"1.csv, line 2: {CONFLICT}"),
-        ([["b,9,1", "b,5,1"], ["b,9,2"], ["b,5,2"]], f"1.csv, line 2: {CONFLICT}"),
+        (
+            [["a,2026-03-01T12:00:05Z,1", "a,2026-03-01T12:00:05Z,2", "nonsense"]],
+            f"0.csv, line 3: {CONFLICT}",
+        ),
+        (
+            [["a,2026-03-01T12:00:05Z,1", "nonsense", "a,2026-03-01T12:00:05Z,2"]],
+            f"0.csv, line 3: {SHAPE}",
+        ),
+        (
+            [
+                ["a,2026-03-01T12:00:05Z,1"],
+                ["b,2026-03-01T12:00:01Z,1", "a,2026-03-01T12:00:05Z,2", "nonsense"],
+            ],
+            f"1.csv, line 3: {CONFLICT}",
+        ),
+        (
+            [["a,2026-03-01T12:00:05Z,1"], ["nonsense", "a,2026-03-01T12:00:05Z,2"]],
+            f"1.csv, line 2: {SHAPE}",
+        ),
+        (
+            [["a,2026-03-01T12:00:05Z,1", "a,2026-03-01T12:00:05Z,2"], ["nonsense"]],
+            f"0.csv, line 3: {CONFLICT}",
+        ),
+        (
+            [["a,2026-03-01T12:00:05Z,1", "nonsense"], ["a,2026-03-01T12:00:05Z,2"]],
+            f"0.csv, line 3: {SHAPE}",
+        ),
+        (
+            [
+                ["b,2026-03-01T12:00:05Z,1", "a,2026-03-01T12:00:05Z,1"],
+                ["b,2026-03-01T12:00:05Z,2"],
+                ["a,2026-03-01T12:00:05Z,2"],
+            ],
+            f"1.csv, line 2: {CONFLICT}",
+        ),
+        (
+            [
+                ["b,2026-03-01T12:00:09Z,1", "b,2026-03-01T12:00:05Z,1"],
+                ["b,2026-03-01T12:00:09Z,2"],
+                ["b,2026-03-01T12:00:05Z,2"],
+            ],
+            f"1.csv, line 2: {CONFLICT}",
+        ),
     ],
 )
 @pytest.mark.usefixtures("here")

@@ -87,8 +87,6 @@ class SparkEngine:
             sql.count_if(~is_early).alias("late"),
             sql.max(sql.when(is_early, sql.col("at"))).alias("last_at"),
         ).toArrow()
-        if not pc.sum(found["late"]).as_py():
-            self._rows.warn_of_seconds(pc.max(found["last_at"]).as_py())
         self._rows.judge_malformed((pc.sum(found["rows"]).as_py() or 0) - others)
         lasts = self._find_lasts(found.select(["identifier", "last_at"]))
         identifiers = found.join(lasts, "identifier").select(SURVEY.names).cast(SURVEY)

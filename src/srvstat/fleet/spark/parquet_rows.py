@@ -14,7 +14,7 @@ from pyspark.sql import functions as sql
 from srvstat.contract.instants import LATEST
 from srvstat.files.reading import is_url
 from srvstat.fleet.counts import ORDER_BITS
-from srvstat.fleet.native import NativeColumns, find_native_columns
+from srvstat.fleet.native import NativeColumns, find_native_columns, may_have_dates
 from srvstat.fleet.spark.frames import create_frame, quote_name
 from srvstat.sources.batch import MAX_PLAYERS
 from srvstat.sources.parquet import read_metadata
@@ -128,8 +128,6 @@ class ParquetFiles(NamedTuple):
         condition = at.between(least, min(greatest, _MAX_INTEGER))
         condition &= players.between(0, MAX_PLAYERS)
         condition &= identifier.isNotNull() & sql.is_valid_utf8(identifier)
-        if unit.invalid:
-            condition &= ~at.between(unit.invalid.start, unit.invalid.stop - 1)
         return condition
 
 
@@ -190,6 +188,8 @@ def find_columns(source: Source) -> tuple[NativeColumns | None, FileMetaData]:
     metadata = read_metadata(source)
     columns = find_native_columns(source, metadata.schema.to_arrow_schema())
     if columns is None or not _is_plain(source, metadata, columns):
+        return None, metadata
+    if may_have_dates(columns, metadata):
         return None, metadata
     return columns, metadata
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -17,7 +16,6 @@ from srvstat.files.errors import convert_errors
 from srvstat.files.identity import Identity, identify_file
 from srvstat.files.reading import CHANGED, STDIN, is_url
 from srvstat.fleet.counts import ORDER_BITS, Job
-from srvstat.fleet.native import find_latest_integer, read_spans
 from srvstat.fleet.reader_rows import Remarks
 from srvstat.fleet.spark.frames import create_frame, format_schema
 from srvstat.fleet.spark.parquet_rows import ParquetFiles, find_columns, get_path, locate_rows
@@ -101,8 +99,6 @@ class FleetRows:
             )
             self._native_rows += metadata.num_rows
             self.remarks.rows[number] += metadata.num_rows
-            spans = read_spans(columns, metadata) or ()
-            self.remarks.add_latest_integer(source, find_latest_integer(columns, spans))
 
     def read_others(self) -> int:
         """Read the sources that Spark can't read itself, and return the number of their rows.
@@ -119,12 +115,6 @@ class FleetRows:
         texts = self._staged.where(is_remark).select(REMARKS).toArrow()
         add_remarks(self.remarks, texts[REMARKS].to_pylist())
         return int(self._staged.where(~is_remark).count())
-
-    def warn_of_seconds(self, latest: int | None) -> None:
-        """Warn if all integer times at URLs look like seconds; `latest` is the latest instant."""
-        for files in self._native.values():
-            if files.is_remote and pa.types.is_integer(files.columns.at_type):
-                self.remarks.add_latest_integer(files.files[0][1], latest)
 
     def judge_malformed(self, rows: int) -> None:
         """Count the stored rows that are no observations by reason; `rows` are observations.

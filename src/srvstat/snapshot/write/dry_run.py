@@ -3,7 +3,7 @@
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from heapq import nsmallest
@@ -13,10 +13,10 @@ from statistics import median_low
 from srvstat.contract.errors import OutputError
 from srvstat.documents.dry_run import DroppedRows, DryRun, UnderstoodRow
 from srvstat.snapshot.write.ingest import Intake, Progress
-from srvstat.snapshot.write.reasons import SECONDS_REMEDY, Reason, Remedy, find_remedy, list_reasons
+from srvstat.snapshot.write.reasons import Reason, Remedy, find_remedy, list_reasons
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import read_roster
-from srvstat.snapshot.write.rules import RejectLimit, find_refusal, list_warnings
+from srvstat.snapshot.write.rules import RejectLimit, find_refusal
 from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.store import count_repeats
 from srvstat.sources.batch import Batch
@@ -80,7 +80,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
     except sqlite3.Error as error:
         raise OutputError(f"SQLite's temporary files: {error}") from None
     completed = count_completed(map(roster.get_record, findings.observed))
-    remedies = list(_list_remedies(intake, reasons))
+    remedies = [remedy] if (remedy := find_remedy(reasons)) else []
     if game is None and (roster.is_open or completed.get("game")):
         remedies.append(_GAME)
     first, last = min(findings.instants, default=None), max(findings.instants, default=None)
@@ -96,7 +96,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
         last_observed_at=last,
         intervals=findings.intervals.most_common(),
         dropped=_group_reasons(reasons, examples),
-        warnings=(*warnings, *list_warnings(intake, first, last)),
+        warnings=(*warnings, *intake.warnings),
         advice=[remedy.text for remedy in remedies],
         missing_options=dict(remedy.option for remedy in remedies if remedy.option),
         refusal=refusal,
@@ -176,12 +176,3 @@ def _group_reasons(
 
 def _build_example(place: str | None) -> list[tuple[str, str]]:
     return [] if place is None else [(place, "")]
-
-
-def _list_remedies(intake: Intake, reasons: Sequence[Reason]) -> Iterator[Remedy]:
-    """Yield what helps against the commonest reason, and against seconds read as milliseconds."""
-    remedy = find_remedy(reasons)
-    if remedy:
-        yield remedy
-    if intake.has_early_integers and remedy != SECONDS_REMEDY:
-        yield SECONDS_REMEDY

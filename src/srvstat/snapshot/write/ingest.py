@@ -9,7 +9,6 @@ from functools import partial
 from itertools import chain, compress
 
 from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import YEAR_2001
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
 from srvstat.snapshot.write.second_process import SecondProcess
@@ -54,7 +53,6 @@ class Intake:
         self.skipped: Counter[str] = Counter()
         self.first_skipped: dict[str, int] = {}  # the place of the first row by reason
         self.warnings: list[str] = []
-        self.has_early_integers = False
 
     @property
     def rows(self) -> int:
@@ -69,21 +67,15 @@ class Intake:
         if sum(source.get_size() or 0 for source in self.sources) > _BYTES_OF_ONE_PROCESS:
             self.second.start()
         for number, source in enumerate(self.sources):
-            latest = self._read_source(number, source, progress, strict=strict)
+            self._read_source(number, source, progress, strict=strict)
             if strict and self.rejects.malformed:
                 return
-            if latest is not None and latest < YEAR_2001:
-                self.has_early_integers = True
-                self.warnings.append(
-                    f"{source.title}: every integer instant is before 2001; add --time-unit s"
-                    " if they are seconds"
-                )
         self.warnings += self.roster.describe_unknown()
 
     def _read_source(
         self, number: int, source: Source, progress: Progress, *, strict: bool
-    ) -> int | None:
-        """Read one source and return the latest instant that is written as an integer."""
+    ) -> None:
+        """Read one source; with `strict`, stop after the first batch with a malformed row."""
         warnings: list[str] = []
         watched = replace(
             source,
@@ -93,12 +85,9 @@ class Intake:
             accepts_any_id=self.roster.accepts_any_id,
             compute=self._compute,
         )
-        latest = None
         for batch in map(group_rows, read_batches(watched)):
             before = self.rejects.malformed
             self.take_batch(number, batch)
-            if batch.latest_integer is not None:
-                latest = max(latest or 0, batch.latest_integer)
             rows = len(batch.instants) + batch.count_rejected() + sum(batch.skipped.values())
             self.rows_of[number] += rows
             progress("reading", 0, rows)
@@ -109,7 +98,6 @@ class Intake:
         if strict and warnings:
             raise SourceError(warnings[0])
         self.warnings += warnings
-        return latest
 
     def take_batch(self, number: int, batch: Batch) -> None:
         """Stage the observations to keep of a batch of a source; count and keep the other rows."""

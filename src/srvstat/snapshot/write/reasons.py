@@ -17,7 +17,7 @@ from srvstat.snapshot.write.roster import (
 from srvstat.sources.ndjson_observations import OTHER_KEYS
 from srvstat.sources.source import Source
 from srvstat.sources.sql import quote_identifier
-from srvstat.sources.values import LOOKS_LIKE_MILLISECONDS, LOOKS_LIKE_SECONDS
+from srvstat.sources.values import BEFORE_2001, LOOKS_LIKE_MILLISECONDS, LOOKS_LIKE_SECONDS
 
 _MAX_LISTED = 3
 """More reasons would hide the commonest one."""
@@ -47,10 +47,15 @@ class Remedy(NamedTuple):
     text: str
 
 
-SECONDS_REMEDY = Remedy(("--time-unit", "s"), "add --time-unit s if the times are in seconds")
-
 _REMEDIES = (
-    (LOOKS_LIKE_SECONDS, SECONDS_REMEDY),
+    (
+        LOOKS_LIKE_SECONDS,
+        Remedy(("--time-unit", "s"), "add --time-unit s if the times are in seconds"),
+    ),
+    (
+        BEFORE_2001,
+        Remedy(None, "declare the unit of such times with --time-unit s or --time-unit ms"),
+    ),
     (
         LOOKS_LIKE_MILLISECONDS,
         Remedy(

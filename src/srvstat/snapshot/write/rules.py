@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import NamedTuple, Self
 
 from srvstat.contract.errors import SourceError
-from srvstat.contract.instants import YEAR_2001, format_instant
 from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.write.ingest import Intake
 from srvstat.snapshot.write.reasons import (
@@ -20,7 +19,6 @@ from srvstat.snapshot.write.reasons import (
 from srvstat.snapshot.write.roster import Roster
 from srvstat.snapshot.write.store import Stored
 from srvstat.sources.source import Source
-from srvstat.sources.values import SECONDS
 
 _LIMIT = re.compile(
     r"(?P<rows>0|[1-9][0-9]{0,15})|(?P<percent>(0|[1-9][0-9]?|100)(\.[0-9]{1,15})?)%"
@@ -187,17 +185,3 @@ def find_refusal(intake: Intake, limit: RejectLimit | None, first_reject: str | 
     return find_excess(
         sources, limit, first_reject, lambda number: list_malformed(intake.rejects, number)
     )
-
-
-def list_warnings(intake: Intake, first: int | None, last: int | None) -> list[str]:
-    """Return the warnings of the sources, and one if the observations have times of two units.
-
-    `first` and `last` are the instants of the first and the last observation.
-    """
-    # There is a warning already for a source with early integers only.
-    if intake.has_early_integers or first is None or last is None:
-        return intake.warnings
-    if first not in SECONDS or last < YEAR_2001:
-        return intake.warnings
-    found = f"the first observation is of {format_instant(first)}"
-    return [*intake.warnings, f"{found}: some times look like seconds among milliseconds"]

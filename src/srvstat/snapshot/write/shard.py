@@ -12,11 +12,15 @@ from srvstat.snapshot.write.ingest import Intake
 from srvstat.snapshot.write.rejects_file import RejectsFile
 from srvstat.snapshot.write.roster import Roster
 from srvstat.snapshot.write.rules import Rules
+from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.observations import split_folder
 from srvstat.sources.server_records import ServerRecord
 from srvstat.sources.source import Source
 
 _ROWS_PER_REPORT = 100_000
+
+# The engine read the times, so that years before 2001 are no mistake.
+_MILLISECONDS = ColumnMapping(time_unit="ms")
 
 
 class Shard(NamedTuple):
@@ -41,7 +45,9 @@ def build_shard(shard: Shard, report: Callable[[int], None]) -> FileRow:
 
     Raises SourceError, OutputError.
     """
-    sources = split_folder(Source(shard.rows, "parquet")) if os.path.isdir(shard.rows) else []
+    sources: list[Source] = []
+    if os.path.isdir(shard.rows):
+        sources = split_folder(Source(shard.rows, "parquet", _MILLISECONDS))
     with convert_write_errors(shard.title), open(shard.path, "xb") as file:
         with open_draft(shard.title, shard.path) as connection:
             intake = Intake(connection, Roster(shard.records), sources, shard.as_of)

@@ -8,7 +8,6 @@ from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.write.ingest import Intake
 from srvstat.snapshot.write.reasons import find_remedy, list_reasons
 from srvstat.snapshot.write.roster import Roster
-from srvstat.snapshot.write.rules import list_warnings
 from srvstat.snapshot.write.server_rows import build_server_row
 from srvstat.snapshot.write.store import Stored
 from srvstat.sources.server_records import count_completed
@@ -45,5 +44,5 @@ def summarize(
         as_of=as_of,
         first_observed_at=first,
         last_observed_at=last,
-        warnings=tuple(list_warnings(intake, first, last)),
+        warnings=tuple(intake.warnings),
     )
