@@ -1,4 +1,8 @@
-"""Read observations from a DuckDB database, or from a query over any of DuckDB's readers."""
+"""Read observations from a DuckDB database, or from a query over any of DuckDB's readers.
+
+A database may be a stranger's, and its views can read any file. So it is opened without access to
+other files. A query without a database is the user's own and may read files.
+"""
 
 import os
 import stat
@@ -21,6 +25,17 @@ from srvstat.sources.sql import NO_TABLE, build_query, is_utf8, quote_identifier
 _MEMORY_LIMIT = "512MB"
 """Sorting more rows than fit uses temporary files."""
 
+_ISOLATION = (
+    "SET autoload_known_extensions = false",
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
+
+_NO_FILES = (
+    "a view or the query reads another file, but a database has no access to other files; copy the"
+    " rows into a table of the database"
+)
+
 
 def read(source: Source) -> Iterator[Batch]:
     """Read the rows of a query, or of the table `observations`, in the order of DuckDB.
@@ -35,9 +50,7 @@ def read(source: Source) -> Iterator[Batch]:
                 yield from _read_query(source, connection)
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             # While rows are fetched, Arrow raises its own errors, with DuckDB's messages.
-            has_no_table = source.query is None and isinstance(error, duckdb.CatalogException)
-            reason = NO_TABLE if has_no_table else _describe(error)
-            raise SourceError(f"{source.title}: {reason}") from None
+            raise SourceError(f"{source.title}: {_explain(source, error)}") from None
 
 
 def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
@@ -57,6 +70,8 @@ def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
     connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
     connection.execute(f"SET temp_directory = {quote_text(folder)}")
     connection.execute("SET enable_progress_bar = false")
+    for option in () if source.is_in_memory else _ISOLATION:
+        connection.execute(option)
     return connection
 
 
@@ -107,7 +122,11 @@ def _fetch(
             raise
 
 
-def _describe(error: Exception) -> str:
-    """Return the message of an error in one line, without the excerpt of the query."""
+def _explain(source: Source, error: Exception) -> str:
+    """Return the reason of an error in one line, without the excerpt of the query."""
+    if isinstance(error, duckdb.PermissionException) and not source.is_in_memory:
+        return _NO_FILES
+    if isinstance(error, duckdb.CatalogException) and source.query is None:
+        return NO_TABLE
     text = str(error).split("\n\nLINE ")[0]
     return " ".join(text.split())

@@ -105,8 +105,11 @@ def _find_count_column(source: Source, connection: sqlite3.Connection) -> str:
 
     Raises SourceError if the table or a column is missing.
     """
-    # A view could compute endlessly.
-    query = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
+    # A view could compute endlessly, and a virtual table is what a module makes of it.
+    query = (
+        "SELECT name FROM pragma_table_list"
+        " WHERE schema = 'main' AND type = 'table' AND name <> 'sqlite_schema' ORDER BY name"
+    )
     tables = [name for (name,) in connection.execute(query)]
     if "pings" not in tables:
         raise SourceError(

@@ -320,11 +320,24 @@ def test_a_file_at_a_url_that_changes_is_refused(tmp_path: Path, spark: Spark) -
         engine.count(SERVERS, WINDOW)
 
 
-def test_times_at_a_url_that_look_like_seconds_are_warned_of(tmp_path: Path, spark: Spark) -> None:
-    path = write_parquet(tmp_path / "rows.parquet", [("a", NOON // 1000, 1)])
+def test_early_integers_are_read_as_by_our_own_reader(tmp_path: Path, spark: Spark) -> None:
+    rows = [("a", at, 1) for at in (NOON // 1000, 20_141_123, 20_149_923, NOON)]
+    path = write_parquet(tmp_path / "rows.parquet", rows)
+    for mapping, kept in ((STRICT, 1), (ColumnMapping(time_zone="Europe/Berlin"), 2)):
+        sources = open_sources(path, mapping=mapping)
+        engine = spark.open(sources)
 
-    (warning,) = spark.open([name_url(path, STRICT)]).survey().warnings
+        assert ask_engine(engine, ALL) == compute_outcome(sources, ALL, "first")
+        assert engine.count(SERVERS, ALL).resolved.kept == kept
+        engine.close()
 
-    assert warning.startswith(
-        f"file://{path}: every integer instant is before 2001; add --time-unit"
-    )
+
+def test_early_integers_at_a_url_are_rejected_and_dates_refused(
+    tmp_path: Path, spark: Spark
+) -> None:
+    rows = [("a", NOON // 1000, 1), ("a", 20_141_123, 1), ("a", NOON, 1)]
+    path = write_parquet(tmp_path / "rows.parquet", rows)
+
+    assert spark.open([name_url(path, STRICT)]).survey().rejected.total() == len(rows) - 1
+    with pytest.raises(Exception, match="has times such as 20141123, which Spark can't read from"):
+        spark.open([name_url(path)]).survey()
