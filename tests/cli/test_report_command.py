@@ -161,7 +161,7 @@ def test_an_existing_file_is_replaced_only_on_request(cli: Cli, here: Path) -> N
     assert (here / "old.html").read_bytes().startswith(b"<!DOCTYPE html>")
 
 
-@pytest.mark.parametrize(("command", "output"), [("report", "linked.db"), ("plot", "linked.svg")])
+@pytest.mark.parametrize(("command", "output"), [("report", "linked"), ("plot", "linked.svg")])
 def test_the_snapshot_is_never_replaced_by_a_report_or_a_picture(
     cli: Cli, here: Path, demo_snapshot: str, command: str, output: str
 ) -> None:

@@ -16,6 +16,7 @@ from srvstat.cli.build_options import (
 )
 from srvstat.cli.options import parse_instant_option
 from srvstat.cli.output import Outcome
+from srvstat.cli.output_file import NDJSON_ENDINGS, SNAPSHOT_ENDINGS, check_ending
 from srvstat.cli.source_options import (
     SourceOptions,
     parse_sources,
@@ -66,6 +67,8 @@ def build(
 
     Example: srvstat snapshot build snapshot.db --servers servers.ndjson --observations week.csv.gz
     """
+    check_ending(output, *SNAPSHOT_ENDINGS)
+    check_ending(rejects, *NDJSON_ENDINGS)
     sources = parse_sources(options, output, rejects)
     instant = parse_instant_option("--as-of", as_of)
     limit = parse_limit(max_rejected)

@@ -16,6 +16,7 @@ from srvstat.cli.options import (
     find_snapshot,
 )
 from srvstat.cli.output import Form, Outcome, report
+from srvstat.cli.output_file import SNAPSHOT_ENDINGS, check_ending
 from srvstat.cli.show import show_error
 from srvstat.cli.signals import allow_cleanup
 from srvstat.contract.errors import ApiError
@@ -73,6 +74,7 @@ def bundle(
 
     Example: srvstat snapshot bundle srv-1 srv-2 --range 30d -o case.db
     """
+    check_ending(output, *SNAPSHOT_ENDINGS)
     try:
         references = build_references(identifiers, by)
         longest = parse_range(range)

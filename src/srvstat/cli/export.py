@@ -13,6 +13,7 @@ from srvstat.cli.analyzer_options import ServersArgument
 from srvstat.cli.hints import add_hint
 from srvstat.cli.options import ByOption, SnapshotOption, find_snapshot
 from srvstat.cli.output import Form, Outcome, report
+from srvstat.cli.output_file import check_ending
 from srvstat.cli.show import show_error
 from srvstat.cli.signals import allow_cleanup
 from srvstat.contract import wire
@@ -65,6 +66,7 @@ def export(
     Example: srvstat snapshot export --format parquet -o export
     """
     _check_format(format, partition)
+    check_ending(output)
     check_new_folder("-o", output)
     try:
         references = build_references(identifiers, by) if identifiers else None

@@ -18,6 +18,29 @@ STDOUT_NAME = "-"
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")]
 
 
+SNAPSHOT_ENDINGS = (".db", ".sqlite", ".sqlite3")
+NDJSON_ENDINGS = (".ndjson", ".jsonl")
+
+_OTHER_ENDINGS = """
+.bmp .csv .doc .docx .duckdb .feather .gif .gz .har .htm .html .jpeg .jpg .json .md .ods .parquet
+.pdf .png .ppt .pptx .svg .tiff .toml .tsv .webp .xls .xlsx .xml .yaml .yml .zip
+"""
+_KNOWN_ENDINGS = frozenset((*_OTHER_ENDINGS.split(), *SNAPSHOT_ENDINGS, *NDJSON_ENDINGS))
+
+
+def check_ending(path: str | None, *endings: str) -> None:
+    """Check that the ending of an output names no other format than those that are written.
+
+    Without endings, the output is a folder.
+
+    Raises UsageError.
+    """
+    ending = os.path.splitext(path or "")[1].lower()
+    if ending in _KNOWN_ENDINGS.difference(endings):
+        remedy = f"end the name in {' or '.join(endings)}" if endings else "name a folder"
+        raise UsageError(f"{path}: {ending} is another format; {remedy}")
+
+
 def check_output(path: str, *, overwrite: bool) -> None:
     """Check, before an answer is computed, that it may be written to a file.
 

@@ -24,6 +24,7 @@ from srvstat.cli.output import Form, Outcome
 from srvstat.cli.output_file import (
     STDOUT_NAME,
     OverwriteOption,
+    check_ending,
     check_output,
     check_snapshot_is_kept,
     describe_contents,
@@ -82,6 +83,7 @@ def report(
     """
     if output is None and not json:
         raise UsageError("give -o FILE for the page, or --json for the data that it shows")
+    check_ending(output, *((".json",) if json else (".html", ".htm")))
     query = build_window_query(range, start, end, tz, DEFAULT_RANGE)
     zone = find_zone(tz)
     check_title(title)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from srvstat.cli.output import Outcome
-from srvstat.cli.output_file import write_file
+from srvstat.cli.output_file import check_ending, write_file
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.files.atomic_write import check_name, check_target
@@ -222,6 +222,7 @@ def _check_mapping_target(path: str, others: Sequence[str | None]) -> None:
     Raises UsageError, OutputError.
     """
     check_name("--save-mapping", path)
+    check_ending(path, ".toml")
     check_target(path, overwrite=False)
     if path in others:
         raise UsageError(f"{path}: is also another output; name another file for the mapping")

@@ -16,6 +16,7 @@ from srvstat.cli.build_options import (
 )
 from srvstat.cli.options import parse_instant_option
 from srvstat.cli.output import Outcome
+from srvstat.cli.output_file import NDJSON_ENDINGS, check_ending
 from srvstat.cli.source_options import (
     SourceOptions,
     parse_sources,
@@ -60,6 +61,7 @@ def update(
 
     Example: srvstat snapshot update snapshot.db --observations today.csv
     """
+    check_ending(rejects, *NDJSON_ENDINGS)
     # New records alone are an update, too.
     options = options._replace(servers=servers)
     sources = parse_sources(options, path, rejects, needs_observations=servers is None)

@@ -6,7 +6,7 @@ import typer
 
 from srvstat.cli.build_options import QuietOption
 from srvstat.cli.output import Outcome, report
-from srvstat.cli.output_file import OverwriteOption
+from srvstat.cli.output_file import SNAPSHOT_ENDINGS, OverwriteOption, check_ending
 from srvstat.cli.row_progress import show_row_progress
 from srvstat.render.summary import format_upgrade_summary, format_upgrade_warnings
 from srvstat.snapshot.format.schema import FORMAT_VERSION
@@ -34,6 +34,7 @@ def upgrade(
 
     Example: srvstat snapshot upgrade snapshot.db
     """
+    check_ending(output, *SNAPSHOT_ENDINGS)
     with show_row_progress("upgrading", quiet=quiet) as progress:
         summary = upgrade_snapshot(path, output, overwrite=overwrite, progress=progress)
     if summary is None:
