@@ -14,7 +14,7 @@ from srvstat.fleet.request import FleetRequest, count_processes, find_extension
 from srvstat.fleet.results import write_results
 from srvstat.fleet.snapshots import ShardedDraft
 from srvstat.snapshot.write.roster import Roster, read_roster
-from srvstat.sources.source import list_stored_names
+from srvstat.sources.source import check_readable, list_stored_names
 
 
 def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
@@ -33,9 +33,12 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
         if request.snapshots is not None:
             folder = stack.enter_context(atomic_folder(request.snapshots, "--snapshots"))
             sharded = ShardedDraft(folder, request.snapshots, request.shards)
+        servers = [] if request.servers is None else [request.servers]
+        check_readable([*servers, *request.observations])
         roster = _read_roster(request, warnings)
         job = _build_job(request, roster)
         with open_engine(request.engine, job, request.options, progress) as engine:
+            roster.check_game()  # before all rows are read, but after their columns
             fleet = survey_fleet(engine, job, roster, request.max_rejected)
             summary = _write_results(request, engine, fleet, results) if results else None
             resolved = sharded.write_rows(engine, fleet) if sharded else None

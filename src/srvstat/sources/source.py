@@ -1,5 +1,6 @@
 """Open an input by its name, decompress it, and cut it into blocks of whole lines."""
 
+import errno
 import gzip
 import io
 import os
@@ -265,6 +266,19 @@ def check_stdin_once(names: Iterable[str]) -> None:
     """
     if [*names].count(STDIN) > 1:
         raise UsageError("standard input (-) can be read only once")
+
+
+def check_readable(sources: Iterable[Source]) -> None:
+    """Check that files exist and may be read, before any of them is read.
+
+    Raises SourceError.
+    """
+    for source in sources:
+        if source.name != STDIN and not source.is_in_memory and not is_url(source.name):
+            with convert_errors(source.title, SourceError):
+                os.stat(source.name)
+                if not os.access(source.name, os.R_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 class _CountedInput(io.RawIOBase):

@@ -92,15 +92,6 @@ def test_draft_servers_refuses_unreadable_sources(
     assert ran.stderr.startswith("error: ")
 
 
-def test_a_missing_game_is_asked_for_before_anything_is_read(cli: Cli) -> None:
-    for command in (["snapshot", "draft-servers"], ["snapshot", "build", "out.db"]):
-        ran = cli(*command, "--observations", "gone.csv")
-
-        assert (ran.exit_code, ran.stdout) == (2, b"")
-        assert ran.stderr.startswith("error: --game: missing; ")
-        assert "--game game_a or --game game_b" in ran.stderr
-
-
 def test_a_draft_of_several_snapshots_needs_no_records(cli: Cli) -> None:
     build_in(Path(), [server("hub")], [("hub", 5, 7)])
     snapshots = ["--observations", "snapshot.db", "--observations", "./snapshot.db"]

@@ -18,7 +18,7 @@ from srvstat.snapshot.write.server_rows import encode_texts
 from srvstat.snapshot.write.store import store
 from srvstat.snapshot.write.summary import build_server_rows, summarize
 from srvstat.snapshot.write.tables import fill_tables, store_servers
-from srvstat.sources.source import Source, list_stored_names
+from srvstat.sources.source import Source, check_readable, list_stored_names
 
 
 def build(  # noqa: PLR0913 - each is an option of the command
@@ -50,8 +50,8 @@ def build(  # noqa: PLR0913 - each is an option of the command
     """
     if not observation_sources:
         raise UsageError("--observations is required")
-    records_sources = [] if servers_source is None else [servers_source]
-    check_names(output, rejects, [*records_sources, *observation_sources])
+    sources = [*([] if servers_source is None else [servers_source]), *observation_sources]
+    check_names(output, rejects, sources)
     rules = Rules(strict, max_rejected, allow_empty)
     # The snapshot is renamed into place first, then the rejects.
     with (
@@ -59,6 +59,7 @@ def build(  # noqa: PLR0913 - each is an option of the command
         atomic_write(output, overwrite=overwrite) as draft,
         SecondProcess() as second,
     ):
+        check_readable(sources)
         warnings: list[str] = []
         roster = read_roster(servers_source, uses_slugs=uses_slugs, game=game, warn=warnings.append)
         check_servers(servers_source, roster, rules)

@@ -13,7 +13,7 @@ from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, create_open_roster
 from srvstat.sources.observations import read_batches
 from srvstat.sources.server_records import ServerRecord
-from srvstat.sources.source import Source
+from srvstat.sources.source import Source, check_readable
 
 
 class Draft(NamedTuple):
@@ -33,6 +33,7 @@ def draft_records(
 
     Raises UsageError without a game, and SourceError if a source can't be read or no row is usable.
     """
+    check_readable(sources)
     roster = create_open_roster(uses_slugs=uses_slugs, game=game)
     with closing(sqlite3.connect("")) as connection:
         rejects = Rejects(connection, sources)

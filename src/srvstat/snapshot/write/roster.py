@@ -44,13 +44,15 @@ class Roster(dict[str, int]):
 
     Keys are 1, 2, 3 …; servers of `keys` have theirs already. An identifier is judged when it is
     first looked up. It is the sourceId of a record, the id of one or, with `uses_slugs`, a text
-    whose slug is the id. With `new_game`, any other identifier becomes a server with that game.
+    whose slug is the id. With `new_game`, any other identifier becomes a server with that game; it
+    is empty as long as it is missing.
     With `uses_slugs`, servers `found_by_slug` have no other identifier than their sourceId.
 
     `how_to_add` says how the servers of unknown identifiers are added, for messages.
 
     A look-up raises SourceError if two identifiers have one slug, or if one that becomes a server
-    has no slug or the cfxId of another server.
+    has no slug or the cfxId of another server; UsageError if one becomes a server without a game.
+    So a person hears of an unreadable file before the game.
     """
 
     def __init__(  # noqa: PLR0913 - what each of its users knows of servers
@@ -82,11 +84,6 @@ class Roster(dict[str, int]):
         self._written = {record.id: record.source_id for record in records if record.source_id}
 
     @property
-    def is_open(self) -> bool:
-        """Whether an identifier without a record becomes a server."""
-        return self._new_game is not None
-
-    @property
     def accepts_any_id(self) -> bool:
         """Whether an identifier of any form can be that of a server."""
         return self._uses_slugs or bool(self._ids)
@@ -107,6 +104,22 @@ class Roster(dict[str, int]):
         if source_id is None or source_id == server_id:
             return given
         return replace(given, source_id=source_id)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an identifier without a record becomes a server."""
+        return self._new_game is not None
+
+    def check_game(self) -> None:
+        """Check that new servers would have a game.
+
+        Raises UsageError.
+        """
+        if self.is_open and not self._new_game:
+            raise UsageError(
+                "--game: missing; without a servers file, the servers have no game: add --game"
+                f" {' or --game '.join(GAMES)}"
+            )
 
     def note_identifiers(self, identifiers: Iterable[str]) -> None:
         """Note that identifiers were read earlier, so that no other one may become the same slug.
@@ -178,6 +191,7 @@ class Roster(dict[str, int]):
 
     def _add_server(self, identifier: str) -> int:
         """Add a server for an identifier, and return its key."""
+        self.check_game()
         server_id = identifier
         if self._uses_slugs:
             try:
@@ -199,7 +213,8 @@ def read_roster(
 ) -> Roster:
     """Read server records and complete them; without a source, each identifier becomes a server.
 
-    Raises UsageError if a game is missing, SourceError for a bad record, MissingLibraryError.
+    Raises UsageError if the game of a record is missing, SourceError for a bad record,
+    MissingLibraryError.
     """
     if source is None:
         return create_open_roster(uses_slugs=uses_slugs, game=game)
@@ -213,13 +228,5 @@ def read_roster(
 
 
 def create_open_roster(*, uses_slugs: bool, game: str | None) -> Roster:
-    """Return a roster without records: each identifier becomes a server.
-
-    Raises UsageError without a game.
-    """
-    if game is None:
-        raise UsageError(
-            "--game: missing; without a servers file, the servers have no game: add --game"
-            f" {' or --game '.join(GAMES)}"
-        )
-    return Roster((), uses_slugs=uses_slugs, new_game=game)
+    """Return a roster without records: each identifier becomes a server."""
+    return Roster((), uses_slugs=uses_slugs, new_game=game or "")

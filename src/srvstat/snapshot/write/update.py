@@ -32,7 +32,7 @@ from srvstat.snapshot.write.server_rows import encode_texts
 from srvstat.snapshot.write.store import Stored
 from srvstat.snapshot.write.summary import build_server_rows, summarize
 from srvstat.snapshot.write.update_base import Base, NewServers, check_base, read_base
-from srvstat.sources.source import Source, list_stored_names
+from srvstat.sources.source import Source, check_readable, list_stored_names
 
 
 def update(  # noqa: PLR0913 - each is an option of the command
@@ -58,8 +58,8 @@ def update(  # noqa: PLR0913 - each is an option of the command
     Raises SnapshotError, SourceError, UsageError, OutputError.
     """
     new = NewServers(servers_source, uses_slugs, game)
-    given = [] if servers_source is None else [servers_source]
-    check_names(path, rejects, [*given, *observation_sources], name="PATH")
+    sources = [*([] if servers_source is None else [servers_source]), *observation_sources]
+    check_names(path, rejects, sources, name="PATH")
     if os.path.isdir(path):
         raise SnapshotError(
             f"{path}: a directory, but only a snapshot file can be updated; write the shards again"
@@ -80,6 +80,7 @@ def update(  # noqa: PLR0913 - each is an option of the command
             open_temporary(path) as staging,
             SecondProcess() as second,
         ):
+            check_readable(sources)
             warnings: list[str] = []
             base = read_base(old, new, warnings.append)
             intake = Intake(staging, base.roster, observation_sources, as_of, second)
