@@ -207,9 +207,9 @@ def test_a_dry_run_that_keeps_nothing_explains_it_on_standard_error(cli: Cli) ->
     ran = cli(*WIDE, "--game", "game_a", "--dry-run")
 
     assert (ran.exit_code, ran.stdout) == (6, b"")
-    assert "\n5 rows rejected: observedAt: no time zone: end it with Z" in ran.stderr
+    assert ran.stderr.startswith("5 rows rejected: observedAt: no time zone: end it with Z")
     assert "\n  wide.csv, line 2: 2026-02-28 12:00;5;6.0\n" in ran.stderr
-    assert ran.stderr.endswith("error: no observation would be kept\n")
+    assert ran.stderr.endswith("error: no observation would be kept without these options\n")
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])

@@ -186,7 +186,7 @@ def test_integers_before_2001_are_dates_or_rejected(read: Read) -> None:
             *["observedAt: before 2001 as milliseconds"] * 2,
         ]
         assert sorted(with_zone.kept) == [(2, "a", NOON_MS, 2), (3, "a", midnight, 3)]
-        assert [at for _, _, at, _ in sorted(with_unit.kept)] == numbers
+        assert [at for _, _, at, _ in sorted(with_unit.kept)] == numbers[1:]
 
 
 @given(data=st.data())

@@ -17,7 +17,7 @@ from conftest import AS_OF, Cli
 from sources.tables import read_table
 from srvstat.contract.errors import SourceError
 from srvstat.sources.mapping import ColumnMapping
-from srvstat.sources.observations import split_folder
+from srvstat.sources.observations import check_sources, split_folder
 from srvstat.sources.source import Source
 
 Write = Callable[..., None]
@@ -119,7 +119,7 @@ def test_files_whose_times_differ_in_kind_are_refused(write: Write, tmp_path: Pa
     write("c.parquet", observedAt="2026-03-01T00:00Z")
     reason = "c.parquet: column observedAt has text, but the files before it have numbers"
     with pytest.raises(SourceError, match=re.escape(reason)):
-        split(tmp_path)
+        check_sources(split(tmp_path))
 
 
 def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:

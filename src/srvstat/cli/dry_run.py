@@ -12,9 +12,15 @@ from srvstat.cli.output import STDERR, Form, Outcome, report
 from srvstat.cli.show import show
 from srvstat.cli.source_options import SourceOptions, Sources
 from srvstat.contract.errors import SourceError
+from srvstat.documents.dry_run import DryRun
 from srvstat.files.reading import STDIN
 from srvstat.snapshot.write.dry_run import run_dry
+from srvstat.snapshot.write.reasons import Reason, find_remedy
 from srvstat.snapshot.write.rules import RejectLimit
+from srvstat.snapshot.write.search_options import Search, list_missing, search_options
+from srvstat.sources.mapping_options import MappingOptions
+from srvstat.sources.registry import KINDS
+from srvstat.sources.server_records import GAMES
 from srvstat.sources.source import Source
 
 _NAMES_OF_SOURCES = ("servers", "observations", "query")
@@ -38,20 +44,38 @@ def show_dry_run(
     on standard error.
     """
     with show_progress(sources.observations, quiet=quiet) as progress:
-        found = run_dry(
-            servers_source=sources.servers,
-            observation_sources=sources.observations,
-            uses_slugs=sources.ids == "slug",
-            game=sources.game,
-            as_of=instant,
-            max_rejected=limit,
-            progress=progress,
-        )
-    if found.missing_options:
+
+        def attempt(changed: MappingOptions) -> DryRun:
+            return run_dry(
+                servers_source=sources.servers,
+                observation_sources=_change_mapping(sources, changed),
+                uses_slugs="slug" in (sources.ids, changed.ids),
+                game=sources.game,
+                as_of=instant,
+                max_rejected=limit,
+                progress=progress,
+            )
+
+        search = search_options(attempt, sources.observations, sources.options)
+    found = search.found
+    if isinstance(found, SourceError):
+        raise _join_errors(search)
+    missing = list_missing(sources.options, search.options)
+    if found.needs_game:
+        missing["--game"] = GAMES[0]
+    command = None
+    if missing:
         given = {**options._asdict(), **others, "quiet": quiet}
-        command = _build_command(output, sources, given, found.missing_options)
-        found = replace(found, command=command)
-    if found.kept and not found.refusal:
+        command = _build_command(output, sources, given, missing)
+    is_in_the_way = os.path.lexists(output) and not others["overwrite"]
+    found = replace(
+        found,
+        obstacles=[change.obstacle for change in search.adopted],
+        advice=_list_advice(search, found, output if is_in_the_way else None),
+        command=command,
+    )
+    given_run = search.given if isinstance(search.given, DryRun) else None
+    if given_run and given_run.kept and not given_run.refusal:
         return show(found, Form.TABLE)
     # Imported here, because Rich takes 40 ms.
     from srvstat.render.screen import Screen  # noqa: PLC0415
@@ -59,13 +83,52 @@ def show_dry_run(
 
     width = shutil.get_terminal_size().columns if os.isatty(STDERR) else None
     report(*render_table(found, Screen(width)).splitlines())
-    raise SourceError(
-        found.refusal if found.kept and found.refusal else "no observation would be kept"
-    )
+    if given_run and given_run.kept and given_run.refusal:
+        raise SourceError(given_run.refusal)
+    if found.kept and found.refusal:
+        raise SourceError(found.refusal)
+    without = " without these options" if found.kept else ""
+    raise SourceError(f"no observation would be kept{without}")
+
+
+def _change_mapping(sources: Sources, options: MappingOptions) -> list[Source]:
+    """Return the sources with the mapping of other options, except those with a form of their own.
+
+    The given mapping stays if the options are those of the command line.
+    """
+    mapping = options.build_mapping()
+    return [
+        source if KINDS[source.kind].is_fixed else replace(source, mapping=mapping)
+        for source in sources.observations
+    ]
+
+
+def _join_errors(search: Search) -> SourceError:
+    """Return the error of a source that no option helps to read: the first one, and the last."""
+    first, last = search.given, search.found
+    assert isinstance(last, SourceError)  # noqa: S101 - the caller checks it
+    if first is last or not isinstance(first, SourceError):
+        return last
+    return SourceError(f"{first.reason}; {search.adopted[-1].advice}; then: {last.reason}")
+
+
+def _list_advice(search: Search, found: DryRun, in_the_way: str | None) -> list[str]:
+    """Return the sentences about the options of the command, and about those that do not help."""
+    advice = [change.advice for change in search.adopted]
+    reasons = [Reason(each.reason, each.rows, None, each.is_rejected) for each in found.dropped]
+    remedy = find_remedy(reasons)
+    if remedy and remedy.option is None:
+        advice.append(remedy.text)
+    advice += search.notes
+    if found.needs_game:
+        advice.append(f"add the game of servers without one: --game {' or '.join(GAMES)}")
+    if in_the_way is not None:
+        advice.append(f"{in_the_way} exists: add --overwrite to replace it")
+    return advice
 
 
 def _build_command(
-    output: str, sources: Sources, given: Mapping[str, Any], missing: Mapping[str, str]
+    output: str, sources: Sources, given: Mapping[str, Any], missing: Mapping[str, str | None]
 ) -> str:
     """Return the command with the given options, by parameter name, and the missing ones."""
     values = {
@@ -73,21 +136,20 @@ def _build_command(
         for name, value in given.items()
         if name not in _NAMES_OF_SOURCES
     } | {**missing}
-    has_query = given["query"] is not None
-    words = ["srvstat", "snapshot", "build", output, *_list_sources(sources, has_query=has_query)]
+    words = ["srvstat", "snapshot", "build", output, *_list_sources(sources, given)]
     for option, value in values.items():
         words += [option] if value is True else [option, value] if value else []
     return shlex.join(words)
 
 
-def _list_sources(sources: Sources, *, has_query: bool) -> Iterator[str]:
+def _list_sources(sources: Sources, given: Mapping[str, Any]) -> Iterator[str]:
     """Yield the words of the options that name sources."""
-    if sources.servers is not None:
+    if sources.servers is not None and given["servers"] is not None:
         yield from ("--servers", _name_source(sources.servers))
     named = [_name_source(each) for each in sources.observations if not each.is_in_memory]
     for name in dict.fromkeys(named):
         yield from ("--observations", name)
-    if has_query:
+    if given["query"] is not None:
         yield from ("--query", "…")  # it may have a password
 
 

@@ -222,10 +222,10 @@ def _check_mapping_target(path: str, others: Sequence[str | None]) -> None:
     Raises UsageError, OutputError.
     """
     check_name("--save-mapping", path)
-    check_ending(path, ".toml")
     check_target(path, overwrite=False)
     if path in others:
         raise UsageError(f"{path}: is also another output; name another file for the mapping")
+    check_ending(path, ".toml")
 
 
 def save_mapping(sources: Sources) -> None:

@@ -18,7 +18,8 @@ class UnderstoodRow:
 class DroppedRows:
     """The rows that would not be kept for one reason: their number, and examples.
 
-    An example is the place of a row and its text, which is empty if it is not known.
+    An example is the place of a row and its text, which is empty if it is not known. The number is
+    0 if a source can't be read at all.
     """
 
     reason: str
@@ -32,10 +33,12 @@ class DryRun:
     """What a build would do; instants are Unix milliseconds.
 
     `rows` are the first ones. `intervals` has the number of servers for each usual interval in
-    milliseconds, the most frequent first. `dropped` begins with the commonest reason. `advice` is
-    what would help: sentences, the values of options that the command lacks, and the command with
-    them, or None if no option is missing. `refusal` is why the build would be refused although it
-    would keep rows, if it would. The other fields are those of BuildSummary.
+    milliseconds, the most frequent first. `dropped` begins with the commonest reason. `needs_game`
+    says that servers have no game, and `refusal` why the build would be refused although it would
+    keep rows. The other fields up to `warnings` are those of BuildSummary.
+
+    The dry run is that of `command`, which has the options that help against `obstacles`; it is
+    None if no option is missing. `advice` are sentences about them.
     """
 
     rows: Sequence[UnderstoodRow]
@@ -50,7 +53,8 @@ class DryRun:
     intervals: Sequence[tuple[int, int]]
     dropped: Sequence[DroppedRows]
     warnings: Sequence[str]
-    advice: Sequence[str]
-    missing_options: Mapping[str, str]
+    needs_game: bool
+    obstacles: Sequence[DroppedRows] = ()
+    advice: Sequence[str] = ()
     refusal: str | None = None
     command: str | None = None

@@ -37,7 +37,7 @@ from srvstat.fleet.finish import finish_counts
 from srvstat.fleet.native import (
     WRONG_STATISTICS,
     find_native_columns,
-    may_have_dates,
+    may_have_early_numbers,
     read_spans,
 )
 from srvstat.fleet.reader_rows import Remarks, judge_rows, read_rows
@@ -135,7 +135,7 @@ class DuckDbEngine:
         metadata = read_metadata(source)
         columns = find_native_columns(source, metadata.schema.to_arrow_schema())
         spans = columns and read_spans(columns, metadata)
-        if columns is None or spans is None or may_have_dates(columns, metadata):
+        if columns is None or spans is None or may_have_early_numbers(columns, metadata):
             return None
         self._identities[source.name] = identity
         return NativeFile(number, source, columns, spans)

@@ -13,6 +13,7 @@ from srvstat.fleet.slices import Span
 from srvstat.sources.arrow_columns import choose_columns, get_value_type
 from srvstat.sources.arrow_values import has_no_zone, is_text
 from srvstat.sources.source import Source
+from srvstat.sources.values import SECONDS
 
 _PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _MAX_INTEGER = (1 << 63) - 1
@@ -21,9 +22,6 @@ _LATEST = {"ms": _MAX_INTEGER // 1_000, "us": _MAX_INTEGER, "ns": _MAX_INTEGER /
 
 They convert milliseconds to microseconds, and the largest number is an infinite time.
 """
-
-_LAST_DATE = 9999_12_31
-"""The greatest number that is a date."""
 
 WRONG_STATISTICS = (
     "the statistics in a Parquet file, by which rows are found, do not fit its rows; write the file"
@@ -49,8 +47,8 @@ class NativeColumns(NamedTuple):
 class InstantUnit(NamedTuple):
     """How the stored times of a column become Unix milliseconds.
 
-    A time is divided by `per_millisecond`, rounded down, and multiplied by `milliseconds`. Numbers
-    without a declared unit are instants only from `first` on; earlier ones can be dates.
+    A time is divided by `per_millisecond`, rounded down, and multiplied by `milliseconds`. A number
+    before `first` can be a date, or look like seconds.
     """
 
     per_millisecond: int
@@ -91,7 +89,7 @@ def _find_unit(source: Source, kind: pa.DataType) -> InstantUnit | None:
     if pa.types.is_integer(kind):
         if mapping.time_unit == "s":
             return InstantUnit(1, 1000)
-        return InstantUnit(1, 1, 0 if mapping.time_unit else YEAR_2001)
+        return InstantUnit(1, 1, SECONDS.stop if mapping.time_unit else YEAR_2001)
     if not pa.types.is_timestamp(kind) or kind.unit not in _PER_MILLISECOND:
         return None
     if has_no_zone(kind) and mapping.time_zone != "UTC":
@@ -117,12 +115,12 @@ def read_spans(columns: NativeColumns, metadata: FileMetaData) -> list[Span] | N
     return spans
 
 
-def may_have_dates(columns: NativeColumns, metadata: FileMetaData) -> bool:
-    """Return whether a number in a file may be a date, which only our own reader converts."""
+def may_have_early_numbers(columns: NativeColumns, metadata: FileMetaData) -> bool:
+    """Return whether a number in a file may be one that only our own reader judges."""
     if not columns.unit.first:
         return False
     spans = read_spans(columns, metadata) or ()
-    return any(span.rows and span.first <= _LAST_DATE for span in spans)
+    return any(span.rows and span.first < columns.unit.first for span in spans)
 
 
 def _read_span(columns: NativeColumns, statistics: Statistics | None, rows: int) -> Span:

@@ -14,7 +14,8 @@ from srvstat.fleet.request import FleetRequest, count_processes, find_extension
 from srvstat.fleet.results import write_results
 from srvstat.fleet.snapshots import ShardedDraft
 from srvstat.snapshot.write.roster import Roster, read_roster
-from srvstat.sources.source import check_readable, list_stored_names
+from srvstat.sources.observations import check_sources
+from srvstat.sources.source import list_stored_names
 
 
 def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
@@ -34,7 +35,7 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
             folder = stack.enter_context(atomic_folder(request.snapshots, "--snapshots"))
             sharded = ShardedDraft(folder, request.snapshots, request.shards)
         servers = [] if request.servers is None else [request.servers]
-        check_readable([*servers, *request.observations])
+        check_sources([*servers, *request.observations])
         roster = _read_roster(request, warnings)
         job = _build_job(request, roster)
         with open_engine(request.engine, job, request.options, progress) as engine:

@@ -19,7 +19,8 @@ from srvstat.sources.arrow_values import (
     is_text,
 )
 from srvstat.sources.batch import COUNT_RULE, NO_COUNT, Batch, Reject, Runs
-from srvstat.sources.column_names import describe_missing, describe_repeated
+from srvstat.sources.column_names import NO_ZONE, describe_missing, describe_repeated
+from srvstat.sources.proposal import SAMPLE_ROWS, Sample
 from srvstat.sources.source import Source
 
 _ROWS_PER_BATCH = 1 << 16
@@ -111,8 +112,7 @@ def _check_times(source: Source, schema: pa.Schema, name: str) -> None:
         raise SourceError(f"{source.title}: column {name} is of type {kind}, not times")
     if has_no_zone(kind) and source.mapping.time_zone is None:
         raise SourceError(
-            f"{source.title}: column {name} has times without a time zone; add --time-zone UTC,"
-            " or their zone"
+            f"{source.title}: column {name} {NO_ZONE}; add --time-zone UTC, or their zone"
         )
 
 
@@ -143,6 +143,12 @@ def read_record_batches(
                     f"{source.title}: rows {first_place} to {end} have text that is not UTF-8"
                 ) from None
             first_place += record_batch.num_rows
+
+
+def build_sample(names: Sequence[str], rows: pa.RecordBatch | pa.Table) -> Sample:
+    """Return the sample of some rows, whose columns may have other names in Arrow."""
+    columns = (map(format_cell, column.slice(0, SAMPLE_ROWS)) for column in rows.columns)
+    return Sample.from_rows(list(names), zip(*columns, strict=True))
 
 
 class _Rows(NamedTuple):

@@ -74,9 +74,9 @@ class ColumnConverter:
             unit = self._mapping.time_unit
             instants = _scale(column.cast(pa.int64(), safe=False), unit or "ms")
             is_early = pc.less(instants, YEAR_2001)
-            if unit is None and pc.any(is_early).as_py():
-                dates = _map_distinct(_keep_if(is_early, instants), self._parse_instant)
-                instants = pc.if_else(is_early, dates.integers, instants)
+            if unit != "s" and pc.any(is_early).as_py():
+                early = _map_distinct(_keep_if(is_early, instants), self._parse_instant)
+                instants = pc.if_else(is_early, early.integers, instants)
             return Values(instants, column.is_null())
         return _map_distinct(column, self._parse_instant)
 

@@ -7,6 +7,9 @@ from srvstat.sources.mapping import ColumnMapping
 
 _MAX_NAMES = 20
 
+NO_ZONE = "has times without a time zone"
+"""The reason to refuse a column of local times."""
+
 
 def describe_missing(
     mapping: ColumnMapping, wanted: Sequence[str], headers: Iterable[Sequence[str]]

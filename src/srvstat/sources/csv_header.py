@@ -10,7 +10,7 @@ from srvstat.sources.csv_records import CsvForm, Header, get_form
 from srvstat.sources.mapping import ColumnMapping
 from srvstat.sources.source import Source
 
-_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
 class Columns(NamedTuple):
@@ -35,7 +35,7 @@ def recognize_columns(source: Source, header: Header) -> Columns:
     """
     mapping = source.mapping
     wanted = _list_wanted_columns(mapping)
-    headers = {delimiter: _split_header(header.text, delimiter) for delimiter in _DELIMITERS}
+    headers = {delimiter: _split_header(header.text, delimiter) for delimiter in DELIMITERS}
     least = len(wanted) + mapping.is_wide  # a wide file without servers has no observation
     fitting = [
         delimiter
@@ -45,7 +45,7 @@ def recognize_columns(source: Source, header: Header) -> Columns:
     if not fitting:
         raise source.build_error(header.line, describe_missing(mapping, wanted, headers.values()))
     if len(fitting) > 1:
-        found = " or by ".join(map(_DELIMITERS.__getitem__, fitting))
+        found = " or by ".join(map(DELIMITERS.__getitem__, fitting))
         raise source.build_error(header.line, f"the columns can be separated by {found}")
     names = headers[fitting[0]]
     _check_repeated(source, header.line, names if mapping.is_wide else wanted, names)

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from srvstat.sources import csv_mapped
 from srvstat.sources.batch import Batch, RowError
 from srvstat.sources.column_names import list_names
+from srvstat.sources.csv_header import DELIMITERS
 from srvstat.sources.csv_records import get_form, parse_blocks, read_header
 from srvstat.sources.plain_csv import parse_plain_block
+from srvstat.sources.proposal import Sample
 from srvstat.sources.source import Source
 from srvstat.sources.text_rows import Row, parse_records
 
@@ -46,6 +48,19 @@ def read(source: Source) -> Iterator[Batch]:
         # Rows of integers can be written again as they are.
         has_text=lambda batch: not batch.has_integers,
     )
+
+
+def read_sample(source: Source) -> Sample:
+    """Return the first rows of a source, with the delimiter that divides it into most columns.
+
+    Raises SourceError.
+    """
+    header = read_header(source, "a header")
+    forms = [get_form(delimiter) for delimiter in DELIMITERS]
+    form = max(forms, key=lambda each: len(each.split_fields(header.text) or ()))
+    names = [name.strip(" ") for name in form.split_fields(header.text) or ()]
+    lines = (line.removesuffix("\r") for _, line in next(header.blocks).split_lines())
+    return Sample.from_rows(names, (form.split_fields(line) or () for line in lines if line))
 
 
 def _split_record(text: str) -> Row:

@@ -9,16 +9,22 @@ import stat
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import duckdb
 import pyarrow as pa
 
 from srvstat.contract.errors import SourceError
 from srvstat.files.errors import convert_errors
-from srvstat.sources.arrow_columns import Columns, choose_columns, read_record_batches
+from srvstat.sources.arrow_columns import (
+    Columns,
+    build_sample,
+    choose_columns,
+    read_record_batches,
+)
 from srvstat.sources.batch import Batch
 from srvstat.sources.column_names import describe_repeated
+from srvstat.sources.proposal import SAMPLE_ROWS, Sample
 from srvstat.sources.source import Source
 from srvstat.sources.sql import NO_TABLE, build_query, is_utf8, quote_identifier, quote_text
 
@@ -44,10 +50,26 @@ def read(source: Source) -> Iterator[Batch]:
 
     Raises SourceError if the database can't be read, or if the query fails.
     """
+    with _open_database(source) as connection:
+        yield from _read_query(source, connection)
+
+
+def read_sample(source: Source) -> Sample:
+    """Return the first rows of a query or table.
+
+    Raises SourceError.
+    """
+    with _open_database(source) as connection:
+        rows = connection.sql(f"FROM ({_check_query(source, connection)}\n) LIMIT {SAMPLE_ROWS}")
+        return build_sample(rows.columns, rows.to_arrow_table())
+
+
+@contextmanager
+def _open_database(source: Source) -> Iterator["duckdb.DuckDBPyConnection"]:
     with convert_errors(source.title, SourceError), tempfile.TemporaryDirectory() as folder:
         try:
             with closing(_connect(source, folder)) as connection:
-                yield from _read_query(source, connection)
+                yield connection
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             # While rows are fetched, Arrow raises its own errors, with DuckDB's messages.
             raise SourceError(f"{source.title}: {_explain(source, error)}") from None
@@ -76,11 +98,7 @@ def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
 
 
 def _read_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> Iterator[Batch]:
-    query = build_query(source)
-    # A syntax error is reported here, without the query around it that is ours.
-    statements = connection.extract_statements(query)
-    if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
-        raise SourceError(f"{source.title}: must be one SELECT statement")
+    query = _check_query(source, connection)
     # Without rows, to find the columns before the query is run.
     empty = connection.sql(f"SELECT * FROM ({query}\n) AS rows LIMIT 0").to_arrow_table()  # noqa: S608 - the user's own query
     columns = choose_columns(source, empty.schema, any_case=True)
@@ -89,6 +107,19 @@ def _read_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> Iter
     rows = connection.sql(f"SELECT {chosen} FROM ({query}\n) AS rows")  # noqa: S608 - see above
     with closing(_fetch(source, connection, rows, columns.rows_per_batch)) as record_batches:
         yield from read_record_batches(source, columns, record_batches)
+
+
+def _check_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> str:
+    """Return the query of a source, which must be one SELECT statement.
+
+    Raises SourceError.
+    """
+    query = build_query(source)
+    # A syntax error is reported here, without the query around it that is ours.
+    statements = connection.extract_statements(query)
+    if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
+        raise SourceError(f"{source.title}: must be one SELECT statement")
+    return query
 
 
 def _check_repeated(

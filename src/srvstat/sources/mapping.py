@@ -14,6 +14,7 @@ class ColumnMapping:
     identifier. `time_zone` is the zone of times without an offset, and `time_unit` the unit of
     integer times; None means that neither was declared, and nothing is guessed (D18). A strict
     mapping is that of our own input files: other columns and other forms of values are refused.
+    With a unit, a strict mapping is that of our own numbers, which are right in any year.
     """
 
     id: str = "serverId"

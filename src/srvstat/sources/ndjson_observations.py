@@ -5,11 +5,14 @@ keys, and other keys are ignored.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from srvstat.contract import wire
 from srvstat.sources.batch import COUNT_RULE, IDENTIFIER_RULE, Batch, RowError
 from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.proposal import SAMPLE_ROWS, Sample
 from srvstat.sources.source import Source
 from srvstat.sources.text_rows import Row, WideRow, parse_records, parse_wide_records
 
@@ -33,6 +36,21 @@ def read(source: Source) -> Iterator[Batch]:
             yield parse_wide_records(source, lines, lambda text: _split_wide(text, mapping))
         else:
             yield parse_records(source, block, lines, lambda text: _split_mapped(text, mapping))
+
+
+def read_sample(source: Source) -> Sample:
+    """Return the first rows of a source; the columns are the keys of the first object.
+
+    Raises SourceError.
+    """
+    rows: list[dict[str, Any]] = []
+    for _, text in islice(source.read_lines(), SAMPLE_ROWS):
+        with suppress(RowError):
+            rows.append(_decode_object(text, ()))
+    names = list(rows[0]) if rows else []
+    return Sample.from_rows(
+        names, ([_format_count(row.get(name)) for name in names] for row in rows)
+    )
 
 
 def _split_object(text: str) -> Row:

@@ -1,11 +1,13 @@
 """Read observations of any registered kind."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 from srvstat.sources.batch import Batch
 from srvstat.sources.registry import FOLDER_KIND, load_reader
-from srvstat.sources.source import Source
+from srvstat.sources.source import Source, check_readable
 
 
 def read_batches(source: Source) -> Iterator[Batch]:
@@ -15,6 +17,18 @@ def read_batches(source: Source) -> Iterator[Batch]:
     """
     read: Callable[[Source], Iterator[Batch]] = load_reader(source.kind).read
     return read(source)
+
+
+def check_sources(sources: Sequence[Source]) -> None:
+    """Check files, before any of them is read: that they may be read, and that folders fit.
+
+    Raises SourceError.
+    """
+    check_readable(sources)
+    in_folders = [source for source in sources if source.folder is not None]
+    for (kind, _), files in groupby(in_folders, key=attrgetter("kind", "folder")):
+        check_types: Callable[[Iterable[Source]], None] = load_reader(kind).check_types
+        check_types(files)
 
 
 def split_folder(source: Source) -> list[Source]:

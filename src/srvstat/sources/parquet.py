@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import BinaryIO
@@ -17,6 +17,7 @@ from srvstat.files.identity import compute_identity, identify_file
 from srvstat.files.reading import CHANGED, STDIN, is_url
 from srvstat.sources.arrow_columns import (
     Columns,
+    build_sample,
     choose_columns,
     get_value_type,
     read_record_batches,
@@ -24,6 +25,7 @@ from srvstat.sources.arrow_columns import (
 from srvstat.sources.arrow_values import describe_values
 from srvstat.sources.batch import Batch
 from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.proposal import SAMPLE_ROWS, Sample
 from srvstat.sources.source import Source
 
 EXTENSION = ".parquet"
@@ -46,6 +48,21 @@ def read(source: Source) -> Iterator[Batch]:
         )
 
 
+def read_sample(source: Source) -> Sample:
+    """Return the first rows of a file, with the columns of the folders in its path.
+
+    Raises SourceError.
+    """
+    with _open_file(source) as file:
+        partitions = _find_partitions(source.name)
+        schema = _add_partitions(file.schema_arrow, partitions)
+        empty = pa.RecordBatch.from_pylist([], file.schema_arrow)
+        rows = next(file.iter_batches(SAMPLE_ROWS), empty)
+        for name in schema.names[len(rows.schema.names) :]:
+            rows = rows.append_column(name, _repeat(partitions[name], rows.num_rows))
+        return build_sample(schema.names, rows)
+
+
 def read_metadata(source: Source) -> FileMetaData:
     """Return the metadata of a file: its columns, and the statistics of its row groups.
 
@@ -60,7 +77,7 @@ def list_files(source: Source) -> list[Source]:
 
     Files and folders whose name begins with a dot or an underscore are left out.
 
-    Raises SourceError if there is none, or if the types of their columns differ.
+    Raises SourceError if there is none.
     """
     paths: list[str] = []
     with convert_errors(source.title, SourceError):
@@ -73,9 +90,7 @@ def list_files(source: Source) -> list[Source]:
             ]
     if not paths:
         raise SourceError(f"{source.title}: has no {EXTENSION} files; name other files one by one")
-    files = [replace(source, name=path, folder=source.name) for path in sorted(paths)]
-    _check_types(files)
-    return files
+    return [replace(source, name=path, folder=source.name) for path in sorted(paths)]
 
 
 def _raise_error(error: OSError) -> None:
@@ -86,8 +101,11 @@ def _is_visible(name: str) -> bool:
     return not name.startswith((".", "_"))
 
 
-def _check_types(sources: list[Source]) -> None:
-    """Refuse files in which a column of the mapping has different types."""
+def check_types(sources: Iterable[Source]) -> None:
+    """Check that a column of the mapping has values of one kind in all files of a folder.
+
+    Raises SourceError.
+    """
     first: dict[str, str] = {}
     for source in sources:
         with _open_file(source) as file:

@@ -3,7 +3,7 @@
 import io
 import re
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
@@ -16,6 +16,7 @@ from srvstat.contract.errors import SourceError
 from srvstat.files.reading import is_url
 from srvstat.sources.arrow_columns import choose_columns, read_record_batches
 from srvstat.sources.batch import Batch
+from srvstat.sources.proposal import SAMPLE_ROWS, Sample
 from srvstat.sources.source import Source
 from srvstat.sources.sql import NO_TABLE, build_query
 
@@ -58,12 +59,33 @@ def read(source: Source) -> Iterator[Batch]:
 
     Raises SourceError if the database can't be read; its message never contains a password.
     """
+    with _open_cursor(source) as cursor:
+        yield from _read_query(source, cursor)
+
+
+def read_sample(source: Source) -> Sample:
+    """Return the first rows of a query or table.
+
+    Raises SourceError as `read` does.
+    """
+    with _open_cursor(source) as cursor:
+        query = sql.SQL("SELECT * FROM ({}\n) AS rows LIMIT {}").format(
+            sql.SQL(build_query(source)), SAMPLE_ROWS
+        )
+        cursor.execute(query, binary=True)
+        names = [column.name for column in cursor.description or ()]
+        rows = (["" if value is None else str(value) for value in row] for row in cursor)
+        return Sample.from_rows(names, rows)
+
+
+@contextmanager
+def _open_cursor(source: Source) -> Iterator["psycopg.Cursor[Any]"]:
     secrets = _find_secrets(source)
     try:
         with closing(_connect(source)) as connection, connection.cursor() as cursor:
             for option in _OPTIONS:
                 cursor.execute(option)
-            yield from _read_query(source, cursor)
+            yield cursor
     except psycopg.Error as error:
         has_no_table = source.query is None and isinstance(error, psycopg.errors.UndefinedTable)
         reason = NO_TABLE if has_no_table else _describe(error, secrets)

@@ -4,7 +4,7 @@ Each series is a server, which a label names. Several answers can follow each ot
 """
 
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from decimal import ROUND_DOWN, Context, Decimal
 from typing import Any, NamedTuple
 
@@ -95,6 +95,14 @@ def _read_data(source: Source, events: Events) -> Generator[_Sample, None, bool]
     return has_result
 
 
+class LabelError(SourceError):
+    """A series has no label that names its server; `labels` are the names of those that it has."""
+
+    def __init__(self, reason: str, labels: Sequence[str]) -> None:
+        super().__init__(reason)
+        self.labels = labels
+
+
 class _Series(NamedTuple):
     """A series: its number, from 1, and the numbers of earlier ones by their servers."""
 
@@ -110,9 +118,8 @@ class _Series(NamedTuple):
             wanted = names[0]
         if wanted not in labels:
             listed = f"its labels are {', '.join(names)}" if names else "it has no labels"
-            raise self.build_error(
-                f"no label {wanted}; {listed}; --columns id=LABEL names that of the server"
-            )
+            reason = f"no label {wanted}; {listed}; --columns id=LABEL names that of the server"
+            raise LabelError(self.build_error(reason).reason, names)
         server_id = labels[wanted]
         if not isinstance(server_id, str):
             raise self.build_error(f"the label {wanted} must be a string")

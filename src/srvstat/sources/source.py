@@ -274,7 +274,9 @@ def check_readable(sources: Iterable[Source]) -> None:
     Raises SourceError.
     """
     for source in sources:
-        if source.name != STDIN and not source.is_in_memory and not is_url(source.name):
+        is_file = source.name != STDIN and not source.is_in_memory and not is_url(source.name)
+        # A server's name in another form than a URL could have a password.
+        if is_file and source.kind != "postgresql":
             with convert_errors(source.title, SourceError):
                 os.stat(source.name)
                 if not os.access(source.name, os.R_OK):

@@ -29,7 +29,7 @@ LOOKS_LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like mill
 _NOT_AN_INSTANT = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
 
 # As seconds, these are the instants from 2001 to 9999.
-_SECONDS = range(YEAR_2001 // 1000, LATEST // 1000 + 1)
+SECONDS = range(YEAR_2001 // 1000, LATEST // 1000 + 1)
 
 # How spreadsheets, databases and data frames write a missing number, in lower case.
 _EMPTY = frozenset({"", "na", "nan", "null", "none", r"\n"})
@@ -59,6 +59,8 @@ class ValueParser:
 
     def __init__(self, mapping: ColumnMapping) -> None:
         self._unit = mapping.time_unit
+        # A column in milliseconds may have seconds among them, which would be in 1970.
+        self._invalid = SECONDS if mapping.time_unit == "ms" and not mapping.is_strict else range(0)
         self._zone = mapping.time_zone
 
     def parse_instant(self, text: str) -> int:
@@ -137,9 +139,14 @@ class ValueParser:
             if len(digits) <= len(str(LATEST)) and int(digits) > LATEST // 1000:
                 raise InstantError(LOOKS_LIKE_MILLISECONDS)
             return parse_instant(digits + f"{fraction}000"[:3])
-        return parse_instant(digits)
+        at = parse_instant(digits)
+        if at in self._invalid:
+            raise InstantError(LOOKS_LIKE_SECONDS)
+        return at
 
     def _convert_integers(self, integers: list[int]) -> list[int]:
+        if any(map(self._invalid.__contains__, integers)):
+            raise InstantError(LOOKS_LIKE_SECONDS)
         instants = [1000 * each for each in integers] if self._unit == "s" else integers
         if max(instants) > LATEST:
             raise InstantError(OUTSIDE_YEARS)
@@ -158,7 +165,7 @@ def parse_number(digits: str, fraction: str = "", zone: str | None = None) -> in
         return _parse_local(f"{day}T00:00", zone)
     at = parse_instant(digits)
     if at < YEAR_2001:
-        raise InstantError(LOOKS_LIKE_SECONDS if at in _SECONDS else BEFORE_2001)
+        raise InstantError(LOOKS_LIKE_SECONDS if at in SECONDS else BEFORE_2001)
     return at
 
 

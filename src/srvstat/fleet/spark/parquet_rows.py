@@ -14,7 +14,7 @@ from pyspark.sql import functions as sql
 from srvstat.contract.instants import LATEST
 from srvstat.files.reading import is_url
 from srvstat.fleet.counts import ORDER_BITS
-from srvstat.fleet.native import NativeColumns, find_native_columns, may_have_dates
+from srvstat.fleet.native import NativeColumns, find_native_columns, may_have_early_numbers
 from srvstat.fleet.spark.frames import create_frame, quote_name
 from srvstat.sources.batch import MAX_PLAYERS
 from srvstat.sources.parquet import read_metadata
@@ -189,7 +189,7 @@ def find_columns(source: Source) -> tuple[NativeColumns | None, FileMetaData]:
     columns = find_native_columns(source, metadata.schema.to_arrow_schema())
     if columns is None or not _is_plain(source, metadata, columns):
         return None, metadata
-    if may_have_dates(columns, metadata):
+    if may_have_early_numbers(columns, metadata):
         return None, metadata
     return columns, metadata
 

@@ -26,6 +26,10 @@ _MAX_INTERVALS = 4
 def render_dry_run(dry_run: DryRun, screen: Screen) -> str:
     """Render what a build would do."""
     parts: list[RenderableType] = []
+    for obstacle in dry_run.obstacles:
+        parts += [*_build_reason(obstacle, screen), Text()]
+    if dry_run.obstacles:
+        parts += [Text("With the options below:"), Text()]
     if dry_run.rows:
         parts += [_build_rows(dry_run, screen), Text()]
     parts.append(build_fields_grid(_list_fields(dry_run, screen), screen))
@@ -90,7 +94,8 @@ def _format_intervals(dry_run: DryRun) -> str:
 
 def _build_reason(dropped: DroppedRows, screen: Screen) -> Iterator[RenderableType]:
     what = "rejected" if dropped.is_rejected else "skipped"
-    yield screen.escape(f"{format_count(dropped.rows, 'row')} {what}: {dropped.reason}", "yellow")
+    rows = f"{format_count(dropped.rows, 'row')} {what}: " if dropped.rows else ""
+    yield screen.escape(f"{rows}{dropped.reason}", "yellow")
     for place, text in dropped.examples:
         example = screen.escape(f"{place}: " if text else place, "dim")
         yield Padding(example + screen.escape_cell(text), (0, 0, 0, 2))

@@ -18,7 +18,8 @@ from srvstat.snapshot.write.server_rows import encode_texts
 from srvstat.snapshot.write.store import store
 from srvstat.snapshot.write.summary import build_server_rows, summarize
 from srvstat.snapshot.write.tables import fill_tables, store_servers
-from srvstat.sources.source import Source, check_readable, list_stored_names
+from srvstat.sources.observations import check_sources
+from srvstat.sources.source import Source, list_stored_names
 
 
 def build(  # noqa: PLR0913 - each is an option of the command
@@ -59,7 +60,7 @@ def build(  # noqa: PLR0913 - each is an option of the command
         atomic_write(output, overwrite=overwrite) as draft,
         SecondProcess() as second,
     ):
-        check_readable(sources)
+        check_sources(sources)
         warnings: list[str] = []
         roster = read_roster(servers_source, uses_slugs=uses_slugs, game=game, warn=warnings.append)
         check_servers(servers_source, roster, rules)

@@ -11,9 +11,9 @@ from srvstat.contract.errors import SourceError
 from srvstat.snapshot.write.reasons import describe_reasons, list_reasons
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster, create_open_roster
-from srvstat.sources.observations import read_batches
+from srvstat.sources.observations import check_sources, read_batches
 from srvstat.sources.server_records import ServerRecord
-from srvstat.sources.source import Source, check_readable
+from srvstat.sources.source import Source
 
 
 class Draft(NamedTuple):
@@ -33,7 +33,7 @@ def draft_records(
 
     Raises UsageError without a game, and SourceError if a source can't be read or no row is usable.
     """
-    check_readable(sources)
+    check_sources(sources)
     roster = create_open_roster(uses_slugs=uses_slugs, game=game)
     with closing(sqlite3.connect("")) as connection:
         rejects = Rejects(connection, sources)

@@ -13,13 +13,14 @@ from statistics import median_low
 from srvstat.contract.errors import OutputError
 from srvstat.documents.dry_run import DroppedRows, DryRun, UnderstoodRow
 from srvstat.snapshot.write.ingest import Intake, Progress
-from srvstat.snapshot.write.reasons import Reason, Remedy, find_remedy, list_reasons
+from srvstat.snapshot.write.reasons import Reason, list_reasons
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import read_roster
 from srvstat.snapshot.write.rules import RejectLimit, find_refusal
 from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.store import count_repeats
 from srvstat.sources.batch import Batch
+from srvstat.sources.observations import check_sources
 from srvstat.sources.server_records import GAMES, count_completed
 from srvstat.sources.source import Source, check_stdin_once
 
@@ -28,10 +29,6 @@ _MAX_EXAMPLES = 2
 
 # The reason of a conflict ends with the count that is kept.
 _KEPT_COUNT = re.compile(r"( has) [0-9]+$")
-
-_GAME = Remedy(
-    ("--game", GAMES[0]), f"add the game of servers without one: --game {' or '.join(GAMES)}"
-)
 
 
 @dataclass(slots=True)
@@ -64,6 +61,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
     check_stdin_once(
         source.name for source in (servers_source, *observation_sources) if source is not None
     )
+    check_sources([*([] if servers_source is None else [servers_source]), *observation_sources])
     warnings: list[str] = []
     roster = read_roster(
         servers_source, uses_slugs=uses_slugs, game=game or GAMES[0], warn=warnings.append
@@ -80,9 +78,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
     except sqlite3.Error as error:
         raise OutputError(f"SQLite's temporary files: {error}") from None
     completed = count_completed(map(roster.get_record, findings.observed))
-    remedies = [remedy] if (remedy := find_remedy(reasons)) else []
-    if game is None and (roster.is_open or completed.get("game")):
-        remedies.append(_GAME)
+    needs_game = game is None and (roster.is_open or completed.get("game"))
     first, last = min(findings.instants, default=None), max(findings.instants, default=None)
     return DryRun(
         rows=tuple(map(intake.describe_row, intake.first_rows)),
@@ -97,8 +93,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
         intervals=findings.intervals.most_common(),
         dropped=_group_reasons(reasons, examples),
         warnings=(*warnings, *intake.warnings),
-        advice=[remedy.text for remedy in remedies],
-        missing_options=dict(remedy.option for remedy in remedies if remedy.option),
+        needs_game=bool(needs_game),
         refusal=refusal,
     )
 

@@ -14,6 +14,7 @@ from srvstat.snapshot.write.roster import (
     NOT_PUBLISHABLE,
     SKIP_REASONS,
 )
+from srvstat.sources.column_names import NO_ZONE
 from srvstat.sources.ndjson_observations import OTHER_KEYS
 from srvstat.sources.source import Source
 from srvstat.sources.sql import quote_identifier
@@ -47,6 +48,8 @@ class Remedy(NamedTuple):
     text: str
 
 
+_ZONE_REMEDY = Remedy(("--time-zone", "UTC"), "add --time-zone UTC if the times are in UTC")
+
 _REMEDIES = (
     (
         LOOKS_LIKE_SECONDS,
@@ -62,7 +65,8 @@ _REMEDIES = (
             ("--time-unit", "ms"), "give --time-unit ms instead if the times are in milliseconds"
         ),
     ),
-    (NO_TIME_ZONE, Remedy(("--time-zone", "UTC"), "add --time-zone UTC if the times are in UTC")),
+    (NO_TIME_ZONE, _ZONE_REMEDY),
+    (NO_ZONE, _ZONE_REMEDY),
     (
         MALFORMED_REASON,
         Remedy(("--ids", "slug"), "add --ids slug to convert the identifiers"),

@@ -19,8 +19,8 @@ from srvstat.sources.source import Source
 
 _ROWS_PER_REPORT = 100_000
 
-# The engine read the times, so that years before 2001 are no mistake.
-_MILLISECONDS = ColumnMapping(time_unit="ms")
+# An engine has read these times, so that a year before 2001 is no mistake.
+_MILLISECONDS = ColumnMapping(time_unit="ms", is_strict=True)
 
 
 class Shard(NamedTuple):

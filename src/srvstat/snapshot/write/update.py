@@ -32,7 +32,8 @@ from srvstat.snapshot.write.server_rows import encode_texts
 from srvstat.snapshot.write.store import Stored
 from srvstat.snapshot.write.summary import build_server_rows, summarize
 from srvstat.snapshot.write.update_base import Base, NewServers, check_base, read_base
-from srvstat.sources.source import Source, check_readable, list_stored_names
+from srvstat.sources.observations import check_sources
+from srvstat.sources.source import Source, list_stored_names
 
 
 def update(  # noqa: PLR0913 - each is an option of the command
@@ -80,7 +81,7 @@ def update(  # noqa: PLR0913 - each is an option of the command
             open_temporary(path) as staging,
             SecondProcess() as second,
         ):
-            check_readable(sources)
+            check_sources(sources)
             warnings: list[str] = []
             base = read_base(old, new, warnings.append)
             intake = Intake(staging, base.roster, observation_sources, as_of, second)

@@ -1,0 +1,163 @@
+"""Search the options that a build needs to keep the rows of its sources, for a dry run.
+
+Each change is tried: it is proposed only if the build then keeps more rows, or rejects fewer.
+"""
+
+import os
+import shlex
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from srvstat.contract.errors import SourceError
+from srvstat.documents.dry_run import DroppedRows, DryRun
+from srvstat.files.reading import STDIN, is_url
+from srvstat.snapshot.write.reasons import Reason, find_remedy
+from srvstat.sources.mapping import STRICT
+from srvstat.sources.mapping_options import COLUMNS, MappingOptions
+from srvstat.sources.prometheus import LabelError
+from srvstat.sources.proposal import Proposal, propose_columns, propose_label
+from srvstat.sources.registry import KINDS, TEXT_KINDS
+from srvstat.sources.source import Source
+
+Outcome = DryRun | SourceError
+"""What a build would do; an error if its sources can't be read."""
+
+
+class Change(NamedTuple):
+    """Options that may help against an obstacle, and a sentence for a person."""
+
+    obstacle: DroppedRows
+    options: MappingOptions
+    advice: str
+
+
+@dataclass(slots=True)
+class Search:
+    """The outcome with the given options, and with those that were found to help.
+
+    `notes` say why other options do not help.
+    """
+
+    given: Outcome
+    found: Outcome
+    options: MappingOptions
+    adopted: list[Change] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def search_options(
+    attempt: Callable[[MappingOptions], DryRun],
+    sources: Sequence[Source],
+    options: MappingOptions,
+) -> Search:
+    """Try changes of the options, one after another, as long as one helps.
+
+    `attempt` returns what a build with some options would do, or raises SourceError. Of sources
+    that can be read only once, the likeliest change is adopted without a trial.
+    """
+    given = _attempt(attempt, options)
+    search = Search(given, given, options)
+    tried: list[MappingOptions] = []
+    changes = list(_list_changes(search, sources))
+    if not all(map(_can_be_read_again, sources)):
+        search.adopted = changes[:1]
+        search.options = changes[0].options if changes else options
+        return search
+    while changes:
+        change = changes.pop(0)
+        if change.options in tried:
+            continue
+        tried.append(change.options)
+        outcome = _attempt(attempt, change.options)
+        if _is_better(outcome, search.found, change.obstacle):
+            search.found, search.options = outcome, change.options
+            search.adopted.append(change)
+            changes = list(_list_changes(search, sources))
+        elif isinstance(outcome, SourceError) and isinstance(search.found, DryRun):
+            search.notes.append(outcome.reason)
+    return search
+
+
+def _attempt(attempt: Callable[[MappingOptions], DryRun], options: MappingOptions) -> Outcome:
+    try:
+        return attempt(options)
+    except SourceError as error:
+        return error
+
+
+def _can_be_read_again(source: Source) -> bool:
+    if source.is_in_memory or is_url(source.name):
+        return True
+    with suppress(OSError, ValueError):
+        return source.name != STDIN and stat.S_ISREG(os.stat(source.name).st_mode)
+    return source.name != STDIN
+
+
+def _is_better(outcome: Outcome, current: Outcome, obstacle: DroppedRows) -> bool:
+    """Return whether more rows are kept, or fewer meet an obstacle; they may meet the next one."""
+    if isinstance(outcome, SourceError):
+        return isinstance(current, SourceError) and outcome.reason != current.reason
+    if isinstance(current, SourceError):
+        return True
+    rows = sum(each.rows for each in outcome.dropped if each.reason == obstacle.reason)
+    return (outcome.kept, -rows) > (current.kept, -obstacle.rows)
+
+
+def _list_changes(search: Search, sources: Sequence[Source]) -> Iterator[Change]:
+    """Yield the changes that may help against the obstacles of the outcome, the likeliest first."""
+    found, options = search.found, search.options
+    labels: Sequence[str] = ()
+    if isinstance(found, SourceError):
+        obstacles = [DroppedRows(found.reason, 0, is_rejected=True, examples=())]
+        labels = found.labels if isinstance(found, LabelError) else ()
+    else:
+        obstacles = [dropped for dropped in found.dropped if dropped.is_rejected]
+    for obstacle in obstacles:
+        remedy = find_remedy([Reason(obstacle.reason, obstacle.rows, None, is_rejected=True)])
+        if remedy and remedy.option:
+            name, value = remedy.option
+            changed: dict[str, Any] = {name.strip("-").replace("-", "_"): value}
+            yield Change(obstacle, replace(options, **changed), remedy.text)
+    source = next((each for each in sources if not KINDS[each.kind].is_fixed), None)
+    if source is None or not obstacles:
+        return
+    source = replace(source, mapping=options.build_mapping())
+    with suppress(SourceError):
+        proposal = propose_columns(source) if not labels else propose_label(labels)
+        if proposal and (proposal.columns, proposal.wide) != (options.columns, options.wide):
+            yield _propose(obstacles[0], options, proposal)
+    if source.mapping.is_strict and source.kind in TEXT_KINDS:
+        names = {key: getattr(STRICT, key) for key in COLUMNS}
+        yield _propose(
+            obstacles[0], options, Proposal(names, None), "to read other forms of values"
+        )
+
+
+def _propose(
+    obstacle: DroppedRows,
+    options: MappingOptions,
+    proposal: Proposal,
+    purpose: str = "if these are the columns",
+) -> Change:
+    name, value = proposal.format_option()
+    changed = replace(options, columns=proposal.columns, wide=proposal.wide)
+    return Change(obstacle, changed, f"add {name} {shlex.quote(value)} {purpose}")
+
+
+def list_missing(given: MappingOptions, found: MappingOptions) -> dict[str, str | None]:
+    """Return the options of the command line that make found options of given ones, by name.
+
+    None removes an option.
+    """
+    missing: dict[str, str | None] = {
+        f"--{name.replace('_', '-')}": getattr(found, name)
+        for name in ("time_zone", "time_unit", "ids")
+        if getattr(found, name) != getattr(given, name)
+    }
+    if (found.columns, found.wide) != (given.columns, given.wide):
+        name, value = Proposal(found.columns, found.wide).format_option()
+        missing |= {"--columns": None, "--wide": None, name: value}
+    return missing

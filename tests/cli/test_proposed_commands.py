@@ -1,0 +1,216 @@
+"""The command that a dry run proposes keeps the rows that the dry run says, and all valid ones."""
+
+import re
+import runpy
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, Cli
+from support.snapshots import parse_summary, read_observations
+
+UGLY = ROOT / "tests" / "sources" / "ugly"
+
+ALL_OF = {
+    "long-compact-dates.csv": (3, 0),
+    "long-numeric-ids.csv": (4, 0),
+    "long-seconds.csv": (3, 0),
+    "mixed-units.csv": (2, 1),
+    "monthly-averages.csv": (1, 2),
+    "naive.ndjson": (2, 0),
+    "not-ascii.csv": (1, 1),
+    "one-series.csv": (3, 0),
+    "one-slug.csv": (1, 2),
+    "quoted-names.csv": (3, 0),
+    "strict-spreadsheet.csv": (3, 0),
+    "thousands.csv": (2, 2),
+    "wide-compact-dates.csv": (2, 2),
+    "wide-ten-games.csv": (25, 0),
+}
+"""The rows of each ugly file that are valid in some form, and those that no option reads."""
+
+SHAPES = {
+    "long CSV": ["polls.csv"],
+    "wide CSV": ["wide.csv"],
+    "NDJSON": ["polls.ndjson"],
+    "Parquet": ["polls.parquet"],
+    "folder": ["polls-by-name"],
+    "Minetrack": ["database.sql", "--from", "minetrack", "--servers", "servers.json"],
+    "BattleMetrics": ["1234567.json", "--from", "battlemetrics"],
+    "Prometheus": ["prometheus.json", "--from", "prometheus"],
+    "Cfx.re": ["cfx-polls.csv", "--from", "cfx", "--servers", "cfx.json"],
+    "DuckDB": ["games.duckdb", "--query", "FROM polls"],
+    "snapshot": ["other.db", "--from", "snapshot"],
+}
+"""The sources of docs/sources.md, with the options that name them and no other."""
+
+KEPT = {"BattleMetrics": 3, "Cfx.re": 2}
+"""The rows that each of them has, if not 5."""
+
+DRY_RUN = ["snapshot", "build", "out.db", "--dry-run"]
+
+
+def run_dry(cli: Cli, *words: str) -> tuple[list[str], int, str]:
+    """Return the command that a dry run proposes, the rows that it says it keeps, and its text."""
+    ran = cli(*DRY_RUN, "--observations", *words)
+    shown = ran.stdout.decode() + ran.stderr
+    assert ran.exit_code in (0, 6), shown
+    (line,) = re.findall(r"^  (srvstat .*)$", shown, re.MULTILINE)
+    (kept,) = re.findall(r"^kept +([0-9,]+)$", shown, re.MULTILINE)
+    query = words[words.index("--query") + 1] if "--query" in words else ""
+    command = [word.replace("…", query) for word in shlex.split(line)]
+    return command[1:], int(kept), shown
+
+
+def check_law(cli: Cli, *words: str) -> tuple[int, int]:
+    """Run the proposed command; return the numbers of rows that it keeps and rejects."""
+    command, kept, shown = run_dry(cli, *words)
+    built = cli(*command, "--max-rejected", "100%")
+
+    assert built.exit_code == 0, (command, built.stderr)
+    assert len(read_observations("out.db")) == kept, shown
+    return kept, int(parse_summary(built)["rejected"])
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", ALL_OF)
+def test_the_proposed_command_reads_an_ugly_file(name: str, cli: Cli) -> None:
+    shutil.copy(UGLY / name, ".")
+
+    assert check_law(cli, name) == ALL_OF[name]
+
+
+def test_each_ugly_file_is_tested() -> None:
+    assert ALL_OF.keys() == {path.name for path in UGLY.iterdir()}
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_proposed_command_reads_a_shape_of_the_documentation(shape: str, cli: Cli) -> None:
+    shutil.copytree(ROOT / "docs" / "examples" / "sources", ".", dirs_exist_ok=True)
+    runpy.run_path("write_databases.py", run_name="__main__")
+    other = [
+        "--columns",
+        "id=name,at=timestamp,players=online",
+        "--time-unit",
+        "s",
+        "--ids",
+        "slug",
+    ]
+    build = ["snapshot", "build", "other.db", "--game", "game_a", "--observations", "polls.csv"]
+    assert cli(*build, *other).exit_code == 0
+
+    assert check_law(cli, *SHAPES[shape]) == (KEPT.get(shape, 5), 0)
+
+
+@pytest.mark.usefixtures("here")
+def test_all_obstacles_are_named_at_once(cli: Cli) -> None:
+    shutil.copy(UGLY / "wide-ten-games.csv", ".")
+
+    command, _, shown = run_dry(cli, "wide-ten-games.csv")
+
+    assert command[3:] == shlex.split(
+        "--observations wide-ten-games.csv --wide at=DateTime --time-zone UTC --ids slug"
+        " --game game_a"
+    )
+    for text in (
+        "must be the header",
+        "no time zone",
+        "letters, digits and hyphens",
+        "--game game_",
+    ):
+        assert text in shown
+    assert shown.endswith("error: no observation would be kept without these options\n")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("long-numeric-ids.csv", ["--wide", "at=Date"], "--columns id=AppID,at=Date,players=AvgP"),
+        ("long-numeric-ids.csv", ["--columns", "id=AppID"], "--columns id=AppID,at=Date,players="),
+        ("long-numeric-ids.csv", ["--columns", "at=day"], "--columns id=AppID,at=Date,players=Av"),
+        ("wide-ten-games.csv", ["--wide", "at=date"], "--wide at=DateTime --time-zone UTC"),
+        ("wide-ten-games.csv", ["--wide", "at=DateTime", "--time-zone", "UTC"], "--ids slug"),
+        ("long-seconds.csv", ["--time-unit", "ms"], "players=players_online --time-unit s"),
+    ],
+)
+def test_a_wrong_option_is_replaced(name: str, given: list[str], expected: str, cli: Cli) -> None:
+    shutil.copy(UGLY / name, ".")
+
+    command, _, _ = run_dry(cli, name, *given)
+
+    assert expected in shlex.join(command)
+    assert check_law(cli, name, *given) == ALL_OF[name]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_long_file_that_is_read_as_a_wide_one_is_recognized(cli: Cli) -> None:
+    rows = "".join(f"2026-03-0{day} 10:00,{name},5\n" for day in (1, 2) for name in ("PIT", "SMP"))
+    Path("long.csv").write_text(f"timestamp,category,players\n{rows}")
+
+    given = ["--wide", "at=timestamp", "--time-zone", "UTC"]
+
+    assert "--wide" not in run_dry(cli, "long.csv", *given)[0]
+    assert check_law(cli, "long.csv", *given) == (4, 0)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_label_of_prometheus_is_proposed_by_its_name(cli: Cli) -> None:
+    series = (ROOT / "docs" / "examples" / "sources" / "prometheus.json").read_text()
+    Path("two.json").write_text(series.replace('"server":', '"job": "poll", "server":'))
+
+    command, _, _ = run_dry(cli, "two.json", "--from", "prometheus")
+
+    assert "id=server" in command
+    assert check_law(cli, "two.json", "--from", "prometheus") == (5, 0)
+
+
+@pytest.mark.usefixtures("here")
+def test_names_that_a_shell_would_run_are_quoted(cli: Cli) -> None:
+    name = "$(touch hacked) 'x'.csv"
+    Path(name).write_text("when,`id`,count\n2026-03-01T10:00Z,a,5\n")
+
+    command, _, _ = run_dry(cli, name)
+
+    assert command[3:5] == ["--observations", name]
+    assert check_law(cli, name) == (1, 0)
+
+
+@pytest.mark.usefixtures("here")
+def test_an_option_that_does_not_help_is_explained(cli: Cli) -> None:
+    for name, reason in (
+        (
+            "one-slug.csv",
+            '--ids slug: "EU West" and "eu_west" both become eu-west; give each an id',
+        ),
+        ("not-ascii.csv", "has a letter or digit that is not ASCII"),
+    ):
+        shutil.copy(UGLY / name, ".")
+        command, _, shown = run_dry(cli, name)
+
+        assert reason in " ".join(shown.split())
+        assert "--ids" not in command
+
+
+@pytest.mark.usefixtures("here")
+def test_an_output_in_the_way_is_named_and_not_replaced_by_the_proposed_command(cli: Cli) -> None:
+    shutil.copy(UGLY / "long-seconds.csv", ".")
+    Path("out.db").touch()
+
+    command, _, shown = run_dry(cli, "long-seconds.csv")
+
+    assert "out.db exists: add --overwrite to replace it" in shown
+    assert "--overwrite" not in command
+
+
+@pytest.mark.usefixtures("here")
+def test_a_file_that_no_option_reads_is_refused_with_its_own_reason(cli: Cli) -> None:
+    Path("prose.csv").write_text("Dear reader,\nthis is a letter.\n")
+
+    ran = cli(*DRY_RUN, "--observations", "prose.csv")
+
+    assert (ran.exit_code, ran.stdout) == (6, b"")
+    assert ran.stderr.startswith("error: prose.csv, line 1: must be the header serverId,")
