@@ -93,7 +93,7 @@ REFUSALS = {
     "no snapshot": (["a", "-o", "case.db", "-s", "gone.db"], 3, "gone.db: no such file"),
     "an unknown server": (["x-a", "-o", "case.db"], 44, "no id x-a; did you mean cfxId:x-a?"),
     "the parent": (["a", "-o", "snapshot.db", "--overwrite"], 2, "is the snapshot to take"),
-    "an existing file": (["a", "-o", "servers.ndjson"], 2, "exists; --overwrite replaces it"),
+    "an existing file": (["a", "-o", "old.db"], 2, "exists; --overwrite replaces it"),
     "standard output": (["a", "-o", "-"], 2, "--output: - is not a file; name a file"),
     "a directory": (["a", "-o", "new/"], 2, "--output new/: names a directory; name a file"),
     "an empty name": (["a", "-o", ""], 2, "--output: the name is empty; name a file"),
@@ -103,6 +103,7 @@ REFUSALS = {
 @pytest.mark.parametrize("kind", REFUSALS)
 def test_a_refused_bundle_changes_no_file(kind: str, here: Path, cli: Cli) -> None:
     arguments, exit_code, reason = REFUSALS[kind]
+    (here / "old.db").touch()
     before = read_directory(here)
 
     ran = cli("snapshot", "bundle", *arguments)

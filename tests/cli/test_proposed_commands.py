@@ -5,10 +5,13 @@ import runpy
 import shlex
 import shutil
 from pathlib import Path
+from urllib.parse import quote
 
+import duckdb
 import pytest
 
 from conftest import ROOT, Cli
+from support.postgresql import DATABASE, PASSWORD, USER, start_postgresql
 from support.snapshots import parse_summary, read_observations
 
 UGLY = ROOT / "tests" / "sources" / "ugly"
@@ -214,3 +217,70 @@ def test_a_file_that_no_option_reads_is_refused_with_its_own_reason(cli: Cli) ->
 
     assert (ran.exit_code, ran.stdout) == (6, b"")
     assert ran.stderr.startswith("error: prose.csv, line 1: must be the header serverId,")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_file_that_the_proposed_columns_do_not_help_names_both_problems(cli: Cli) -> None:
+    Path("twice.csv").write_text("time,name,count,time\n2026-03-01T10:00Z,a,5,2026-03-01T10:00Z\n")
+
+    ran = cli(*DRY_RUN, "--observations", "twice.csv")
+
+    assert (ran.exit_code, ran.stdout) == (6, b"")
+    assert "must be the header" in ran.stderr
+    assert ran.stderr.endswith('line 1: two columns have the name "time" (columns 1 and 4)\n')
+
+
+@pytest.mark.usefixtures("here")
+def test_a_source_that_can_be_read_once_gets_the_first_option_that_helps(cli: Cli) -> None:
+    rows = "serverId,observedAt,players\na,2026-03-01 10:00,5\nb,2026-03-01 10:00,5\n"
+    from_stdin = ["-", "--format", "csv", "--dry-run", "--game", "game_a"]
+
+    ran = cli("snapshot", "build", "out.db", "--observations", *from_stdin, stdin=rows.encode())
+
+    assert ran.exit_code == 6
+    assert "add --time-zone UTC if the times are in UTC" in ran.stderr
+    assert "With the options below" not in ran.stderr
+    assert "--time-zone UTC --game game_a\n" in ran.stderr
+
+    nothing = cli(
+        "snapshot", "build", "x.db", "--observations", *from_stdin, stdin=rows[:28].encode()
+    )
+    assert nothing.stderr.endswith("error: no observation would be kept\n")
+
+
+@pytest.mark.usefixtures("here")
+def test_identifiers_of_prometheus_are_converted(cli: Cli) -> None:
+    series = (ROOT / "docs" / "examples" / "sources" / "prometheus.json").read_text()
+    Path("p.json").write_text(series.replace("main-lobby", "main lobby"))
+
+    assert check_law(cli, "p.json", "--from", "prometheus") == (5, 0)
+
+
+@pytest.mark.usefixtures("here")
+def test_columns_of_times_without_a_zone_are_read_with_one(cli: Cli) -> None:
+    shutil.copytree(ROOT / "docs" / "examples" / "sources", ".", dirs_exist_ok=True)
+    runpy.run_path("write_databases.py", run_name="__main__")
+    query = "SELECT polled_at::TIMESTAMP AS polled_at, * EXCLUDE polled_at FROM 'polls.parquet'"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY ({query}) TO 'local.parquet'")
+
+    assert "--time-zone UTC" in shlex.join(run_dry(cli, "local.parquet")[0])
+    assert check_law(cli, "local.parquet") == (5, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("here")
+def test_the_proposed_command_reads_a_table_of_postgresql(cli: Cli) -> None:
+    with start_postgresql() as server:
+        server.connection.execute(
+            "CREATE TABLE polls (polled_at timestamp, name text, online int);"
+            "INSERT INTO polls VALUES ('2026-03-01 10:00', 'PVP_ARENA', 12),"
+            " ('2026-03-01 11:00', 'PVP_ARENA', NULL)"
+        )
+        port = server.port
+        url = f"postgresql://{USER}:{quote(PASSWORD, safe='')}@127.0.0.1:{port}/{DATABASE}"
+        command, kept, shown = run_dry(cli, url, "--query", "TABLE polls")
+        built = cli(*(url if word.startswith("postgresql:") else word for word in command))
+
+    assert (built.exit_code, kept, len(read_observations("out.db"))) == (0, 1, 1), built.stderr
+    assert PASSWORD not in shown

@@ -70,7 +70,8 @@ def show_dry_run(
     is_in_the_way = os.path.lexists(output) and not others["overwrite"]
     found = replace(
         found,
-        obstacles=[change.obstacle for change in search.adopted],
+        # Without another trial, they are among the rows that are dropped.
+        obstacles=[each.obstacle for each in search.adopted if search.found is not search.given],
         advice=_list_advice(search, found, output if is_in_the_way else None),
         command=command,
     )

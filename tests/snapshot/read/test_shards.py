@@ -160,7 +160,7 @@ def test_months_of_shards_have_the_rows_of_one_file(
 ) -> None:
     months = []
     for path in (whole, shards):
-        folder = tmp_path / f"from-{path.name}"
+        folder = tmp_path / f"from-{path.stem}"
         options = ["--format", "parquet", "--partition", "month"]
         ran = cli("snapshot", "export", *options, "-o", str(folder), "-s", str(path))
         assert ran.exit_code == 0, ran.stderr

@@ -41,6 +41,7 @@ def test_a_format_of_rows_is_one_module_and_one_line(
     monkeypatch.setattr(
         registry, "KINDS", {**registry.KINDS, "rows": Kind((".rows",), "row_format")}
     )
+    Path("week.rows").touch()
     Path("servers.ndjson").write_bytes(ndjson([server("a")]))
 
     summary = build(

@@ -65,7 +65,7 @@ def test_a_bundle_as_a_source_is_reported(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("none.db", "none.db: no such file; "),
+        ("none.db", "none.db: No such file or directory"),
         ("servers.ndjson", "servers.ndjson: not a snapshot and not a SQLite file; "),
         ("damaged.db", "damaged.db: damaged ("),
         ("forged.db", "forged.db: damaged (the days of server a)"),

@@ -5,15 +5,14 @@ Each change is tried: it is proposed only if the build then keeps more rows, or 
 
 import os
 import shlex
-import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from srvstat.contract.errors import SourceError
 from srvstat.documents.dry_run import DroppedRows, DryRun
-from srvstat.files.reading import STDIN, is_url
+from srvstat.files.reading import is_url
 from srvstat.snapshot.write.reasons import Reason, find_remedy
 from srvstat.sources.mapping import STRICT
 from srvstat.sources.mapping_options import COLUMNS, MappingOptions
@@ -60,12 +59,12 @@ def search_options(
     """
     given = _attempt(attempt, options)
     search = Search(given, given, options)
-    tried: list[MappingOptions] = []
-    changes = list(_list_changes(search, sources))
     if not all(map(_can_be_read_again, sources)):
-        search.adopted = changes[:1]
-        search.options = changes[0].options if changes else options
+        for change in _list_remedies(search)[:1]:
+            search.adopted, search.options = [change], change.options
         return search
+    tried: list[MappingOptions] = []
+    changes = _list_changes(search, sources)
     while changes:
         change = changes.pop(0)
         if change.options in tried:
@@ -75,7 +74,7 @@ def search_options(
         if _is_better(outcome, search.found, change.obstacle):
             search.found, search.options = outcome, change.options
             search.adopted.append(change)
-            changes = list(_list_changes(search, sources))
+            changes = _list_changes(search, sources)
         elif isinstance(outcome, SourceError) and isinstance(search.found, DryRun):
             search.notes.append(outcome.reason)
     return search
@@ -89,11 +88,7 @@ def _attempt(attempt: Callable[[MappingOptions], DryRun], options: MappingOption
 
 
 def _can_be_read_again(source: Source) -> bool:
-    if source.is_in_memory or is_url(source.name):
-        return True
-    with suppress(OSError, ValueError):
-        return source.name != STDIN and stat.S_ISREG(os.stat(source.name).st_mode)
-    return source.name != STDIN
+    return source.is_in_memory or is_url(source.name) or os.path.isfile(source.name)
 
 
 def _is_better(outcome: Outcome, current: Outcome, obstacle: DroppedRows) -> bool:
@@ -106,34 +101,54 @@ def _is_better(outcome: Outcome, current: Outcome, obstacle: DroppedRows) -> boo
     return (outcome.kept, -rows) > (current.kept, -obstacle.rows)
 
 
-def _list_changes(search: Search, sources: Sequence[Source]) -> Iterator[Change]:
-    """Yield the changes that may help against the obstacles of the outcome, the likeliest first."""
-    found, options = search.found, search.options
-    labels: Sequence[str] = ()
-    if isinstance(found, SourceError):
-        obstacles = [DroppedRows(found.reason, 0, is_rejected=True, examples=())]
-        labels = found.labels if isinstance(found, LabelError) else ()
-    else:
-        obstacles = [dropped for dropped in found.dropped if dropped.is_rejected]
-    for obstacle in obstacles:
+def _list_changes(search: Search, sources: Sequence[Source]) -> list[Change]:
+    """Return the changes that may help against the obstacles, the likeliest first."""
+    changes = _list_remedies(search)
+    source = next((each for each in sources if not KINDS[each.kind].is_fixed), None)
+    obstacle = next(iter(_list_obstacles(search.found)), None)
+    if source is None or obstacle is None:
+        return changes
+    options = search.options
+    source = replace(source, mapping=options.build_mapping())
+    with suppress(SourceError):
+        proposal = _propose_columns(search.found, source)
+        if proposal and (proposal.columns, proposal.wide) != (options.columns, options.wide):
+            changes.append(_propose(obstacle, options, proposal))
+    if source.mapping.is_strict and source.kind in TEXT_KINDS:
+        names = {key: getattr(STRICT, key) for key in COLUMNS}
+        purpose = "to read other forms of values"
+        changes.append(_propose(obstacle, options, Proposal(names, None), purpose))
+    return changes
+
+
+def _list_remedies(search: Search) -> list[Change]:
+    """Return the changes that the reasons of rejected rows suggest."""
+    changes = []
+    for obstacle in _list_obstacles(search.found):
         remedy = find_remedy([Reason(obstacle.reason, obstacle.rows, None, is_rejected=True)])
         if remedy and remedy.option:
             name, value = remedy.option
             changed: dict[str, Any] = {name.strip("-").replace("-", "_"): value}
-            yield Change(obstacle, replace(options, **changed), remedy.text)
-    source = next((each for each in sources if not KINDS[each.kind].is_fixed), None)
-    if source is None or not obstacles:
-        return
-    source = replace(source, mapping=options.build_mapping())
-    with suppress(SourceError):
-        proposal = propose_columns(source) if not labels else propose_label(labels)
-        if proposal and (proposal.columns, proposal.wide) != (options.columns, options.wide):
-            yield _propose(obstacles[0], options, proposal)
-    if source.mapping.is_strict and source.kind in TEXT_KINDS:
-        names = {key: getattr(STRICT, key) for key in COLUMNS}
-        yield _propose(
-            obstacles[0], options, Proposal(names, None), "to read other forms of values"
-        )
+            changes.append(Change(obstacle, replace(search.options, **changed), remedy.text))
+    return changes
+
+
+def _list_obstacles(outcome: Outcome) -> list[DroppedRows]:
+    if isinstance(outcome, SourceError):
+        return [DroppedRows(outcome.reason, 0, is_rejected=True, examples=())]
+    return [dropped for dropped in outcome.dropped if dropped.is_rejected]
+
+
+def _propose_columns(outcome: Outcome, source: Source) -> Proposal | None:
+    """Return the likeliest columns, or the label of Prometheus, if an error names labels.
+
+    Raises SourceError.
+    """
+    return (
+        propose_label(outcome.labels)
+        if isinstance(outcome, LabelError)
+        else propose_columns(source)
+    )
 
 
 def _propose(
