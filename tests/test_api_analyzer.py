@@ -99,7 +99,8 @@ def test_a_history_has_the_rows_of_its_command(
 
     assert lines == cli("history", *command, "--snapshot", demo_snapshot).stdout
     assert len(rows) == table.num_rows > 1
-    assert table.column("players").to_pylist() == [row[-1] for row in rows]
+    at = table.column_names.index("players")
+    assert table.column("players").to_pylist() == [row[at] for row in rows]
 
 
 def test_a_report_and_its_parts_are_those_of_the_command(cli: Cli, demo_snapshot: str) -> None:

@@ -101,9 +101,11 @@ class _Statistics(SnapshotDocument, RowDocument):
     def to_rows(self) -> Rows:
         """Return a row for each server, with columns for what was asked for."""
         columns = [Column(name, _KINDS[name]) for name in _IDENTITY]
-        columns += [Column(name, _KINDS[name]) for name in _CHANGE]
+        # With its other figures, the window before has its coverage among them.
+        has_previous = self.previous_window is not None
+        columns += [Column(name, _KINDS[name]) for name in _CHANGE[: -1 if has_previous else None]]
         columns += self._list_columns("")
-        if self.previous_window is not None:
+        if has_previous:
             columns += self._list_columns("previous")
         return Rows(tuple(columns), map(self._build_row, self.servers))
 
@@ -124,13 +126,10 @@ class _Statistics(SnapshotDocument, RowDocument):
     def _build_row(self, server: ServerStatistics) -> tuple[Any, ...]:
         identity = tuple(getattr(server, name) for name in _IdentityPart.model_fields)
         change = server.change
-        changes = (
-            change and change.players,
-            change and change.percentage,
-            server.previous_coverage,
-        )
-        previous = () if server.previous is None else _list_values(server.previous)
-        return identity + changes + _list_values(server) + previous
+        changes = (change and change.players, change and change.percentage)
+        if server.previous is None:
+            return (*identity, *changes, server.previous_coverage, *_list_values(server))
+        return identity + changes + _list_values(server) + _list_values(server.previous)
 
 
 class Stats(_Statistics):

@@ -1,7 +1,6 @@
 """The figures of a server as text, rounded for reading."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from rich.text import Text
 
@@ -22,23 +21,12 @@ from srvstat.render.screen import Screen
 from srvstat.render.text import format_count, format_date, format_day
 
 _MARKS = "▁▂▃▄▅▆▇█"
+
 PARTIAL = "*"
 """Marks the figure of a partial step in a table of steps."""
 
 _MOST_NAMED = 3
 """The most servers that a note names."""
-
-SMALL_BASE = 10
-"""Growth from fewer players than this is shown as two counts: a percentage would mislead."""
-
-
-class Change(NamedTuple):
-    """The growth from the first observation of a window, `base`, in players and in percent."""
-
-    base: int | None
-    players: int | None
-    percentage: float | None
-
 
 ChangingServer = ServerStatistics | ServerGrowth
 """A server with the change of its average."""
@@ -132,17 +120,6 @@ def _explain_missing_changes(
 def _list_first(ids: Sequence[str]) -> str:
     rest = len(ids) - _MOST_NAMED
     return ", ".join([*ids[:_MOST_NAMED], *([f"{rest:,} more"] if rest > 0 else [])])
-
-
-def format_growth_parts(change: Change, *, ascii_only: bool) -> tuple[str, ...]:
-    """Return players and percent, or a single text where a percentage would mislead."""
-    base, players, percentage = change
-    if players is None or base is None:
-        return (NOTHING,)
-    if base < SMALL_BASE or percentage is None:
-        # The ASCII arrow is wider, so it must be in the text before columns are measured.
-        return (f"{base:,} {'->' if ascii_only else '→'} {base + players:,}",)
-    return (f"{players:+,}", f"{percentage:+,.1f}%") if players else ("0", "0.0%")
 
 
 def list_growth_cells(steps: Iterable[GrowthStep]) -> list[StepCell]:

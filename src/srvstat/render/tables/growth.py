@@ -12,9 +12,8 @@ from rich.text import Text
 from srvstat.documents.document import ChangePart
 from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
 from srvstat.documents.history import StepCell
-from srvstat.render import changes
-from srvstat.render.changes import describe_step, format_change, format_first_last
-from srvstat.render.fields import NOTHING, build_fields_grid
+from srvstat.render.changes import describe_step, format_change, format_first_last, format_trend
+from srvstat.render.fields import build_fields_grid
 from srvstat.render.local_time import format_clock, format_local_window
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import (
@@ -73,7 +72,7 @@ def render_growth(document: GrowthDocument, screen: Screen) -> str:
 
 
 def _format_trend(server: ServerGrowth) -> Text:
-    text, _ = changes.format_trend(server.players_per_week, server.average_players, server.coverage)
+    text, _ = format_trend(server.players_per_week, server.average_players, server.coverage)
     return Text(text)
 
 
@@ -188,23 +187,3 @@ def _build_fields(document: GrowthDocument, screen: Screen) -> Table:
 
 
 _TREND = "the median change between two whole days, in players a week; flat is below 1% a week"
-
-
-def define_trend(document: GrowthDocument) -> str:
-    """Say what the trend is."""
-    return f"the median change of the average, in players a week, between any two {document.step}s"
-
-
-_LEAST_TREND = 0.005
-"""In players a week; less is rounded to 0.00."""
-
-
-def format_trend(per_week: float | None) -> Text:
-    """Format a slope in players a week: `up 1.5 a week`."""
-    if per_week is None:
-        return Text(NOTHING)
-    if abs(per_week) < _LEAST_TREND:
-        return Text("no trend")
-    digits = 2 if abs(per_week) < 1 else 1
-    direction, style = ("up", "green") if per_week > 0 else ("down", "red")
-    return Text(f"{direction} {abs(per_week):,.{digits}f} a week", style)
