@@ -56,7 +56,9 @@ SETUPS = {
     SRVSTAT: "From references to the finished document or rows, as Python objects. `history` reads"
     " all of its rows.",
     "DuckDB": "The table of the comparison above, two threads, literals; the answer as Python"
-    " tuples. Two forms where neither is always faster; the requirements use the faster one.",
+    " tuples. Two forms where neither is always faster; the requirements use the faster one."
+    " `growth` and `history` subtract the few gaps of more than three usual intervals from their"
+    " steps.",
     "DuckDB, minimum": "Weights every observation with the minimum of its distance and three usual"
     " intervals. Counts come from a histogram, which is faster than `median` and `quantile_disc`.",
     "DuckDB, corrected sums": "Sums all distances, and subtracts what exceeds three usual"

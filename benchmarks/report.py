@@ -79,7 +79,8 @@ to bytes. The peers only run their query.
 The documents and rows of [analyzer.md](analyzer.md) over 1y: `top` ranks {top_size:,} servers by
 their average and shows 20, the others are about five servers. `stats` and `top` have the quantile
 0.95, `growth` has steps of a day, `peak-hours` is in Europe/Berlin, `history` has steps of an hour.
-In brackets: relative to srvstat.
+Every tool also reads the window before, for the change of the average, and computes the observed
+share of each step. In brackets: relative to srvstat.
 
 {analyzer}
 
@@ -125,12 +126,14 @@ averages of DuckDB's. Spilled are temporary files, at their peak.
 - **Answers are checked first.** Before timing, each engine answers 10 random requests per range,
   and each command one. Count, mean, median, peak, lowest and growth of each server must equal those
   that plain Python computes from the generated data; floats are compared with `==`.
-- **The analyzer's answers** are checked in the same way, for three sets of servers and one `top`:
-  every figure, instant, step and cell. The trend of `growth` may differ by 1e-12 of its value,
-  because the peers divide floats, where srvstat computes with exact fractions.
+- **The analyzer's answers** are checked in the same way over 90d and 1y, for three sets of servers
+  and one `top` each: every figure, instant, step and cell, and the observed share of each step. The
+  data begins five days before the year, so only 90d has changes of averages. The trend of
+  `growth` may differ by 1e-12 of its value, because the peers divide floats, where srvstat computes
+  with exact fractions.
 - **Reports** are written from the servers to the finished page. The commands beside them are
   `stats`, `peak-hours`, `growth` and `integrity` as JSON and `history --step 1h` as NDJSON, of the
-  same servers. The report must have their figures.
+  same servers in the same time zone. The report must have their figures.
 - **Warm files.** Files are read once before each round, so that no tool waits for the disk.
 - **Alternation.** A round goes through the ranges and, for each, through all engines, and starts
   with a different engine each time. All engines get the same random requests. Figures are medians
