@@ -111,16 +111,16 @@ def test_a_report_and_its_parts_are_those_of_the_command(cli: Cli, demo_snapshot
         year, default = snapshot.report(names[1:], range="1y"), snapshot.report(names[1:])
         timeline = snapshot.timeline(names, most_steps=9_000, **window)
         distribution = snapshot.distribution(iter(names), **window)
-        short = snapshot.timeline(most_steps=2)
+        short = snapshot.timeline(most_steps=3)
         wide = snapshot.distribution(most_bins=1)
 
     options = ["--title=a b", "--from=2026-02-01", "--tz=Asia/Tokyo", "--json"]
     shown = cli("report", *names, *options, "--snapshot", demo_snapshot).stdout
     assert report.to_json() + b"\n" == shown
     assert (timeline, distribution) == (report.timeline, report.distribution)
-    assert year.timeline.step_seconds == 3_600
+    assert year.timeline.step == "1h"
     assert default.window.from_ == default.window.to - 90 * DAY
-    assert {len(one.averages) for one in short.servers} == {2}
+    assert {len(one.averages) for one in short.servers} == {3}
     assert [one.counts for one in wide.servers] == [(one.sample_count,) for one in wide.servers]
 
 

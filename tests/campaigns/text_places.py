@@ -32,6 +32,7 @@ from srvstat.contract.responses import (
 )
 from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.comparison import ComparedServer, Comparison
+from srvstat.documents.history import StepCell
 from srvstat.documents.server_detail import ServerTable
 from srvstat.documents.server_list import ListedServer, ServerList
 from srvstat.documents.snapshot_info import SnapshotInfo
@@ -60,6 +61,7 @@ _STATISTICS = re.compile(r" 5 +1\.50 +2 +9 +0 +\+1 +\+2\.0%( |$)")
 _LISTED = re.compile(r" 5 +1 +1 h +99%( |$)")
 _NEVER = re.compile(r"(?!)")
 _SERVERS_COMPARED = 5
+_CELLS = (StepCell(1, 1, 1.0, 1.0), StepCell(0, 1, None, 0.0), StepCell(1, 1, 2.0, 0.5)) * 10
 _MAX_LISTED = 25
 
 
@@ -68,11 +70,10 @@ def show_in_comparison(texts: Sequence[str], screen: Screen) -> str | None:
     names = _join_evenly(texts, _SERVERS_COMPARED)
     comparison = Comparison(
         CompareResponse(range="30d", data=(_RESULT,) * len(names)),
-        tuple(
-            ComparedServer(_RESULT, name, (1.0, None, 2.0) * 10, 30, 50, _AS_OF) for name in names
-        ),
+        tuple(ComparedServer(_RESULT, name, _CELLS, 30, 50, _AS_OF) for name in names),
         Window(_AS_OF - 30 * DAY_MS, _AS_OF),
         _AS_OF,
+        "day",
         DAY_MS,
         None,
     )

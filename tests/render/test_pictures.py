@@ -104,7 +104,8 @@ def build_timeline(step: str, days: int, servers: int = 1) -> Timeline:
     ("base", "days", "width", "step"),
     [
         ("30m", 7, 960, "30m"),
-        ("30m", 30, 920, "1h"),
+        ("30m", 10, 960, "30m"),
+        ("30m", 11, 1600, "1h"),
         ("30m", 45, 960, "1h"),
         ("30m", 46, 960, "day"),
         ("30m", 90, 1600, "day"),

@@ -154,6 +154,8 @@ def build_growth(
         previous_coverage=previous_coverage,
         growth=GrowthPart(players=5, percentage=100.0),
         previous_growth=None,
+        first_players=5,
+        last_players=10,
         players_per_week=17.5,
         steps=steps,
     )

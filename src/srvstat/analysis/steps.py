@@ -153,10 +153,11 @@ def observe_sum(snapshot: Snapshot, servers: Iterable[ServerRow], steps: Steps) 
     least: list[float | None] = [None] * steps.step_count
     for server in servers:
         first, last = server.first_observed_at, server.last_observed_at
-        if first is None or last is None:
+        if first is None or last is None or first > steps.window.end:
             continue
         shares = observe_steps(snapshot, server, steps)
-        begin = max(bisect_right(steps.edges, first) - 1, 0)
+        # The last step includes the end of the window, where another one may begin.
+        begin = min(max(bisect_right(steps.edges, first), 1), steps.step_count) - 1
         for at in range(begin, min(bisect_right(steps.edges, last), steps.step_count)):
             before = least[at]
             least[at] = shares[at] if before is None else min(before, shares[at])

@@ -143,7 +143,7 @@ def plot(
             check_snapshot_is_kept(form.path, file.path)
             window = choose_window(file, query)
             servers = list(find_references(file, references))
-            report_missing_data(file, window, servers)
+            report_missing_data(file, window, servers, tz)
             found = form.compute(file, servers, window, zone)
     except ApiError as error:
         return show_error(error, Form.TABLE)

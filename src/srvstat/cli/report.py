@@ -96,7 +96,7 @@ def report(
             check_snapshot_is_kept(target, file.path)
             window = choose_window(file, query)
             servers = find_references(file, references)
-            report_missing_data(file, window, servers)
+            report_missing_data(file, window, servers, tz)
             origin = describe_origin(servers, query, title)
             found = build_report(file, servers, window, zone, origin)
     except ApiError as error:

@@ -13,9 +13,9 @@ globalThis.srvstatTimeline = (() => {
     ...[1, 2, 5, 10, 20, 50, 100].map((years) => ({ months: 12 * years })),
   ].map(({ length, months }) => ({ length, months, shortest: length || months * 28 * DAY }));
 
-  /* The steps that a chart can have, with their least lengths. A chart over more than LONGEST_WITH_HOURS
-     has no shorter ones than days: daily cycles would look like noise. Points are at least
-     LEAST_DISTANCE pixels apart. Of a partial step, observations cover less than WHOLE_SHARE. All as in
+  /* The steps that a chart can have, with their least lengths. LEAST_LENGTHS
+     has the least of a chart over a longer time: shorter ones would hide each other, or daily cycles
+     would look like noise. Points are at least LEAST_DISTANCE pixels apart. Of a partial step, observations cover less than WHOLE_SHARE. All as in
      render/pictures/points.py. */
   const STEPS = new Map([
     ...[1, 2, 5, 10, 15, 30].map((minutes) => [`${minutes}m`, minutes * MINUTE]),
@@ -23,7 +23,7 @@ globalThis.srvstatTimeline = (() => {
     ['day', DAY], ['week', 7 * DAY], ['month', 28 * DAY],
   ]);
   const NOUNS = { m: 'minute', h: 'hour', day: 'day', week: 'week', month: 'month' };
-  const LONGEST_WITH_HOURS = 45 * DAY;
+  const LEAST_LENGTHS = [[45 * DAY, DAY], [10 * DAY, HOUR]];
   const LEAST_DISTANCE = 0.75;
   const WHOLE_SHARE = 0.9;
   const LONGEST_PLAIN = 9_999_999;
@@ -318,7 +318,7 @@ globalThis.srvstatTimeline = (() => {
     /* Return the name of the step for an interval that is so many pixels wide. It consists of whole
        base steps: 3h does not consist of 2h, nor a month of weeks. */
     function chooseStep({ from, to }, width) {
-      const least = to - from > LONGEST_WITH_HOURS ? DAY : 0;
+      const [, least] = LEAST_LENGTHS.find(([longest]) => to - from > longest) ?? [0, 0];
       const shortest = Math.max((to - from) / width * LEAST_DISTANCE, least);
       const base = STEPS.get(timeline.step);
       const divisible = [...STEPS].filter(([name, length]) => name === timeline.step

@@ -55,7 +55,7 @@ def ask(path: str, windows: Sequence[Window] = WINDOWS) -> list[Any]:
     """Return what a snapshot answers from its summaries; an error in place of an answer."""
     found: list[Any] = []
     for window in windows:
-        edges = [window.start, *range(START + 64 * DAY, START + 70 * DAY, DAY), window.end]
+        edges = [window.start, *range(START + 64 * DAY - 1, START + 70 * DAY - 1, DAY), window.end]
         with closing(open_file(path)) as snapshot:
             (row,) = snapshot.find_servers([ServerReference(identifier="wide", by="id")])
             assert row
@@ -174,7 +174,7 @@ def test_steps_that_no_observations_have_are_refused(columns: str, path: str) ->
         (row,) = snapshot.find_servers([ServerReference(identifier="wide", by="id")])
         assert row
         with pytest.raises(SnapshotError, match="damaged"):
-            snapshot.compute_step_totals(row, [START, START + 9 * DAY, START + 20 * DAY])
+            snapshot.compute_step_totals(row, [START, START + 9 * DAY - 1, START + 20 * DAY])
 
 
 def test_intervals_without_length_are_refused(path: str) -> None:

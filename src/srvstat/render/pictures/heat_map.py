@@ -33,8 +33,6 @@ _KEY_SPACE = 6
 """The space between the colors and the averages beside them."""
 _LEAST_WIDTH_FOR_LINE = 760
 """In narrower pictures, the scale has several lines."""
-_LEAST_KNOWN = 0.8
-"""The least share of hours with an average for one to be named the busiest: daily data have few."""
 _LEAST_HOUR = 20
 """The least width of an hour in pixels; narrower ones have fewer labels."""
 
@@ -82,8 +80,7 @@ def draw_heat_map(server: ServerPeakHours, size: Size, *, is_well_observed: bool
 def find_busiest(server: ServerPeakHours) -> HourPart | None:
     """Return the busiest hour; None if no hour is busier than another, or too few have averages."""
     averages = [cell.average_players for cell in server.cells if cell.average_players is not None]
-    has_hours = len(averages) >= _LEAST_KNOWN * len(server.cells)
-    return server.busiest if has_hours and len(set(averages)) > 1 else None
+    return server.busiest if server.has_hours and len(set(averages)) > 1 else None
 
 
 def _has_empty_cells(server: ServerPeakHours) -> bool:

@@ -25,6 +25,8 @@ _LENGTHS = {
     "month": 28 * DAY_MS,
 }
 """The steps that points can have, with their least lengths."""
+_LONGEST_WITH_MINUTES = 10 * DAY_MS
+"""In a longer window, points are not shorter than an hour: more would hide each other."""
 _LONGEST_WITH_HOURS = 45 * DAY_MS
 """In a longer window, daily cycles would look like noise: points are not shorter than a day."""
 _LEAST_DISTANCE = 0.75
@@ -70,10 +72,13 @@ def choose_step(timeline: Timeline, width: float) -> str:
     """Return the name of the step of the points in a picture, whatever the number of servers.
 
     Points consist of whole steps of the timeline and are at least 0.75 pixels apart, as far as
-    there are such steps. In more than 45 days, they are not shorter than a day.
+    there are such steps. In more than 10 days, they are not shorter than an hour, and in more than
+    45, not shorter than a day.
     """
     start, end = get_window(timeline)
     shortest = (end - start) / width * _LEAST_DISTANCE
+    if end - start > _LONGEST_WITH_MINUTES:
+        shortest = max(shortest, DAY_MS / 24)
     if end - start > _LONGEST_WITH_HOURS:
         shortest = max(shortest, DAY_MS)
     base = _LENGTHS[timeline.step]

@@ -7,6 +7,7 @@ from xml.etree.ElementTree import Element
 from srvstat.contract import wire
 from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.document import WindowPart
+from srvstat.documents.servers import is_silent
 from srvstat.documents.statistics import ServerStatistics, Stats
 from srvstat.render.changes import (
     choose_class,
@@ -24,7 +25,7 @@ from srvstat.render.report.elements import (
     build_table,
 )
 from srvstat.render.report.labels import Labels
-from srvstat.render.tables.figures import format_rounded, format_whole
+from srvstat.render.tables.figures import format_current, format_rounded, format_whole
 from srvstat.render.text import format_interval, format_time
 
 FIRST_LAST = "First → last"
@@ -58,7 +59,7 @@ def _build_key(number: int) -> Element:
 def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
     servers = stats.servers
     yield ["Players"]
-    yield ["Current", *(build_whole(one.current_players) for one in servers)]
+    yield ["Current", *(_build_current(one, stats.window.to) for one in servers)]
     yield ["Average", *(build_rounded(one.average_players, 2) for one in servers)]
     yield ["Change", *(build_change(one, stats.window) for one in servers)]
     yield ["Median", *(build_rounded(one.median_players, 1) for one in servers)]
@@ -75,6 +76,12 @@ def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
     yield ["Count", *(build_whole(one.sample_count) for one in servers)]
     yield ["Usual interval", *(_build_interval(one.usual_interval_seconds) for one in servers)]
     yield ["Coverage", *(build_coverage(one.coverage) for one in servers)]
+
+
+def _build_current(server: ServerStatistics, until: int) -> Element | str:
+    if is_silent(server.last_observed_at, until):
+        return format_current(server.current_players, server.last_observed_at, until).plain
+    return build_whole(server.current_players)
 
 
 def build_whole(value: int | None) -> Element:
