@@ -18,8 +18,8 @@ def test_questions_about_the_demo_have_known_answers(tmp_path: Path) -> None:
     assert ranked == [("harbor-city", 361), ("new-frontier", 211), ("night-shift", 87)]
     assert weeks == [128.07142857142858, 127.97619047619048]
     lines = (tmp_path / "total.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[:2] == [
-        "from,to,sampleCount,serverCount,players",
-        "1771761600000,1771765200000,7,7,334.0",
+    assert [lines[0], lines[2]] == [
+        "from,to,sampleCount,serverCount,players,observedShare,isPartial",
+        "1771765200000,1771768800000,7,7,349.0,1.0,False",
     ]
     assert len(lines) == 1 + 7 * 24

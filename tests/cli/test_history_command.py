@@ -68,7 +68,7 @@ def test_steps_have_a_row_each_and_null_without_observations(build: Build, cli: 
     assert cli(*asked, "--sum", "--aggregate=max", "--format=csv").stdout == (
         b"from,to,sampleCount,serverCount,players,observedShare,isPartial\n"
         b"2026-03-01T10:00:00.000Z,2026-03-01T11:00:00.000Z,0,0,,0,true\n"
-        b"2026-03-01T11:00:00.000Z,2026-03-01T12:00:00.000Z,4,2,16,0.5,true\n"
+        b"2026-03-01T11:00:00.000Z,2026-03-01T12:00:00.000Z,4,2,16,0,true\n"
     )
 
 

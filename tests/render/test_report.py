@@ -19,6 +19,7 @@ from srvstat.analysis.report import ReportOrigin, build_report
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.report import Report
+from srvstat.documents.servers import is_silent
 from srvstat.render.report import render_report
 from srvstat.render.text import escape_text
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
@@ -186,7 +187,6 @@ def test_the_tables_have_the_figures_of_each_server(report: Report, page: Node) 
         for row in page.find("comparison").find_all("tr")
     }
     expected = {
-        "Current": [one.current_players for one in report.stats.servers],
         "Average": [one.average_players for one in report.stats.servers],
         "Median": [one.median_players for one in report.stats.servers],
         "Peak": [one.peak_players for one in report.stats.servers],
@@ -195,10 +195,18 @@ def test_the_tables_have_the_figures_of_each_server(report: Report, page: Node) 
         "Count": [one.sample_count for one in report.stats.servers],
         "Coverage": [one.coverage for one in report.stats.servers],
     }
+    current = [
+        "silent" if is_silent(one.last_observed_at, report.window.to) else one.current_players
+        for one in report.stats.servers
+    ]
     maps = page.find("hours").find_all("table")
     bins = page.find("distribution").find_all("table")[0]
 
     assert len(maps) == 4
+    shown = [cell.text.replace(",", "") for cell in rows["Current"]]
+    assert [
+        "silent" if " seen" in text else int(text.replace(",", "")) for text in shown
+    ] == current
     assert {name: [*map(read_value, rows[name])] for name in expected} == expected
     assert [[*map(read_value, one.find_all("td"))] for one in maps] == [
         [one.cells[24 * day + hour].average_players for hour in range(24) for day in range(7)]

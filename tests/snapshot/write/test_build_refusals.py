@@ -133,7 +133,7 @@ def test_quiet_prints_one_line_about_rows_not_kept(cli: Cli) -> None:
             "warning: 4 of 5 rows not kept: 1 rejected, 1 conflicting, 1 not in the servers file,"
             " 1 not publishable; first rejected or conflicting row: week.csv, line 3: players:"
             " an earlier row of this server and instant has 5; add --time-zone UTC if the times are"
-            " in UTC\n"
+            " in UTC"
         ),
     )
     assert others == [

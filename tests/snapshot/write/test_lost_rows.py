@@ -13,7 +13,7 @@ from support.snapshots import parse_summary, read_directory, read_observations, 
 
 pytestmark = pytest.mark.usefixtures("here")
 
-UGLY = ROOT / "tests" / "ugly"
+UGLY = ROOT / "tests" / "snapshot" / "write" / "ugly"
 OPTIONS = ["--time-zone=UTC", "--game=game_a"]
 BUILD = ["snapshot", "build", "out.db"]
 OPEN = [*BUILD, "--game=game_a", "--overwrite"]
