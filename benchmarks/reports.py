@@ -91,7 +91,9 @@ def _ask_commands(question: _Question) -> list[bytes]:
     snapshot, servers, window = question
     steps = divide_window(snapshot, servers, window, parse_step("1h"), _ZONE)
     return [
-        compute_stats(*question, quantiles=QUANTILES, versus_previous=True).to_json(),
+        compute_stats(
+            *question, quantiles=QUANTILES, versus_previous=True, zone=_QUERY.zone
+        ).to_json(),
         compute_peak_hours(*question, _ZONE).to_json(),
         compute_growth(*question, "week", _ZONE).to_json(),
         check_integrity(*question, _ZONE).to_json(),
