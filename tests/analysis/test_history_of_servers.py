@@ -137,7 +137,9 @@ def sum_naively(case: Case) -> Iterator[Row]:
         shares = [
             step.share
             for step, rows in zip(steps, case.servers.values(), strict=True)
-            if rows and (min(rows) < last or min(rows) == end) and max(rows) >= first
+            if rows
+            and (min(rows) < last or min(rows) == end == case.window.end)
+            and max(rows) >= first
         ]
         share = float(min(shares, default=0))
         value = float(total) if parts else None
