@@ -57,7 +57,7 @@ _RESULT = ServerResult(
     growth=GrowthFields(players=1, percentage=2.0),
     sampleCount=7,
 )
-_STATISTICS = re.compile(r" 5 +1\.50 +2 +9 +0 +\+1 +\+2\.0%( |$)")
+_STATISTICS = re.compile(r" 5 +1\.50 +2 +9 +0 +50 (→|->) 51 \+2\.0%( |$)")
 _LISTED = re.compile(r" 5 +1 +1 h +99%( |$)")
 _NEVER = re.compile(r"(?!)")
 _SERVERS_COMPARED = 5

@@ -242,3 +242,12 @@ def test_an_empty_file_name_is_invalid_usage(options: list[str], here: Path, cli
 def test_a_build_without_sources_is_refused() -> None:
     with pytest.raises(UsageError, match="--observations is required"):
         build("out.db", servers_source=None, observation_sources=[])
+
+
+def test_the_snapshot_and_the_rejects_are_different_files(here: Path, cli: Cli) -> None:
+    before = read_directory(here)
+
+    ran = cli("snapshot", "build", "out", *WEEK[3:], "--rejects", "./out")
+
+    assert (ran.exit_code, read_directory(here)) == (2, before)
+    assert ran.stderr == ("error: ./out: is also the snapshot; name another file for the rejects\n")
