@@ -108,10 +108,10 @@ def split_naively(
     if start is None:
         if first is None or first > end:
             return []
-        edges = list_edges(first, max(first, end - 1), step, zone)
+        edges = list_edges(min(first, end - 1), end - 1, step, zone)
         start = edges[0] - 1
     else:
-        edges = list_edges(start + 1, max(start + 1, end - 1), step, zone)
+        edges = list_edges(min(start + 1, end - 1), end - 1, step, zone)
     kept = select(rows, (start, end))
     lasting = list_lasting(rows, end, find_usual_interval(kept))
     return [

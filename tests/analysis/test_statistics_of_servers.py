@@ -112,7 +112,8 @@ def check_top(snapshot: SnapshotFile, window: tuple[int | None, int], stats: Any
     plain = json.loads(
         compute_stats(snapshot, snapshot.iter_servers(), to_window(window)).to_json()
     )["servers"]
-    for key in KEYS:
+    # A window of all observations has no change.
+    for key in (key for key in KEYS if key != "change" or window[0] is not None):
         top = json.loads(
             rank_servers(snapshot, ServerFilter(), to_window(window), key, limit=3).to_json()
         )

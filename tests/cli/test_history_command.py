@@ -244,3 +244,13 @@ def test_the_last_year_has_a_table_in_every_zone(build: Build, cli: Cli) -> None
 
     assert "9999-12-31 23:59:59.999" in cli(*asked).stdout.decode()
     assert cli(*asked, "--step=day").exit_code == 0
+
+
+def test_a_window_of_one_instant_has_one_step(build: Build, cli: Cli) -> None:
+    path = build([server("a")], [("a", AS_OF, 5)])
+    asked = ["history", "a", "-s", path, "--range=all"]
+
+    (step,) = cli(*asked, "--step=1h").stdout.splitlines()
+    assert b'"from":"2026-03-01T11:00:00.000Z","to":"2026-03-01T12:00:00.000Z"' in step
+    assert cli(*asked, "--chart").exit_code == 0
+    assert cli(*asked, "--chart", "--sum").exit_code == 0

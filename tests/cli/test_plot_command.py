@@ -40,13 +40,14 @@ def test_a_picture_is_one_svg_with_a_title_its_window_and_its_source(kind: str, 
     ran = cli("plot", "a", "b", *options, "-o", "players.svg")
 
     assert (ran.exit_code, ran.stdout) == (0, b"")
-    assert ran.stderr.startswith("wrote players.svg: 2 servers, after 2026-02-28 12:00:00 UTC")
+    window = "after 2026-02-28 13:00:00, to 2026-03-01 13:00:00 inclusive (Europe/Berlin)"
+    assert ran.stderr.startswith(f"wrote players.svg: 2 servers, {window}, ")
     written = Path("players.svg").read_bytes()
     assert written == cli("plot", "a", "b", *options, "-o", "-").stdout
     texts = [one.text or "" for one in ET.fromstring(written).iter() if one.tag.endswith("text")]  # noqa: S314 - our own output
     assert texts[0] == "Players of secret and b"
     assert "Feb 28, 2026, 13:00 to Mar 1, 2026, 13:00 · Europe/Berlin" in texts[1]
-    assert texts[-1].startswith("srvstat · as of 2026-03-01 12:00 UTC · root ")
+    assert texts[-1].startswith("srvstat · as of 2026-03-01 13:00 Europe/Berlin · root ")
 
 
 def test_an_existing_file_is_replaced_only_with_overwrite(cli: Cli) -> None:

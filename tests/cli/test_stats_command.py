@@ -208,3 +208,20 @@ def test_notes_say_what_differs(build: Build, cli: Cli) -> None:
             *("above 9: never", nothing_before),
         ],
     ]
+
+
+def test_one_observation_has_no_first_and_last(build: Build, cli: Cli) -> None:
+    path = build([server("a")], [("a", AS_OF, 42)])
+
+    for command in ("stats", "growth"):
+        shown = cli(command, "a", "-s", path, "--table").stdout.decode()
+        assert "42 → 42" not in shown
+
+
+def test_all_observations_have_no_change_to_rank_by(build: Build, cli: Cli) -> None:
+    path = build([server("a")], [("a", AS_OF, 42)])
+
+    ran = cli("top", "-s", path, "--by", "change", "--range", "all")
+
+    assert (ran.exit_code, ran.stdout) == (2, b"")
+    assert ran.stderr.startswith("error: --range all: no earlier window; ")

@@ -107,7 +107,7 @@ def test_the_change_leads_and_is_the_only_figure_with_color(seen: Any, path: Pat
     assert [text[0] for text, _ in expected] == ["+", "-", "0"]
     assert [cells[3] for cells in seen["week"]["rows"]] == [text for text, _ in expected]
     assert [cells[7] for cells in seen["week"]["rows"]] == [
-        format_first_last(one.first_players, one.last_players) for _, one in expected
+        format_first_last(one.first_players, one.growth.players) for _, one in expected
     ]
     assert seen["week"]["colored"] == [["rise", expected[0][0]], ["fall", expected[1][0]]]
     assert seen["week"]["changes"] == "Change: the average against the 7 days before."

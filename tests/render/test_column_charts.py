@@ -119,14 +119,14 @@ def test_no_chart_is_wider_than_its_screen(
 
 
 def test_a_column_of_several_steps_is_the_average_of_their_observations() -> None:
-    steps = [(1, 10.0, 1.0), (3, 40.0, 0.5), (0, None, 0.0), (1, 0.0, 1.0), (0, None, 0.0)]
+    steps = [(1, 10.0, 1.0), (3, 40.0, 0.5), (0, None, 0.0), (1, 0.0, 1.0), (1, 5.0, 1.0)]
     cells = [StepCell(count, 1, value, share) for count, value, share in steps]
     shown = render_chart(build_growth([[40.0, None] * 40]), Screen(30))
 
     joined = [
         (cell.observations, cell.players, cell.observed_share) for cell in join_cells(cells, 2)
     ]
-    assert joined == [(4, 32.5, 0.75), (1, 0.0, 0.5), (0, None, 0.0)]
+    assert joined == [(4, 32.5, 0.75), (1, 0.0, 0.5), (1, 5.0, 1.0)]
     assert "each column 4 days" in shown.replace("\n", " ")
     assert max(sum(map(row.count, "█░")) for row in shown.split("\n")) == 20
 

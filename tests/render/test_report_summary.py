@@ -153,11 +153,20 @@ def test_the_end_of_the_snapshot_is_stated_in_a_longer_window(snapshot: Snapshot
     )
 
 
+def test_a_gap_before_the_last_observation_counts_in_a_longer_window(
+    snapshot: SnapshotFile,
+) -> None:
+    coverage = read_summary(snapshot, "down", start="2026-02-10", end="2026-03-02")[-2]
+
+    gap = "The longest time without observations is 2 days 1 hour from Feb 26, 2026, 06:00."
+    assert gap in coverage
+
+
 def test_no_sentence_compares_what_was_hardly_observed(snapshot: SnapshotFile) -> None:
     size, before, coverage, _ = read_summary(snapshot, "down twin", range="20d")
 
     # Of 20 days, twin was observed for 10.
-    assert size.startswith("down has 47.99 and twin has 40.21 players on average. ")
+    assert size == "down has 47.99 and twin has 40.21 players on average."
     assert "twin is unknown" in before
     assert coverage == (
         "Observations cover 49.8% to 90.2% of the window, depending on the server. On servers"

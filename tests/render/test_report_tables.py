@@ -149,7 +149,7 @@ def test_the_change_leads_with_a_color_and_first_and_last_have_none(
             f"– the 28 days of the window were observed for {format_share(gappy.coverage)} only"  # noqa: RUF001
         )
         for cell, one in zip(cells["First → last"], report.stats.servers, strict=True):
-            assert cell.text == format_first_last(one.first_players, one.last_players)
+            assert cell.text == format_first_last(one.first_players, one.growth.players)
             assert not cell.find_all("span")
 
 

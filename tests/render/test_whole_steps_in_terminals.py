@@ -54,7 +54,7 @@ def test_a_chart_of_days_names_and_scales_whole_ones(cycle: str, cli: Cli) -> No
 
     assert title == "a  lowest 13.5, highest 13.5, last 13.5"
     assert max(int(line.split()[0]) for line in lines if "┤" in line) == 15
-    notes = "in UTC; blank is no observation; an edge without an area is part of a day"
+    notes = "in UTC; blank is no observation; a line without an area below it is part of a day"
     assert any(line.endswith(f"average players in steps of a day, {notes}") for line in lines)
     # The evening after the gap has 40 players: its edge is at the upper end.
     assert "⠉" in lines[0]

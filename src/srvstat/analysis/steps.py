@@ -63,10 +63,10 @@ def divide_window(
         first = find_first_instant(snapshot, servers)
         if first > end:
             return Steps([], window)
-        edges = list_step_edges(first, end - 1 if first < end else end, step, zone)
+        edges = list_step_edges(min(first, end - 1), end - 1, step, zone)
         return Steps(edges, Window(edges[0] - 1, end))
     # A window that ends where a step begins includes this instant in the step before.
-    return Steps(list_step_edges(start + 1, max(start + 1, end - 1), step, zone), window)
+    return Steps(list_step_edges(min(start + 1, end - 1), end - 1, step, zone), window)
 
 
 def find_first_instant(snapshot: Snapshot, servers: Iterable[ServerRow]) -> int:

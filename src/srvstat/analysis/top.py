@@ -8,6 +8,7 @@ from typing import get_args
 from srvstat.analysis.change import compare_windows, read_earlier
 from srvstat.analysis.selection import ServerFilter, find_matches, iter_batches
 from srvstat.analysis.statistics import build_query, build_window_part, describe_servers
+from srvstat.analysis.windows import find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import Window
@@ -53,6 +54,8 @@ def rank_servers(  # noqa: PLR0913 - all are parts of the question
     Raises UsageError if there is no previous window, NotInBundleError, SnapshotError.
     """
     query = build_query(snapshot, window, quantiles, above, versus_previous=versus_previous)
+    if by == "change":
+        find_previous(window)  # without one, no server has a change
     count = 0
 
     def iter_ranked() -> Iterator[tuple[_Rank, ServerRow]]:

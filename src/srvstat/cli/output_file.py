@@ -2,6 +2,7 @@
 
 import os
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -11,7 +12,8 @@ from srvstat.contract.errors import UsageError
 from srvstat.documents.document import WindowPart
 from srvstat.files.atomic_write import atomic_write, check_name, check_target
 from srvstat.files.errors import convert_write_errors
-from srvstat.render.text import format_count, format_size, format_window
+from srvstat.render.local_time import format_local_window
+from srvstat.render.text import format_count, format_size
 
 STDOUT_NAME = "-"
 
@@ -60,10 +62,10 @@ def check_snapshot_is_kept(path: str, snapshot: str) -> None:
         raise UsageError(f"{path}: is the snapshot to read; name another file")
 
 
-def describe_contents(server_count: int, window: WindowPart) -> str:
+def describe_contents(server_count: int, window: WindowPart, zone: ZoneInfo) -> str:
     """Return a few words about what a file shows."""
     servers = format_count(server_count, "server")
-    return f"{servers}, {format_window(window.from_, window.to)}"
+    return f"{servers}, {format_local_window(window, zone)} ({zone.key})"
 
 
 def write_output(path: str, data: bytes, *, contents: str, overwrite: bool) -> Outcome:

@@ -148,7 +148,7 @@ def plot(
     except ApiError as error:
         return show_error(error, Form.TABLE)
     data = form.encode(draw_sheet(found, form.width, zone), form.theme)
-    contents = describe_contents(len(servers), found.window)
+    contents = describe_contents(len(servers), found.window, zone)
     return write_output(form.path, data, contents=contents, overwrite=overwrite)
 
 

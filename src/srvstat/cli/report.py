@@ -104,5 +104,5 @@ def report(
     if json and target == STDOUT_NAME:
         return show(found, Form.JSON)
     data = found.to_json() + b"\n" if json else render_report(found)
-    contents = describe_contents(len(servers), found.window)
+    contents = describe_contents(len(servers), found.window, zone)
     return write_output(target, data, contents=contents, overwrite=overwrite)

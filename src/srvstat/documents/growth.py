@@ -54,6 +54,13 @@ class GrowthStep(NamedTuple):
     growth_players: int | None
     growth_percentage: float | None
 
+    @property
+    def change(self) -> ChangePart | None:
+        """The average minus that of the step before, if both are whole."""
+        if self.change_players is None:
+            return None
+        return ChangePart(players=self.change_players, percentage=self.change_percentage)
+
     def to_members(self) -> dict[str, Any]:
         """Return the members of its JSON."""
         return {
@@ -74,9 +81,9 @@ class ServerGrowth(Part):
     """One server; `growth` is that over the window, `previous_growth` that in the window before.
 
     `change`, the coverages, and the first and the last count are those of the document `stats`.
-    `players_per_week` is the median
-    of the slopes between all pairs of whole days (Theil and Sen), each at its midpoint with its
-    average, whatever the step of the document; None for fewer than three.
+    `players_per_week` is the median of the slopes between all pairs of whole days (Theil and Sen),
+    each at its midpoint with its average, whatever the step of the document; None for fewer than
+    three.
     """
 
     server_id: str

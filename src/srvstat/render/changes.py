@@ -2,7 +2,7 @@
 
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, WindowPart
 from srvstat.render.fields import NOTHING
-from srvstat.render.text import format_count, format_duration, format_share
+from srvstat.render.text import format_count, format_exact_duration, format_share
 
 _LEAST_PERCENT_BASE = 1
 """In players: a percentage of a smaller average would mislead."""
@@ -16,17 +16,17 @@ _LEAST_TREND = 0.01
 """The least part of the average by which a trend changes it in a week."""
 
 
-def format_first_last(first: int | None, last: int | None, *, ascii_only: bool = False) -> str:
-    """Format the first and the last count of a window: `120 → 87 -27.5%`.
+def format_first_last(first: int | None, rise: int | None, *, ascii_only: bool = False) -> str:
+    """Format the first and the last count of a window, from its growth: `120 → 87 -27.5%`.
 
     They are two moments, mostly at different times of day, so they have no color.
     """
-    if first is None or last is None:
+    if first is None or rise is None:
         return NOTHING
-    text = f"{first:,} {'->' if ascii_only else '→'} {last:,}"
+    text = f"{first:,} {'->' if ascii_only else '→'} {first + rise:,}"
     if first < _LEAST_COUNT_BASE:
         return text
-    return f"{text} {_format_signed(100 * (last - first) / first, 1)}%"
+    return f"{text} {_format_signed(100 * rise / first, 1)}%"
 
 
 def format_change(change: ChangePart | None, average: float | None) -> tuple[str, ...]:
@@ -82,7 +82,8 @@ def explain_missing_change(
 
 def format_window_length(window: WindowPart) -> str:
     """Format the length of a window that has a beginning: `30 days`, `day`."""
-    return format_duration(window.to - (window.from_ or 0)).removeprefix("1 ")
+    text = format_exact_duration(window.to - (window.from_ or 0))
+    return text.removeprefix("1 ") if text.count(" ") == 1 else text
 
 
 def format_trend(

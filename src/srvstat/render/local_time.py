@@ -38,9 +38,9 @@ def format_clock(at: int, zone: ZoneInfo, precision: str = "seconds") -> str:
     return f"{text}{_format_repeated_offset(moment)}"
 
 
-def format_zoned_time(at: int, zone: ZoneInfo) -> str:
+def format_zoned_time(at: int, zone: ZoneInfo, precision: str = "seconds") -> str:
     """Format an instant with its zone: `2026-08-22 19:30:00 Europe/Berlin`."""
-    text = format_clock(at, zone)
+    text = format_clock(at, zone, precision)
     return text if text.endswith(" UTC") else f"{text} {zone.key}"
 
 

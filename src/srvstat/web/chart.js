@@ -145,11 +145,11 @@ globalThis.srvstatChart = (() => {
     formatBin(bin) {
       const shown = bin.figures.filter(({ observations }, n) => this.shown[n] && observations);
       const isPartial = shown.length && shown.every((figures) => figures.isPartial);
-      return isPartial ? `${this.format(bin)}, ${this.picture.words.part}` : this.format(bin);
+      return isPartial ? `${this.format(bin)}, part of ${this.picture.stepName}` : this.format(bin);
     }
 
     showCursor() {
-      const { bins, words } = this.picture;
+      const { bins, stepName } = this.picture;
       const bin = this.findBin();
       const label = bin ? this.formatBin(bin) : this.format(this.picture);
       if (bin) this.picture.markBin(bin, label);
@@ -162,7 +162,7 @@ globalThis.srvstatChart = (() => {
         const figures = bin ? bin.figures[n] : this.steps.merge(n, bins[0].first, bins.at(-1).last);
         const isPartial = bin && figures.observations && figures.isPartial;
         row.className = isPartial ? 'partial' : '';
-        part.textContent = isPartial ? words.part : '';
+        part.textContent = isPartial ? `part of ${stepName}` : '';
         const texts = formatFigures(figures);
         COLUMNS.forEach((column, at) => {
           row.dataset[column] = figures[column] ?? '';
@@ -174,7 +174,7 @@ globalThis.srvstatChart = (() => {
     /* Say the figures at the cursor. */
     announceFigures() {
       const bin = this.findBin();
-      const { part } = this.picture.words;
+      const part = `part of ${this.picture.stepName}`;
       const describe = (figures, n) => {
         const { average, lowest, peak, observations } = formatFigures(figures);
         const name = this.picture.hasBand ? '' : `${this.names[n]}: `;

@@ -16,12 +16,12 @@ const round = (value, digits, options = {}) => value.toLocaleString('en', {
 export const formatAverage = (value) => (value === null ? '–' : round(value, 2));
 
 /* The words for changes are those of render/changes.py. Format the first and the last count of a
-   window: `120 → 87 -27.5%`. */
-export function formatFirstLast(first, last) {
-  if (first === null || last === null) return '–';
-  const text = `${format(first)} → ${format(last)}`;
+   window, from the first one and the growth: `120 → 87 -27.5%`. */
+export function formatFirstLast(first, rise) {
+  if (first === null || rise === null) return '–';
+  const text = `${format(first)} → ${format(first + rise)}`;
   if (first < LEAST_COUNT) return text;
-  return `${text} ${round(100 * (last - first) / first, 1, { signDisplay: 'always' })}%`;
+  return `${text} ${round(100 * rise / first, 1, { signDisplay: 'exceptZero' })}%`;
 }
 
 /* Format the change of an average, of which `average` is the later one: `+12.34 +5.3%`. */
@@ -35,7 +35,7 @@ export function formatChange(change, average) {
 
 /* Format the length of a window: `30 days`, `day`. */
 export const formatWindowLength = ({ from, to }) => (
-  srvstatTimeline.formatLength(Date.parse(to) - Date.parse(from)).replace(/^1 /, ''));
+  srvstatTimeline.formatLength(Date.parse(to) - Date.parse(from)).replace(/^1 (\w+)$/, '$1'));
 
 /* Say why a server has no change: `the 30 days before were observed for 46.6% only`. */
 export function explainMissingChange(window, { coverage, previousCoverage }) {

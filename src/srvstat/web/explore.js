@@ -186,7 +186,7 @@ function createChange({ change, averagePlayers }) {
   return create('span', { className, textContent });
 }
 
-const createFirstLast = ({ firstPlayers, lastPlayers }) => formatFirstLast(firstPlayers, lastPlayers);
+const createFirstLast = ({ firstPlayers, growth }) => formatFirstLast(firstPlayers, growth.players);
 
 function showStatistics(response) {
   if (!response.ok) {

@@ -54,7 +54,7 @@ globalThis.srvstatPicture = (() => {
       // The range of players is shown for one server only; several would cover each other.
       this.hasBand = shownCount === 1;
       Object.assign(this, this.steps.divide(view, this.right));
-      this.words = describeStep(this.step);
+      this.stepName = describeStep(this.step);
       this.from = this.bins[0].from;
       this.to = this.bins.at(-1).to;
       this.svg.setAttribute('viewBox', `0 0 ${this.width} ${this.height}`);
@@ -108,10 +108,10 @@ globalThis.srvstatPicture = (() => {
 
     /* Return what the lines and areas mean, as far as there is room. */
     listNotes() {
-      const notes = [`players, averages of ${this.words.length} (${this.steps.timeZone})`];
+      const notes = [`players, averages of ${this.stepName}`, `in ${this.steps.timeZone}`];
       if (this.hasBand) notes.push('shaded from lowest to peak');
       if (this.listShown().some(({ figures }) => figures.isPartial)) {
-        notes.push('pale and dashed: less than 90% of the step observed');
+        notes.push('pale and dashed: less than 90% observed');
       }
       if (this.gaps.length) notes.push('gray: no observations');
       while (notes.length > 1 && notes.join(' · ').length * PIXELS_PER_LETTER > this.width) notes.pop();

@@ -13,10 +13,10 @@ globalThis.srvstatTimeline = (() => {
     ...[1, 2, 5, 10, 20, 50, 100].map((years) => ({ months: 12 * years })),
   ].map(({ length, months }) => ({ length, months, shortest: length || months * 28 * DAY }));
 
-  /* The steps that a chart can have, with their least lengths. LEAST_LENGTHS
-     has the least of a chart over a longer time: shorter ones would hide each other, or daily cycles
-     would look like noise. Points are at least LEAST_DISTANCE pixels apart. Of a partial step, observations cover less than WHOLE_SHARE. All as in
-     render/pictures/points.py. */
+  /* The steps that a chart can have, with their least lengths. LEAST_LENGTHS has the least of a chart
+     over a longer time: shorter ones would hide each other, or daily cycles would look like noise.
+     Points are at least LEAST_DISTANCE pixels apart. Of a partial step, observations cover less than
+     WHOLE_SHARE. All as in render/pictures/points.py. */
   const STEPS = new Map([
     ...[1, 2, 5, 10, 15, 30].map((minutes) => [`${minutes}m`, minutes * MINUTE]),
     ...[1, 2, 3, 6, 12].map((hours) => [`${hours}h`, hours * HOUR]),
@@ -135,20 +135,23 @@ globalThis.srvstatTimeline = (() => {
     };
   }
 
+  /* Format a length of time in full: `30 days`, `9 days 7 hours`. */
   function formatLength(milliseconds) {
-    const units = [['day', DAY], ['hour', HOUR], ['minute', MINUTE]];
-    const fits = ([, length]) => milliseconds === length || milliseconds >= 2 * length;
-    const [unit, length] = units.find(fits) || ['second', 1000];
-    const number = Math.floor(milliseconds / length);
-    return `${WHOLE.format(number)} ${unit}${number === 1 ? '' : 's'}`;
+    let rest = milliseconds;
+    const words = [];
+    for (const [unit, length] of [['day', DAY], ['hour', HOUR], ['minute', MINUTE], ['second', 1000]]) {
+      const number = Math.floor(rest / length);
+      rest -= number * length;
+      if (number) words.push(`${WHOLE.format(number)} ${unit}${number === 1 ? '' : 's'}`);
+    }
+    return words.join(' ');
   }
 
-  /* Return the words for the length of a step and for a part of it: `1 day`, `part of a day`. */
+  /* Return a step in words, as render/changes.py: `a day`, `6 hours`. */
   function describeStep(step) {
     const [, count, unit] = /^(\d*)(\w+)$/.exec(step);
     const noun = NOUNS[unit];
-    if (count > 1) return { length: `${count} ${noun}s`, part: `part of ${count} ${noun}s` };
-    return { length: `1 ${noun}`, part: `part of ${unit === 'h' ? 'an' : 'a'} ${noun}` };
+    return count > 1 ? `${count} ${noun}s` : `${unit === 'h' ? 'an' : 'a'} ${noun}`;
   }
 
   /* Choose at most `most` round numbers at equal distances from 0 to at least `high`, as render/axes.py. */

@@ -86,7 +86,7 @@ def _describe_chart(table: StepTable, lines: Sequence[StepLine]) -> Iterator[str
     if any(cell.players is None for line in lines for cell in line.cells):
         yield "blank is no observation"
     if table.has_partial:
-        yield f"an edge without an area is part of {step}"
+        yield f"a line without an area below it is part of {step}"
 
 
 def _widen_ends(edges: Sequence[int]) -> Sequence[int]:

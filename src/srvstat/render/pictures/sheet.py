@@ -11,7 +11,7 @@ from srvstat.documents.document import WindowPart
 from srvstat.documents.growth import GrowthDocument
 from srvstat.documents.peak_hours import PeakHours
 from srvstat.documents.timeline import Timeline
-from srvstat.render.local_time import format_local_time
+from srvstat.render.local_time import format_local_time, format_zoned_time
 from srvstat.render.pictures.distribution import draw_distribution
 from srvstat.render.pictures.growth import draw_growth
 from srvstat.render.pictures.heat_map import draw_heat_map
@@ -29,7 +29,6 @@ from srvstat.render.pictures.svg import (
     name_servers,
 )
 from srvstat.render.pictures.timeline import draw_timeline
-from srvstat.render.text import format_minute
 
 _PADDING = 20
 _TITLE_SIZE = 18
@@ -55,7 +54,8 @@ def draw_sheet(document: PictureDocument, width: int, zone: ZoneInfo) -> Element
     panels = _draw_panels(document, inner, zone)
     title = f"Players of {_join_names(document.servers)}"
     notes = [*_describe_kind(document), _describe_window(document.window, zone), zone.key]
-    source = ["srvstat", f"as of {format_minute(document.as_of)} UTC", f"root {document.root[:8]}"]
+    as_of = format_zoned_time(document.as_of, zone, "minutes")
+    source = ["srvstat", f"as of {as_of}", f"root {document.root[:8]}"]
     sentences = [", ".join(notes) + ".", *map(_read_description, panels), ", ".join(source) + "."]
     sheet = create_picture("sheet", Size(width, 0), title, sentences)
     shown = fit_text(title, inner, BOLD * _TITLE_SIZE / FONT_SIZE)

@@ -26,7 +26,7 @@ from srvstat.render.report.elements import (
 )
 from srvstat.render.report.labels import Labels
 from srvstat.render.tables.figures import format_current, format_rounded, format_whole
-from srvstat.render.text import format_interval, format_time
+from srvstat.render.text import format_interval
 
 FIRST_LAST = "First → last"
 """The heading of the first and the last count of a window."""
@@ -39,7 +39,7 @@ def build_comparison(stats: Stats, labels: Labels) -> Element:
         "comparison",
         "Comparison",
         build_table("Figures of the servers", ("Figure", *names), _list_rows(stats, labels)),
-        *_build_notes(stats),
+        *_build_notes(stats, labels),
     )
 
 
@@ -116,9 +116,8 @@ def build_change(server: ServerStatistics, window: WindowPart) -> Element:
 
 def build_first_last(server: ServerStatistics) -> Element:
     """Build the first and the last count of a window, without a color."""
-    return build_number(
-        server.growth.players, format_first_last(server.first_players, server.last_players)
-    )
+    rise = server.growth.players
+    return build_number(rise, format_first_last(server.first_players, rise))
 
 
 def _build_interval(seconds: float | None) -> Element:
@@ -136,9 +135,7 @@ def _build_peak(server: ServerStatistics, labels: Labels) -> Element:
     return build("span", build_whole(server.peak_players), *times)
 
 
-def _build_notes(stats: Stats) -> Iterator[Element]:
+def _build_notes(stats: Stats, labels: Labels) -> Iterator[Element]:
     if stats.window.to != stats.as_of:
-        record = (
-            f"Current counts are those of the server records, as of {format_time(stats.as_of)}."
-        )
-        yield build("p", record, class_="note")
+        record = "Current counts are those of the server records, as of "
+        yield build("p", record, labels.build_time(stats.as_of), ".", class_="note")

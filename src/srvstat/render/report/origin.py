@@ -4,10 +4,10 @@ from xml.etree.ElementTree import Element
 
 from srvstat.documents.report import Report
 from srvstat.render.fields import NOTHING
+from srvstat.render.local_time import format_local_window
 from srvstat.render.report.comparison import FIRST_LAST
 from srvstat.render.report.elements import build, build_fields, build_section
 from srvstat.render.report.labels import Labels
-from srvstat.render.text import format_window
 
 _DEFINITIONS = (
     ("Observation", "One player count of a server at an instant."),
@@ -62,7 +62,7 @@ def build_origin(report: Report, labels: Labels) -> Element:
             [
                 ("Snapshot as of", labels.build_time(report.as_of)),
                 ("Root", build("span", root, " (SHA-256 of the snapshot's content)")),
-                ("Window", format_window(report.window.from_, report.window.to)),
+                ("Window", format_local_window(report.window, labels.zone)),
                 ("Time zone", report.time_zone),
                 ("Program", report.program),
                 ("Command", build("code", report.command)),

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from xml.etree.ElementTree import Element
 
-from srvstat.documents.document import ChangePart
 from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
 from srvstat.documents.statistics import ServerStatistics, Stats
 from srvstat.render.changes import choose_class, format_change, format_trend
@@ -92,9 +91,9 @@ def _build_average(step: GrowthStep, part: str) -> Element:
 
 def _build_average_and_change(step: GrowthStep, part: str) -> Element:
     average = _build_average(step, part)
-    if step.change_players is None:
+    change = step.change
+    if change is None:
         return average
-    change = ChangePart(players=step.change_players, percentage=step.change_percentage)
     text = format_change(change, step.average_players)[0]
     css = f"note {choose_class(change, step.average_players)}".strip()
     return build(

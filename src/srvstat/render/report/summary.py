@@ -6,7 +6,6 @@ from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GapPart
 from srvstat.documents.peak_hours import HourPart
 from srvstat.documents.report import Report
 from srvstat.documents.statistics import ServerStatistics
-from srvstat.documents.timeline import Timeline
 from srvstat.render.changes import explain_missing_change, format_change, format_window_length
 from srvstat.render.local_time import format_hour
 from srvstat.render.pictures import find_busiest
@@ -38,10 +37,11 @@ def summarize(report: Report, labels: Labels) -> Iterator[Children]:
     if not observed:
         yield ["There are no observations in this window."]
         return
-    yield [*_describe_size(report, labels, observed), " ", *_describe_peak(report, labels)]
+    covered = _list_covered(report)
+    compared = covered if len(report.stats.servers) > 1 else observed
+    yield [*_describe_size(report, labels, observed), *_describe_peak(report, labels, compared)]
     if report.window.from_ is not None:
         yield _compare_windows(report, labels, observed)
-    covered = _list_covered(report)
     busiest = {at: find_busiest(report.peak_hours.servers[at]) for at in covered}
     if any(busiest.values()):
         yield _describe_busiest(report, labels, busiest)
@@ -102,18 +102,21 @@ def _build_average(average: float | None) -> Child:
     return build_number(average, format_rounded(average, 2))
 
 
-def _describe_peak(report: Report, labels: Labels) -> Children:
+def _describe_peak(report: Report, labels: Labels, compared: Sequence[int]) -> Children:
     servers = report.stats.servers
-    peak = max(one.peak_players for one in servers if one.peak_players is not None)
-    holders = [at for at, server in enumerate(servers) if server.peak_players == peak]
+    if len(compared) < min(2, len(servers)):
+        return []
+    peaks = {at: peak for at in compared if (peak := servers[at].peak_players) is not None}
+    peak = max(peaks.values())
+    holders = [at for at, one in peaks.items() if one == peak]
     names = join_words([[labels.build_name(at)] for at in holders])
     times = [[*_describe_times(servers[at], labels)] for at in holders]
     count = [build_number(peak, format_whole(peak)), " player" if peak == 1 else " players"]
     if len(servers) == 1:
-        return ["The highest count is ", *count, ", on ", *times[0], "."]
+        return [" The highest count is ", *count, ", on ", *times[0], "."]
     if len(holders) == 1:
-        return [*names, " has the highest count, ", *count, " on ", *times[0], "."]
-    return ["The highest count is ", *count, ", on ", *names, "."]
+        return [" ", *names, " has the highest count, ", *count, " on ", *times[0], "."]
+    return [" The highest count is ", *count, ", on ", *names, "."]
 
 
 def _describe_times(server: ServerStatistics, labels: Labels) -> Iterator[Child]:
@@ -213,7 +216,7 @@ def _describe_gap(
     """Name the longest gap between observations of servers of which enough was observed."""
     if not covered:
         return []
-    gaps = [(gap, at) for at in covered for gap in _iter_inner_gaps(report.timeline, at)]
+    gaps = [(gap, at) for at in covered for gap in _iter_inner_gaps(report, at)]
     if not gaps:
         few = "no time without one is longer than three usual intervals."
         return [f"Between the first and the last observation, {few}"] if is_complete else []
@@ -229,13 +232,13 @@ def _describe_gap(
     return [f"{subject} is {length} from ", start, *place, "."]
 
 
-def _iter_inner_gaps(timeline: Timeline, at: int) -> Iterator[GapPart]:
-    """Yield the gaps between the first and the last observation of a server in the window."""
-    server, window = timeline.servers[at], timeline.window
-    end = min(window.to, timeline.as_of)
-    for gap in server.gaps:
-        is_last = gap.to == end and not server.sample_counts[-1]
-        if gap.from_ != window.from_ and not is_last:
+def _iter_inner_gaps(report: Report, at: int) -> Iterator[GapPart]:
+    """Yield the gaps between observations of a server, not those at the ends of its data."""
+    last = report.stats.servers[at].last_observed_at
+    window = report.timeline.window
+    for gap in report.timeline.servers[at].gaps:
+        is_cut = gap.from_ == window.from_ or gap.to == window.to < report.as_of
+        if not is_cut and gap.from_ != last:
             yield gap
 
 

@@ -92,14 +92,13 @@ def render_comparison(comparison: Comparison, screen: Screen) -> str:
 
 def _build_row(server: ComparedServer, comparison: Comparison, screen: Screen) -> _Row:
     result = server.result
-    first, rise = server.first_players, result.growth.players
-    last = None if first is None or rise is None else first + rise
+    ends = server.first_players, result.growth.players
     figures = (
         format_rounded(result.averagePlayers, 2),
         format_rounded(result.medianPlayers, 1),
         format_whole(result.peakPlayers),
         format_whole(result.lowestPlayers),
-        format_first_last(first, last, ascii_only=screen.ascii_only),
+        format_first_last(*ends, ascii_only=screen.ascii_only),
     )
     names = (result.serverId, result.cfxId)
     current = format_current(

@@ -129,15 +129,13 @@ def list_growth_cells(steps: Iterable[GrowthStep]) -> list[StepCell]:
 
 def join_cells(cells: Sequence[StepCell], length: int) -> list[StepCell]:
     """Return the average of each `length` cells, and the share of them that was observed."""
-    return [
-        _join_cells(cells[start : start + length], length) for start in range(0, len(cells), length)
-    ]
+    return [_join_cells(cells[start : start + length]) for start in range(0, len(cells), length)]
 
 
-def _join_cells(cells: Sequence[StepCell], length: int) -> StepCell:
+def _join_cells(cells: Sequence[StepCell]) -> StepCell:
     count = sum(cell.observations for cell in cells if cell.players is not None)
     total = sum(cell.observations * (cell.players or 0) for cell in cells)
-    share = sum(cell.observed_share for cell in cells) / length
+    share = sum(cell.observed_share for cell in cells) / len(cells)
     return StepCell(count, 1, total / count if count else None, share)
 
 

@@ -9,7 +9,6 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.documents.document import ChangePart
 from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
 from srvstat.documents.history import StepCell
 from srvstat.render.changes import describe_step, format_change, format_first_last, format_trend
@@ -50,7 +49,9 @@ def render_growth(document: GrowthDocument, screen: Screen) -> str:
         "trend": list(map(_format_trend, servers)),
         name_first_last(ascii_only=screen.ascii_only): [
             Text(
-                format_first_last(one.first_players, one.last_players, ascii_only=screen.ascii_only)
+                format_first_last(
+                    one.first_players, one.growth.players, ascii_only=screen.ascii_only
+                )
             )
             for one in servers
         ],
@@ -103,7 +104,7 @@ def _list_steps(
     if len(shown) < len(server.steps):
         earlier = format_count(len(server.steps) - len(shown), f"earlier {document.step}")
         yield Text(f"{earlier} not shown; --format csv prints all", "dim", overflow="fold")
-    step_changes = align_changes(map(_find_change, shown))
+    step_changes = align_changes(format_change(step.change, step.average_players) for step in shown)
     rows = [
         (
             Text(format_step(step.from_, zone, document.step)),
@@ -118,13 +119,6 @@ def _list_steps(
     styles = ["dim" if step.is_partial else "" for step in shown]
     yield _build_fitting_table(headers, rows, styles, screen)
     yield Text()
-
-
-def _find_change(step: GrowthStep) -> tuple[str, ...]:
-    if step.change_players is None:
-        return ()
-    change = ChangePart(players=step.change_players, percentage=step.change_percentage)
-    return format_change(change, step.average_players)
 
 
 def _format_average(step: GrowthStep) -> Text:

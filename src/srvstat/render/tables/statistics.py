@@ -72,7 +72,7 @@ def _list_lines(document: Stats | Top, screen: Screen) -> list[ServerLines]:
 def _list_figures(
     server: ServerStatistics, change: Text, until: int, screen: Screen
 ) -> tuple[Text, ...]:
-    ends = server.first_players, server.last_players
+    ends = server.first_players, server.growth.players
     return (
         format_current(server.current_players, server.last_observed_at, until),
         Text(format_rounded(server.average_players, 2)),
