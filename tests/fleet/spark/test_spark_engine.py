@@ -338,6 +338,7 @@ def test_early_integers_at_a_url_are_rejected_and_dates_refused(
     rows = [("a", NOON // 1000, 1), ("a", 20_141_123, 1), ("a", NOON, 1)]
     path = write_parquet(tmp_path / "rows.parquet", rows)
 
-    assert spark.open([name_url(path, STRICT)]).survey().rejected.total() == len(rows) - 1
+    rejects = spark.open([name_url(path, STRICT)]).survey().rejects
+    assert sum(one.rows for one in rejects) == len(rows) - 1
     with pytest.raises(Exception, match="has times such as 20141123, which Spark can't read from"):
         spark.open([name_url(path)]).survey()
