@@ -75,7 +75,6 @@ def show_in_comparison(texts: Sequence[str], screen: Screen) -> str | None:
         _AS_OF,
         "day",
         DAY_MS,
-        None,
     )
     return _find_table_fault(render_table(comparison, screen), screen, len(names), _STATISTICS)
 

@@ -118,9 +118,9 @@ def test_a_silent_server_is_not_online(cli: Cli, build: Build) -> None:
     assert list_ids("servers", "--offline") == ["never", "silent"]
     assert list_ids("stats", "--all", "--online") == ["a", "b"]
     assert list_ids("top", "--by", "current") == ["b", "a", "never", "silent"]
-    # As of the day before, b and silent had been observed in the last day, but a had not.
+    # The current count is that of the record, whatever the window is.
     earlier = ("--to", str(AS_OF - DAY), "--range", "all")
-    assert list_ids("top", "--by", "current", *earlier) == ["silent", "b", "a", "never"]
+    assert list_ids("top", "--by", "current", *earlier) == ["b", "a", "never", "silent"]
 
     shown = cli("top", "--by", "current", "-s", path, "--json").json["servers"]
     assert [(one["currentPlayers"], one["lastObservedAt"]) for one in shown] == [
@@ -131,11 +131,31 @@ def test_a_silent_server_is_not_online(cli: Cli, build: Build) -> None:
     ]
     detail = cli("get", "silent", "-s", path, "--json").json
     assert detail["data"]["players"]["current"] == 800
-    for command in (("servers",), ("stats", "--all"), ("top",), ("compare", "silent", "never")):
+    past = ("--at", str(AS_OF - DAY * 9))
+    for command in (
+        ("servers",),
+        ("stats", "--all"),
+        ("top",),
+        ("top", *earlier),
+        ("compare", "silent", "never"),
+        ("compare", "silent", "never", "a", *past),
+    ):
         table = cli(*command, "-s", path, "--table").stdout.decode()
-        for name, text in (("silent", "last seen Feb 28"), ("never", "never seen")):
+        for name, text in (("silent", "last seen Feb 28"), ("never", "not seen")):
             (line,) = re.findall(rf"^(?:\d )?{name}  .*", table, re.MULTILINE)
             assert text in line
+        assert command[-1] not in past or re.search(r"^a +1 ", table, re.MULTILINE)
+
+
+def test_the_day_of_the_last_observation_is_on_the_clock_of_the_question(
+    cli: Cli, build: Build
+) -> None:
+    path = build([server("a"), server("b")], [("a", AS_OF - 2 * DAY, 5), ("b", AS_OF, 5)])
+
+    for zone, day in (("UTC", "Feb 27"), ("Pacific/Kiritimati", "Feb 28")):
+        for command in (("stats", "a"), ("top",)):
+            table = cli(*command, "--tz", zone, "-s", path, "--table").stdout.decode()
+            assert f"  last seen {day}  " in table
 
 
 Complete = Callable[[str, str], list[str]]

@@ -69,7 +69,7 @@ def servers(draw: st.DrawFn) -> ComparedServer:
 def build_comparison(*shown: ComparedServer) -> Comparison:
     """Return a comparison of servers over 30 days."""
     response = CompareResponse(range="30d", data=tuple(one.result for one in shown))
-    return Comparison(response, shown, Window(AS_OF - 30 * DAY, AS_OF), AS_OF, "day", DAY, None)
+    return Comparison(response, shown, Window(AS_OF - 30 * DAY, AS_OF), AS_OF, "day", DAY)
 
 
 def expand_wide_characters(line: str) -> str:
@@ -80,7 +80,7 @@ def expand_wide_characters(line: str) -> str:
 def format_expected(shown: ComparedServer) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each figure except the first and the last count."""
     result = shown.result
-    silent = "never seen" if shown.last_observed_at is None else "last seen Feb 26"
+    silent = "not seen" if shown.last_observed_at is None else "last seen Feb 26"
     yield "current", f"{result.currentPlayers:,}" if shown.last_observed_at == AS_OF else silent
     average, median = result.averagePlayers, result.medianPlayers
     yield "average", NONE if average is None else f"{average:,.2f}"
@@ -254,7 +254,7 @@ def test_a_row_shows_how_much_was_observed_and_when_a_silent_server_was_last_see
         "5",
         "last seen Feb 28",
         "last seen 2025-12-01",
-        "never seen",
+        "not seen",
     ]
     assert ran.stderr == ""
 

@@ -196,7 +196,7 @@ def test_the_tables_have_the_figures_of_each_server(report: Report, page: Node) 
         "Coverage": [one.coverage for one in report.stats.servers],
     }
     current = [
-        "silent" if is_silent(one.last_observed_at, report.window.to) else one.current_players
+        "silent" if is_silent(one.last_observed_at, report.as_of) else one.current_players
         for one in report.stats.servers
     ]
     maps = page.find("hours").find_all("table")

@@ -314,7 +314,7 @@ def render_comparison(cells: tuple[StepCell, ...], screen: Screen) -> str:
     response = CompareResponse(range="30d", data=(result, result))
     window = Window(MIDNIGHT - 30 * DAY, MIDNIGHT)
     return render_table(
-        Comparison(response, (one, replace(one, hostname="b")), window, MIDNIGHT, "day", DAY, None),
+        Comparison(response, (one, replace(one, hostname="b")), window, MIDNIGHT, "day", DAY),
         screen,
     )
 

@@ -38,9 +38,7 @@ def describe_comparison(
         _describe_server(snapshot, server, result, steps, span)
         for result, server in zip(response.data, servers, strict=True)
     )
-    return Comparison(
-        response, compared, window, snapshot.as_of, step.name, span, snapshot.covered_from
-    )
+    return Comparison(response, compared, window, snapshot.as_of, step.name, span)
 
 
 def _describe_server(
@@ -49,12 +47,11 @@ def _describe_server(
     window = steps.window
     instants, players = snapshot.read_observations(server, window)
     observed = {(window.end - at) // span for at in instants}
-    last = instants[-1] if instants else snapshot.find_last_observed_at(server, window.end)
     return ComparedServer(
         result,
         server.hostname,
         tuple(describe_cells(snapshot, server, steps)),
         len(observed),
         players[0] if players else None,
-        last,
+        snapshot.find_last_observed_at(server, snapshot.as_of),
     )

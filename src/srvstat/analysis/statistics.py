@@ -135,7 +135,7 @@ def describe_servers(
                 cfx_id=server.cfx_id,
                 hostname=server.hostname,
                 current_players=server.players_current,
-                last_observed_at=snapshot.find_last_observed_at(server, window.end),
+                last_observed_at=snapshot.find_last_observed_at(server, snapshot.as_of),
                 **dict(_build_part(snapshot, server, window, found, query)),
                 change=compare_windows(before, found),
                 previous_coverage=None if before is None else before.coverage,

@@ -95,7 +95,7 @@ def _find_values(
         changes = map(compare_windows, before, figures)
         return [None if change is None else change.players for change in changes]
     if by == "current":
-        return [_find_current(snapshot, server, window) for server in servers]
+        return [_find_current(server, snapshot.as_of) for server in servers]
     if by in {"average", "samples"}:
         totals = snapshot.compute_totals(servers, window)
         if by == "samples":
@@ -107,7 +107,6 @@ def _find_values(
     return [getattr(one, by) for one in statistics]
 
 
-def _find_current(snapshot: Snapshot, server: ServerRow, window: Window) -> int | None:
+def _find_current(server: ServerRow, as_of: int) -> int | None:
     """Return the current count of a server; None if it is silent, and so not online."""
-    last = snapshot.find_last_observed_at(server, window.end)
-    return None if is_silent(last, window.end) else server.players_current
+    return None if is_silent(server.last_observed_at, as_of) else server.players_current

@@ -13,7 +13,7 @@ class ComparedServer:
 
     `cells` has the average of each step of the window, oldest first. `observed_spans` counts the
     spans of the window that have an observation. `first_players` is the first count in the window,
-    the base of growth. `last_observed_at` can be before the window.
+    the base of growth. `last_observed_at` is the last observation in the snapshot.
     """
 
     result: ServerResult
@@ -29,8 +29,7 @@ class Comparison:
     """An answer of Compare Servers and its context; instants are Unix milliseconds.
 
     `cell_step` is the name of the steps of `ComparedServer.cells`, such as `6h`, in UTC. A span is
-    an hour of a 24h window and a day of any other. `covered_from` is the first instant that a
-    bundle covers, None for a whole snapshot.
+    an hour of a 24h window and a day of any other.
     """
 
     response: CompareResponse
@@ -39,7 +38,6 @@ class Comparison:
     snapshot_as_of: int
     cell_step: str
     span_ms: int
-    covered_from: int | None
 
     @property
     def span_count(self) -> int:

@@ -16,13 +16,13 @@ SortKey = Literal[
 """What servers can be sorted by."""
 
 
-def is_silent(last_observed_at: int | None, until: int) -> bool:
-    """Return whether a server has no observation in the day up to an instant.
+def is_silent(last_observed_at: int | None, as_of: int) -> bool:
+    """Return whether a server has no observation in the last day of a snapshot.
 
     The current count of its record is then as old as its last observation, or older: a person who
     reads it among the counts of other servers would take it for one of today.
     """
-    return last_observed_at is None or until - last_observed_at > DAY_MS
+    return last_observed_at is None or as_of - last_observed_at > DAY_MS
 
 
 class FoundServer(Part):

@@ -61,9 +61,9 @@ class FiguresPart(Part):
 
 
 class _IdentityPart(Part):
-    """A server: the current count of its record, and its last observation in or before the window.
+    """A server: the current count of its record, and its last observation in the snapshot.
 
-    `last_observed_at` is None without one.
+    `last_observed_at` is None without one. It can be after the window.
     """
 
     server_id: str

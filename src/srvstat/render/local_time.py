@@ -8,6 +8,7 @@ from srvstat.documents.document import WindowPart
 from srvstat.render.axes import MONTHS
 from srvstat.render.text import format_time, format_window
 
+UTC = ZoneInfo("UTC")
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -47,6 +48,14 @@ def format_zoned_time(at: int, zone: ZoneInfo, precision: str = "seconds") -> st
 def format_local_window(window: WindowPart, zone: ZoneInfo) -> str:
     """Format a window for a table that names its zone; see format_window."""
     return format_window(window.from_, window.to, partial(format_clock, zone=zone))
+
+
+def format_day(at: int, today: int, zone: ZoneInfo) -> str:
+    """Format the local day of an instant, with the year only if it is another one: `May 31`."""
+    text = format_clock(at, zone)[:10]
+    if text[:4] != format_clock(today, zone)[:4]:
+        return text
+    return f"{MONTHS[int(text[5:7]) - 1]} {int(text[8:])}"
 
 
 def format_local_date(at: int, zone: ZoneInfo) -> str:

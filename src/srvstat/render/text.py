@@ -15,7 +15,6 @@ _MAX_MARKS = 4
 _INVISIBLE = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Characters that Unicode classes as letters or symbols, but that are blank."""
 
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
 
@@ -170,11 +169,3 @@ def format_span(
 def format_date(at: int) -> str:
     """Format the UTC day of an instant: `2026-08-22`."""
     return format_instant(at)[:10]
-
-
-def format_day(at: int, today: int) -> str:
-    """Format the UTC day of an instant, with the year only if it is another one: `May 31`."""
-    text = format_date(at)
-    if text[:4] != format_date(today)[:4]:
-        return text
-    return f"{_MONTHS[int(text[5:7]) - 1]} {int(text[8:])}"

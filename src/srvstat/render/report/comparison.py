@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from decimal import Decimal
 from xml.etree.ElementTree import Element
+from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
 from srvstat.documents.color_codes import remove_color_codes
@@ -25,7 +26,7 @@ from srvstat.render.report.elements import (
     build_table,
 )
 from srvstat.render.report.labels import Labels
-from srvstat.render.tables.figures import format_current, format_rounded, format_whole
+from srvstat.render.tables.figures import format_last_seen, format_rounded, format_whole
 from srvstat.render.text import format_interval
 
 FIRST_LAST = "First → last"
@@ -59,7 +60,7 @@ def _build_key(number: int) -> Element:
 def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
     servers = stats.servers
     yield ["Players"]
-    yield ["Current", *(_build_current(one, stats.window.to) for one in servers)]
+    yield ["Current", *(_build_current(one, stats) for one in servers)]
     yield ["Average", *(build_rounded(one.average_players, 2) for one in servers)]
     yield ["Change", *(build_change(one, stats.window) for one in servers)]
     yield ["Median", *(build_rounded(one.median_players, 1) for one in servers)]
@@ -78,9 +79,9 @@ def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
     yield ["Coverage", *(build_coverage(one.coverage) for one in servers)]
 
 
-def _build_current(server: ServerStatistics, until: int) -> Element | str:
-    if is_silent(server.last_observed_at, until):
-        return format_current(server.current_players, server.last_observed_at, until).plain
+def _build_current(server: ServerStatistics, stats: Stats) -> Element | str:
+    if is_silent(server.last_observed_at, stats.as_of):
+        return format_last_seen(server.last_observed_at, stats.as_of, ZoneInfo(stats.time_zone))
     return build_whole(server.current_players)
 
 

@@ -102,10 +102,7 @@ def _build_row(server: ComparedServer, comparison: Comparison, screen: Screen) -
     )
     names = (result.serverId, result.cfxId)
     current = format_current(
-        result.currentPlayers,
-        server.last_observed_at,
-        comparison.window.end,
-        comparison.covered_from,
+        result.currentPlayers, server.last_observed_at, comparison.snapshot_as_of
     )
     lines = ServerLines(server.hostname, names, (current, *map(Text, figures)), notes=())
     return _Row(

@@ -1,6 +1,7 @@
 """The figures of a server as text, rounded for reading."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from zoneinfo import ZoneInfo
 
 from rich.text import Text
 
@@ -17,8 +18,9 @@ from srvstat.render.changes import (
     format_window_length,
 )
 from srvstat.render.fields import NOTHING
+from srvstat.render.local_time import UTC, format_day
 from srvstat.render.screen import Screen
-from srvstat.render.text import format_count, format_date, format_day
+from srvstat.render.text import format_count
 
 _MARKS = "▁▂▃▄▅▆▇█"
 
@@ -46,19 +48,19 @@ def format_whole(value: int | None) -> str:
 
 
 def format_current(
-    players: int, last_observed_at: int | None, until: int, covered_from: int | None = None
+    players: int, last_observed_at: int | None, as_of: int, zone: ZoneInfo = UTC
 ) -> Text:
-    """Format a current count; of a silent server, say instead when it was last observed.
-
-    `covered_from` is the first instant that a bundle covers, None for a whole snapshot.
-    """
-    if not is_silent(last_observed_at, until):
+    """Format a current count; of a silent server, say instead when it was last observed."""
+    if not is_silent(last_observed_at, as_of):
         return Text(f"{players:,}")
-    if last_observed_at is not None:
-        text = f"last seen {format_day(last_observed_at, until)}"
-    else:
-        text = "never seen" if covered_from is None else f"none since {format_date(covered_from)}"
-    return Text(text, "dim")
+    return Text(format_last_seen(last_observed_at, as_of, zone), "dim")
+
+
+def format_last_seen(last_observed_at: int | None, as_of: int, zone: ZoneInfo = UTC) -> str:
+    """Return when a server was last observed, as a local day; a file can have no observation."""
+    if last_observed_at is None:
+        return "not seen"
+    return f"last seen {format_day(last_observed_at, as_of, zone)}"
 
 
 def name_first_last(*, ascii_only: bool) -> str:

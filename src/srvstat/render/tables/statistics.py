@@ -59,7 +59,7 @@ def _list_lines(document: Stats | Top, screen: Screen) -> list[ServerLines]:
         ServerLines(
             server.hostname,
             (server.server_id, server.cfx_id),
-            _list_figures(server, change, document.window.to, screen),
+            _list_figures(server, change, document.as_of, zone, screen),
             tuple(_list_notes(server, zone)),
             f"{rank:>{digits}} " if isinstance(document, Top) else "",
         )
@@ -70,11 +70,11 @@ def _list_lines(document: Stats | Top, screen: Screen) -> list[ServerLines]:
 
 
 def _list_figures(
-    server: ServerStatistics, change: Text, until: int, screen: Screen
+    server: ServerStatistics, change: Text, as_of: int, zone: ZoneInfo, screen: Screen
 ) -> tuple[Text, ...]:
     ends = server.first_players, server.growth.players
     return (
-        format_current(server.current_players, server.last_observed_at, until),
+        format_current(server.current_players, server.last_observed_at, as_of, zone),
         Text(format_rounded(server.average_players, 2)),
         change,
         Text(format_rounded(server.median_players, 1)),
