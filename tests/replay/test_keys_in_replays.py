@@ -113,18 +113,30 @@ def test_of_a_foreign_request_only_host_and_path_are_shown(
         "/gateway/v1/servers/a/x",
         "https://cdn.example?hidden": "cdn.example/",
         "https://me:hidden/": "/",  # no valid port, so perhaps a password
+        "https://me:hidden/hidden@maps.example/p?k=hidden": "/…@maps.example/p",
+        "https://me:12/hidden@maps.example/p": "/…@maps.example/p",  # the port is a password, too
+        "https://cdn.example/vue@3/x.js": "cdn.example/…@3/x.js",
+        "//me:hidden@maps.example/p?k=hidden": "/…@maps.example/p",
         "wss://chat.example/live?token=hidden": "wss:",
     }
-    exchanges = [describe_exchange(url, "{}", requestedAt=NOW) for url in urls]
+    unusual = {
+        " https://me:hidden@maps.example/p": "/…@maps.example/p",  # which curl refuses
+        "hidden@maps.example/p": "/…@maps.example/p",  # which curl reads
+        "hidden:x@maps.example/p": "/…@maps.example/p",
+    }
+    urls_of_files = {**urls, **unusual}
+    exchanges = [describe_exchange(url, "{}", requestedAt=NOW) for url in urls_of_files]
     exchanges.append(describe_exchange("/implicit#access_token=hidden", "{}", requestedAt=NOW))
-    entries = [{"request": {"method": "GET", "url": url, "headers": []}} for url in urls]
+    entries = [{"request": {"method": "GET", "url": url, "headers": []}} for url in urls_of_files]
     har = tmp_path / "x.har"
     har.write_text(json.dumps({"log": {"entries": entries}}), encoding="utf-8")
     preflight = "https://api.example/gateway/v1/compare?hidden"
     commands = tmp_path / "mail.txt"
     commands.write_text(
         "".join(f"curl '{url}'\n" for url in urls)
-        + f"curl -u me:hidden -G -d key=hidden maps.example/tile\ncurl -X OPTIONS {preflight}\n",
+        + f"curl -u me:hidden -G -d key=hidden maps.example/tile\ncurl -X OPTIONS {preflight}\n"
+        "curl maps.example --request-target '//user:hidden@proxy/secret?key=hidden'\n"
+        "curl hidden:x@maps.example/p\ncurl -X 'GET?key=hidden' maps.example/p\n",
         encoding="utf-8",
     )
     names = (write_ndjson(tmp_path / "x.ndjson", exchanges), str(har), str(commands))
@@ -134,10 +146,12 @@ def test_of_a_foreign_request_only_host_and_path_are_shown(
     exchanges = ran.json["exchanges"]
     assert {each["class"] for each in exchanges} == {"foreign"}
     assert [each["path"] for each in exchanges] == [
-        *(*urls.values(), "/implicit"),
-        *urls.values(),
+        *(*urls_of_files.values(), "/implicit"),
+        *urls_of_files.values(),
         *(*urls.values(), "maps.example/tile", "api.example/gateway/v1/compare"),
+        *("maps.example/…@proxy/secret", "maps.example/p", "maps.example/p"),
     ]
+    assert exchanges[-1]["method"] == "GET…"
     for options in (["--json"], ["--table"], ["--table", "--explain"], ["--at", "search"]):
         shown = cli("replay", *names, *options, "-s", snapshot)
         assert "hidden" not in shown.stdout.decode() + shown.stderr

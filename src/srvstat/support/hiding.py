@@ -20,6 +20,8 @@ _SECRET_PARAMETER = re.compile(
 
 
 _REST_OF_ADDRESS = re.compile(rb"[?#].*", re.DOTALL)
+_USER = re.compile(rb".*@", re.DOTALL)
+_REST_OF_METHOD = re.compile(r"[^A-Za-z0-9!#$%&'*+.^_`|~-].*", re.DOTALL)
 _SECRETS_OF_ADDRESS = re.compile(r"""(?<=//)[^/\s"]*@|[?#](?:\\.|[^"\\])*""")
 """The user with the password, the query and the fragment of an address in a message."""
 
@@ -48,11 +50,15 @@ class KeyHider:
     def hide_foreign_path(self, path: bytes) -> str:
         """Return the path of a request that is not to the API, without query and fragment.
 
-        Those hold keys and codes of others, under any name.
+        Those hold keys and codes of others, under any name. What is before an `@` may be a user
+        with a password: not every client refuses an address with these in an unusual place.
         """
-        return self._filter.hide(_REST_OF_ADDRESS.sub(b"", path)).decode(
-            "utf-8", "backslashreplace"
-        )
+        kept = _USER.sub("/…@".encode(), _REST_OF_ADDRESS.sub(b"", path), count=1)
+        return self._filter.hide(kept).decode("utf-8", "backslashreplace")
+
+    def hide_method(self, method: str) -> str:
+        """Return a method without what can't be in one, which may be a query."""
+        return _REST_OF_METHOD.sub("…", self.hide(method))
 
     def hide_reason(self, reason: str) -> str:
         """Return why a part is unreadable, without keys, and only host and path of an address."""

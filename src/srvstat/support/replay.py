@@ -120,7 +120,7 @@ class _Replayer:
             path = hider.hide_target(head.path + (b"?" + head.query if head.query else b""))
         replayed = ReplayedExchange(
             place=exchange.place,
-            method=hider.hide(head.method),
+            method=hider.hide_method(head.method),
             path=path,
             requested_at=exchange.requested_at,
             class_="foreign",

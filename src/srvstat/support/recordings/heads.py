@@ -16,7 +16,8 @@ JUDGED_HEADERS = frozenset(
 """The headers that an answer depends on. All others are dropped when a recording is read."""
 
 _ORIGIN = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
-_SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*:(?![^/?#]*@)", re.IGNORECASE)
+_SLASH_IN_PASSWORD = re.compile(rb"https?://[^/?#@]*:[^/?#@]*/[^?#]*@", re.IGNORECASE)
 _HOST = re.compile(rb"(?:[^/?#]*@)?([A-Za-z0-9._-]+(?::[0-9]*)?|\[[0-9A-Fa-f:.]+\](?::[0-9]*)?)")
 _FILLER = b"x"
 """The name of the header that stands for dropped ones: only their size is judged."""
@@ -59,9 +60,9 @@ def is_foreign_path(path: bytes) -> bool:
 def find_host(url: bytes) -> str:
     """Return the host and the port of a URL of HTTP, without user and password; "" if it has none.
 
-    A part that is no valid host may be a password, and is left out.
+    A part that may be a password is left out, whether it is a valid host or not.
     """
-    origin = _ORIGIN.match(url)
+    origin = None if _SLASH_IN_PASSWORD.match(url) else _ORIGIN.match(url)
     host = _HOST.fullmatch(origin[0].partition(b"//")[2]) if origin else None
     return host[1].decode() if host else ""
 
