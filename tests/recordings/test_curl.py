@@ -110,6 +110,7 @@ def test_carets_of_windows_are_read(command: str, mail: Path) -> None:
 
 VARIABLE = "a shell variable or substitution; replace it by its value"
 POWERSHELL = "a backtick, as PowerShell continues a line; copy the command for bash"
+PARENTHESIS = "a parenthesis outside quotes; quote it, or write its value"
 GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
 
 
@@ -198,8 +199,8 @@ def test_an_at_sign_that_names_no_file_is_data(mail: Path) -> None:
 @pytest.mark.parametrize(
     "word",
     [
-        "$ID", "${ID}", "$(cat id)", "`xclip -o`", '"$(pbpaste)"', "$env:ID", "%ID%",
-        "(Get-Clipboard)",
+        "$ID", "${ID}", "$(cat id)", "`xclip -o`", '"$(pbpaste)"', "$env:ID", "%ID%", "%CFX_ID%",
+        "$ID -o $(date +%Y%m%d)",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(
@@ -209,10 +210,75 @@ def test_a_command_with_a_variable_or_the_clipboard_is_unreadable(
     command: str, option: str, word: str, mail: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ID", "secret")
-    if word == "(Get-Clipboard)" and option == "url":
-        word = f" {word}"  # an expression of PowerShell is a word of its own
 
     assert find_reason(mail, command.format(word)) == f"--{option}: {VARIABLE}"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "(Get-Clipboard)", "(gcb)", "(gc id)", "(cat f)", "(type f)",
+        "([IO.File]::ReadAllText('f'))",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("command", ["curl {}", "curl -d {} http://h/x", f"curl {URL} -b {{}}"])
+def test_a_powershell_expression_is_unreadable(command: str, word: str, mail: Path) -> None:
+    assert find_reason(mail, command.format(word)) == PARENTHESIS
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (f'curl {URL} -H "X-D: $(date +%Y%m%d)" -d "$(cat secret.txt)"', "data"),
+        ('curl http://h/gateway/v1/servers/`cat secret.txt` -o "%Y%"', "url"),
+        (f'curl {URL} -H "$CT"', "header"),
+        (f'curl {URL} -H "%CT%"', "header"),
+        (f"curl {URL}/%DATE%", "url"),
+        (f'curl {URL} -d "%BASE%"', "data"),
+    ],
+)
+def test_a_variable_beside_percent_signs_is_unreadable(
+    command: str, option: str, mail: Path
+) -> None:
+    assert find_reason(mail, command) == f"--{option}: {VARIABLE}"
+
+
+@pytest.mark.parametrize(
+    ("path", "option"),
+    [
+        ("harbor-city", "-o out-$(date +%Y%m%d).json"),
+        ("C%C3%A9", ""),
+        ("a%ABC%20d", ""),
+        ("%AB%CD", ""),
+    ],
+)
+def test_percent_signs_that_name_no_variable_are_data(path: str, option: str, mail: Path) -> None:
+    read = read_one(mail, f"curl http://h/gateway/v1/servers/{path} {option}")
+
+    assert list_targets([read]) == [("GET", f"/gateway/v1/servers/{path}".encode(), b"")]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"cat secret.txt | curl {URL} -d x",
+        f"Get-Content secret.txt | curl.exe {URL} -d x",
+        f'PS C:\\> type "secret.txt" | curl {URL}?a=%ID% -o x',
+        f"$ cat secret.txt |& curl {URL} -d x | jq .",
+    ],
+)
+def test_a_command_that_reads_the_output_of_another_is_unreadable(command: str, mail: Path) -> None:
+    expected = f"a pipe or <: {NOT_READ}" if "%ID%" not in command else f"--url: {VARIABLE}"
+    assert find_reason(mail, command) == expected
+
+
+def test_only_a_pipe_before_a_command_is_its_input(mail: Path) -> None:
+    text = f"true || curl {URL}\n| curl | curl {URL} |\ncurl {URL}/1 | curl {URL}/2\n"
+
+    assert list_targets(read_all(mail, text)) == [
+        ("GET", b"/gateway/v1/servers/a/1", b""),
+        f"a pipe or <: {NOT_READ}",
+    ]
 
 
 def test_a_command_that_is_not_utf8_is_unreadable(mail: Path) -> None:

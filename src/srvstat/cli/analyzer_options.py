@@ -163,8 +163,8 @@ OfflineOption = Annotated[
     bool | None,
     typer.Option(
         "--offline/--online",
-        help="Only servers that are online, or offline: by their record, or because the last day has"
-        " no observation of them.",
+        help="Only servers that are online, or offline: by their record, or because the last day"
+        " has no observation of them.",
     ),
 ]
 SeenWithinOption = Annotated[

@@ -15,12 +15,14 @@ from srvstat.support.recordings.shell_words import (
     encode_source,
 )
 
-_NAME = r"%(?![0-9A-Fa-f]{2})[A-Za-z_][A-Za-z0-9_]*%"
-_CMD_LINE = re.compile(rf"""[^\n]*(?:\^"|\^[ \t]*(?:\n|\Z))|[^\n']*{_NAME}[^\n']*(?:\n|\Z)""")
+# What begins and ends like percent-escapes of a URL is text: cmd.exe keeps the name of an unset
+# variable.
+_NAME = r"%(?:(?![0-9A-Fa-f]{2})[A-Za-z_][A-Za-z0-9_]*%|[A-Za-z_][A-Za-z0-9_]*%(?![0-9A-Fa-f]{2}))"
+# The second form is also text of a POSIX shell, as in $(date +%Y%m%d), which has one of '`$.
+_CMD_LINE = re.compile(rf"""[^\n]*(?:\^"|\^[ \t]*(?:\n|\Z))|[^\n'`$]*{_NAME}[^\n'`$]*(?:\n|\Z)""")
 _PLAIN = re.compile(r'[^\n"^&|<>%\0]+')
 _CONTINUATION = re.compile(r"\^[ \t]*\n")
 _OPERATOR = re.compile(r"&&|\|\||[&|]")
-# What begins like a percent-escape of a URL is text: cmd.exe keeps the name of an unset variable.
 _VARIABLE = re.compile(_NAME)
 _ORDINARY = re.compile(r'[^ \t"\\]+')
 
@@ -28,7 +30,8 @@ _ORDINARY = re.compile(r'[^ \t"\\]+')
 def is_cmd(text: str, start: int) -> bool:
     """Return whether a line is for cmd.exe.
 
-    It has an escaped quote, ends in a caret, or has a `%NAME%` and no apostrophe.
+    It has an escaped quote, ends in a caret, or has a `%NAME%` and none of the characters that only
+    a POSIX shell gives a meaning: an apostrophe, a dollar sign or a backtick.
     """
     return _CMD_LINE.match(text, start) is not None
 

@@ -13,10 +13,10 @@ from srvstat.support.recordings.shell_words import Command, WordError, split_lin
 MAX_BYTES = 16 << 20
 
 # `curl` in prose is not a command: its first argument is an option, is quoted, or looks like a URL.
-# It may follow a prompt, such as `$ `, `me@host:~# ` or `C:\\>`.
+# It may follow a prompt, such as `$ `, `me@host:~# ` or `C:\\>`, and a command with a pipe to it.
 _START = re.compile(
     r"""^[ \t]*(?:(?:[^\s'"]*\$|\[?[\w.-]+@[^\n'"$#]*[$#])[ \t]+|[A-Za-z]:\\[^\n">]*>[ \t]*)?"""
-    r"""(curl(?:\.exe)?[ \t]+(?:[-'"$\\^`]|[^\s:/.]*[:/.]\S))""",
+    r"""(\w[^\n]*?(?<!\|)\|&?[ \t]*)??(curl(?:\.exe)?[ \t]+(?:[-'"$\\^`(]|[^\s:/.]*[:/.]\S))""",
     re.MULTILINE,
 )
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
@@ -26,7 +26,7 @@ _CURL = (b"curl", b"curl.exe")
 def read_curl(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
     """Read the requests of curl commands in their order; other lines are skipped.
 
-    They are for a POSIX shell or, if a line has `^"` or ends in a caret, for Windows' cmd.exe.
+    They are for a POSIX shell or, if `is_cmd` says so, for Windows' cmd.exe.
 
     Raises SourceError for more than MAX_BYTES, and for text without a command.
     """
@@ -38,16 +38,19 @@ def read_curl(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unread
         )
     at, line, counted = 0, 1, 0
     while start := _START.search(text, at):
-        split = split_cmd_line if is_cmd(text, start.start(1)) else split_line
+        piped, found = start[1], start.start(2)
+        split = split_cmd_line if is_cmd(text, found) else split_line
         commands: list[Command] = []
         reason = None
         try:
-            commands, at = split(text, start.start(1))
+            commands, at = split(text, found)
         except WordError as error:
             reason, at = str(error), error.end
-        if _NOT_UTF8.search(text, start.start(1), at):
+        if _NOT_UTF8.search(text, found, at):
             commands, reason = [], "not UTF-8"
-        line, counted = line + text.count("\n", counted, start.start(1)), start.start(1)
+        if piped and commands:
+            commands[0] = commands[0]._replace(has_input=True)
+        line, counted = line + text.count("\n", counted, found), found
         if reason:
             yield Unreadable(f"{title}, line {line}", reason)
         for command in commands:

@@ -98,7 +98,7 @@ class _Operation:
         for text in self.urls:
             url = split_url(text, is_globbed="globoff" not in self.flags)
             headers = self._build_headers(url.host, body)
-            host = find_host(b"http://" + url.host) if url.scheme in _HTTP else ""
+            host = find_host(b"http://" + url.host + url.path) if url.scheme in _HTTP else ""
             yield build_head(method, self._build_target(url), headers), body or b"", host
 
     def _find_method(self, body: bytes | None) -> str:
@@ -202,8 +202,8 @@ def split_url(text: bytes, *, is_globbed: bool) -> Url:
 def _names_file(option: Option) -> bool:
     """Return whether curl would read a file, or standard input, because of an option.
 
-    A stranger wrote the command. The file would be one of the person who replays it, and its
-    contents would be shown.
+    Strangers may have written the command. The file would be one of the person who replays it, and
+    its contents would be shown.
     """
     name, argument = option
     if name in _FILES or (name in _FILES_AFTER_AT and argument.startswith(b"@")):
@@ -246,6 +246,7 @@ def _split_header(line: bytes) -> tuple[bytes, bytes | None] | None:
     """
     name, separator, value = line.partition(b":")
     if not separator:
+        _check_known("header", line)
         name, separator, value = line.partition(b";")
         if not separator or value.strip():
             return None

@@ -32,8 +32,6 @@ _ANSI_LETTERS = {
     '"': b'"',
     "?": b"?",
 }
-_POWERSHELL_EXPRESSION = "(get-"
-"""The start of (Get-Clipboard), (Get-Content …) and others, whose value is unknown."""
 _LAST_CODE_POINT = 0x10FFFF
 
 
@@ -127,13 +125,14 @@ class _Line:
         part = self._text[self._at : end]
         if "\0" in part:
             raise self._build_error("a NUL character")
+        # No argument of a POSIX shell; in PowerShell an expression, such as (Get-Clipboard).
+        if "(" in part:
+            raise self._build_error("a parenthesis outside quotes; quote it, or write its value")
         # Outside quotes, {a,b} becomes two words.
         self._has_brace = self._has_brace or "{" in part
         if self._has_brace and "," in part:
             raise self._build_error("braces outside quotes; quote the data")
         self._add(encode_source(part))
-        if part.lower().startswith(_POWERSHELL_EXPRESSION):
-            self._add(VARIABLE)
         self._at = end
 
     def _read_backslash(self) -> None:
