@@ -87,6 +87,25 @@ def test_a_name_of_several_servers_is_refused_with_their_ids(cli: Cli) -> None:
     assert ran.stderr == '"twice" is the name of 2 servers; give an id: eu-3, eu-4\n'
 
 
+def test_a_name_that_is_the_identifier_of_another_server_is_refused(cli: Cli, build: Build) -> None:
+    records = [
+        server("weird", hostname="alpha2"),
+        server("x10", cfxId="alpha2"),
+        server("own", cfxId="own2", hostname="own2"),
+        server("fake", hostname="^1SRV_7"),
+        server("srv-7", sourceId="srv_7"),
+    ]
+    path = build(records, [("own", AS_OF, 1)])
+
+    assert find_ids(cli("stats", "own2", "-s", path).json) == ["own"]
+    for text, reason in (
+        ("alpha2", '"alpha2" is the name of id:weird and the cfxId of id:x10; give one of these'),
+        ("SRV_7", '"SRV_7" is the name of id:fake and the sourceId of id:srv-7; give one of these'),
+    ):
+        ran = cli("stats", text, "--json", "-s", path)
+        assert (ran.exit_code, ran.stdout, ran.stderr) == (44, NOT_FOUND, f"{reason}\n")
+
+
 def test_an_exact_name_wins_over_one_in_another_case(cli: Cli, build: Build) -> None:
     shown = {"a": "Lobby", "b": "LOBBY", "c": "^2lobby"}
     path = build([server(name, hostname=text) for name, text in shown.items()], [("a", AS_OF, 1)])

@@ -95,6 +95,21 @@ def test_an_identifier_can_name_another_server_in_each_snapshot(
     assert servers["added"] == ["c"]
 
 
+def test_a_name_is_that_of_a_server_in_the_later_snapshot(cli: Cli, old: str, build: Build) -> None:
+    records = [server("a", hostname="b"), server("b"), server("c", hostname="^1The Lobby")]
+    new = build(records, [*CHANGED, ("c", AS_OF, 1)])
+
+    def find(*identifiers: str) -> tuple[list[str], list[str]]:
+        servers = cli("snapshot", "diff", old, new, *identifiers).json["servers"]
+        return servers["added"], [one["serverId"] for one in servers["changed"]]
+
+    assert find("the lobby") == (["c"], [])
+    assert find("b") == ([], ["b"])  # an id wins
+    ran = cli("snapshot", "diff", old, new, "a lobby")
+    assert (ran.exit_code, ran.stdout[:9]) == (40, b'{"error":')
+    assert ran.stderr.endswith(', and no server has this name; similar: c ("The Lobby")\n')
+
+
 def test_an_unknown_identifier_gets_a_hint(cli: Cli, old: str, new: str) -> None:
     ran = cli("snapshot", "diff", old, new, "a", "x-b")
 
@@ -103,7 +118,7 @@ def test_an_unknown_identifier_gets_a_hint(cli: Cli, old: str, new: str) -> None
 
 
 def test_an_invalid_identifier_is_refused_before_the_files_are_read(cli: Cli) -> None:
-    assert cli("snapshot", "diff", "none.db", "none.db", "a b").exit_code == 40
+    assert cli("snapshot", "diff", "none.db", "none.db", "id:a b").exit_code == 40
 
 
 def test_answers_are_as_of_the_given_time(cli: Cli, old: str, new: str) -> None:

@@ -158,7 +158,7 @@ def can_be_name(text: object) -> bool:
 def find_references(snapshot: Snapshot, references: Iterable[Reference]) -> list[ServerRow]:
     """Return the servers of references, each once, in the order of their first reference.
 
-    Raises UnknownServerError, UnknownNameError, ServerNotFoundError for a name of several servers,
+    Raises UnknownServerError, UnknownNameError, ServerNotFoundError for an ambiguous name,
     NotInBundleError, SnapshotError.
     """
     wanted = list(dict.fromkeys(references))
@@ -168,7 +168,7 @@ def find_references(snapshot: Snapshot, references: Iterable[Reference]) -> list
     unknown = [
         one.text for one, reference in pairs if reference not in known and isinstance(one, Name)
     ]
-    named = find_names(snapshot, unknown) if unknown else {}
+    named = _find_names(snapshot, unknown) if unknown else {}
     found: dict[str, ServerRow] = {}
     for one, reference in pairs:
         server = None if reference is None else known.get(reference)
@@ -190,35 +190,51 @@ def _find_servers(
     return {reference: server for reference, server in found.items() if server is not None}
 
 
-def find_names(snapshot: Snapshot, names: Iterable[str]) -> dict[str, list[ServerRow]]:
-    """Return the servers with each name: as shown or as recorded, else in any case of letters.
+class _Named(NamedTuple):
+    """The servers with a name: as shown or as recorded, and in another case of letters.
 
-    Raises SnapshotError.
+    `identifies` has texts such as `the cfxId of id:a` for those that it is an identifier of.
     """
+
+    exact: list[ServerRow]
+    similar: list[ServerRow]
+    identifies: dict[str, str]
+
+
+def _find_names(snapshot: Snapshot, names: Iterable[str]) -> dict[str, _Named]:
+    """Return the servers with each name. Raises SnapshotError."""
+    found = {name: _Named([], [], {}) for name in names}
     by_text: dict[str, list[str]] = {}
-    for name in names:
+    for name in found:
         by_text.setdefault(_normalize(name).casefold(), []).append(name)
-    exact: dict[str, list[ServerRow]] = {}
-    similar: dict[str, list[ServerRow]] = {}
     with snapshot.convert_decode_errors("the servers"):
         for server in snapshot.iter_servers():
-            shown = {*map(_normalize, (server.hostname, remove_color_codes(server.hostname)))}
+            shown = list_names(server)
             for name in {one for text in shown for one in by_text.get(text.casefold(), ())}:
-                (exact if _normalize(name) in shown else similar).setdefault(name, []).append(
-                    server
-                )
-    return {name: exact.get(name) or similar.get(name, []) for name in names}
+                named = found[name]
+                (named.exact if _normalize(name) in shown else named.similar).append(server)
+            for kind, text in (("cfxId", server.cfx_id), ("sourceId", server.source_id or "")):
+                for name in by_text.get(text.casefold(), ()):
+                    found[name].identifies[f"the {kind} of id:{server.id}"] = server.id
+    return found
+
+
+def list_names(server: ServerRow) -> set[str]:
+    """Return the names of a server, as shown and as recorded, without repeated white space."""
+    return {*map(_normalize, (server.hostname, remove_color_codes(server.hostname)))}
 
 
 def _normalize(name: str) -> str:
     return " ".join(name.split())
 
 
-def _choose_named(name: str, servers: Sequence[ServerRow]) -> ServerRow | None:
+def _choose_named(name: str, named: _Named) -> ServerRow | None:
     """Return the only server with a name, or None without one.
 
-    Raises ServerNotFoundError if there are several.
+    Raises ServerNotFoundError if there are several, or if another one is identified by the name:
+    strangers choose hostnames.
     """
+    servers = named.exact or named.similar
     if len(servers) > 1:
         ids = ", ".join(server.id for server in servers[:_MAX_LISTED])
         more = f" and {len(servers) - _MAX_LISTED:,} more" if len(servers) > _MAX_LISTED else ""
@@ -226,6 +242,13 @@ def _choose_named(name: str, servers: Sequence[ServerRow]) -> ServerRow | None:
             f"{wire.quote_value(name)} is the name of {len(servers):,} servers; give an id:"
             f" {ids}{more}"
         )
+    for server in servers:
+        others = [text for text, owner in named.identifies.items() if owner != server.id]
+        if others:
+            raise ServerNotFoundError(
+                f"{wire.quote_value(name)} is the name of id:{server.id} and"
+                f" {' and '.join(others[:_MAX_LISTED])}; give one of these"
+            )
     return servers[0] if servers else None
 
 

@@ -3,7 +3,7 @@
 from difflib import get_close_matches
 from itertools import islice, product
 
-from srvstat.analysis.selection import ServerFilter, find_names
+from srvstat.analysis.selection import ServerFilter, list_names
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError
 from srvstat.contract.requests import (
@@ -44,11 +44,10 @@ def suggest_servers(snapshot: Snapshot, unknown: str, by: Namespace) -> str | No
     near = [] if reference is None else _find_near_identifiers(snapshot, reference)
     if by != "id":
         return f"similar: {', '.join(near)}" if near else None
-    named = find_names(snapshot, [unknown])[unknown]
+    named, matching, similar = _search_servers(snapshot, unknown)
     if len(named) == 1:
         return f"did you mean id:{_describe(named[0])}?"
-    matching, similar = _search_servers(snapshot, unknown)
-    described = {server.id: _describe(server) for server in matching}
+    described = {server.id: _describe(server) for server in (*named, *matching)}
     described |= {name: name for name in near if name not in described}
     described |= {server.id: _describe(server) for server in similar if server.id not in near}
     listed = list(described.values())[:_MAX_SUGGESTED]
@@ -89,14 +88,21 @@ def _find_neighbors(snapshot: Snapshot, unknown: ServerReference) -> list[str]:
     return sorted(found)
 
 
-def _search_servers(snapshot: Snapshot, text: str) -> tuple[list[ServerRow], list[ServerRow]]:
-    """Return the first servers that `servers` finds for a text, and those with similar names."""
+def _search_servers(
+    snapshot: Snapshot, text: str
+) -> tuple[list[ServerRow], list[ServerRow], list[ServerRow]]:
+    """Return the first servers with a name, that `servers` finds for it, and with similar names."""
     wanted = ServerFilter(text=text)
+    spelled = " ".join(text.split()).casefold()
+    named: list[ServerRow] = []
     matching: list[ServerRow] = []
     names: dict[str, ServerRow] = {}
     compared = 0
     with snapshot.convert_decode_errors("the servers"):
         for server in islice(snapshot.iter_servers(), _MAX_SEARCHED_SERVERS):
+            is_named = spelled in map(str.casefold, list_names(server))
+            if is_named and len(named) < _MAX_SUGGESTED:
+                named.append(server)
             is_open = len(text) >= _LEAST_SEARCHED and len(matching) < _MAX_SUGGESTED
             if is_open and wanted.matches(server):
                 matching.append(server)
@@ -104,4 +110,4 @@ def _search_servers(snapshot: Snapshot, text: str) -> tuple[list[ServerRow], lis
             compared += len(name)
             if compared <= _MAX_COMPARED_CHARACTERS:
                 names.setdefault(name, server)
-    return matching, [names[name] for name in get_close_matches(text.casefold(), names)]
+    return named, matching, [names[name] for name in get_close_matches(text.casefold(), names)]

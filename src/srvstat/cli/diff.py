@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from srvstat.analysis.selection import Name, Reference, build_references, find_references
 from srvstat.cli.hints import add_hint
 from srvstat.cli.options import (
     ByOption,
@@ -16,7 +17,7 @@ from srvstat.cli.options import (
 from srvstat.cli.output import Outcome, choose_form, report
 from srvstat.cli.show import show, show_error
 from srvstat.contract.errors import ApiError, DifferenceError
-from srvstat.contract.requests import build_server_reference
+from srvstat.contract.requests import ServerReference, build_server_reference
 from srvstat.render.text import format_time
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.support.diff import compare_snapshots
@@ -27,7 +28,7 @@ NamesArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="IDENTIFIER",
-        help="Compare only these servers: ID, id:ID or cfxId:ID.",
+        help="Compare only these servers: ID, name, id:ID or cfxId:ID.",
         autocompletion=complete_identifier,
     ),
 ]
@@ -61,14 +62,25 @@ def diff(
     form = choose_form(json=json, table=table)
     instant = parse_instant_option("--at", at)
     try:
-        references = [build_server_reference(text, by=by) for text in identifiers or []]
+        wanted = build_references(identifiers, by)
         with closing(open_snapshot(old)) as before, closing(open_snapshot(new)) as after:
             _warn_of_missing_data(before, after, instant)
             with add_hint(after, before):
+                references = [_find_reference(before, after, one) for one in wanted]
                 found = compare_snapshots(before, after, references, at=instant)
     except ApiError as error:
         return show_error(error, form)
     return show(found, form, exit_code=0 if found.is_empty else DifferenceError.exit_code)
+
+
+def _find_reference(old: Snapshot, new: Snapshot, wanted: Reference) -> ServerReference:
+    """Return what names a server in both snapshots; a name is that of a server in the later one."""
+    if not isinstance(wanted, Name):
+        return wanted
+    if wanted.reference and any(file.has_identifier("id", wanted.text) for file in (old, new)):
+        return wanted.reference
+    (server,) = find_references(new, [wanted])
+    return build_server_reference(server.id, by="id")
 
 
 def _warn_of_missing_data(old: Snapshot, new: Snapshot, at: int | None) -> None:
