@@ -56,12 +56,12 @@ def test_a_chart_equals_the_stored_one(case: str, screen: Screen, fleet: Snapsho
     check_gold(f"chart-{case}-{screen.width}{'-ascii' if screen.ascii_only else ''}", shown)
 
 
-def test_a_title_has_the_figures_beside_a_short_name() -> None:
+def test_a_title_has_the_id_and_the_figures_and_a_name_that_fits() -> None:
     table = build_table(["Asia", "z" * 30], [[1, 2, 3], [1, 2, 3]])
     shown = render_chart(table, Screen(40)).split("\n")
 
-    assert "Asia  0  lowest 1, highest 3, last 3" in shown
-    assert "z" * 30 in shown
+    assert "0  Asia  lowest 1, highest 3, last 3" in shown
+    assert "1  lowest 1, highest 3, last 3" in shown
 
 
 @given(st.integers(40, 150), st.integers(0, 23))

@@ -366,8 +366,9 @@ def test_a_comparison_of_real_servers_is_headed_by_whole_days(
         averages = [sum(days[day]) / len(days[day]) for day in range(first, last)]
         figures = min(averages), max(averages), averages[-1]
         lowest, highest, recent = (f"{figure:.1f}".removesuffix(".0") for figure in figures)
-        assert f"  {name}  lowest {lowest}, highest {highest}, last {recent}\n" in shown
-    assert "Usa  wb-usa  lowest 11.7, highest 19.1, last 15.8\n" in shown
+        hostname = {"wb-usa": "Usa", "wb-europe": "Europe"}[name]
+        assert f"{name}  {hostname}  lowest {lowest}, highest {highest}, last {recent}\n" in shown
+    assert "wb-usa  Usa  lowest 11.7, highest 19.1, last 15.8\n" in shown
 
 
 @pytest.mark.slow

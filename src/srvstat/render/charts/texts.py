@@ -15,7 +15,7 @@ AXIS_WIDTH = 2
 STYLE, AXIS_STYLE = "cyan", "dim"
 
 _MIN_NAME_WIDTH = 12
-"""A hostname is not cut to fewer cells than this to make room for a note."""
+"""A hostname that would be cut to fewer cells than this is left out."""
 
 
 def get_chart_width(screen: Screen) -> int:
@@ -24,16 +24,17 @@ def get_chart_width(screen: Screen) -> int:
 
 
 def build_title(hostname: str, identifier: str, note: str, screen: Screen) -> Text:
-    """Return the line above a chart: the hostname, cut if necessary, and what else fits."""
+    """Return the line above a chart: the id, the hostname, which may be cut, and a note.
+
+    The id identifies the server, so the note has room before the hostname.
+    """
     width = get_chart_width(screen)
-    name, extra = screen.escape_name(hostname, "bold"), screen.escape(identifier, "dim")
-    room = width - len(note) - 2
-    if room < min(_MIN_NAME_WIDTH, name.cell_len):
-        return screen.truncate(name, width)
-    title = screen.truncate(name, room)
-    if extra.plain != name.plain and title.cell_len + 2 + extra.cell_len <= room:
-        title = Text.assemble(title, "  ", extra)
-    return Text.assemble(title, "  ", note)
+    title, name = screen.escape(identifier, "bold"), screen.escape_name(hostname)
+    rest = f"  {note}" if title.cell_len + 2 + len(note) <= width else ""
+    room = width - title.cell_len - 2 - len(rest)
+    if name.plain != title.plain and room >= min(_MIN_NAME_WIDTH, name.cell_len):
+        title = Text.assemble(title, "  ", screen.truncate(name, room))
+    return Text.assemble(title, rest)
 
 
 def build_caption(notes: Iterable[str], tops: Iterable[float]) -> Text:
