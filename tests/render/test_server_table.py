@@ -75,6 +75,14 @@ def test_notes_are_beside_identifiers_where_there_is_room() -> None:
     }
 
 
+def test_a_rank_is_on_the_line_of_its_id_however_long_it_is() -> None:
+    lines = [ServerLines("A", ("a" * 40, "x"), (Text("1"),), (), "1 ")]
+
+    shown = Screen(40).render(*build_server_table(("peak",), lines, Screen(40)))
+
+    assert shown.split("\n")[:3] == [f"1 {'a' * 38}", "aa", "A  x"]
+
+
 def test_an_id_is_never_cut_but_a_hostname_is() -> None:
     large = Text("12,345,678,901,234,567,890")
     figure = (Text("1"), large, large)

@@ -72,7 +72,9 @@ class ServerCells(NamedTuple):
         """Yield the first lines of a card: the id, then the hostname and other identifiers."""
         names = self._list_all()
         joined = (_join_names(names),) if names and self.names_width <= width else names
-        for line in (self.title, *joined):
+        # Rich would break a line after the rank, even at a no-break space.
+        yield from self.title.divide(range(width, len(self.title), width))
+        for line in joined:
             line.overflow = "fold"
             yield line
 
