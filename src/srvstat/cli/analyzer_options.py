@@ -255,7 +255,8 @@ def report_missing_data(
     for server in empty[:_MAX_LISTED]:
         first, last = server.first_observed_at, server.last_observed_at
         if first is None or last is None:
-            report(f"note: {server.title}: no observation in the snapshot")
+            file = "snapshot" if snapshot.parent_root is None else "bundle"
+            report(f"note: {server.title}: no observation in the {file}")
             continue
         with snapshot.convert_decode_errors(server.title):
             span = format_span(first, last, format_at)
