@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from conftest import AS_OF, Build, server
+from srvstat.analysis import suggestions
 from srvstat.analysis.suggestions import suggest_servers
+from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read import reader
 from srvstat.snapshot.read.connection import open_connection
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
@@ -16,9 +18,16 @@ MANY = 3_000
 
 
 class CountedFile(SnapshotFile):
-    """A snapshot that counts the identifiers that are read."""
+    """A snapshot that counts the identifiers and the servers that are read."""
 
     read = 0
+    read_servers = 0
+
+    def iter_servers(self) -> Iterator[ServerRow]:
+        """Count each server."""
+        for row in super().iter_servers():
+            self.read_servers += 1
+            yield row
 
     def iter_identifiers(self, *arguments: Any, **options: Any) -> Iterator[str]:
         """Count each identifier."""
@@ -38,6 +47,17 @@ def test_a_hint_reads_few_identifiers_of_a_large_snapshot(build: Build) -> None:
         assert meant in hint
         assert snapshot.read < MANY / 2
         snapshot.read = 0
+    snapshot.close()
+
+
+def test_a_hint_reads_the_first_servers_once(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [server(f"a{number:03}", hostname=f"The {number}") for number in range(200)]
+    snapshot = CountedFile(open_connection(build(records, [("a000", AS_OF, 1)])))
+    monkeypatch.setattr(suggestions, "_MAX_SEARCHED_SERVERS", 100)
+
+    assert suggest_servers(snapshot, "THE  7", "id") == 'did you mean id:a007 ("The 7")?'
+    assert snapshot.read_servers == 100
+    assert "a150" not in (suggest_servers(snapshot, "The 150", "id") or "")
     snapshot.close()
 
 
