@@ -146,6 +146,7 @@ def show_in_detail(texts: Sequence[str], screen: Screen) -> str | None:
         as_of=_AS_OF,
         snapshot_as_of=_AS_OF,
         last_observed_at=_AS_OF,
+        last_in_snapshot_at=_AS_OF,
         first_seen_at=_AS_OF,
         updated_at=_AS_OF,
         current_is_fallback=False,

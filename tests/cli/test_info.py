@@ -42,7 +42,7 @@ def test_the_list_shows_the_observations_of_each_server(cli: Cli, build: Build) 
     shown = cli("snapshot", "info", path, "--table").stdout.decode().splitlines()[-4:]
     assert shown[0].split()[:3] == ["a", "1", "2"]
     assert shown[1].split() == ["x-a", "game_a;", *["seen", "2026-02-28", "to", "2026-03-01"]]
-    assert shown[2].split() == ["b", "never", "seen", "0", "–", "–"]  # noqa: RUF001 - the dash of tables
+    assert shown[2].split() == ["b", "not", "seen", "0", "–", "–"]  # noqa: RUF001 - the dash of tables
     assert shown[3].split() == ["x-b", "game_a"]
 
 

@@ -32,7 +32,7 @@ def test_a_server_shows_when_it_was_last_seen(build: Build, cli: Cli) -> None:
 
     def find_last_seen(name: str, *options: str) -> str:
         shown = cli("get", name, "-s", path, "--table", *options).stdout.decode()
-        return shown[shown.index("last seen") :].removeprefix("last seen").strip()
+        return shown[shown.rindex("last seen ") :].removeprefix("last seen").strip()
 
     assert find_last_seen("a") == "2026-01-28 12:00:00 UTC (32 days before the snapshot)"
     assert find_last_seen("b") == "never"
@@ -40,6 +40,27 @@ def test_a_server_shows_when_it_was_last_seen(build: Build, cli: Cli) -> None:
     at = ("--at", "2026-01-22T12:00Z")
     assert find_last_seen("a", *at) == "2026-01-20 12:00:00 UTC (2 days before the as-of time)"
     assert find_last_seen("c", *at) == "never"
+
+
+def test_the_players_of_a_silent_server_are_not_those_of_today(build: Build, cli: Cli) -> None:
+    record = {"players": {"current": 3, "max": 9}}
+    path = build(
+        [server(name, **record) for name in "abc"],
+        [("a", AS_OF, 1), ("b", AS_OF - 2 * DAY, 1), ("b", AS_OF - 9 * DAY, 1)],
+    )
+    past = ("--at", str(AS_OF - 9 * DAY))
+    for name, options, expected in (
+        ("a", (), "3 of 9\n"),
+        ("a", past, "3 of 9, as of the snapshot\n"),
+        ("b", (), "3 of 9, last seen Feb 27\n"),
+        ("b", past, "3 of 9, as of the snapshot, last seen Feb 27\n"),
+        ("c", (), "3 of 9, not seen\n"),
+    ):
+        shown = cli("get", name, "-s", path, "--table", *options).stdout.decode()
+        assert f"\nplayers             {expected}" in shown
+    explained = cli("compare", "a", "b", "-s", path, "--explain", "--table").stdout.decode()
+    assert "\ncurrent: 3, from the server record; it is not an observation\n" in explained
+    assert "\ncurrent: 3, last seen Feb 27, from the server record; it is not" in explained
 
 
 def test_with_at_the_player_count_is_marked_as_of_the_snapshot(build: Build) -> None:

@@ -23,6 +23,7 @@ def describe_server(
         as_of,
         snapshot.as_of,
         snapshot.find_last_observed_at(server, as_of),
+        snapshot.find_last_observed_at(server, snapshot.as_of),
         detail.first_seen_at,
         detail.updated_at,
         detail.current_is_fallback,

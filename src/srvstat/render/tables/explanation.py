@@ -14,7 +14,9 @@ from srvstat.contract.instants import parse_instant
 from srvstat.contract.ranges import DAYS
 from srvstat.documents.document import GapPart
 from srvstat.documents.explanation import Explanation, ServerExplanation
+from srvstat.documents.servers import is_silent
 from srvstat.render.screen import Screen
+from srvstat.render.tables.figures import format_last_seen
 from srvstat.render.text import (
     format_count,
     format_exact_duration,
@@ -36,7 +38,7 @@ def render_explanation(explanation: Explanation, screen: Screen) -> str:
         lines = (
             _describe_record(server, result, explanation)
             if explanation.range is None
-            else _describe_figures(server, result)
+            else _describe_figures(server, result, explanation.snapshot_as_of)
         )
         blocks.append([_name_server(server, screen), *lines, *_describe_intervals(server)])
     blocks.append([*_describe_origin(explanation)])
@@ -78,10 +80,14 @@ def _name_server(server: ServerExplanation, screen: Screen) -> str:
     return f"{hostname} (id {identifiers[0]}, cfxId {identifiers[1]})".lstrip()
 
 
-def _describe_current(server: ServerExplanation) -> str:
+def _describe_current(server: ServerExplanation, as_of: int) -> str:
     last = server.last_in_snapshot
     if not server.current_is_fallback:
-        return f"{server.current_players:,}, from the server record; it is not an observation"
+        last_at = None if last is None else last.observed_at
+        silence = f", {format_last_seen(last_at, as_of)}" if is_silent(last_at, as_of) else ""
+        return (
+            f"{server.current_players:,}{silence}, from the server record; it is not an observation"
+        )
     if last is not None:
         return (
             f"{server.current_players:,}, from the last observation in the snapshot, at"
@@ -93,9 +99,11 @@ def _describe_current(server: ServerExplanation) -> str:
     )
 
 
-def _describe_figures(server: ServerExplanation, result: Mapping[str, Any]) -> Iterator[str]:
+def _describe_figures(
+    server: ServerExplanation, result: Mapping[str, Any], snapshot_as_of: int
+) -> Iterator[str]:
     """Yield the lines about the figures of Compare Servers."""
-    yield f"current: {_describe_current(server)}"
+    yield f"current: {_describe_current(server, snapshot_as_of)}"
     peak, lowest, count = server.peak, server.lowest, server.sample_count
     yield _describe_observations(server)
     if peak is None or lowest is None:
@@ -180,7 +188,7 @@ def _describe_record(
     server: ServerExplanation, record: Mapping[str, Any], explanation: Explanation
 ) -> Iterator[str]:
     """Yield the lines about the fields of Get Server that observations can stand in for."""
-    yield f"current: {_describe_current(server)}"
+    yield f"current: {_describe_current(server, explanation.snapshot_as_of)}"
     last = server.last_in_snapshot
     for name, which, at in (
         ("firstSeenAt", "first", server.first_in_snapshot_at),

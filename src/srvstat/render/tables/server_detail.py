@@ -6,8 +6,10 @@ from rich.text import Text
 
 from srvstat.documents.color_codes import remove_color_codes
 from srvstat.documents.server_detail import ServerTable
+from srvstat.documents.servers import is_silent
 from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
+from srvstat.render.tables.figures import format_last_seen
 from srvstat.render.text import format_duration, format_time
 
 
@@ -61,7 +63,10 @@ def _format_players(detail: ServerTable) -> str:
     fallback = (
         " (fallback: the last observation, or 0 without one)" if detail.current_is_fallback else ""
     )
-    return f"{players.current:,} of {players.max:,}{time}{fallback}"
+    silence = ""
+    if is_silent(detail.last_in_snapshot_at, detail.snapshot_as_of):
+        silence = f", {format_last_seen(detail.last_in_snapshot_at, detail.snapshot_as_of)}"
+    return f"{players.current:,} of {players.max:,}{time}{silence}{fallback}"
 
 
 def _format_last_seen(detail: ServerTable) -> str:
