@@ -11,6 +11,14 @@ HTML, JSON, DB = ".html or .htm", ".json", ".db or .sqlite or .sqlite3"
 REFUSED = [
     (("report", "a", "-o", "x.pdf"), f"x.pdf: .pdf is another format; end the name in {HTML}"),
     (("report", "a", "-o", "x.SVG"), f"x.SVG: .svg is another format; end the name in {HTML}"),
+    *(
+        (
+            ("report", "a", "-o", f"x{end}"),
+            f"x{end}: {end} is another format; end the name in {HTML}",
+        )
+        for end in (".txt", ".zst", ".7z")
+    ),
+    (("fleet", "y.csv", "--snapshots", "x.db"), "x.db: .db is another format; name a folder"),
     (
         ("report", "a", "--json", "-o", "x.html"),
         f"x.html: .html is another format; end the name in {JSON}",

@@ -11,7 +11,7 @@ import typer
 from srvstat.cli.build_options import MaxRejectedOption, QuietOption, parse_limit
 from srvstat.cli.options import RangeOption, parse_count, parse_instant_option
 from srvstat.cli.output import Form, Outcome, is_progress_shown, report
-from srvstat.cli.output_file import OverwriteOption
+from srvstat.cli.output_file import OverwriteOption, check_ending
 from srvstat.cli.show import show_error
 from srvstat.cli.signals import allow_cleanup
 from srvstat.cli.source_options import (
@@ -159,6 +159,7 @@ def fleet(
         raise UsageError("--shards: needs --snapshots DIR")
     if output and snapshots and os.path.abspath(output) == os.path.abspath(snapshots):
         raise UsageError(f"--snapshots {snapshots}: is the file of the results; name a folder")
+    check_ending(snapshots)
     found = parse_sources(options._replace(observations=sources), output, name="SOURCE")
     request = FleetRequest(
         found.servers,

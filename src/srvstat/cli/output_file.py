@@ -24,8 +24,9 @@ SNAPSHOT_ENDINGS = (".db", ".sqlite", ".sqlite3")
 NDJSON_ENDINGS = (".ndjson", ".jsonl")
 
 _OTHER_ENDINGS = """
-.bmp .csv .doc .docx .duckdb .feather .gif .gz .har .htm .html .jpeg .jpg .json .md .ods .parquet
-.pdf .png .ppt .pptx .svg .tiff .toml .tsv .webp .xls .xlsx .xml .yaml .yml .zip
+.7z .arrow .avif .avro .bmp .bz2 .csv .doc .docx .duckdb .eps .feather .gif .gz .har .htm .html
+.jpeg .jpg .json .md .ods .orc .parquet .pdf .png .ppt .pptx .ps .rtf .sql .svg .tar .tex .tiff
+.toml .tsv .txt .webp .xls .xlsx .xml .xz .yaml .yml .zip .zst
 """
 _KNOWN_ENDINGS = frozenset((*_OTHER_ENDINGS.split(), *SNAPSHOT_ENDINGS, *NDJSON_ENDINGS))
 

@@ -98,7 +98,7 @@ def test_another_group_gets_no_more_rights_than_other_users(mode: int, kept: int
         assert (os.stat(path).st_gid, get_mode(path)) == (65_534, kept)
 
 
-STREAMS = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2", "link", "log.txt"]
+STREAMS = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2", "link", "log.log"]
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -107,15 +107,15 @@ def test_rejects_are_appended_to_the_log_of_standard_error(name: str, cli: Cli) 
         pytest.skip("a name of Linux")
     os.symlink("/dev/stderr", "link")
     Path("week.csv").write_bytes(ODD)
-    Path("log.txt").write_text("before\n", encoding="utf-8")
+    Path("log.log").write_text("before\n", encoding="utf-8")
 
-    with open("log.txt", "ab") as log:
+    with open("log.log", "ab") as log:
         identity = os.fstat(log.fileno()).st_ino
         with replace_descriptor(2, log.fileno()):
             assert cli(*WEEK, "--max-rejected=100%", "--rejects", name).exit_code == 0
 
-    before, *lines = Path("log.txt").read_text(encoding="utf-8").splitlines()
-    assert (before, os.stat("log.txt").st_ino) == ("before", identity)
+    before, *lines = Path("log.log").read_text(encoding="utf-8").splitlines()
+    assert (before, os.stat("log.log").st_ino) == ("before", identity)
     assert [json.loads(line)["line"] for line in lines[:2_000]] == [*range(3, 2_003)]
     assert lines[2_000] == "built out.db"
 
@@ -185,11 +185,11 @@ def test_rejects_on_a_terminal_have_no_control_characters(here: Path) -> None:
 @pytest.mark.parametrize("output", ["/dev/stdout", "/dev/fd/1", "link"])
 def test_a_snapshot_cannot_be_built_to_a_descriptor(output: str) -> None:
     os.symlink("/dev/stdout", "link")
-    with open("log.txt", "w+b") as log:
+    with open("log.log", "w+b") as log:
         command = [sys.executable, "-m", "srvstat", *WEEK[:2], output, *WEEK[3:], "--overwrite"]
         assert subprocess.run(command, stdout=log, timeout=60, check=False).returncode == 2
 
-    assert Path("log.txt").read_bytes() == b""
+    assert Path("log.log").read_bytes() == b""
 
 
 def test_a_closed_descriptor_is_refused_for_rejects(here: Path) -> None:

@@ -26,17 +26,17 @@ def write_rejects_to(cli: Cli, name: str) -> None:
 
 
 def test_rejects_are_appended_to_an_open_file_by_any_name(cli: Cli) -> None:
-    log = os.open("log.txt", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    log = os.open("log.log", os.O_RDWR | os.O_CREAT | os.O_APPEND)
     os.symlink(f"/dev/fd/{log}", "link")
     try:
         write_rejects_to(cli, f"/dev/fd/{log}")
         write_rejects_to(cli, "link")
         with replace_descriptor(2, log):
-            write_rejects_to(cli, "log.txt")
+            write_rejects_to(cli, "log.log")
     finally:
         os.close(log)
 
-    assert Path("log.txt").read_bytes().count(b'"file":"week.csv"') == 3 * REJECTED
+    assert Path("log.log").read_bytes().count(b'"file":"week.csv"') == 3 * REJECTED
 
 
 def test_rejects_wait_for_the_reader_of_a_nonblocking_pipe(cli: Cli) -> None:
