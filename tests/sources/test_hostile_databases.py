@@ -149,5 +149,8 @@ def test_only_a_real_table_of_minetrack_is_read(
     ran = cli(*command, "--from", "minetrack", *source)
 
     assert ran.exit_code == 6
-    assert ran.stderr.startswith("error: pings.sql: no table pings; the tables are: none")
+    assert ran.stderr.startswith(
+        "error: pings.sql: no table pings (views and virtual tables are not read); the tables are:"
+        " none"
+    )
     check_nothing_leaked(ran, here, before)

@@ -113,7 +113,8 @@ def _find_count_column(source: Source, connection: sqlite3.Connection) -> str:
     tables = [name for (name,) in connection.execute(query)]
     if "pings" not in tables:
         raise SourceError(
-            f"{source.title}: no table pings; the tables are: {', '.join(tables) or 'none'}"
+            f"{source.title}: no table pings (views and virtual tables are not read); the tables"
+            f" are: {', '.join(tables) or 'none'}"
         )
     columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(pings)")]
     count = _COUNT if _COUNT in columns else _OLD_COUNT
