@@ -26,16 +26,12 @@ from srvstat.sources.batch import Batch
 from srvstat.sources.column_names import describe_repeated
 from srvstat.sources.proposal import SAMPLE_ROWS, Sample
 from srvstat.sources.source import Source
-from srvstat.sources.sql import NO_TABLE, build_query, is_utf8, quote_identifier, quote_text
+from srvstat.sources.sql import NO_TABLE, build_query, is_utf8, quote_identifier
 
 _MEMORY_LIMIT = "512MB"
 """Sorting more rows than fit uses temporary files."""
 
-_ISOLATION = (
-    "SET autoload_known_extensions = false",
-    "SET enable_external_access = false",
-    "SET lock_configuration = true",
-)
+_ISOLATION = ("SET enable_external_access = false", "SET lock_configuration = true")
 
 _NO_FILES = (
     "a view or the query reads another file, but a database has no access to other files; copy the"
@@ -84,14 +80,15 @@ def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
             raise SourceError(f"{source.title}: not a regular file")
         if not is_utf8(source.name):
             raise SourceError(f"{source.title}: DuckDB needs a name in UTF-8; rename the file")
-    connection = duckdb.connect(
-        source.name,
-        read_only=not source.is_in_memory,
-        config={"autoinstall_known_extensions": "false"},
-    )
-    connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
-    connection.execute(f"SET temp_directory = {quote_text(folder)}")
+    config = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": str(source.is_in_memory).lower(),
+        "memory_limit": _MEMORY_LIMIT,
+        "temp_directory": folder,
+    }
+    connection = duckdb.connect(source.name, read_only=not source.is_in_memory, config=config)
     connection.execute("SET enable_progress_bar = false")
+    # DuckDB applies a config in any order, and without external access there is no other folder.
     for option in () if source.is_in_memory else _ISOLATION:
         connection.execute(option)
     return connection
