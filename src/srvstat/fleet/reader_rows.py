@@ -20,9 +20,6 @@ from srvstat.sources.observations import read_batches
 from srvstat.sources.registry import KINDS
 from srvstat.sources.source import Source
 
-_MAX_VALUE_LENGTH = 100
-"""The characters of a malformed value that are kept for messages."""
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -45,12 +42,7 @@ class Remarks:
 
     def add_reject(self, number: int, place: int, reject: Reject) -> None:
         """Add a malformed row of a source, at a place."""
-        value, column = reject.value, reject.column
-        if value is None:
-            value, column = reject.text, ""
-        self.add_rejected(
-            Rejected(number, reject.reason, reject.rows, place, value[:_MAX_VALUE_LENGTH], column)
-        )
+        self.add_rejected(Rejected(number, reject.reason, reject.rows, place, *reject.find_value()))
 
     def add_rejected(self, more: Rejected) -> None:
         """Add rows of a source that were rejected for one reason."""

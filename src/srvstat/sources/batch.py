@@ -18,6 +18,9 @@ IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
 IDENTIFIER_RULE = f"must be 1 to {MAX_IDENTIFIER_LENGTH} letters, digits and hyphens"
 COUNT_RULE = f"must be a whole number from 0 to {MAX_PLAYERS}"
 
+_MAX_VALUE_LENGTH = 100
+"""The characters of a malformed value that are kept for messages."""
+
 NO_COUNT = "without a player count"
 """The reason to skip a row whose count is empty or null: it is no observation."""
 
@@ -47,6 +50,17 @@ class Reject(NamedTuple):
     value: str | None = None
     column: str | None = None
     rows: int = 1
+
+    def find_value(self) -> tuple[str, str | None]:
+        """Return the value for messages and its column: the text of the row without a value."""
+        if self.value is None:
+            return cut_value(self.text), ""
+        return cut_value(self.value), self.column
+
+
+def cut_value(value: str) -> str:
+    """Return the beginning of a value as text that can be stored: JSON can have lone surrogates."""
+    return value[:_MAX_VALUE_LENGTH].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ def _list_rejected(rejects: Rejects, source: int | None = None) -> list[Reason]:
             each.rows,
             rejects.format_place(each.first),
             is_rejected=True,
-            value=None if each.is_conflict else each.value,
+            value=each.value,
             column=find_column(each.source, each.reason, each.column),
         )
         for each in rejects.count_reasons(source)

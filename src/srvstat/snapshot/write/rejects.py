@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from srvstat.sources.batch import Batch
+from srvstat.sources.batch import Batch, cut_value
 from srvstat.sources.grouping import add_to_each
 from srvstat.sources.source import Block, FindText, Source
 
@@ -31,9 +31,6 @@ _SCHEMA = """
 """
 _PLACES_PER_SOURCE = 1 << 40
 
-_MAX_VALUE_LENGTH = 100
-"""The characters of a malformed value that are kept for messages."""
-
 
 class PlacedReject(NamedTuple):
     """A rejected row and where it was read."""
@@ -52,14 +49,14 @@ class CountedReason(NamedTuple):
     """The rows of a source that were rejected for one reason.
 
     `first` is the place in the build of the first of them, and `value` and `column` are those of
-    its reject. If the row as a whole is malformed, the value is its text, and the column empty.
+    its reject. If the row as a whole is malformed, the value is its text, and the column empty. A
+    conflict has no value.
     """
 
     source: Source
     reason: str
     rows: int
     first: int
-    is_conflict: bool
     value: str | None
     column: str | None
 
@@ -108,8 +105,8 @@ class Rejects:
         self._connection.executemany(
             "INSERT INTO rejects VALUES (?, ?, ?, 0, 0, ?, ?, ?)",
             (
-                (start + place, reason, text, _cut_value(value), column, rows)
-                for place, reason, text, value, column, rows in batch.rejects
+                (start + each.place, each.reason, each.text, *each.find_value(), each.rows)
+                for each in batch.rejects
             ),
         )
         if batch.places and (not self._text_finders or batch.find_text != self._text_finders[-1]):
@@ -120,7 +117,7 @@ class Rejects:
         """Add a row of a batch that the build rejects. `text` is used as in `add_conflict`."""
         self.malformed_of[place // _PLACES_PER_SOURCE] += 1
         query = "INSERT INTO rejects VALUES (?, ?, ?, 1, 0, ?, NULL, 1)"
-        self._connection.execute(query, (place, reason, text, _cut_value(value)))
+        self._connection.execute(query, (place, reason, text, cut_value(value)))
 
     def add_conflict(self, place: int, kept_players: int, text: str) -> None:
         """Add an observation that conflicts with the one kept for its server and instant (D16).
@@ -145,8 +142,8 @@ class Rejects:
     def count_reasons(self, source: int | None = None) -> list[CountedReason]:
         """Return the reasons of all sources, or the reasons to call rows of one malformed."""
         query = """
-            SELECT reason, sum(lost), min(place), is_conflict, value, column_name, text
-            FROM rejects {} GROUP BY reason, is_conflict
+            SELECT reason, sum(lost), min(place), value, column_name
+            FROM rejects {} GROUP BY reason
         """
         if source is None:
             found = self._connection.execute(query.format(""))
@@ -162,10 +159,10 @@ class Rejects:
                 reason,
                 rows,
                 first,
-                bool(is_conflict),
-                *((_cut_value(text), "") if value is None else (value, column)),
+                value,
+                column,
             )
-            for reason, rows, first, is_conflict, value, column, text in found
+            for reason, rows, first, value, column in found
         ]
 
     def format_place(self, place: int) -> str:
@@ -175,13 +172,6 @@ class Rejects:
 
     def _get_text_finder(self, place: int) -> FindText | None:
         return self._text_finders[bisect_right(self._starts, place) - 1]
-
-
-def _cut_value(value: str | None) -> str | None:
-    """Return the beginning of a value as text that can be stored: JSON can have lone surrogates."""
-    if value is None:
-        return None
-    return value[:_MAX_VALUE_LENGTH].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class TextStore:
