@@ -84,7 +84,7 @@ def test_an_export_for_people_is_refused_with_values_and_what_reads_them(
     refusal = (
         f"error: {export.name}: {export.rejected} of {export.rows} rows were rejected:"
         f" {export.rejected} players: {COUNT} (first: {export.name}, {export.reason};"
-        f" --max-rejected {export.limit} goes on without these rows\n"
+        f" --max-rejected {export.limit} keeps the other rows\n"
     )
 
     ran = cli(*replace)
@@ -173,7 +173,7 @@ def test_the_limit_is_that_of_each_source_and_the_proposed_one_admits_all(
     assert ran.stderr.startswith(
         "error: c.csv: 50 of 100 rows were rejected (and too many of 1 more): 50 players: "
     )
-    assert ran.stderr.endswith("; --max-rejected 50% goes on without these rows\n")
+    assert ran.stderr.endswith("; --max-rejected 50% keeps the other rows\n")
     assert cli(*command, *given, "--max-rejected=50%").exit_code == 0
 
 
@@ -199,8 +199,8 @@ def test_the_message_has_three_reasons_with_what_helps_against_each(
             f' observedAt: "2026-03-01 12:00"); 5 players: {COUNT}, in digits only (first:'
             ' ugly.csv, line 16, players: "1.5"); 4 for another reason; add --ids slug to convert'
             " the identifiers; add --time-zone UTC if the times are in UTC; round the counts to"
-            ' whole numbers, or use --query with round("players"); --max-rejected 100% goes on'
-            " without these rows\n"
+            ' whole numbers, or use --query with round("players"); --max-rejected 100% keeps'
+            " the other rows\n"
         ),
     )
 
@@ -228,7 +228,7 @@ def test_identifiers_that_only_a_roster_can_judge_are_located_in_each_source(cli
         (
             "error: 1.csv: 20 of 21 rows were rejected (and too many of 1 more): 20 serverId: must"
             ' be 1 to 128 letters, digits and hyphens (first: 1.csv, line 3, name: "A b0"); add'
-            " --ids slug to convert the identifiers; --max-rejected 100% goes on without these"
+            " --ids slug to convert the identifiers; --max-rejected 100% keeps the other"
             " rows\n"
         ),
     )

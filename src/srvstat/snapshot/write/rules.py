@@ -119,7 +119,7 @@ def find_excess(
     percent = _round_up(sources[worst].share)
     return (
         f"{title}: {rejected:,} of {read:,} rows were rejected{others}: {reasons};"
-        f" --max-rejected {percent}% goes on without these rows"
+        f" --max-rejected {percent}% keeps the other rows"
     )
 
 
