@@ -24,7 +24,8 @@ def draft_servers(options: SourceOptions) -> Outcome:
         warn=lambda warning: report(f"warning: {warning}"),
     )
     if draft.rejected:
-        report(f"warning: {format_count(draft.rejected, 'malformed row')} ignored")
+        ignored = format_count(draft.rejected, "malformed row")
+        report(f"warning: {ignored} ignored: {draft.reason}")
     report(
         f"{format_count(draft.servers, 'server')}; if you change a field, remove its name from"
         " completed"

@@ -112,7 +112,9 @@ def test_a_row_without_an_identifier_is_rejected(cli: Cli) -> None:
         ("serverId: empty", f",{AS_OF},6")
     ]
     drafted = cli("snapshot", "draft-servers", *BUILD[-2:], "--game", "game_a", *SLUGS)
-    assert drafted.stderr.startswith("warning: 1 malformed row ignored\n")
+    assert drafted.stderr.startswith(
+        "warning: 1 malformed row ignored: 1 serverId: empty (first: week.csv, line 3, "
+    )
 
 
 def test_rows_are_those_of_a_record_by_its_source_id_its_id_or_a_slug(cli: Cli) -> None:

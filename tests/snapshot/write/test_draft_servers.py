@@ -36,7 +36,10 @@ def test_a_draft_of_servers_has_a_record_per_identifier(cli: Cli) -> None:
     assert records == [
         blank | {"id": name, "game": "game_a", "cfxId": name, "hostname": name} for name in "abz"
     ]
-    assert "warning: 1 malformed row ignored\n" in ran.stderr
+    assert (
+        "warning: 1 malformed row ignored: 1 serverId: must be 1 to 128 letters, digits and hyphens"
+        ' (first: week.csv, line 5, serverId: "c_d"); add --ids slug to convert the identifiers\n'
+    ) in ran.stderr
 
 
 def test_a_build_with_a_draft_equals_one_without_records(cli: Cli) -> None:
@@ -112,7 +115,7 @@ def test_a_draft_of_a_table_judges_its_identifiers(cli: Cli) -> None:
     pq.write_table(pa.table({**columns, "players": [7, 8, 9]}), "rows.parquet")
     ran = cli(*draft)
     assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == ["hub"]
-    assert "warning: 1 malformed row ignored\n" in ran.stderr
+    assert '(first: rows.parquet, row 2, serverId: "MAIN_LOBBY"); add --ids slug' in ran.stderr
 
     ran = cli(*draft, "--ids", "slug")
     assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == ["hub", "main-lobby"]

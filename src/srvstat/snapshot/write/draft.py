@@ -17,11 +17,15 @@ from srvstat.sources.source import Source
 
 
 class Draft(NamedTuple):
-    """The number of servers in some observations, their records by id, and the rejected rows."""
+    """The number of servers in some observations, their records by id, and the rejected rows.
+
+    `reason` describes the commonest reason to reject a row; it is empty if there is none.
+    """
 
     servers: int
     records: Iterator[ServerRecord]
     rejected: int
+    reason: str
 
 
 def draft_records(
@@ -48,8 +52,10 @@ def draft_records(
         if not roster.server_keys:
             reasons = list_reasons(rejects, skipped, {})
             raise SourceError(f"no server was found: {describe_reasons(reasons)}")
+        commonest = list_reasons(rejects, {}, {})[:1]
     records = map(roster.get_record, sorted(roster.server_keys))
-    return Draft(len(roster.server_keys), records, rejects.malformed)
+    reason = describe_reasons(commonest, rejected="") if commonest else ""
+    return Draft(len(roster.server_keys), records, rejects.malformed, reason)
 
 
 def _look_up(
