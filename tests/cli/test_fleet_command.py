@@ -164,7 +164,11 @@ def test_only_rows_that_could_be_missed_are_a_warning_when_quiet(cli: Cli) -> No
         ([*RESULTS, "missing.csv"], 6, "missing.csv: No such file or directory"),
         (["fleet", "week.csv", "--output=r.ndjson"], 2, "--game: missing"),
         ([*RESULTS, "--as-of=5"], 6, "no observation was kept: 3 after the as-of time; give a"),
-        ([*RESULTS, "--servers=old.ndjson"], 6, "kept: 3 not in the servers file; add the servers"),
+        (
+            [*RESULTS, "--servers=old.ndjson"],
+            6,
+            '2 identifiers are not in the servers file: "a", "b"; add the records to old.ndjson\n',
+        ),
     ],
     ids=str,
 )

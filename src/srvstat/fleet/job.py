@@ -107,7 +107,8 @@ def survey_fleet(
     if not lasts:
         others = [Reason(text, count, None, is_rejected=False) for text, count in skipped.items()]
         listed = sort_reasons([*reasons, *(each for each in others if each.rows)])
-        raise RowsRejectedError(f"no observation was kept: {describe_reasons(listed)}")
+        parts = [describe_reasons(listed), *roster.describe_unknown()]
+        raise RowsRejectedError(f"no observation was kept: {'; '.join(parts)}")
     _check_rejected(survey, rejects, limit)
     as_of = max(last.at for last in lasts.values()) if job.as_of is None else job.as_of
     fleet = Fleet(

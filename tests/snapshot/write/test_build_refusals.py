@@ -41,10 +41,14 @@ def test_the_error_without_observations_gives_the_commonest_reasons(cli: Cli) ->
     no_zone: list[Row] = [("a", "2026-03-01 12:00", 5), ("b", AS_OF, "x"), *skipped]
     many = [*no_zone, *no_zone[:1] * 9, ("a", "soon", 1)]
     nothing = "there are no rows; check the names of the observation files"
+    withheld = "the servers file says that these servers are not publishable"
+    unknown = (
+        '2 identifiers are not in the servers file: "unknown", "other"; add the records to'
+        " servers.ndjson"
+    )
     of_skipped = (
         "2 not in the servers file (first: week.csv, line 2); 1 not publishable (first: week.csv,"
-        " line 3); add the servers to the servers file, or build without one; the servers file says"
-        " that these servers are not publishable"
+        f" line 3); {withheld}; {unknown}"
     )
     later = (
         "1 after the as-of time (first: week.csv, line 2); give a later time, or leave it out to"
@@ -54,8 +58,7 @@ def test_the_error_without_observations_gives_the_commonest_reasons(cli: Cli) ->
         "10 rejected, observedAt: no time zone: end it with Z or an offset such as +02:00 (first:"
         ' week.csv, line 2, observedAt: "2026-03-01 12:00"); 2 not in the servers file (first:'
         " week.csv, line 4); 1 not publishable (first: week.csv, line 5); 2 for 2 other reasons;"
-        " add --time-zone UTC if the times are in UTC; add the servers to the servers file, or"
-        " build without one; the servers file says that these servers are not publishable"
+        f" add --time-zone UTC if the times are in UTC; {withheld}; {unknown}"
     )
     cases: list[tuple[list[Row], list[str], str]] = [
         ([], [], nothing),

@@ -8,12 +8,7 @@ from srvstat.contract import wire
 from srvstat.contract.instants import NO_TIME_ZONE
 from srvstat.snapshot.write.ingest import AFTER_AS_OF
 from srvstat.snapshot.write.rejects import Rejects
-from srvstat.snapshot.write.roster import (
-    MALFORMED_REASON,
-    NOT_LISTED,
-    NOT_PUBLISHABLE,
-    SKIP_REASONS,
-)
+from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS
 from srvstat.sources.column_names import NO_ZONE
 from srvstat.sources.ndjson_observations import OTHER_KEYS
 from srvstat.sources.source import Source
@@ -72,13 +67,6 @@ _REMEDIES = (
         Remedy(("--ids", "slug"), "add --ids slug to convert the identifiers"),
     ),
     (OTHER_KEYS, Remedy(None, "name other keys with --columns id=KEY,at=KEY,players=KEY")),
-    (
-        SKIP_REASONS[NOT_LISTED],
-        Remedy(
-            None,
-            "add the servers to the servers file, or build without one",
-        ),
-    ),
     (
         SKIP_REASONS[NOT_PUBLISHABLE],
         Remedy(None, "the servers file says that these servers are not publishable"),

@@ -150,7 +150,8 @@ def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
     if as_of is None or (last is None and not rules.allow_empty):
         reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
         remedy = "; an empty snapshot needs --as-of TIME" if rules.allow_empty else ""
-        raise RowsRejectedError(f"no observation was kept: {describe_reasons(reasons)}{remedy}")
+        parts = [describe_reasons(reasons), *intake.roster.describe_unknown()]
+        raise RowsRejectedError(f"no observation was kept: {'; '.join(parts)}{remedy}")
     if refusal := find_refusal(intake, rules.max_rejected, first_reject):
         raise RowsRejectedError(refusal)
     return as_of
