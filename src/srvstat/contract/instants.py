@@ -21,6 +21,7 @@ UTC_INSTANT = (
 
 OUTSIDE_YEARS = "outside the years 1970 to 9999"
 NO_TIME_ZONE = "no time zone: end it with Z or an offset such as +02:00"
+NOT_MILLISECONDS = "not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"
 """Reasons why a text is not an instant."""
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
@@ -85,7 +86,7 @@ def _format_day(day: int) -> str:
 
 def _parse_integer(text: str) -> int:
     if not _INTEGER.fullmatch(text):
-        raise InstantError("not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ")
+        raise InstantError(NOT_MILLISECONDS)
     digits = text.lstrip("0")
     # Converting thousands of digits is slow, and the value is out of range anyway.
     return int(digits or "0") if len(digits) <= len(str(LATEST)) else LATEST + 1

@@ -2,6 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Remedy(NamedTuple):
+    """What helps against a reason: an option and its value, or None, and a sentence."""
+
+    option: tuple[str, str] | None
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +24,7 @@ class UnderstoodRow:
 
 @dataclass(frozen=True, slots=True)
 class DroppedRows:
-    """The rows that would not be kept for one reason: their number, and examples.
+    """The rows that would not be kept for one reason: their number, examples, and what helps.
 
     An example is the place of a row and its text, which is empty if it is not known. The number is
     0 if a source can't be read at all.
@@ -26,6 +34,7 @@ class DroppedRows:
     rows: int
     is_rejected: bool
     examples: Sequence[tuple[str, str]]
+    remedy: Remedy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +44,8 @@ class DryRun:
     `rows` are the first ones. `intervals` has the number of servers for each usual interval in
     milliseconds, the most frequent first. `dropped` begins with the commonest reason. `needs_game`
     says that servers have no game, and `refusal` why the build would be refused although it would
-    keep rows. The other fields up to `warnings` are those of BuildSummary.
+    keep rows; the limit `max_rejected` would admit them. The other fields up to `warnings` are
+    those of BuildSummary.
 
     The dry run is that of `command`, which has the options that help against `obstacles`; it is
     None if no option is missing. `advice` are sentences about them.
@@ -45,6 +55,8 @@ class DryRun:
     read: int
     kept: int
     repeated: int
+    conflicting: int
+    rejected: int
     servers: int
     withheld: int
     completed: Mapping[str, int]
@@ -57,4 +69,5 @@ class DryRun:
     obstacles: Sequence[DroppedRows] = ()
     advice: Sequence[str] = ()
     refusal: str | None = None
+    max_rejected: str | None = None
     command: str | None = None

@@ -151,7 +151,7 @@ def _check_rejected(survey: Survey, rejects: Sequence[Rejected], limit: RejectLi
         ),
     )
     if excess:
-        raise RowsRejectedError(excess)
+        raise RowsRejectedError(excess.reason)
 
 
 def _note_last(
@@ -290,6 +290,7 @@ def _list_reasons(sources: Sequence[Source], rejects: Sequence[Rejected]) -> lis
                 is_rejected=True,
                 value=first.value,
                 column=find_column(sources[first.source], text, first.column),
+                kind=sources[first.source].kind,
             )
         )
     return sort_reasons(reasons)

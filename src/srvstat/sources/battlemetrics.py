@@ -84,9 +84,9 @@ def _build_point(parser: ValueParser, server_id: str, item: Any) -> Point | BadP
     try:
         instant, players = parser.parse_instant(observed_at), parser.parse_count(value)
     except InstantError as error:
-        return BadPoint(f"observedAt: {error}", f"{observed_at},{value}", observed_at)
+        return BadPoint(f"observedAt: {error}", f"{observed_at},{value}", observed_at, "timestamp")
     except RowError as error:
-        return BadPoint(str(error), f"{observed_at},{value}", value)
+        return BadPoint(str(error), f"{observed_at},{value}", value, "value")
     return NoPoint(NO_COUNT) if players is None else Point(server_id, instant, players)
 
 

@@ -22,11 +22,15 @@ class Point(NamedTuple):
 
 
 class BadPoint(NamedTuple):
-    """A malformed point, with the reason, its text, and its malformed value if there is one."""
+    """A malformed point, with the reason and its text.
+
+    `value` is its malformed value, and `column` what the answer calls it; None if there is none.
+    """
 
     reason: str
     text: str
     value: str | None = None
+    column: str | None = None
 
 
 class NoPoint(NamedTuple):

@@ -21,6 +21,9 @@ _KEYS = ("serverId", "observedAt", "players")
 OTHER_KEYS = "must be an object with the keys serverId, observedAt and players"
 """The reason to reject a row in the strict form."""
 
+AS_INTEGER = "written as an integer"
+"""How the reason for a count ends in the strict form."""
+
 
 def read(source: Source) -> Iterator[Batch]:
     """Read the observations of a source, a block at a time.
@@ -63,7 +66,7 @@ def _split_object(text: str) -> Row:
     if type(observed_at) not in (int, str):
         raise RowError("observedAt: must be an integer or a string", _format_value(observed_at))
     if type(players) is not int:
-        raise RowError(f"players: {COUNT_RULE}, written as an integer", _format_value(players))
+        raise RowError(f"players: {COUNT_RULE}, {AS_INTEGER}", _format_value(players))
     return Row(server_id, str(observed_at), str(players))
 
 

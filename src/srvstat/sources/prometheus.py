@@ -187,7 +187,7 @@ def _build_sample(key: str, server_id: str, sample: Any) -> _Sample:
         return NoPoint(NOT_A_NUMBER)
     players = _parse_count(value)
     if players is None:
-        return BadPoint(f"players: {COUNT_RULE}", text, str(value))
+        return BadPoint(f"players: {COUNT_RULE}", text, str(value), "value")
     return Point(server_id, int(milliseconds), players)
 
 

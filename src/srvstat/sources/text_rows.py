@@ -18,6 +18,9 @@ from srvstat.sources.batch import (
 from srvstat.sources.source import Block, Source
 from srvstat.sources.values import ValueParser, parse_number
 
+DIGITS_ONLY = "in digits only"
+"""How the reason for a count ends in the strict forms."""
+
 _INTEGER = re.compile(r"[0-9]+")
 _PLAYERS = re.compile(r"0|[1-9][0-9]{0,15}")
 
@@ -48,7 +51,7 @@ def parse_values(row: Row) -> tuple[int, int]:
     except InstantError as error:
         raise RowError(f"observedAt: {error}", row.observed_at) from None
     if not _PLAYERS.fullmatch(row.players) or int(row.players) > MAX_PLAYERS:
-        raise RowError(f"players: {COUNT_RULE}, in digits only", row.players)
+        raise RowError(f"players: {COUNT_RULE}, {DIGITS_ONLY}", row.players)
     return observed_at, int(row.players)
 
 

@@ -26,7 +26,8 @@ from srvstat.sources.mapping import ColumnMapping
 BEFORE_2001 = "before 2001 as milliseconds"
 LOOKS_LIKE_SECONDS = f"{BEFORE_2001}, so it looks like seconds"
 LOOKS_LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like milliseconds"
-_NOT_AN_INSTANT = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
+LOOKS_LIKE_THOUSANDS = "a point before three zeros could separate thousands"
+NOT_AN_INSTANT = "not a Unix time and not YYYY-MM-DD HH:MM:SS"
 
 # As seconds, these are the instants from 2001 to 9999.
 SECONDS = range(YEAR_2001 // 1000, LATEST // 1000 + 1)
@@ -77,7 +78,7 @@ class ValueParser:
             return self._convert_number(number[1], number[2] or "")
         match = _CALENDAR.fullmatch(text)
         if match is None:
-            raise InstantError(_NOT_AN_INSTANT)
+            raise InstantError(NOT_AN_INSTANT)
         written = f"{match['day']}T{match['clock'] or '00:00'}"
         if match["utc"]:
             return parse_instant(f"{written}Z")
@@ -114,7 +115,7 @@ class ValueParser:
         """
         text = text.strip()
         if _THOUSANDS.fullmatch(text):
-            raise RowError("players: a point before three zeros could separate thousands", text)
+            raise RowError(f"players: {LOOKS_LIKE_THOUSANDS}", text)
         if match := _COUNT.fullmatch(text):
             count = int(match[1])
             if count <= MAX_PLAYERS:

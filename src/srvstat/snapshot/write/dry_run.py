@@ -13,7 +13,7 @@ from statistics import median_low
 from srvstat.contract.errors import OutputError
 from srvstat.documents.dry_run import DroppedRows, DryRun, UnderstoodRow
 from srvstat.snapshot.write.ingest import Intake, Progress
-from srvstat.snapshot.write.reasons import Reason, list_reasons
+from srvstat.snapshot.write.reasons import Reason, find_remedy, list_reasons
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import read_roster
 from srvstat.snapshot.write.rules import RejectLimit, find_refusal
@@ -74,7 +74,7 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
             findings = _sort_observations(intake, progress)
             reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
             first_reject, examples = _collect_examples(intake.rejects)
-            refusal = find_refusal(intake, max_rejected, first_reject)
+            excess = find_refusal(intake, max_rejected, first_reject)
     except sqlite3.Error as error:
         raise OutputError(f"SQLite's temporary files: {error}") from None
     completed = count_completed(map(roster.get_record, findings.observed))
@@ -85,6 +85,8 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
         read=intake.rows,
         kept=findings.kept,
         repeated=findings.repeated,
+        conflicting=intake.rejects.conflicting,
+        rejected=intake.rejects.malformed,
         servers=len(findings.observed),
         withheld=len(roster.withheld),
         completed=completed,
@@ -94,7 +96,8 @@ def run_dry(  # noqa: PLR0913 - each is an option of the command
         dropped=_group_reasons(reasons, examples),
         warnings=(*warnings, *intake.warnings),
         needs_game=bool(needs_game),
-        refusal=refusal,
+        refusal=excess and excess.reason,
+        max_rejected=excess and excess.max_rejected,
     )
 
 
@@ -158,13 +161,19 @@ def _group_reasons(
 ) -> list[DroppedRows]:
     """Return the reasons with examples, the commonest first. All conflicts have one reason."""
     rows: Counter[tuple[str, bool]] = Counter()
-    places: dict[str, str | None] = {}
+    firsts: dict[str, Reason] = {}
     for reason in reasons:
         text = _KEPT_COUNT.sub(r"\1 another count", reason.text)
         rows[text, reason.is_rejected] += reason.rows
-        places.setdefault(text, reason.first)
+        firsts.setdefault(text, reason)
     return [
-        DroppedRows(text, count, is_rejected, examples.get(text) or _build_example(places[text]))
+        DroppedRows(
+            text,
+            count,
+            is_rejected,
+            examples.get(text) or _build_example(firsts[text].first),
+            find_remedy([firsts[text]]),
+        )
         for (text, is_rejected), count in rows.most_common()
     ]
 

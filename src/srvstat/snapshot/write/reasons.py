@@ -5,15 +5,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from srvstat.contract import wire
-from srvstat.contract.instants import NO_TIME_ZONE
+from srvstat.contract.instants import NO_TIME_ZONE, NOT_MILLISECONDS
+from srvstat.documents.dry_run import Remedy
 from srvstat.snapshot.write.ingest import AFTER_AS_OF
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS
+from srvstat.sources.batch import RowError
 from srvstat.sources.column_names import NO_ZONE
-from srvstat.sources.ndjson_observations import OTHER_KEYS
+from srvstat.sources.mapping import ColumnMapping
+from srvstat.sources.ndjson_observations import AS_INTEGER, OTHER_KEYS
+from srvstat.sources.registry import KINDS
+from srvstat.sources.slugs import SlugError, make_slug
 from srvstat.sources.source import Source
 from srvstat.sources.sql import quote_identifier
-from srvstat.sources.values import BEFORE_2001, LOOKS_LIKE_MILLISECONDS, LOOKS_LIKE_SECONDS
+from srvstat.sources.text_rows import DIGITS_ONLY
+from srvstat.sources.values import (
+    BEFORE_2001,
+    LOOKS_LIKE_MILLISECONDS,
+    LOOKS_LIKE_SECONDS,
+    ValueParser,
+)
 
 _MAX_LISTED = 3
 """More reasons would hide the commonest one."""
@@ -25,7 +36,7 @@ class Reason(NamedTuple):
     `rows` is their number, and `first` is the source and the line of the first of them; it is None
     if the source does not tell. `value` is the malformed value of that row, and `column` its
     column; the value is the text of the row, and the column empty, if the row as a whole is
-    malformed. The value is None if it is not known.
+    malformed. The value is None if it is not known. `kind` is the kind of that row's source.
     """
 
     text: str
@@ -34,13 +45,7 @@ class Reason(NamedTuple):
     is_rejected: bool
     value: str | None = None
     column: str = ""
-
-
-class Remedy(NamedTuple):
-    """What helps against a reason: an option and its value, or None, and a sentence."""
-
-    option: tuple[str, str] | None
-    text: str
+    kind: str | None = None
 
 
 _ZONE_REMEDY = Remedy(("--time-zone", "UTC"), "add --time-zone UTC if the times are in UTC")
@@ -75,24 +80,32 @@ _REMEDIES = (
 )
 """What helps, by a part of the reason's text."""
 
-_QUERY_REMEDIES = (
+_OTHER_FORMS = Remedy(
+    None, "add --columns id=serverId,at=observedAt,players=players to read such values"
+)
+
+_COUNT_REMEDIES = (
     (
-        "players: a point before three zeros",
-        re.compile(".*"),
-        "remove the separators of thousands, or use --query with replace({}, '.', '')",
+        re.compile(r"[1-9][0-9]{0,2}\.000"),
+        "remove the separators of thousands",
+        "replace({}, '.', '')",
     ),
     (
-        "players: ",
         re.compile(r"[0-9]{1,3}(,[0-9]{3})+"),
-        "remove the separators of thousands, or use --query with replace({}, ',', '')",
+        "remove the separators of thousands",
+        "replace({}, ',', '')",
     ),
     (
-        "players: ",
         re.compile(r"[0-9]+\.[0-9]+"),
-        "round the counts to whole numbers, or use --query with round({})",
+        "round the counts to whole numbers",
+        "round({})",
     ),
 )
-"""What helps against values that no option reads, by the reason and the form of the value."""
+"""What helps against counts that no option reads, by their form: in the source, and in SQL."""
+
+_PROMQL = "use round(…) in the PromQL query"
+
+_DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def list_reasons(
@@ -130,6 +143,7 @@ def _list_rejected(rejects: Rejects, source: int | None = None) -> list[Reason]:
             is_rejected=True,
             value=each.value,
             column=find_column(each.source, each.reason, each.column),
+            kind=each.source.kind,
         )
         for each in rejects.count_reasons(source)
     ]
@@ -156,15 +170,51 @@ def find_remedy(reasons: Iterable[Reason]) -> Remedy | None:
 
 def _iter_remedies(reasons: Iterable[Reason]) -> Iterator[Remedy]:
     for reason in reasons:
-        if reason.value is not None:
-            for start, form, text in _QUERY_REMEDIES:
-                if reason.text.startswith(start) and form.fullmatch(reason.value.strip()):
-                    yield Remedy(None, text.format(quote_identifier(reason.column)))
-                    break
+        remedy = reason.value is not None and _find_remedy_of_value(reason, reason.value.strip())
+        if remedy:
+            yield remedy
+            continue
         for part, remedy in _REMEDIES:
             if part in reason.text:
                 yield remedy
                 break
+
+
+def _find_remedy_of_value(reason: Reason, value: str) -> Remedy | None:
+    """Return what helps against a malformed value; None if that depends on the reason only."""
+    if reason.text.startswith("players: "):
+        return _find_remedy_of_count(reason, value)
+    if reason.text == f"observedAt: {NOT_MILLISECONDS}" and _DATE.fullmatch(value):
+        return _ZONE_REMEDY
+    if reason.text == MALFORMED_REASON and value:
+        try:
+            make_slug(value)
+        except SlugError as error:
+            return Remedy(None, str(error))
+    return None
+
+
+def _find_remedy_of_count(reason: Reason, value: str) -> Remedy | None:
+    if reason.text.endswith((DIGITS_ONLY, AS_INTEGER)) and _is_count(value):
+        return _OTHER_FORMS
+    for form, text, pattern in _COUNT_REMEDIES:
+        if form.fullmatch(value):
+            if reason.kind == "prometheus":
+                return Remedy(None, _PROMQL)
+            if reason.kind is not None and KINDS[reason.kind].is_fixed:
+                return Remedy(None, text)
+            function = pattern.format(quote_identifier(reason.column))
+            return Remedy(None, f"{text}, or use --query with {function}")
+    return None
+
+
+def _is_count(value: str) -> bool:
+    """Return whether a value is a count, or none, in a form that a mapping reads."""
+    try:
+        ValueParser(ColumnMapping()).parse_count(value)
+    except RowError:
+        return False
+    return True
 
 
 def describe_reasons(reasons: Sequence[Reason], rejected: str = "rejected, ") -> str:

@@ -88,26 +88,32 @@ class SourceRows(NamedTuple):
         return self.rejected > _TOLERATED_ROWS and self.share > _TOLERATED_SHARE
 
 
+class Excess(NamedTuple):
+    """Why too many rows were rejected, and the limit that admits them if none was given."""
+
+    reason: str
+    max_rejected: str | None = None
+
+
 def find_excess(
     sources: Sequence[SourceRows],
     limit: RejectLimit | None,
     first_reject: str | None,
     list_reasons_of: Callable[[int], Sequence[Reason]],
-) -> str | None:
+) -> Excess | None:
     """Return why too many rows of some sources were rejected; None if they are not too many.
 
     A given limit is one of all sources together, and replaces the rule for each source.
     `list_reasons_of` returns why rows of a source, given by its number, were rejected.
     """
     if limit is not None:
-        read, rejected = (
-            sum(getattr(each, name) for each in sources) for name in ("read", "rejected")
-        )
+        read = sum(each.read for each in sources)
+        rejected = sum(each.rejected for each in sources)
         if not limit.is_exceeded(rejected, read):
             return None
         first = f"; first rejected or conflicting row: {first_reject}" if rejected else ""
         counts = f"{rejected:,} of {read:,} rows were rejected"
-        return f"{counts}, but --max-rejected allows {limit.text}{first}"
+        return Excess(f"{counts}, but --max-rejected allows {limit.text}{first}")
     lost = [number for number, source in enumerate(sources) if source.lost_too_many]
     if not lost:
         return None
@@ -116,10 +122,11 @@ def find_excess(
     others = f" (and too many of {len(lost) - 1:,} more)" if len(lost) > 1 else ""
     reasons = describe_reasons(list_reasons_of(worst), rejected="")
     # The greatest share of a source is at least the share of the rows of all.
-    percent = _round_up(sources[worst].share)
-    return (
+    admitted = f"{_round_up(sources[worst].share)}%"
+    return Excess(
         f"{title}: {rejected:,} of {read:,} rows were rejected{others}: {reasons};"
-        f" --max-rejected {percent}% keeps the other rows"
+        f" --max-rejected {admitted} keeps the other rows",
+        admitted,
     )
 
 
@@ -152,8 +159,8 @@ def check_rows(intake: Intake, stored: Stored, rules: Rules, first_reject: str |
         remedy = "; an empty snapshot needs --as-of TIME" if rules.allow_empty else ""
         parts = [describe_reasons(reasons), *intake.roster.describe_unknown()]
         raise RowsRejectedError(f"no observation was kept: {'; '.join(parts)}{remedy}")
-    if refusal := find_refusal(intake, rules.max_rejected, first_reject):
-        raise RowsRejectedError(refusal)
+    if excess := find_refusal(intake, rules.max_rejected, first_reject):
+        raise RowsRejectedError(excess.reason)
     return as_of
 
 
@@ -169,16 +176,18 @@ def check_update(
         reasons = list_reasons(intake.rejects, intake.skipped, intake.first_skipped)
         parts = [describe_reasons(reasons), *intake.roster.describe_unknown()]
         raise RowsRejectedError(f"no observation was kept: {'; '.join(parts)}")
-    if refusal := find_refusal(intake, limit, first_reject):
-        raise RowsRejectedError(refusal)
+    if excess := find_refusal(intake, limit, first_reject):
+        raise RowsRejectedError(excess.reason)
     if not stored.derived:
         raise RowsRejectedError(
             "no publishable server would be left, so every answer would be SERVER_NOT_FOUND"
         )
 
 
-def find_refusal(intake: Intake, limit: RejectLimit | None, first_reject: str | None) -> str | None:
-    """Return why a build with the rows that were read is refused, as `find_excess` does."""
+def find_refusal(
+    intake: Intake, limit: RejectLimit | None, first_reject: str | None
+) -> Excess | None:
+    """Return why too many of the rows that were read were rejected, as `find_excess` does."""
     sources = [
         SourceRows(source.title, intake.rows_of[number], intake.rejects.malformed_of[number])
         for number, source in enumerate(intake.sources)
