@@ -17,6 +17,7 @@ from support.snapshots import parse_summary, read_observations
 UGLY = ROOT / "tests" / "sources" / "ugly"
 
 ALL_OF = {
+    "daily-averages.csv": (4, 12),
     "long-compact-dates.csv": (3, 0),
     "long-numeric-ids.csv": (4, 0),
     "long-seconds.csv": (3, 0),
@@ -70,7 +71,7 @@ def run_dry(cli: Cli, *words: str) -> tuple[list[str], int, str]:
 def check_law(cli: Cli, *words: str) -> tuple[int, int]:
     """Run the proposed command; return the numbers of rows that it keeps and rejects."""
     command, kept, shown = run_dry(cli, *words)
-    built = cli(*command, "--max-rejected", "100%")
+    built = cli(*command)
 
     assert built.exit_code == 0, (command, built.stderr)
     assert len(read_observations("out.db")) == kept, shown
@@ -106,6 +107,85 @@ def test_the_proposed_command_reads_a_shape_of_the_documentation(shape: str, cli
     assert cli(*build, *other).exit_code == 0
 
     assert check_law(cli, *SHAPES[shape]) == (KEPT.get(shape, 5), 0)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_limit_is_proposed_that_keeps_the_other_rows(cli: Cli) -> None:
+    shutil.copy(UGLY / "daily-averages.csv", ".")
+    columns = ["--columns", "id=Game,at=Day,players=Average", "--time-zone", "UTC"]
+
+    for given in ([], columns):
+        command, _, shown = run_dry(cli, "daily-averages.csv", *given)
+
+        assert shlex.join(command).endswith("--game game_a --max-rejected 75%")
+        assert (
+            'round the counts to whole numbers, or use --query with round("Average")\n'
+            "add --max-rejected 75% to keep the other 4 rows (without the 12 rejected rows)\n"
+        ) in shown
+
+    ran = cli(*DRY_RUN, "--observations", "daily-averages.csv", *columns, "--max-rejected", "5")
+    assert (ran.exit_code, "12 of 16 rows were rejected, but" in ran.stderr) == (6, True)
+    assert "--max-rejected 75%" not in ran.stderr
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    "row",
+    ["a,soon,5", "a,2026-03-01T10:00Z,many", "a,2026-03-01T10:00Z,1.000", "a,2026-03-01T10:00Z,-1"],
+)
+def test_an_option_that_only_changes_a_reason_is_not_proposed(row: str, cli: Cli) -> None:
+    Path("strict.csv").write_text(f"serverId,observedAt,players\nb,2026-03-01T10:00Z,7\n{row}\n")
+
+    ran = cli(*DRY_RUN, "--observations", "strict.csv", "--game", "game_a")
+
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert b"1 row rejected" in ran.stdout
+    assert b"srvstat snapshot build" not in ran.stdout
+
+
+@pytest.mark.usefixtures("here")
+def test_no_command_is_proposed_that_keeps_nothing(cli: Cli) -> None:
+    Path("week.csv").write_text("time,name,count\n2026-03-01 10:00,a,1.5\n")
+    Path("servers.ndjson").write_text('{"id": "b"}\n')
+    Path("listed.csv").write_text("time,name,count\n2026-03-01T10:00Z,a,5\n")
+
+    for name, options in (("week.csv", []), ("listed.csv", ["--servers", "servers.ndjson"])):
+        ran = cli(*DRY_RUN, "--observations", name, *options)
+
+        assert (ran.exit_code, ran.stdout) == (6, b"")
+        assert "add --columns id=name,at=time,players=count" in ran.stderr
+        assert "srvstat snapshot build" not in ran.stderr
+        assert ran.stderr.endswith("error: no observation would be kept\n")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_unit_is_not_proposed_for_and_against(cli: Cli) -> None:
+    Path("equal.csv").write_text("at,id,players\n1772359200,a,1\n1772366400000,a,3\n")
+
+    command, _, shown = run_dry(cli, "equal.csv")
+
+    assert "--time-unit s --game" in shlex.join(command)
+    assert "--time-unit ms" not in shown
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("zone", ["Z", ""])
+def test_no_columns_are_proposed_under_which_many_rows_conflict(zone: str, cli: Cli) -> None:
+    rows = [
+        f"2026-03-01T{hour:02}:00{zone},chess,{region},{hour + more}\n"
+        for hour in range(5)
+        for more, region in enumerate(("eu", "us"))
+    ]
+    Path("regions.csv").write_text(f"time,game,region,players\n{''.join(rows)}")
+
+    ran = cli(*DRY_RUN, "--observations", "regions.csv")
+
+    assert (ran.exit_code, ran.stdout) == (6, b"")
+    assert ran.stderr == (
+        "error: regions.csv, line 1: must be the header serverId,observedAt,players, not the"
+        ' columns "time", "game", "region", "players"; name other columns with --columns or --wide;'
+        " 5 of 10 rows would conflict with --columns id=game,at=time,players=players\n"
+    )
 
 
 @pytest.mark.usefixtures("here")
@@ -216,7 +296,10 @@ def test_a_file_that_no_option_reads_is_refused_with_its_own_reason(cli: Cli) ->
     ran = cli(*DRY_RUN, "--observations", "prose.csv")
 
     assert (ran.exit_code, ran.stdout) == (6, b"")
-    assert ran.stderr.startswith("error: prose.csv, line 1: must be the header serverId,")
+    assert ran.stderr == (
+        "error: prose.csv, line 1: must be the header serverId,observedAt,players, not the columns"
+        ' "Dear reader", ""; name other columns with --columns or --wide\n'
+    )
 
 
 @pytest.mark.usefixtures("here")

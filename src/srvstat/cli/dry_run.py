@@ -14,8 +14,8 @@ from srvstat.cli.source_options import SourceOptions, Sources
 from srvstat.contract.errors import SourceError
 from srvstat.documents.dry_run import DryRun
 from srvstat.files.reading import STDIN
+from srvstat.render.text import format_count
 from srvstat.snapshot.write.dry_run import run_dry
-from srvstat.snapshot.write.reasons import Reason, find_remedy
 from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.snapshot.write.search_options import Search, list_missing, search_options
 from srvstat.sources.mapping_options import MappingOptions
@@ -63,15 +63,20 @@ def show_dry_run(
     missing = list_missing(sources.options, search.options)
     if found.needs_game:
         missing["--game"] = GAMES[0]
+    # Without another trial, it is not known what the command keeps.
+    is_untried = bool(search.adopted) and search.found is search.given
+    if is_untried or not found.kept:
+        found = replace(found, max_rejected=None)
+    if found.max_rejected:
+        missing["--max-rejected"] = found.max_rejected
     command = None
-    if missing:
+    if missing and (found.kept or is_untried):
         given = {**options._asdict(), **others, "quiet": quiet}
         command = _build_command(output, sources, given, missing)
     is_in_the_way = os.path.lexists(output) and not others["overwrite"]
     found = replace(
         found,
-        # Without another trial, they are among the rows that are dropped.
-        obstacles=[each.obstacle for each in search.adopted if search.found is not search.given],
+        obstacles=[] if is_untried else [each.obstacle for each in search.adopted],
         advice=_list_advice(search, found, output if is_in_the_way else None),
         command=command,
     )
@@ -86,7 +91,7 @@ def show_dry_run(
     report(*render_table(found, Screen(width)).splitlines())
     if given_run and given_run.kept and given_run.refusal:
         raise SourceError(given_run.refusal)
-    if found.kept and found.refusal:
+    if found.kept and found.refusal and not found.max_rejected:
         raise SourceError(found.refusal)
     without = " without these options" if found.kept else ""
     raise SourceError(f"no observation would be kept{without}")
@@ -108,6 +113,8 @@ def _join_errors(search: Search) -> SourceError:
     """Return the error of a source that no option helps to read: the first one, and the last."""
     first, last = search.given, search.found
     assert isinstance(last, SourceError)  # noqa: S101 - the caller checks it
+    if search.notes:
+        return SourceError("; ".join([last.reason, *search.notes]))
     if first is last or not isinstance(first, SourceError):
         return last
     return SourceError(f"{first.reason}; {search.adopted[-1].advice}; then: {last.reason}")
@@ -116,11 +123,16 @@ def _join_errors(search: Search) -> SourceError:
 def _list_advice(search: Search, found: DryRun, in_the_way: str | None) -> list[str]:
     """Return the sentences about the options of the command, and about those that do not help."""
     advice = [change.advice for change in search.adopted]
-    reasons = [Reason(each.reason, each.rows, None, each.is_rejected) for each in found.dropped]
-    remedy = find_remedy(reasons)
-    if remedy and remedy.option is None:
-        advice.append(remedy.text)
+    remedies = (each.remedy for each in found.dropped if each.remedy)
+    advice += [remedy.text for remedy in remedies if remedy.option is None][:1]
     advice += search.notes
+    if found.max_rejected:
+        kept = format_count(found.kept, "row")
+        rejected = format_count(found.rejected, "rejected row")
+        advice.append(
+            f"add --max-rejected {found.max_rejected} to keep the other {kept}"
+            f" (without the {rejected})"
+        )
     if found.needs_game:
         advice.append(f"add the game of servers without one: --game {' or '.join(GAMES)}")
     if in_the_way is not None:

@@ -8,18 +8,34 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from srvstat.contract.errors import SourceError
+from srvstat.contract.instants import NOT_MILLISECONDS
 from srvstat.documents.dry_run import DroppedRows, DryRun
 from srvstat.files.reading import is_url
 from srvstat.snapshot.write.reasons import Reason, find_remedy
+from srvstat.sources.batch import COUNT_RULE
 from srvstat.sources.mapping import STRICT
 from srvstat.sources.mapping_options import COLUMNS, MappingOptions
+from srvstat.sources.ndjson_observations import OTHER_KEYS
 from srvstat.sources.prometheus import LabelError
 from srvstat.sources.proposal import Proposal, propose_columns, propose_label
 from srvstat.sources.registry import KINDS, TEXT_KINDS
 from srvstat.sources.source import Source
+from srvstat.sources.values import LOOKS_LIKE_THOUSANDS, NOT_AN_INSTANT
+
+_STRICT_COLUMNS = {key: getattr(STRICT, key) for key in COLUMNS}
+
+_STRICT_REASONS = {
+    f"observedAt: {NOT_AN_INSTANT}": f"observedAt: {NOT_MILLISECONDS}",
+    f"players: {LOOKS_LIKE_THOUSANDS}": f"players: {COUNT_RULE}",
+}
+"""How the strict forms begin to call what a mapping calls by other words."""
+
+_MAX_CONFLICTS = Fraction(1, 100)
+"""More conflicts show that a proposed column does not name the server, such as one of regions."""
 
 Outcome = DryRun | SourceError
 """What a build would do; an error if its sources can't be read."""
@@ -41,6 +57,7 @@ class Search:
     """
 
     given: Outcome
+    given_options: MappingOptions
     found: Outcome
     options: MappingOptions
     adopted: list[Change] = field(default_factory=list)
@@ -58,7 +75,7 @@ def search_options(
     that can be read only once, the likeliest change is adopted without a trial.
     """
     given = _attempt(attempt, options)
-    search = Search(given, given, options)
+    search = Search(given, options, given, options)
     if not all(map(_can_be_read_again, sources)):
         for change in _list_remedies(search)[:1]:
             search.adopted, search.options = [change], change.options
@@ -71,6 +88,8 @@ def search_options(
             continue
         tried.append(change.options)
         outcome = _attempt(attempt, change.options)
+        if note := _describe_conflicts(outcome, options, change.options):
+            return Search(given, options, given, options, notes=[note])
         if _is_better(outcome, search.found, change.obstacle):
             search.found, search.options = outcome, change.options
             search.adopted.append(change)
@@ -87,6 +106,25 @@ def _attempt(attempt: Callable[[MappingOptions], DryRun], options: MappingOption
         return error
 
 
+def _describe_conflicts(
+    outcome: Outcome, given: MappingOptions, found: MappingOptions
+) -> str | None:
+    """Return that found columns are wrong ones: many rows of them conflict; None if they are not.
+
+    Columns of our own names were not chosen.
+    """
+    if isinstance(outcome, SourceError) or found.columns == _STRICT_COLUMNS:
+        return None
+    is_given = (found.columns, found.wide) == (given.columns, given.wide)
+    if is_given or outcome.conflicting <= _MAX_CONFLICTS * outcome.read:
+        return None
+    name, value = Proposal(found.columns, found.wide).format_option()
+    return (
+        f"{outcome.conflicting:,} of {outcome.read:,} rows would conflict with"
+        f" {name} {shlex.quote(value)}"
+    )
+
+
 def _can_be_read_again(source: Source) -> bool:
     return source.is_in_memory or is_url(source.name) or os.path.isfile(source.name)
 
@@ -97,7 +135,11 @@ def _is_better(outcome: Outcome, current: Outcome, obstacle: DroppedRows) -> boo
         return isinstance(current, SourceError) and outcome.reason != current.reason
     if isinstance(current, SourceError):
         return True
-    rows = sum(each.rows for each in outcome.dropped if each.reason == obstacle.reason)
+    rows = sum(
+        each.rows
+        for each in outcome.dropped
+        if _STRICT_REASONS.get(each.reason, each.reason) in obstacle.reason
+    )
     return (outcome.kept, -rows) > (current.kept, -obstacle.rows)
 
 
@@ -114,19 +156,21 @@ def _list_changes(search: Search, sources: Sequence[Source]) -> list[Change]:
         proposal = _propose_columns(search.found, source)
         if proposal and (proposal.columns, proposal.wide) != (options.columns, options.wide):
             changes.append(_propose(obstacle, options, proposal))
-    if source.mapping.is_strict and source.kind in TEXT_KINDS:
-        names = {key: getattr(STRICT, key) for key in COLUMNS}
-        purpose = "to read other forms of values"
-        changes.append(_propose(obstacle, options, Proposal(names, None), purpose))
+    # An error is about a header without these columns.
+    is_header_strict = isinstance(search.found, DryRun) and OTHER_KEYS not in obstacle.reason
+    if source.mapping.is_strict and source.kind in TEXT_KINDS and is_header_strict:
+        changes.append(_propose(obstacle, options, Proposal(_STRICT_COLUMNS, None)))
     return changes
 
 
 def _list_remedies(search: Search) -> list[Change]:
     """Return the changes that the reasons of rejected rows suggest."""
     changes = []
+    # Values of two forms in one column would change an option to and fro.
+    known = list_missing(search.given_options, search.options)
     for obstacle in _list_obstacles(search.found):
-        remedy = find_remedy([Reason(obstacle.reason, obstacle.rows, None, is_rejected=True)])
-        if remedy and remedy.option:
+        remedy = obstacle.remedy
+        if remedy and remedy.option and remedy.option[0] not in known:
             name, value = remedy.option
             changed: dict[str, Any] = {name.strip("-").replace("-", "_"): value}
             changes.append(Change(obstacle, replace(search.options, **changed), remedy.text))
@@ -135,7 +179,8 @@ def _list_remedies(search: Search) -> list[Change]:
 
 def _list_obstacles(outcome: Outcome) -> list[DroppedRows]:
     if isinstance(outcome, SourceError):
-        return [DroppedRows(outcome.reason, 0, is_rejected=True, examples=())]
+        remedy = find_remedy([Reason(outcome.reason, 0, None, is_rejected=True)])
+        return [DroppedRows(outcome.reason, 0, is_rejected=True, examples=(), remedy=remedy)]
     return [dropped for dropped in outcome.dropped if dropped.is_rejected]
 
 
@@ -151,12 +196,9 @@ def _propose_columns(outcome: Outcome, source: Source) -> Proposal | None:
     )
 
 
-def _propose(
-    obstacle: DroppedRows,
-    options: MappingOptions,
-    proposal: Proposal,
-    purpose: str = "if these are the columns",
-) -> Change:
+def _propose(obstacle: DroppedRows, options: MappingOptions, proposal: Proposal) -> Change:
+    is_strict = proposal.columns == _STRICT_COLUMNS
+    purpose = "to read other forms of values" if is_strict else "if these are the columns"
     name, value = proposal.format_option()
     changed = replace(options, columns=proposal.columns, wide=proposal.wide)
     return Change(obstacle, changed, f"add {name} {shlex.quote(value)} {purpose}")
