@@ -25,7 +25,7 @@ pytestmark = pytest.mark.external
 
 HOUR = DAY // 24
 WINDOW = Window(AS_OF - 90 * DAY, AS_OF)
-STEPS = {"1 hour": "1h", "1 day": "day"}
+STEPS = {"an hour": "1h", "a day": "day"}
 ROUNDED = 0.06
 """The greatest distance in pixels that comes from rounding to a tenth of a pixel."""
 
@@ -77,7 +77,7 @@ def seen(request: pytest.FixtureRequest, snapshot: Path) -> Seen:
 
 def list_points(seen: Seen, view: Sequence[dict[str, Any]]) -> list[list[Point]]:
     """Return the points of each server that a view must show, as the static pictures have them."""
-    length = view[0]["notes"].split("averages of ")[1].split(" (")[0]
+    length = view[0]["notes"].split("averages of ")[1].split(" · ")[0]
     starts = {parse_instant(shown["from"]) for shown in view}
     return [
         [one for one in merge_steps(seen.timeline, server, STEPS[length]) if one.start in starts]
