@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo quick lint test check external api-page fix docs screenshots recordings bench scaling soak test-lowest test-newest release-check clean
+.PHONY: help demo quick lint test check external api-page fix docs screenshots recordings size bench scaling soak test-lowest test-newest release-check clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -90,6 +90,9 @@ screenshots: $(EXTERNAL)/installed  ## Take the screenshots of docs/pictures.md 
 recordings: $(EXTERNAL)/installed  ## Record the HAR files of docs/examples/recordings in Chromium
 	$(EXTERNAL)/bin/python tests/external/programs/record_examples.py \
 		$$(command -v $(CHROMIUM)) $(BIN)/srvstat docs/examples/recordings
+
+size:  ## Count the lines of each part, beside its budget
+	@$(PYTHON) benchmarks/size.py
 
 # SIZE=20 takes six minutes, the full size up to 40.
 SIZE ?= 200

@@ -1,0 +1,93 @@
+"""Print how many lines each part of the program takes, beside its budget: `make size`.
+
+Lines of code leave out docstrings, comments and blank lines.
+"""
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "srvstat"
+
+BUDGETS = {
+    "contract": 800,
+    "files": 550,
+    "documents": 1_000,
+    "sources": 2_500,
+    "snapshot": 3_600,
+    "analysis stats trends": 2_600,
+    "operations access demo testing": 550,
+    "support": 1_700,
+    "fleet spark": 1_400,
+    "render web": 4_600,
+    "asgi": 1_300,
+    "api __init__ __main__ version": 400,
+    "cli": 2_800,
+}
+"""The lines of code that the modules and packages of each part may take."""
+
+NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+def count_code(path: Path) -> int:
+    """Count the lines of a Python file without docstrings, comments and blank lines."""
+    text = path.read_text(encoding="utf-8")
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    code = {
+        line
+        for token in tokens
+        if token.type not in NO_CODE
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            is_docstring = isinstance(node.value.value, str)
+            code -= set(range(node.lineno, (node.end_lineno or 0) + 1)) if is_docstring else set()
+    return len(code)
+
+
+def count_lines(paths: Iterable[Path]) -> int:
+    """Count all lines of files."""
+    return sum(len(path.read_bytes().splitlines()) for path in paths)
+
+
+def count_words(path: Path) -> int:
+    """Count the words of a Markdown file outside of code blocks."""
+    prose = path.read_text(encoding="utf-8").split("\n```")[::2]
+    return sum(len(part.split()) for part in prose)
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"{'part':32}{'files':>6}{'code':>8}{'budget':>8}")
+    for part, budget in BUDGETS.items():
+        files = [
+            *chain.from_iterable((PACKAGE / name).rglob("*.py") for name in part.split()),
+            *filter(Path.exists, (PACKAGE / f"{name}.py" for name in part.split())),
+        ]
+        print(f"{part:32}{len(files):6,}{sum(map(count_code, files)):8,}{budget:8,}")
+    files = list(PACKAGE.rglob("*.py"))
+    print(f"{'src':32}{len(files):6,}{sum(map(count_code, files)):8,}{24_000:8,}")
+    tests = list((ROOT / "tests").rglob("*.py"))
+    scripts = [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "docs").rglob("*.py")]
+    print(f"{'tests, all lines':32}{len(tests):6,}{count_lines(tests):8,}{36_000:8,}")
+    print(
+        f"{'docs scripts, benchmarks, all':32}{len(scripts):6,}{count_lines(scripts):8,}{4_000:8,}"
+    )
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
+    print(f"{'docs, words':32}{len(pages):6,}{sum(map(count_words, pages)):8,}{30_000:8,}")
+
+
+if __name__ == "__main__":
+    main()
