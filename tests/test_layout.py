@@ -129,7 +129,6 @@ HOMES = {
     "duckdb": {"fleet", "sources"},
     "psycopg": {"sources"},
     "fontpkg_noto_sans": {"render"},
-    "redis": {"asgi"},
     "resvg_py": {"render"},
     "starlette": {"asgi"},
     "uvicorn": {"asgi"},

@@ -177,12 +177,12 @@ def test_a_table_imports_rich() -> None:
     assert NEVER_FOR_A_READER & table == {"rich", "srvstat.render.tables"}
 
 
-def test_a_service_imports_no_analyzer_and_no_redis_unless_used() -> None:
+def test_a_service_imports_no_analyzer_unless_it_explores() -> None:
     modules = list_imported(
         code="import sys, srvstat.cli.serve, srvstat.asgi.server; print(*sys.modules)"
     )
 
-    assert not {"srvstat.analysis", "srvstat.asgi.explore", "redis"} & modules
+    assert not {"srvstat.analysis", "srvstat.asgi.explore"} & modules
 
 
 def test_requests_are_validated_without_pydantics_plugins() -> None:

@@ -209,7 +209,7 @@ class Service:
         caller = await self._authenticator.authenticate(head.headers)
         entry["caller"] = caller.name
         progress.plan = caller.plan.name if caller.plan else None
-        await self._authenticator.count_request(caller, progress.headers)
+        self._authenticator.count_request(caller, progress.headers)
         if target and self._rehearsal:
             self._rehearsal.rehearse(progress)
         target = check_method(head.method, target)

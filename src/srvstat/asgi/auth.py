@@ -5,7 +5,7 @@ import hashlib
 from typing import NamedTuple
 
 from srvstat.access import Plan, read_access
-from srvstat.asgi.limits import RateLimiter, SharedLimiter, TooManyRequestsError, format_quota
+from srvstat.asgi.limits import RateLimiter, TooManyRequestsError, format_quota
 from srvstat.asgi.log import Log
 from srvstat.contract.errors import GatewayUnauthorizedError, SourceError
 from srvstat.contract.http import KEY_HEADER, Headers, find_key
@@ -29,15 +29,12 @@ class Caller(NamedTuple):
 class Authenticator:
     """Check keys against an access file, which may change; without one, accept every key.
 
-    `shared` counts requests instead of this process.
-
     Raises SourceError if the access file is rejected at the start.
     """
 
-    def __init__(self, path: str | None, log: Log, shared: SharedLimiter | None = None) -> None:
+    def __init__(self, path: str | None, log: Log) -> None:
         self._log = log
         self._limiter = RateLimiter()
-        self._shared = shared
         self._file = WatchedFile(path) if path else None
         self._reading: asyncio.Task[None] | None = None
         self._access = None if path is None else read_access(path)
@@ -62,7 +59,7 @@ class Authenticator:
             raise GatewayUnauthorizedError(f"{KEY_HEADER}: not a key of the access file")
         return Caller(customer.sha256.hex(), customer.plan)
 
-    async def count_request(self, caller: Caller, headers: dict[str, str]) -> None:
+    def count_request(self, caller: Caller, headers: dict[str, str]) -> None:
         """Count a request if the caller's plan has a limit, and add it to the answer's headers.
 
         Raises TooManyRequestsError.
@@ -71,10 +68,7 @@ class Authenticator:
         if plan is None or plan.requests_per_minute is None:
             return
         limit = plan.requests_per_minute
-        if self._shared:
-            quota = await self._shared.count(caller.digest, limit)
-        else:
-            quota = self._limiter.count(caller.digest, limit)
+        quota = self._limiter.count(caller.digest, limit)
         headers |= format_quota(plan.name, limit, quota)
         if not quota.is_accepted:
             raise TooManyRequestsError(f"more than {limit:,} requests a minute", quota.seconds)

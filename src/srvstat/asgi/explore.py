@@ -99,7 +99,7 @@ class Explorer:
     ) -> bytes:
         caller = await self._authenticator.authenticate(progress.head.headers)
         progress.entry["caller"] = caller.name
-        await self._authenticator.count_request(caller, progress.headers)
+        self._authenticator.count_request(caller, progress.headers)
         question = target.parse(progress.head.query)
         generation = await self._snapshot.get_generation()
         if caller.plan:

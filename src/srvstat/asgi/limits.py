@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from srvstat.contract.errors import RateLimitedError
 
@@ -34,13 +34,6 @@ class Quota(NamedTuple):
     """How many more requests would be accepted at once."""
     seconds: int
     """Whole seconds, at least 1, until one more would be accepted, if none is sent before."""
-
-
-class SharedLimiter(Protocol):
-    """Counts requests of several processes."""
-
-    async def count(self, caller: str, limit: int) -> Quota:
-        """Count a request as RateLimiter.count does."""
 
 
 def format_quota(plan: str, limit: int, quota: Quota) -> dict[str, str]:

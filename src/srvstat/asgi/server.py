@@ -23,7 +23,6 @@ from srvstat.asgi.connection import (
 )
 from srvstat.asgi.cors import Cors
 from srvstat.asgi.descriptors import compute_connection_limit
-from srvstat.asgi.limits import SharedLimiter
 from srvstat.asgi.log import Log, WarningHandler
 from srvstat.asgi.operational_paths import OperationalPaths
 from srvstat.asgi.readiness import Readiness
@@ -32,7 +31,7 @@ from srvstat.asgi.rehearsal import Rehearsal
 from srvstat.asgi.settings import Settings
 from srvstat.asgi.sites import Site
 from srvstat.asgi.snapshots import ServedSnapshot
-from srvstat.contract.errors import SrvstatError, UsageError
+from srvstat.contract.errors import SrvstatError
 
 _ACCEPTED_AT_ONCE = 8
 """Connections that asyncio accepts in one step, even if few descriptors are left.
@@ -49,11 +48,10 @@ def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], No
 
     A second signal is raised again, for its previous handler.
 
-    Raises SourceError for the access file and the storage of limits, SnapshotError, UsageError for
-    the URL of the storage, and what Recorder raises.
+    Raises SourceError for the access file, SnapshotError, and what Recorder raises.
     """
     log = Log()
-    authenticator = Authenticator(settings.access, log, _open_shared_limiter(settings, log))
+    authenticator = Authenticator(settings.access, log)
     snapshot = ServedSnapshot(settings.snapshot, log)
     try:
         service = _create_service(settings, snapshot, authenticator, log)
@@ -104,19 +102,6 @@ def _create_service(
         explains_errors=settings.explains_errors,
     )
     return Service(parts)
-
-
-def _open_shared_limiter(settings: Settings, log: Log) -> SharedLimiter | None:
-    if settings.limits_storage is None:
-        return None
-    try:
-        from srvstat.asgi.redis_limits import open_limiter  # noqa: PLC0415 - redis is optional
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"--limits-storage: the package {error.name} is missing; run pip install"
-            " 'srvstat[limits]'"
-        ) from None
-    return open_limiter(settings.limits_storage, log)
 
 
 def _create_explorer(

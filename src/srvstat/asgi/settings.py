@@ -1,6 +1,6 @@
 """The settings of `serve`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 MAX_DELAY_SECONDS = 15
@@ -42,5 +42,3 @@ class Settings:
     rehearsal: RehearsalSettings | None = None
     explains_errors: bool = False
     """Whether answers have the reason of an error."""
-    limits_storage: str | None = field(default=None, repr=False)  # it can have a password
-    """URL of the storage that counts requests; None counts in this process."""

@@ -22,7 +22,6 @@ from srvstat.cli.serve_options import (
     ExplainErrorsOption,
     ExploreOption,
     HostOption,
-    LimitsStorageOption,
     OptionalAccessFileOption,
     PortOption,
     RecordOption,
@@ -54,7 +53,6 @@ def serve(
     drop: DropOption = None,
     seed: SeedOption = None,
     allow_prefer: AllowPreferOption = False,
-    limits_storage: LimitsStorageOption = None,
 ) -> Outcome:
     """Serve the API over HTTP.
 
@@ -68,8 +66,6 @@ def serve(
     """
     if record == "-":
         raise UsageError("--record -: not a file; name a new file or a recording")
-    if limits_storage is not None and access is None:
-        raise UsageError("--limits-storage: needs --access FILE, whose plans have limits")
     origins = parse_origins(cors or (), needs_keys=access is not None)
     rehearsal = parse_rehearsal(delay, fail, drop, seed, allow_prefer=allow_prefer)
     try:
@@ -89,7 +85,6 @@ def serve(
             origins,
             explains_errors=explain_errors,
             rehearsal=rehearsal,
-            limits_storage=limits_storage,
         )
         text = _describe_service(chosen, listener.description)
         start_serving()

@@ -56,16 +56,6 @@ ExplainErrorsOption = Annotated[
         help="Add the reason of each error to its answer, as the header X-Srvstat-Reason.",
     ),
 ]
-LimitsStorageOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        envvar="SRVSTAT_LIMITS_STORAGE",
-        help="Count requests in this Redis, so that several processes share the limits of plans:"
-        " redis://HOST:PORT/0, rediss://… with TLS, or unix:///PATH. A password belongs in the"
-        " variable, because other users can see options.",
-    ),
-]
 
 
 def parse_port(text: str) -> int:
