@@ -169,7 +169,7 @@ def _start_small(text: str) -> str:
 
 
 def _read_date() -> str:
-    """Return the date of the last dated release in CHANGELOG.md."""
+    """Return the date of the first section of CHANGELOG.md, or `unreleased`."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    dates: list[str] = re.findall(r"^## \[.+\] - (\d{4}-\d\d-\d\d)$", text, re.MULTILINE)
+    dates: list[str] = re.findall(r"^## \[.+\] - (.+)$", text, re.MULTILINE)
     return dates[0]

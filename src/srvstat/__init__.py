@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from srvstat.contract.errors import UsageError as UsageError
     from srvstat.contract.responses import CompareResponse as CompareResponse
     from srvstat.contract.responses import ServerResponse as ServerResponse
+    from srvstat.version import __version__ as __version__
 
-__version__ = "1.0.0"
 
 _MODULE_OF = {
     "Snapshot": "srvstat.api.snapshot",
@@ -42,12 +42,10 @@ _MODULE_OF = {
     "UsageError": "srvstat.contract.errors",
     "CompareResponse": "srvstat.contract.responses",
     "ServerResponse": "srvstat.contract.responses",
+    "__version__": "srvstat.version",
 }
 
-__all__ = [  # noqa: PLE0604 - the names above, loaded on first use
-    *_MODULE_OF,
-    "__version__",
-]
+__all__ = [*_MODULE_OF]  # noqa: PLE0604 - the names above, loaded on first use
 
 
 def __getattr__(name: str) -> "Any":

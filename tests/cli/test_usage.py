@@ -92,4 +92,4 @@ def test_a_line_break_in_a_file_name_is_escaped(cli: Cli) -> None:
 def test_version_shows_contract_and_format(cli: Cli) -> None:
     ran = cli("--version")
 
-    assert ran.stdout == b"srvstat 1.0.0 (contract 1.0.0, snapshot format 8)\n"
+    assert ran.stdout == b"srvstat 1.0.0.dev0 (contract 1.0.0, snapshot format 8)\n"

@@ -20,8 +20,8 @@ def read_project() -> dict[str, Any]:
 
 
 def read_version() -> str:
-    """Return the version of the package, which is written in its `__init__.py`."""
-    text = (ROOT / "src" / "srvstat" / "__init__.py").read_text(encoding="utf-8")
+    """Return the version of the package, which is written in its `version.py`."""
+    text = (ROOT / "src" / "srvstat" / "version.py").read_text(encoding="utf-8")
     (version,) = re.findall(r'^__version__ = "(.+)"$', text, re.MULTILINE)
     return str(version)
 
@@ -76,7 +76,7 @@ def check_tag(tag: str, version: str, changelog: str) -> None:
     if tag != f"v{version}":
         raise ReleaseError(
             f"the tag is {tag}, but the version is {version}; tag v{version},"
-            " or change __version__ in src/srvstat/__init__.py"
+            " or change src/srvstat/version.py"
         )
     first, *_ = re.findall(r"^## \[(.+)\] - (.+)$", changelog, re.MULTILINE) or [("nothing", "")]
     if first[0] != version:

@@ -3,7 +3,7 @@
 import os
 
 from conftest import ROOT
-from srvstat import __version__
+from srvstat.version import __version__
 
 GOLD = ROOT / "tests" / "gold"
 

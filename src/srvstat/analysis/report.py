@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from srvstat import __version__
 from srvstat.analysis.distribution import compute_distribution
 from srvstat.analysis.drawing import bound_window
 from srvstat.analysis.growth import compute_growth
@@ -22,6 +21,7 @@ from srvstat.documents.growth import GrowthStepName
 from srvstat.documents.report import Report
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
+from srvstat.version import __version__
 
 MOST_STEPS = 9_000
 """Enough for the hours of a year."""

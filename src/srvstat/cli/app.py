@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-import srvstat
 from srvstat.cli.commands import COMMANDS, create_app, show_help_without_command
 from srvstat.contract import CONTRACT_VERSION
 from srvstat.snapshot.format.schema import FORMAT_VERSION
+from srvstat.version import __version__
 
 _EXIT_CODES = """Exit codes: 0 success, 2 invalid usage, 3 no usable snapshot, 4 output not
 written, 5 a difference found, 6 an input file rejected, 40 invalid request, 43 not in the plan,
@@ -24,8 +24,7 @@ app = create_app(
 def _show_version(is_wanted: bool) -> None:
     if is_wanted:
         typer.echo(
-            f"srvstat {srvstat.__version__}"
-            f" (contract {CONTRACT_VERSION}, snapshot format {FORMAT_VERSION})"
+            f"srvstat {__version__} (contract {CONTRACT_VERSION}, snapshot format {FORMAT_VERSION})"
         )
         raise typer.Exit
 

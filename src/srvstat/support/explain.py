@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from srvstat import __version__
 from srvstat.contract import wire
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import BEFORE_ALL, Range, Window, find_window
@@ -37,6 +36,7 @@ from srvstat.stats import (
     find_middle_ranks,
     has_uneven_intervals,
 )
+from srvstat.version import __version__
 
 _MAX_GAPS = 5
 
