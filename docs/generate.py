@@ -69,7 +69,6 @@ WITH_EXAMPLES = (
             "snapshot.md",
             "sources.md",
             "support.md",
-            "upgrading.md",
         )
     ),
 )

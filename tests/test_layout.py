@@ -14,6 +14,7 @@ IMPORTS = {
     "stats": set[str](),
     "testing": set[str](),
     "trends": set[str](),
+    "version": set[str](),
     "web": set[str](),
     "contract": set[str](),
     "documents": {"contract"},
@@ -24,13 +25,11 @@ IMPORTS = {
     "render": {"contract", "documents", "web"},
     "snapshot/format": {"contract", "stats"},
     "snapshot/read": {"contract", "documents", "files", "snapshot/format", "stats"},
-    "snapshot/old_formats": {"contract", "snapshot/format", "snapshot/read"},
     "snapshot/write": {
         "contract",
         "documents",
         "files",
         "snapshot/format",
-        "snapshot/old_formats",
         "snapshot/read",
         "sources",
     },
@@ -46,7 +45,6 @@ IMPORTS = {
         "stats",
     },
     "analysis": {
-        "__init__",
         "access",
         "contract",
         "documents",
@@ -55,9 +53,9 @@ IMPORTS = {
         "snapshot/read",
         "stats",
         "trends",
+        "version",
     },
     "support": {
-        "__init__",
         "access",
         "contract",
         "documents",
@@ -66,6 +64,7 @@ IMPORTS = {
         "snapshot/format",
         "snapshot/read",
         "stats",
+        "version",
     },
     "api": {
         "analysis",
@@ -86,7 +85,6 @@ IMPORTS = {
         "web",
     },
     "cli": {
-        "__init__",
         "access",
         "analysis",
         "asgi",
@@ -102,8 +100,9 @@ IMPORTS = {
         "snapshot/write",
         "sources",
         "support",
+        "version",
     },
-    "__init__": {"api", "contract"},
+    "__init__": {"api", "contract", "version"},
     "__main__": {"cli"},
 }
 """The packages and modules that each of them imports.

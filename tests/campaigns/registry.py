@@ -21,7 +21,6 @@ from campaigns import (
     schema,
     slow_clients,
     text,
-    upgrades,
 )
 from campaigns.campaign import Campaign
 
@@ -29,7 +28,6 @@ _ALL: tuple[Campaign, ...] = (
     flips.CAMPAIGN,
     damage.CAMPAIGN,
     bundles.CAMPAIGN,
-    upgrades.CAMPAIGN,
     requests.CAMPAIGN,
     schema.CAMPAIGN,
     text.CAMPAIGN,

@@ -30,10 +30,6 @@ REFUSED = [
         f"x.json: .json is another format; end the name in {DB}",
     ),
     (
-        ("snapshot", "upgrade", "s.db", "-o", "x.parquet"),
-        f"x.parquet: .parquet is another format; end the name in {DB}",
-    ),
-    (
         ("snapshot", "build", "x.csv", "--observations", "x.csv"),
         f"x.csv: .csv is another format; end the name in {DB}",
     ),

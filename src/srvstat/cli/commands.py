@@ -43,7 +43,6 @@ COMMANDS: Mapping[str, Command | Group] = {
         {
             "build": Command("build", "build"),
             "update": Command("update", "update"),
-            "upgrade": Command("upgrade", "upgrade"),
             "draft-servers": Command("draft_servers", "draft_servers"),
             "bundle": Command("bundle", "bundle"),
             "export": Command("export", "export"),

@@ -9,7 +9,6 @@ from srvstat.documents.build_summary import BuildSummary, UpdateSummary
 from srvstat.documents.bundle_summary import BundleSummary
 from srvstat.documents.export_summary import ExportSummary
 from srvstat.documents.fleet_summary import FleetSummary
-from srvstat.documents.upgrade_summary import UpgradeSummary
 from srvstat.render.text import (
     format_completed,
     format_count,
@@ -43,35 +42,6 @@ def format_update_summary(path: str, summary: UpdateSummary, seconds: float) -> 
         *_format_rows(summary.rows, seconds),
         f"  root         {summary.root}",
     ]
-
-
-_VERIFIED = {
-    1: "only the structure of the file was verified",
-    2: "only the observations and the structure of the file were verified",
-}
-"""What an upgrade can verify in a format without digests."""
-
-
-def format_upgrade_warnings(path: str, summary: UpgradeSummary) -> list[str]:
-    """Return a line that says what an upgrade could not verify; no line if it verified all."""
-    if summary.version not in _VERIFIED:
-        return []
-    return [f"{path}: format {summary.version} has no digests, so {_VERIFIED[summary.version]}"]
-
-
-def format_upgrade_summary(path: str, output: str | None, summary: UpgradeSummary) -> list[str]:
-    """Return the summary of an upgrade as lines; without an output, the file was replaced."""
-    written = f"upgraded {path}" if output is None else f"upgraded {path} to {output}"
-    lines = [
-        written,
-        f"  format        {summary.new_version} (was {summary.version})",
-        f"  servers       {summary.servers:,}",
-        f"  observations  {summary.observations:,}",
-        f"  as of         {format_time(summary.as_of)}",
-    ]
-    if summary.old_root:
-        lines.append(f"  old root      {summary.old_root}")
-    return [*lines, f"  root          {summary.root}"]
 
 
 def _format_rows(summary: BuildSummary, seconds: float) -> list[str]:

@@ -5,9 +5,9 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Container, Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import cache, partial
 from operator import lt
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -15,8 +15,12 @@ from urllib.parse import quote
 from srvstat.contract.errors import SnapshotError
 from srvstat.files.errors import convert_errors
 from srvstat.files.identity import compute_identity
-from srvstat.snapshot.format.schema import APPLICATION_ID, FORMAT_VERSION, MAX_ROW_BYTES
-from srvstat.snapshot.read.layout import CURRENT_LAYOUT, SCHEMA_ENTRIES, Layout
+from srvstat.snapshot.format.schema import (
+    APPLICATION_ID,
+    FORMAT_VERSION,
+    MAX_ROW_BYTES,
+    read_schema,
+)
 
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
@@ -52,6 +56,22 @@ _PRAGMAS = frozenset(
     }
 )
 _FUNCTIONS = frozenset({"count"})
+_TABLES = frozenset(
+    {
+        "snapshot",
+        "directory",
+        "servers",
+        "calendars",
+        "bands",
+        "days",
+        "summary_index",
+        "summaries",
+        "interval_counts",
+        "intervals",
+        "sqlite_master",
+    }
+)
+_SCHEMA_ENTRIES = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 
 _MAX_ATTEMPTS = 100
 """Maximum number of attempts to open a file that is replaced during each attempt."""
@@ -62,16 +82,14 @@ DECODE_ERRORS = (ValueError, TypeError, LookupError, OverflowError, RecursionErr
 Readers of many rows catch them directly, because `convert_decode_errors` costs microseconds."""
 
 _SECONDS_PER_ROW = 5.0
-_SMALL_ROWS_AT_ONCE = 1_000
 _STEPS_PER_CLOCK_CHECK = 2_000
 """Steps of SQLite between two checks of the clock; they take a few dozen microseconds."""
 
 
 class Header(NamedTuple):
-    """A file whose header was checked: its real path, the version of its format, and its status."""
+    """A file whose header was checked: its real path and its status."""
 
     location: str
-    version: int
     status: os.stat_result
 
 
@@ -86,20 +104,17 @@ class SnapshotConnection:
         path: str,
         connection: sqlite3.Connection,
         header: Header,
-        layout: Layout,
         sharing: int = 1,
     ) -> None:
         self.path = path
         self.size = header.status.st_size
         """The size of the file in bytes."""
-        self.version = header.version
-        """The version of the file's format."""
         self.sharing = sharing
         """How many files share the memory of one."""
         self._connection = connection
         self._deadline = _Deadline()
         connection.set_progress_handler(self._deadline.has_passed, _STEPS_PER_CLOCK_CHECK)
-        connection.set_authorizer(partial(_authorize, layout.tables))
+        connection.set_authorizer(_authorize)
         for category, limit in _LIMITS.items():
             connection.setlimit(category, limit)
         cache = max(_CACHE_KIB // sharing, _LEAST_CACHE_KIB)
@@ -107,8 +122,7 @@ class SnapshotConnection:
             self.fetch_rows(f"PRAGMA {setting}", part="the whole file")
         # A view under the name of a table could compute endlessly, and a trigger or a generated
         # column could run any expression. Our own view serves other programs only.
-        found = set(self.fetch_rows(SCHEMA_ENTRIES, part="its tables"))
-        if not layout.has_entries(found):
+        if set(self.fetch_rows(_SCHEMA_ENTRIES, part="its tables")) != _list_schema_entries():
             raise self.build_damage_error("its tables")
 
     def close(self) -> None:
@@ -129,15 +143,6 @@ class SnapshotConnection:
         with self._convert_sqlite_errors(part):
             for row in self._connection.execute(sql, parameters):
                 yield row
-                self._deadline.extend(_SECONDS_PER_ROW)
-
-    def stream_small_rows(self, sql: str, *parameters: object, part: str) -> Iterator[list[Any]]:
-        """Yield the rows of a statement in lists, each of which may take a few seconds."""
-        self._deadline.extend(_SECONDS_PER_ROW)
-        with self._convert_sqlite_errors(part):
-            cursor = self._connection.execute(sql, parameters)
-            while rows := cursor.fetchmany(_SMALL_ROWS_AT_ONCE):
-                yield rows
                 self._deadline.extend(_SECONDS_PER_ROW)
 
     def count_rows(self, table: str, most: int) -> int:
@@ -190,8 +195,14 @@ class _Deadline:
         self._at[0] = time.monotonic() + seconds
 
 
+@cache
+def _list_schema_entries() -> set[Any]:
+    with closing(sqlite3.connect(":memory:")) as ours:
+        ours.executescript(read_schema())
+        return set(ours.execute(_SCHEMA_ENTRIES))
+
+
 def _authorize(
-    tables: Container[str | None],
     action: int,
     name: str | None,
     function: str | None,
@@ -201,32 +212,27 @@ def _authorize(
     """Allow or deny an action of a statement; `source` names the view or trigger it comes from."""
     allowed = source is None and (
         action == sqlite3.SQLITE_SELECT
-        or (action == sqlite3.SQLITE_READ and name in tables)
+        or (action == sqlite3.SQLITE_READ and name in _TABLES)
         or (action == sqlite3.SQLITE_PRAGMA and name in _PRAGMAS)
         or (action == sqlite3.SQLITE_FUNCTION and function in _FUNCTIONS)
     )
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
-def open_connection(
-    path: str, *, sharing: int = 1, layouts: Mapping[int, Layout] = CURRENT_LAYOUT
-) -> SnapshotConnection:
+def open_connection(path: str, *, sharing: int = 1) -> SnapshotConnection:
     """Open a file whose header and tables are those of a snapshot.
 
-    `sharing` files share the memory that one file may use. `layouts` are those of the formats that
-    may be opened, by version.
+    `sharing` files share the memory that one file may use.
 
     Raises SnapshotError with a one-line reason that names the problem and a remedy, and shows
     nothing of the file's content.
     """
     for _ in range(_MAX_ATTEMPTS):
-        header = _check_file(path, layouts)
+        header = _check_file(path)
         connection = _connect(path, header.location)
         try:
             if _is_unchanged(path, header):
-                return SnapshotConnection(
-                    path, connection, header, layouts[header.version], sharing
-                )
+                return SnapshotConnection(path, connection, header, sharing)
         except BaseException:
             connection.close()
             raise
@@ -248,8 +254,8 @@ def _connect(path: str, location: str) -> sqlite3.Connection:
         ) from None
 
 
-def _check_file(path: str, layouts: Container[int]) -> Header:
-    """Check the header of a file, whose format must be one of `layouts`."""
+def _check_file(path: str) -> Header:
+    """Check the header of a file."""
     location, header, status = _read_header(path)
     if not status.st_size:
         raise SnapshotError(f"{path}: an empty file, not a snapshot; {_BUILD_REMEDY}")
@@ -260,12 +266,15 @@ def _check_file(path: str, layouts: Container[int]) -> Header:
     version = int.from_bytes(header[60:64])
     if not version:
         raise build_damage_error(path, "its header")
-    if version not in layouts:
-        is_newer = version > FORMAT_VERSION
-        remedy = "upgrade srvstat" if is_newer else "rewrite it with `srvstat snapshot upgrade`"
+    if version < FORMAT_VERSION:
+        raise SnapshotError(
+            f"{path}: a snapshot of format {version}, built by a pre-release version of srvstat;"
+            " build it again with `srvstat snapshot build`"
+        )
+    if version > FORMAT_VERSION:
         raise SnapshotError(
             f"{path}: a snapshot of format {version}, but this srvstat reads format"
-            f" {FORMAT_VERSION}; {remedy}"
+            f" {FORMAT_VERSION}; upgrade srvstat"
         )
     # Bytes 18 and 19 are 2 in write-ahead-log mode: another file may have newer rows.
     if header[18:20] != b"\x01\x01":
@@ -278,7 +287,7 @@ def _check_file(path: str, layouts: Container[int]) -> Header:
         raise SnapshotError(f"{path}: truncated or extended since it was built; copy it again")
     if int.from_bytes(header[56:60]) != _UTF_8:
         raise build_damage_error(path, "its header")
-    return Header(location, version, status)
+    return Header(location, status)
 
 
 def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:

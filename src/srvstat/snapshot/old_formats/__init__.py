@@ -1,1 +1,0 @@
-"""Read and verify snapshots of the formats before the current one."""
