@@ -107,15 +107,11 @@ bench: $(BIN)/installed-bench  ## Compare with other tools, on SIZE=20 or SIZE=2
 scaling: $(BIN)/installed-bench $(BIN)/installed-spark  ## Measure how the cost of fleets grows, with Spark and DuckDB
 	$(BIN)/python -m benchmarks.scaling $(CASES)
 
-$(BIN)/installed-soak: $(BIN)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,soak]'
-	@touch $@
-
-# SEED=2 draws other cases. CAMPAIGNS=flips runs one campaign.
+# SEED=2 draws other cases. CAMPAIGNS=damage runs one campaign.
 SEED ?= 1
-soak: $(BIN)/installed-soak  ## Run property tests and campaigns in their long forms, for hours
+soak: $(BIN)/installed  ## Run property tests and campaigns in their long forms, for hours
 	$(BIN)/python -m pytest --quiet $(PARALLEL) --hypothesis-profile long -m hypothesis
-	cd tests && ../$(BIN)/python -m campaigns --long --seed $(SEED) $(CAMPAIGNS)
+	cd tests && ../$(BIN)/python -m campaigns --long --save --seed $(SEED) $(CAMPAIGNS)
 	$(BIN)/python docs/generate.py
 
 # Tests with other versions of the dependencies than those of .venv, each in an environment of its own.

@@ -27,7 +27,6 @@ import fleet_costs  # noqa: E402 - it is beside this file
 import manual_pages  # noqa: E402 - likewise
 import measure_integrity  # noqa: E402 - it imports from the tests, on the path since above
 import service_settings  # noqa: E402 - it is beside this file
-from campaigns.campaign import format_counts  # noqa: E402 - from the tests
 from campaigns.registry import CAMPAIGNS  # noqa: E402 - likewise
 from openapi.document import encode_openapi_document  # noqa: E402
 from srvstat import demo  # noqa: E402
@@ -181,16 +180,20 @@ def _format_deadlines() -> str:
     return "\n".join([*head, *seconds, *(f"| {what} | {most:,} |" for what, most in limits)]) + "\n"
 
 
+def _format_counts(counts: dict[str, int]) -> str:
+    return "; ".join(f"{count:,} {name}" for name, count in counts.items())
+
+
 def _format_reliability() -> str:
     """Return the table of each campaign's last long run, in the order of CAMPAIGNS."""
     kept = json.loads((ROOT / "docs" / "reliability.json").read_bytes())
     head = [
-        "| campaign | cases | seed | time | outcomes | broken |",
-        "|---|--:|--:|--:|---|--:|",
+        "| campaign | date | cases | seed | time | outcomes | broken |",
+        "|---|---|--:|--:|--:|---|--:|",
     ]
     rows = [
-        f"| {name} | {last['cases']:,} {campaign.unit} | {last['seed']} | {last['seconds']:,} s |"
-        f" {format_counts(last['counts'])} | {last['failures']} |"
+        f"| {name} | {last['date']} | {last['cases']:,} {campaign.unit} | {last['seed']} |"
+        f" {last['seconds']:,} s | {_format_counts(last['counts'])} | {last['failures']} |"
         for name, campaign in CAMPAIGNS.items()
         if (last := kept.get(name))
     ]

@@ -8,12 +8,9 @@ from campaigns.registry import CAMPAIGNS
 pytestmark = pytest.mark.slow
 
 SEED = 1
-WITH_SHORT_FORM = [campaign for campaign in CAMPAIGNS.values() if campaign.short]
 
 
-@pytest.mark.parametrize(
-    "campaign", WITH_SHORT_FORM, ids=[campaign.name for campaign in WITH_SHORT_FORM]
-)
+@pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=CAMPAIGNS)
 def test_no_case_breaks_the_promise(campaign: Campaign) -> None:
     if missing := campaign.list_missing_programs():
         pytest.skip(f"needs {', '.join(missing)}")

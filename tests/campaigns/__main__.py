@@ -1,16 +1,17 @@
-"""Run campaigns: `cd tests && python -m campaigns [NAME…] [--seed N] [--count N] [--long]`.
+"""Run campaigns: `cd tests && python -m campaigns [NAME…] [--long]`.
 
-With --long, saves the results in docs/reliability.json, which docs/reliability.md shows.
+With --save, stores the results in docs/reliability.json, which docs/reliability.md shows.
 """
 
 import argparse
 import json
 import sys
 import time
+from datetime import date
 from pathlib import Path
 from typing import Any
 
-from campaigns.campaign import Campaign, Result, format_counts
+from campaigns.campaign import Campaign, Result
 from campaigns.registry import CAMPAIGNS
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reliability.json"
@@ -23,7 +24,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CAMPAIGNS))
     parser.add_argument("--seed", type=int, default=1, help="seed of the cases [1]")
     parser.add_argument("--count", type=int, help="number of cases [that of the short form]")
-    parser.add_argument("--long", action="store_true", help="run the long form and save the result")
+    parser.add_argument("--long", action="store_true", help="run the long form")
+    parser.add_argument("--save", action="store_true", help="save the result")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(CAMPAIGNS):
         parser.error(f"unknown campaign: {', '.join(sorted(unknown))}")
@@ -34,8 +36,7 @@ def main() -> int:
             print(f"{campaign.name}: not run; needs {', '.join(missing)}", flush=True)
             failed += 1
             continue
-        if count:
-            failed += not _run_campaign(campaign, arguments.seed, count, save=arguments.long)
+        failed += not _run_campaign(campaign, arguments.seed, count, save=arguments.save)
     return failed
 
 
@@ -44,7 +45,7 @@ def _run_campaign(campaign: Campaign, seed: int, count: int, *, save: bool) -> b
     started = time.monotonic()
     result = campaign.run(seed, count)
     seconds = time.monotonic() - started
-    outcomes = format_counts(result.counts)
+    outcomes = "; ".join(f"{count:,} {name}" for name, count in result.counts.items())
     print(f"{campaign.name}: {result.cases:,} {campaign.unit} in {seconds:.0f} s: {outcomes}")
     print(f"  promise: {campaign.promise}")
     print(f"  {len(result.failures)} failures", flush=True)
@@ -58,6 +59,7 @@ def _run_campaign(campaign: Campaign, seed: int, count: int, *, save: bool) -> b
 def _save_result(name: str, seed: int, seconds: float, result: Result) -> None:
     results: dict[str, Any] = json.loads(RESULTS.read_bytes()) if RESULTS.exists() else {}
     results[name] = {
+        "date": date.today().isoformat(),  # noqa: DTZ011 - the user's date
         "seed": seed,
         "cases": result.cases,
         "seconds": round(seconds),

@@ -12,9 +12,6 @@ from srvstat.cli.main import main
 START = 1_772_323_200_000
 """2026-03-01T00:00:00Z, the instant of the first observation."""
 
-MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - only as a parent of temporary directories
-"""A file system in memory, if there is one: campaigns do not test the disk."""
-
 DRAFT = re.compile(r"\.(out\.db|rejects\.ndjson)\.srvstat-[0-9a-f]{16}\.tmp")
 
 

@@ -2,8 +2,7 @@
  * Injects faults into a process that has this library preloaded.
  *
  * Counts and logs every call that changes a file in one directory. Call number `at`, or every call
- * from there on, fails in a chosen way. Before faultfs_arm all calls pass. Kinds from READS on count
- * and log reads of files in that directory instead.
+ * from there on, fails in a chosen way. Before faultfs_arm all calls pass.
  *
  * Refuses range locks on files in the directory, as macOS and Linux over NFS do while the process
  * holds its own lock on the whole file.
@@ -23,8 +22,7 @@
 #include <unistd.h>
 
 /* The numbers of Kind in faultfs.py. */
-enum { NONE, KILL, TORN, SHORT, ENOSPC_ONCE, ENOSPC_ON, EIO_ONCE, EIO_ON, FSYNC_ON, LOST,
-       READS, READ_EIO, READ_SHORT, READ_AGAIN, READ_END };
+enum { NONE, KILL, TORN, SHORT, ENOSPC_ONCE, ENOSPC_ON, EIO_ONCE, EIO_ON, FSYNC_ON, LOST };
 
 static char directory[PATH_MAX];
 static int kind, at, log_to, count;
@@ -71,7 +69,7 @@ static int fault(const char *call, const char *path)
 	int is_write = strstr(call, "write") != NULL, is_flush = strstr(call, "sync") != NULL;
 	int error = 0;
 
-	if (kind >= READS || !is_inside(path))
+	if (!is_inside(path))
 		return 0;
 	count++;
 	if (kind == KILL && count == at) {
@@ -174,28 +172,6 @@ OPEN(open)
 OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
-
-/* A read can fail, return one byte, return EAGAIN, or report the end of the file too early. */
-ssize_t read(int descriptor, void *bytes, size_t size)
-{
-	const char *path = get_path(descriptor);
-	int is_hit;
-
-	if (kind < READS || !is_inside(path))
-		return REAL(read)(descriptor, bytes, size);
-	count++;
-	is_hit = kind != READS && (count == at || (count > at && kind != READ_SHORT && kind != READ_AGAIN));
-	if (is_hit && kind == READ_SHORT && size)
-		size = 1;
-	log_call(is_hit ? "failed" : "done", "read", path);
-	if (is_hit && kind == READ_END)
-		return 0;
-	if (is_hit && kind != READ_SHORT) {
-		errno = kind == READ_EIO ? EIO : EAGAIN;
-		return -1;
-	}
-	return REAL(read)(descriptor, bytes, size);
-}
 
 ssize_t write(int descriptor, const void *bytes, size_t size)
 {

@@ -27,9 +27,6 @@ class Kind(IntEnum):
 
     TORN writes half of the bytes and kills the process. SHORT writes half and returns that number.
     LOST writes nothing and reports success.
-
-    READS and later kinds count reads instead of changes. READ_SHORT returns one byte once,
-    READ_AGAIN fails once with EAGAIN, and READ_END reports the end of the file too early.
     """
 
     NONE = 0
@@ -42,16 +39,10 @@ class Kind(IntEnum):
     EIO_ON = 7
     FSYNC_ON = 8
     LOST = 9
-    READS = 10
-    READ_EIO = 11
-    READ_SHORT = 12
-    READ_AGAIN = 13
-    READ_END = 14
 
 
 KILLING_FAULTS = (Kind.KILL, Kind.TORN)
-CHANGE_FAULTS = tuple(kind for kind in Kind if Kind.NONE < kind < Kind.READS)
-READ_FAULTS = tuple(kind for kind in Kind if kind > Kind.READS)
+FAULTS = tuple(kind for kind in Kind if kind > Kind.NONE)
 
 
 class Fault(NamedTuple):
@@ -62,7 +53,7 @@ class Fault(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call that changes or reads a file.
+    """A call that changes a file.
 
     `outcome` is "done", "failed", "half", "lost" or "killed".
     """
@@ -99,7 +90,7 @@ def run_preloaded(code: str, *arguments: str) -> str:
 
 
 def run_with_fault(fault: Fault, directory: Path, arguments: Sequence[str]) -> ProcessResult:
-    """Run a command with a fault in the calls that change or read files in a directory.
+    """Run a command with a fault in the calls that change files in a directory.
 
     Runs it in this process, or in a fork if the fault kills the process.
     """

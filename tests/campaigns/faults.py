@@ -16,7 +16,6 @@ from math import ceil
 from typing import NamedTuple
 
 from campaigns.build_directory import (
-    MEMORY,
     NOTHING,
     SETTINGS,
     UPDATE_SETTINGS,
@@ -25,9 +24,9 @@ from campaigns.build_directory import (
     Setting,
     UpdateDirectory,
 )
-from campaigns.campaign import Campaign, Result
+from campaigns.campaign import MEMORY, Campaign, Result
 from campaigns.faultfs import (
-    CHANGE_FAULTS,
+    FAULTS,
     NEEDS,
     Fault,
     Kind,
@@ -127,7 +126,7 @@ def _list_faults(directory: BuildDirectory, setting: Setting) -> list[Fault]:
     calls = _run_build(directory, Fault(), *setting.options).calls
     return [
         Fault(kind, at)
-        for kind in CHANGE_FAULTS
+        for kind in FAULTS
         for at, call in enumerate(calls, 1)
         if re.search(CALLS_BY_KIND.get(kind, ""), call.name)
     ]

@@ -1,22 +1,124 @@
 """Draw request bodies: valid ones, ones with an invalid part, and corrupted ones."""
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from random import Random
 from typing import TypeVar
 
-from campaigns.request_oracle import MAX_BYTES
-from campaigns.request_parts import (
-    BAD_FRAMES,
-    BAD_MEMBERS,
-    BAD_REFERENCES,
-    FRAMES,
-    MEMBERS,
-    REFERENCES,
-    VALUES,
-    WITHOUT_SERVERS,
-)
+from campaigns.request_oracle import MAX_BYTES, NAMESPACES, RANGES
 
 T = TypeVar("T")
+
+
+def _spell_reference(identifier: str, by: str) -> list[bytes]:
+    """Spell a reference in many ways: plain and escaped, in both orders, with and without space."""
+    escaped = "".join(f"\\u{ord(character):04x}" for character in identifier)
+    partly = f"\\u{ord(identifier[0]):04X}{identifier[1:]}"
+    namespaces = (by, by.replace("d", r"\u0064"))
+    texts = (
+        text
+        for name, namespace in product((identifier, escaped, partly), namespaces)
+        for text in (
+            f'{{"identifier":"{name}","by":"{namespace}"}}',
+            f'{{"by":"{namespace}","identifier":"{name}"}}',
+            rf'{{"identifi\u0065r":"{name}","\u0062\u0079":"{namespace}"}}',
+            f'{{ "identifier" : "{name}",\r\n\t"by":"{namespace}" }}',
+        )
+    )
+    return [text.encode() for text in texts]
+
+
+_IDENTIFIERS = ["a", "A", "b", "C", "-", "0", "id", "by", "srv-1", "--5", "1e5", "null", "x" * 128]
+REFERENCES = [
+    text
+    for identifier, by in product(_IDENTIFIERS, NAMESPACES)
+    for text in _spell_reference(identifier, by)
+]
+
+VALUES = [
+    *(b"null", b"true", b"[]", b"{}", b'["a"]', b'{"a":1}', b'"a"', b"'a'", b"a", b"undefined"),
+    b"",
+    *(b"1", b"-0", b"1.0", b"1e400", b"-1E-999", b"NaN", b"-Infinity", b"0x10", b"01", b"+1"),
+    b".5",
+    *(b'""', b'" a"', b'"a\n"', rb'"a\n"', b'"a\x00"', rb'"a\u0000"', b'"a_b"', b'"a/b"'),
+    b'"\x7f"',
+    *(rb'"\ud800"', rb'["\ud800"]', rb'"\ud83d\ude00"', rb'"\ude00\ud83d"', rb'"\u212a"'),
+    *(rb'"\x61"', rb'"\u{61}"'),
+    *(
+        text.encode()
+        for text in ('"é"', '"a\u0301"', '"\uff41"', '"\u0430"', '"\u0661"', '"\u202e"')
+    ),
+    *(b'"\xe9"', b'"\xed\xa0\x80"', b'"\xc1\xa1"', b'"\xf4\x90\x80\x80"', b'"\xef\xbb\xbf"'),
+    *(b'"' + b"x" * length + b'"' for length in (129, 130, 1_000, 5_000)),
+    *(b"9" * length for length in (20, 400, 4_300, 4_301, 9_000)),
+    *(b"[" * depth + b"]" * depth for depth in (2, 150)),
+    *(b'{"a":' * depth + b"1" + b"}" * depth for depth in (2, 150)),
+]
+"""Replacements for a string; only `"a"` is valid in its place."""
+
+_NAMESPACES = (b"ID", b"Id", b"cfxid", b"cfx", b"i", b"", b"id ", b" id", b"id\\n", b"id\x00")
+BAD_REFERENCES = [
+    *VALUES,
+    *(b'{"identifier":%b,"by":"id"}' % value for value in VALUES),
+    *(b'{"by":%b,"identifier":"a"}' % value for value in VALUES),
+    *(b'{"identifier":"a","by":"id","range":%b}' % value for value in VALUES),
+    *(b'{"identifier":"a","by":"%b"}' % by for by in _NAMESPACES),
+    b'{"identifier":"a"}',
+    b'{"by":"id"}',
+    b'{"identifier":"a","identifier":"b"}',
+    b'{"by":"id","by":"id"}',
+    b'{"identifier":"a","by":"id","by":"id"}',
+    rb'{"identifier":"a","by":"id","b\u0079":"cfxId"}',
+    b'{"Identifier":"a","by":"id"}',
+    b'{"identifier":"id","by":"id",}',
+]
+
+MEMBERS = [
+    b"",
+    b"",
+    *(b'"range":"%b"' % name.encode() for name in RANGES),
+    rb'"ran\u0067e":"\u0037d"',
+]
+_NEAR_RANGES = (b"8d", b"7D", b"7d ", b" 7d", b"07d", b"30", b"1Y", b"7d\\n", b"7d\\u0000", b"24 h")
+_NEAR_KEYS = (b"", b"Range", b"range ", b"by", b"servers", b"identifier", b"x" * 5_000, b"\\ud800")
+BAD_MEMBERS = [
+    *(b'"range":%b' % value for value in VALUES),
+    *(b'"more":%b' % value for value in VALUES),
+    *(b'"range":"%b"' % name for name in _NEAR_RANGES),
+    *(b'"%b":"7d"' % key for key in _NEAR_KEYS),
+    b'"range":"7d","range":"7d"',
+    rb'"range":"7d","r\u0061nge":"24h"',
+    rb'"\u0073ervers":[]',
+    b'"range"',
+    b",",
+    b"//",
+]
+
+FRAMES = [
+    b'{"servers":[%b]%b}',
+    b'{"servers":[%b]%b}',
+    b'{ "servers" :\t[ %b ]%b\n}',
+    rb'{"\u0073\u0065rvers":[%b]%b}',
+    b'\r\n {"servers":[%b]%b} \t',
+]
+BAD_FRAMES = [
+    b'{"servers":{%b}%b}',
+    b'{"servers":[[%b]]%b}',
+    b'{"servers":[%b,]%b}',
+    b'{"Servers":[%b]%b}',
+    b'{"servers":[%b]%b,"servers":[]}',
+    b'{"servers":[],"servers":[%b]%b}',
+    b"{servers:[%b]%b}",
+    b"{'servers':[%b]%b}",
+    b'[{"servers":[%b]%b}]',
+    b'{"servers":[%b]%b,}',
+    b'{"servers":[%b]%b}{}',
+    b'{"servers":[%b]%b',
+]
+WITHOUT_SERVERS = [
+    *(b"", b" ", b"{}", b"[]", b"null", b"7", b'"servers"', b"{", b"[", b'"', b"{}{}", b"[{}]"),
+    *(b'{"range":"7d"}', b'{"Servers":[]}', b'{"servers"}', b'{"servers":null}', b'{"":{}}'),
+]
 
 _LENGTHS = (2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 1, 6)
 _FAULT_RATE = 0.1
@@ -139,57 +241,18 @@ def _change_encoding(rng: Random, body: bytes) -> bytes:
 
 _SCRAPS = [
     *(b'"', b",", b":", b"{", b"}", b"[", b"]", b"\\", b"0", b"-", b"a", b"'", b"/", b"\x7f"),
-    *(
-        b" ",
-        b"\n",
-        b"\r",
-        b"\t",
-        b"\x00",
-        b"\x0b",
-        b"\x0c",
-        b"\x85",
-        b"\xa0",
-        b"\xc2\xa0",
-        b"\xe2\x80\xa8",
-    ),
-    *(
-        b"\xff",
-        b"\xc3",
-        b"\xed\xa0\x80",
-        b"\xed\xb0\x80",
-        b"\xc0\xaf",
-        b"\xf4\x90\x80\x80",
-        b"\xe2\x82",
-    ),
-    *(
-        b"//\n",
-        b"/**/",
-        b"#\n",
-        b"\\u0062",
-        b"\\u0000",
-        b"\\ud800",
-        b"\\n",
-        b"\\/",
-        b"\\",
-        b"\\u00",
-    ),
+    *(b" ", b"\n", b"\r", b"\t", b"\x00", b"\x0b", b"\x0c", b"\x85", b"\xa0", b"\xc2\xa0"),
+    b"\xe2\x80\xa8",
+    *(b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xed\xb0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80"),
+    b"\xe2\x82",
+    *(b"//\n", b"/**/", b"#\n", b"\\u0062", b"\\u0000", b"\\ud800", b"\\n", b"\\/", b"\\"),
+    b"\\u00",
     *(b'"range":"7d",', b'"by":"id",', b',"by":"id"', b'{"identifier":"q","by":"id"},', b"null,"),
     *(text.encode() for text in ("\ufeff", "\u200b", "\u202e", "\u2028", "\u0301", "\U0001f680")),
 ]
 _EDGES = [
-    *(
-        b" ",
-        b"\n",
-        b"\r\n\t",
-        b"\x0c",
-        b"\xc2\xa0",
-        b"\xef\xbb\xbf",
-        b",",
-        b"{}",
-        b"\x00",
-        b"//",
-        b"\x1e",
-    ),
+    *(b" ", b"\n", b"\r\n\t", b"\x0c", b"\xc2\xa0", b"\xef\xbb\xbf", b",", b"{}", b"\x00", b"//"),
+    b"\x1e",
     *(b"null", b";", b")]}'\n", b"\xff\xfe", b"\x1a", b"+", b"[", b"]"),
 ]
 _LOOKALIKES = [

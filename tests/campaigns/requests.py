@@ -4,8 +4,7 @@ import re
 from dataclasses import replace
 from random import Random
 
-from campaigns.blocks import MAX_FAILURES, run_in_blocks
-from campaigns.campaign import Campaign, Result
+from campaigns.campaign import MAX_FAILURES, Campaign, Result, run_in_blocks
 from campaigns.request_bodies import draw_body
 from campaigns.request_oracle import Verdict, compute_verdict
 from srvstat.contract.errors import InvalidRequestError

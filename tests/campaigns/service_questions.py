@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from urllib.parse import quote
 
-from campaigns.build_directory import MEMORY
+from campaigns.campaign import MEMORY
 from campaigns.small_snapshots import HIDDEN, PUBLISHED, build_small_snapshot
 from srvstat.cli.main import main
 from srvstat.contract.errors import ApiError

@@ -12,8 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from campaigns.build_directory import MEMORY
-from campaigns.campaign import Campaign, Result
+from campaigns.campaign import MEMORY, Campaign, Result
 from campaigns.service_questions import allow_descriptors, answer_comparisons
 from srvstat.asgi.connection import ANSWER_SECONDS, BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS
 from srvstat.contract.ranges import DAYS

@@ -2,14 +2,11 @@
 
 import random
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.write.build import build
-from srvstat.snapshot.write.bundle import write_bundle
 from srvstat.sources.source import Source
 from support.records import AS_OF, DAY, csv, ndjson, server
 
@@ -75,18 +72,6 @@ def build_small_snapshot(directory: Path, seed: int) -> Path:
         ],
         as_of=AS_OF,
     )
-    return path
-
-
-def build_small_bundle(directory: Path, seed: int) -> Path:
-    """Write a bundle of the small snapshot of a seed, and return its path.
-
-    It lacks the server `silent` and what was observed more than 90 days ago.
-    """
-    path = directory / "bundle.db"
-    with closing(open_file(str(build_small_snapshot(directory, seed)))) as parent:
-        servers = [one for one in parent.iter_servers() if one.id != "silent"]
-        write_bundle(str(path), parent, servers, "90d")
     return path
 
 

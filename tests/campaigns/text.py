@@ -1,98 +1,139 @@
-"""Display foreign text in every place where srvstat displays text."""
+"""Display foreign text on terminals, from a snapshot and from command arguments."""
 
-from collections.abc import Iterator, Sequence
-from itertools import cycle, product
+import re
+import tempfile
+import unicodedata
+from itertools import groupby
+from pathlib import Path
 from random import Random
+from typing import Any
 
-from campaigns.blocks import MAX_FAILURES, add_results, run_in_blocks
-from campaigns.campaign import Campaign, Result
+from rich.cells import cell_len
+
+from campaigns.campaign import MEMORY, Campaign, Result, run_in_blocks
 from campaigns.foreign_text import CODE_POINTS, draw_text
-from campaigns.text_checks import is_harmless
-from campaigns.text_on_a_terminal import run_on_a_terminal
-from campaigns.text_places import (
-    ALL_PLACES,
-    Place,
-    find_fault,
-    show_in_comparison,
-    show_in_detail,
-    show_in_json,
-    show_in_list,
-    show_in_messages,
-)
-from srvstat.render.screen import Screen
+from conftest import build_in
+from support.records import AS_OF, server
+from support.terminal import run_srvstat_in_terminal
 
-SHORT = 100
-_ALPHABETS = 0x3400
-"""The code points below are mostly alphabets; those above are mostly ideographs or unassigned."""
+_SERVERS = 50
+_WIDTHS = (20, 40, 60, 80, 140)
+_LOCALES = ({"NO_COLOR": ""}, {"NO_COLOR": "1"}, {"LC_ALL": "C"})
 
-_WIDTHS = (20, 40, 60, 80, 140, None)
-_BATCH = 50
-_BLOCK = 5_000
-_STRINGS_PER_TERMINAL_ROUND = 100_000
+_DANGEROUS = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+_MAX_MARKS = 4
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
+_AVERAGE = re.compile(r"\d\.00 ")
+"""The end of a column that follows the hostname in a comparison."""
 
 
-def run(seed: int, count: int) -> Result:
-    """Display code points and `count` strings, and further strings on real terminals.
-
-    The short form displays all code points of the first plane's alphabets, and one in 64 others.
-    """
-    return add_results(
-        [
-            _run_code_points(1 if count > SHORT else 64),
-            run_in_blocks(_run_strings, seed, count, _BLOCK),
-            run_on_a_terminal(Random(f"{seed} terminal"), 1 + count // _STRINGS_PER_TERMINAL_ROUND),
-        ]
-    )
-
-
-def _run_code_points(step: int) -> Result:
-    every = [chr(code) for code in (*range(_ALPHABETS), *range(_ALPHABETS, CODE_POINTS, step))]
-    # All others are escaped as ASCII in every place.
-    as_themselves = [character for character in every if is_harmless(character)]
+def _run_block(rng: Random, count: int) -> Result:
+    """Build a snapshot of foreign text, and run commands on terminals of many widths."""
     failures: list[str] = []
-    for place, characters, length, texts_each, widths in (
-        (show_in_json, every, 1_000, 20, _WIDTHS),
-        (show_in_messages, every, 100, 200, _WIDTHS),
-        (show_in_detail, every, 2_000, 10, (140, 400)),
-        (show_in_detail, as_themselves, 500, 10, _WIDTHS),
-        (show_in_list, as_themselves, 100, 25, _WIDTHS),
-        (show_in_comparison, as_themselves, 40, 25, _WIDTHS),
-    ):
-        texts = _join_characters(characters, length)
-        failures += _find_faults(place, texts, texts_each, widths)
-    return Result(len(every), {"code points": len(every)}, tuple(failures))
+    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
+        _build_snapshot(rng, Path(directory), [draw_text(rng) for _ in range(count)])
+        for arguments, expected in _list_commands(rng):
+            if fault := _find_fault(arguments, expected, directory, rng):
+                failures.append(f"{arguments!a} on a terminal: {fault}")
+    return Result(count, {"strings": count}, tuple(failures))
 
 
-def _join_characters(characters: list[str], length: int) -> list[str]:
-    starts = range(0, len(characters), length)
-    return ["".join(characters[start : start + length]) for start in starts]
+def _build_snapshot(rng: Random, directory: Path, texts: list[str]) -> None:
+    records = [_draw_record(rng, f"s{number}", texts) for number in range(_SERVERS)]
+    build_in(directory, records, [(f"s{number}", AS_OF, number) for number in range(_SERVERS)])
 
 
-def _find_faults(
-    place: Place, texts: list[str], texts_each: int, widths: Sequence[int | None] = _WIDTHS
-) -> Iterator[str]:
-    screens = cycle(
-        Screen(width, color, ascii_only)
-        for color, ascii_only, width in product((False, True), (False, True), widths)
-    )
-    for start in range(0, len(texts), texts_each):
-        if fault := find_fault(place, texts[start : start + texts_each], next(screens)):
-            yield fault
+def _draw_record(rng: Random, identifier: str, texts: list[str]) -> dict[str, Any]:
+    names = ("hostname", "projectName", "region", "chatUrl", "iconUrl")
+    fields = {name: _make_storable(rng.choice(texts)) for name in names}
+    # Many at once: a block of all code points, in order, and some of the strings.
+    first = rng.randrange(CODE_POINTS - 1_000)
+    block = "".join(map(chr, range(first, first + 1_000)))
+    description = _make_storable(block + "".join(rng.choices(texts, k=10)))
+    tags = [_make_storable(text) for text in rng.choices(texts, k=3)]
+    return server(identifier, tags=tags, flags=tags, projectDescription=description, **fields)
 
 
-def _run_strings(rng: Random, count: int) -> Result:
-    failures: list[str] = []
-    texts = [draw_text(rng) for _ in range(count)]
-    for place in ALL_PLACES:
-        failures += _find_faults(place, texts, _BATCH)
-    return Result(count, {"strings": count}, tuple(failures[:MAX_FAILURES]))
+def _make_storable(text: str) -> str:
+    """Remove lone surrogates and U+0000, which a snapshot can't store."""
+    return text.encode("utf-8", "ignore").decode("utf-8").replace("\x00", "")
+
+
+def _list_commands(rng: Random) -> list[tuple[list[str], int]]:
+    """Return commands, each with the expected exit code."""
+    compared = [f"s{number}" for number in rng.sample(range(_SERVERS), 5)]
+    one = compared[0]
+    # An argument can contain any byte but NUL; Python decodes invalid UTF-8 to surrogates.
+    texts = [f"{_make_storable(draw_text(rng))}\udcff\x1b" for _ in range(6)]
+    return [
+        *((["compare", *compared, "--range", name], 0) for name in ("24h", "7d", "1y")),
+        *((["get", name], 0) for name in compared),
+        *((["get", name, "--json"], 0) for name in compared[:2]),
+        (["servers"], 0),
+        (["snapshot", "info"], 0),
+        (["snapshot", "info", "--json"], 0),
+        (["compare", one, f"id:{texts[0]}"], 40),
+        (["compare", one, "s1", f"--range={texts[5]}"], 40),
+        (["get", one, "--by", texts[1]], 40),
+        (["get", one, "--snapshot", f"x{texts[2]}"], 3),
+        (["get", one, "--at", texts[3]], 2),
+        ([f"x{texts[4]}"], 2),
+    ]
+
+
+def _find_fault(arguments: list[str], expected: int, directory: str, rng: Random) -> str | None:
+    width = rng.choice(_WIDTHS)
+    env = rng.choice(_LOCALES)
+    exit_code, shown = run_srvstat_in_terminal(*arguments, columns=width, env=env, cwd=directory)
+    if exit_code != expected:
+        return f"exit code {exit_code}: {shown}"
+    if "--json" in arguments:
+        return None if all(map(_is_harmless, set(shown) - {"\n"})) else f"it displays {shown!a}"
+    text = _COLORS.sub("", shown)
+    lines = text.split("\n")
+    if exit_code == 0 and max(map(cell_len, lines)) > width:
+        return f"it is wider than {width}: {text}"
+    ends = {cell_len(line[: end.end()]) for line in lines if (end := _AVERAGE.search(line))}
+    if len(ends) > 1:
+        return f"a column ends at different places: {text}"
+    return _find_text_fault(text, ascii_only="LC_ALL" in env)
+
+
+def _find_text_fault(text: str, *, ascii_only: bool) -> str | None:
+    """Return a fault in lines that display foreign text; None if there is none."""
+    characters = set(text) - {"\n"}
+    if wrong := sorted(one for one in characters if not _is_on_screen(one)):
+        return f"it has {''.join(wrong)!a}"
+    if ascii_only and not text.isascii():
+        return f"it is not ASCII: {text!a}"
+    heaps = [len(list(heap)) for is_mark, heap in groupby(text, _is_mark) if is_mark]
+    return f"it has {max(heaps)} marks in a row" if max(heaps, default=0) > _MAX_MARKS else None
+
+
+def _is_on_screen(character: str) -> bool:
+    """Return whether displayed text may have a character: one space, and no blank letters."""
+    is_space = unicodedata.category(character) == "Zs" and character != " "
+    return _is_harmless(character) and not is_space and character not in _BLANK
+
+
+def _is_harmless(character: str) -> bool:
+    return unicodedata.category(character) not in _DANGEROUS
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character) in {"Mn", "Me"}
+
+
+def _run(seed: int, count: int) -> Result:
+    return run_in_blocks(_run_block, seed, count, size=200)
 
 
 CAMPAIGN = Campaign(
     name="text",
     promise="foreign text on a terminal is displayed without side effects; tables stay aligned",
-    run=run,
-    short=SHORT,
+    run=_run,
+    short=200,
     long=200_000,
-    unit="texts",
+    unit="strings",
 )
