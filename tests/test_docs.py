@@ -18,7 +18,6 @@ from conftest import AS_OF, DAY, ROOT, Build, Cli, server
 from srvstat.cli.commands import COMMANDS, Group
 from srvstat.contract.errors import SrvstatError
 from srvstat.contract.ranges import DAYS
-from test_layout import IMPORTS
 
 pytestmark = pytest.mark.slow
 
@@ -172,21 +171,6 @@ def test_architecture_names_existing_files() -> None:
     assert len(names) > 30
     for name in names:
         assert any((folder / name).exists() for folder in folders), name
-
-
-def test_architecture_has_the_import_rules() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    table = text.partition("| part | may import |")[2].partition("\n\n")[0]
-
-    rules = {
-        part: set(re.findall(r"`(.+?)`", allowed))
-        for parts, allowed in re.findall(r"^\| (`.+) \| (.+) \|$", table, re.MULTILINE)
-        for part in re.findall(r"`(.+?)`", parts)
-    }
-
-    described = {"cli": {"api", "stats"}}  # but not imported
-    assert rules == {part: IMPORTS[part] for part in rules} | described
-    assert set(IMPORTS) - set(rules) == {"__init__", "__main__"}
 
 
 def test_every_exit_code_is_documented(cli: Cli) -> None:
