@@ -4,8 +4,7 @@ The lines between `<!-- generated: NAME -->` and `<!-- end -->` in a Markdown fi
 from the code. The console examples of WITH_EXAMPLES are run in a terminal of 80 columns and
 show its output, those marked `console spark` only with `--spark`; docs/pictures has the pictures
 that those of docs/pictures.md write. docs/man and docs/completions are generated from the commands.
-The fixtures are the files of the demo; docs/openapi generates src/srvstat/contract/openapi.json. A
-test fails when a file is out of date.
+The fixtures are the files of the demo. A test fails when a file is out of date.
 """
 
 import json
@@ -28,7 +27,6 @@ import manual_pages  # noqa: E402 - likewise
 import measure_integrity  # noqa: E402 - it imports from the tests, on the path since above
 import service_settings  # noqa: E402 - it is beside this file
 from campaigns.registry import CAMPAIGNS  # noqa: E402 - likewise
-from openapi.document import encode_openapi_document  # noqa: E402
 from srvstat import demo  # noqa: E402
 from srvstat.asgi.app import WORK_SECONDS  # noqa: E402
 from srvstat.asgi.connection import (  # noqa: E402
@@ -99,7 +97,6 @@ def list_generated() -> Iterator[tuple[Path, bytes]]:
         text = _BLOCK.sub(lambda block: block[1] + block[2] + CONTENT[block[1]](), text)
         yield path, text.encode("utf-8")
     yield from _draw_pictures()
-    yield ROOT / "src" / "srvstat" / "contract" / "openapi.json", encode_openapi_document()
     for name, page in manual_pages.list_manual_pages(_list_exit_codes()):
         yield ROOT / "docs" / "man" / name, page
     for name, script in manual_pages.list_completion_scripts():

@@ -1,1 +1,0 @@
-"""Generate the OpenAPI document of the HTTP service."""
