@@ -40,10 +40,8 @@ from srvstat.analysis.steps import divide_window
 from srvstat.analysis.top import rank_servers
 from srvstat.contract.ranges import Range, find_window
 from srvstat.contract.requests import ServerReference
+from srvstat.documents.analysis import GrowthDocument, PeakHours, ServerStatistics, Stats, Top
 from srvstat.documents.document import ChangePart
-from srvstat.documents.growth import GrowthDocument
-from srvstat.documents.peak_hours import PeakHours
-from srvstat.documents.statistics import ServerStatistics, Stats, Top
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
@@ -210,10 +208,15 @@ def _read_growth(_question: Question, document: GrowthDocument) -> Growth:
     steps, summaries = [], []
     for server in document.servers:
         key, previous = _find_key(server.server_id), server.previous_growth
-        for start, end, is_partial, share, observations, mean, *changes, growth, _ in server.steps:
-            if observations:
-                found = Step(key, start, end, observations, mean, share, is_partial, growth)
-                steps.append(found._replace(change=changes[0], percentage=changes[1]))
+        steps += [
+            Step(
+                *(key, one.from_, one.to, one.sample_count, one.average_players),
+                *(one.observed_share, one.is_partial, one.growth.players),
+                *_split_change(one.change),
+            )
+            for one in server.steps
+            if one.sample_count
+        ]
         summaries.append(
             Summary(
                 key,
@@ -236,9 +239,15 @@ def _split_change(change: ChangePart | None) -> tuple[float | None, float | None
 
 def _read_peak_hours(_question: Question, document: PeakHours) -> list[Cell]:
     return [
-        Cell(_find_key(server.server_id), (weekday - 1) * 24 + hour, observations, mean, middle)
+        Cell(
+            _find_key(server.server_id),
+            (cell.weekday - 1) * 24 + cell.hour,
+            cell.sample_count,
+            cell.average_players,
+            cell.median_players,
+        )
         for server in document.servers
-        for weekday, hour, observations, mean, middle in server.cells
+        for cell in server.cells
     ]
 
 

@@ -16,7 +16,7 @@ from srvstat import operations
 from srvstat.contract.instants import format_instant
 from srvstat.contract.ranges import DAY_MS
 from srvstat.contract.requests import ServerReference
-from srvstat.documents.snapshot_diff import SnapshotDiff
+from srvstat.documents.support import SnapshotDiff
 from srvstat.snapshot.read.reader import open_file
 from srvstat.snapshot.read.verify import verify
 from srvstat.support.diff import compare_snapshots

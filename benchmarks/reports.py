@@ -25,7 +25,7 @@ from srvstat.analysis.steps import divide_window
 from srvstat.analysis.windows import WindowQuery, choose_window
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
-from srvstat.documents.report import Report
+from srvstat.documents.analysis import Report
 from srvstat.render.report import render_report
 from srvstat.render.rows import encode_rows
 from srvstat.snapshot.format.rows import ServerRow

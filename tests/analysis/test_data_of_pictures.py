@@ -25,8 +25,7 @@ from srvstat.analysis.step_chart import compute_step_chart
 from srvstat.analysis.timeline import compute_timeline
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import BEFORE_ALL, Window
-from srvstat.documents.history import HistoryQuery
-from srvstat.documents.timeline import Timeline
+from srvstat.documents.analysis import HistoryQuery, Timeline
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 

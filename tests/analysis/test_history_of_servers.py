@@ -21,7 +21,7 @@ from srvstat.analysis.steps import Steps, divide_window
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.ranges import BEFORE_ALL, Window
 from srvstat.contract.requests import build_server_reference
-from srvstat.documents.history import Aggregate, History
+from srvstat.documents.analysis import Aggregate, History
 from srvstat.operations import resolve_servers
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from support.snapshots import forge

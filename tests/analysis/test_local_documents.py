@@ -27,7 +27,7 @@ from conftest import DAY, build_in, few_examples, server
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.contract.ranges import BEFORE_ALL, Window
-from srvstat.documents.growth import GrowthStepName
+from srvstat.documents.analysis import GrowthStepName
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -21,7 +21,7 @@ from srvstat.analysis.top import rank_servers
 from srvstat.contract.errors import UsageError
 from srvstat.contract.instants import format_instant, parse_instant
 from srvstat.contract.ranges import BEFORE_ALL, Window
-from srvstat.documents.statistics import TopKey
+from srvstat.documents.analysis import TopKey
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 HOUR = DAY // 24

@@ -17,7 +17,7 @@ from srvstat.analysis.steps import divide_window
 from srvstat.analysis.windows import find_zone
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import build_server_reference
-from srvstat.documents.history import HistoryQuery
+from srvstat.documents.analysis import HistoryQuery
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
 from srvstat.snapshot.read.reader import open_file

@@ -12,8 +12,7 @@ from conftest import AS_OF, DAY, Build, Cli, server
 from srvstat.analysis.growth import compute_growth
 from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.contract.ranges import BEFORE_ALL, Window
-from srvstat.documents.growth import GrowthDocument
-from srvstat.documents.peak_hours import PeakHours
+from srvstat.documents.analysis import GrowthDocument, PeakHours
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
 from srvstat.snapshot.read.reader import open_file

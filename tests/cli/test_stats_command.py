@@ -14,7 +14,7 @@ from srvstat.analysis.selection import ServerFilter, find_matches
 from srvstat.analysis.statistics import compute_stats
 from srvstat.analysis.top import rank_servers
 from srvstat.contract.ranges import Window
-from srvstat.documents.statistics import Stats, Top
+from srvstat.documents.analysis import Stats, Top
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
 from srvstat.snapshot.read.reader import open_file

@@ -15,7 +15,7 @@ from srvstat.analysis.timeline import compute_timeline
 from srvstat.contract.instants import parse_instant
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import parse_server_reference
-from srvstat.documents.timeline import Timeline
+from srvstat.documents.analysis import Timeline
 from srvstat.operations import resolve_servers
 from srvstat.render.pictures.points import Point, find_scale, join_points, merge_steps
 from srvstat.snapshot.read.reader import open_file

@@ -5,6 +5,7 @@ import random
 import shutil
 import subprocess
 from contextlib import closing
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from importlib.resources import files
 from itertools import pairwise, product
@@ -18,8 +19,8 @@ from srvstat.analysis.local_time import list_step_edges, parse_step
 from srvstat.analysis.timeline import compute_timeline
 from srvstat.contract.ranges import DAY_MS, find_window
 from srvstat.contract.requests import parse_server_reference
+from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs
 from srvstat.documents.document import ChangePart, GapPart, WindowPart
-from srvstat.documents.timeline import ServerTimeline, Timeline, build_runs
 from srvstat.operations import resolve_servers
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.changes import explain_missing_change, format_change, format_first_last
@@ -184,7 +185,7 @@ def test_script_words_changes_as_all_surfaces_do(source: random.Random) -> None:
     reasons = list(product(windows, [*shares, None], [*shares, None]))
     found = run_script(
         firstLast=counts,
-        changes=[(change and change.model_dump(), average) for change, average in changes],
+        changes=[(change and asdict(change), average) for change, average in changes],
         reasons=[
             (window.model_dump(), {"coverage": one, "previousCoverage": other})
             for window, one, other in reasons

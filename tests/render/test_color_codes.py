@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AS_OF, DAY, Cli, build_in, server
-from srvstat.documents.color_codes import remove_color_codes
+from srvstat.documents.document import remove_color_codes
 
 RAW = "^1Harbor ^5City^0"
 IDS = ["a", "b"]

@@ -16,11 +16,19 @@ from srvstat.analysis.peak_hours import compute_peak_hours
 from srvstat.analysis.selection import find_references
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import build_server_reference
-from srvstat.documents.distribution import Distribution, ServerDistribution
+from srvstat.documents.analysis import (
+    Distribution,
+    GrowthDocument,
+    GrowthStepPart,
+    HourCellPart,
+    HourPart,
+    PeakHours,
+    ServerDistribution,
+    ServerGrowth,
+    ServerPeakHours,
+    StepCell,
+)
 from srvstat.documents.document import GrowthPart, WindowPart
-from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
-from srvstat.documents.history import StepCell
-from srvstat.documents.peak_hours import HourCell, HourPart, PeakHours, ServerPeakHours
 from srvstat.render.charts import ChartDocument, render_chart
 from srvstat.render.charts.columns import choose_layout, choose_scale, draw_columns
 from srvstat.render.charts.panels import Columns, choose_frame
@@ -189,10 +197,11 @@ def build_growth(averages: list[list[float | None]], hostname: str = "a") -> Gro
     )
 
 
-def build_step(start: int, value: float | None, *, is_partial: bool) -> GrowthStep:
+def build_step(start: int, value: float | None, *, is_partial: bool) -> GrowthStepPart:
     share = 0.5 if is_partial else float(value is not None)
     count = int(value is not None)
-    return GrowthStep(start, start + DAY, share < 0.9, share, count, value, None, None, None, None)
+    none = GrowthPart(players=None, percentage=None)
+    return GrowthStepPart(start, start + DAY, share < 0.9, share, count, value, None, none)
 
 
 @st.composite
@@ -209,7 +218,7 @@ def weeks(draw: st.DrawFn) -> PeakHours:
     """Draw the hours of the week of a server."""
     values = draw(st.lists(averages, min_size=1, max_size=20)) * 168
     cells = tuple(
-        HourCell(at // 24 + 1, at % 24, 4 if value is not None else 0, value, value)
+        HourCellPart(at // 24 + 1, at % 24, 4 if value is not None else 0, value, value)
         for at, value in enumerate(values[:168])
     )
     server = ServerPeakHours(

@@ -11,8 +11,7 @@ from rich.cells import cell_len
 from conftest import AS_OF, DAY, Build, Cli, server
 from srvstat.contract.ranges import Window
 from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
-from srvstat.documents.comparison import ComparedServer, Comparison
-from srvstat.documents.history import StepCell
+from srvstat.documents.analysis import ComparedServer, Comparison, StepCell
 from srvstat.render.screen import Screen
 from srvstat.render.tables.comparison import render_comparison
 from support.terminal import run_srvstat_in_terminal

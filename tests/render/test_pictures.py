@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from srvstat.documents.analysis import Timeline, build_runs
 from srvstat.documents.document import WindowPart
-from srvstat.documents.timeline import Timeline, build_runs
 from srvstat.render.pictures import (
     Size,
     Theme,

@@ -9,10 +9,17 @@ from hypothesis import strategies as st
 
 from conftest import few_examples
 from srvstat.contract.ranges import DAY_MS
-from srvstat.documents.distribution import Distribution, ServerDistribution
+from srvstat.documents.analysis import (
+    Distribution,
+    GrowthDocument,
+    GrowthStepPart,
+    HourCellPart,
+    HourPart,
+    ServerDistribution,
+    ServerGrowth,
+    ServerPeakHours,
+)
 from srvstat.documents.document import ChangePart, GrowthPart, WindowPart
-from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
-from srvstat.documents.peak_hours import HourCell, HourPart, ServerPeakHours
 from srvstat.render.pictures import (
     Size,
     choose_size,
@@ -29,7 +36,7 @@ WINDOW = WindowPart(from_=AS_OF - 3 * DAY_MS, to=AS_OF)
 
 def build_peak_hours(averages: list[float | None]) -> ServerPeakHours:
     cells = tuple(
-        HourCell(at // 24 + 1, at % 24, 0 if average is None else 9, average, average)
+        HourCellPart(at // 24 + 1, at % 24, 0 if average is None else 9, average, average)
         for at, average in enumerate(averages)
     )
     known = [cell for cell in cells if cell.average_players is not None]
@@ -128,17 +135,15 @@ def build_growth(
     """Return the growth of a server by days, of which some are partial."""
     start = AS_OF - len(averages) * DAY_MS
     steps = tuple(
-        GrowthStep(
+        GrowthStepPart(
             from_=start + at * DAY_MS,
             to=start + (at + 1) * DAY_MS,
             is_partial=at in partial,
             observed_share=0.5 if at in partial else 1.0,
             sample_count=9 if average is not None else 0,
             average_players=average,
-            change_players=None,
-            change_percentage=None,
-            growth_players=0,
-            growth_percentage=0.0,
+            change=None,
+            growth=GrowthPart(players=0, percentage=0.0),
         )
         for at, average in enumerate(averages)
     )

@@ -6,6 +6,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -17,8 +18,8 @@ from hypothesis import strategies as st
 from conftest import AS_OF, build_in, few_examples, server
 from srvstat.analysis.report import ReportOrigin, build_report
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
-from srvstat.documents.color_codes import remove_color_codes
-from srvstat.documents.report import Report
+from srvstat.documents.analysis import Report
+from srvstat.documents.document import Part, remove_color_codes
 from srvstat.documents.servers import is_silent
 from srvstat.render.report import render_report
 from srvstat.render.text import escape_text
@@ -257,6 +258,8 @@ def rename(report: Report, hostnames: list[str]) -> Report:
         document = getattr(report, name)
         servers = tuple(
             one.model_copy(update={"hostname": hostname})
+            if isinstance(one, Part)
+            else replace(one, hostname=hostname)
             for one, hostname in zip(document.servers, hostnames, strict=True)
         )
         renamed[name] = document.model_copy(update={"servers": servers})

@@ -187,7 +187,6 @@ def test_a_number_that_no_format_of_columns_can_hold_is_damage() -> None:
 
 
 def test_without_pyarrow_the_remedy_is_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "srvstat.documents.arrow", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
 
     with pytest.raises(MissingLibraryError, match=r"pip install 'srvstat\[parquet\]'"):

@@ -15,7 +15,7 @@ from srvstat.analysis.selection import find_references
 from srvstat.analysis.step_chart import compute_step_chart
 from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import build_server_reference
-from srvstat.documents.history import HistoryQuery, ServerName, StepCell, StepLine, StepTable
+from srvstat.documents.analysis import HistoryQuery, ServerName, StepCell, StepLine, StepTable
 from srvstat.render.charts import render_chart
 from srvstat.render.charts.plot_area import count_values
 from srvstat.render.screen import Screen

@@ -12,10 +12,19 @@ from hypothesis import strategies as st
 from conftest import AS_OF, DAY, Build, Cli, few_examples, server
 from srvstat.contract.ranges import Window
 from srvstat.contract.responses import CompareResponse, GrowthFields, ServerResult
-from srvstat.documents.comparison import ComparedServer, Comparison
+from srvstat.documents.analysis import (
+    ComparedServer,
+    Comparison,
+    GrowthDocument,
+    GrowthStepPart,
+    HistoryQuery,
+    ServerGrowth,
+    ServerName,
+    StepCell,
+    StepLine,
+    StepTable,
+)
 from srvstat.documents.document import GrowthPart, WindowPart
-from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
-from srvstat.documents.history import HistoryQuery, ServerName, StepCell, StepLine, StepTable
 from srvstat.render.charts import render_chart
 from srvstat.render.screen import Screen
 from srvstat.render.tables import render_table
@@ -259,14 +268,15 @@ def render_step_chart(cells: Sequence[StepCell], screen: Screen) -> str:
 def build_growth(cells: Sequence[StepCell]) -> GrowthDocument:
     start, none = MIDNIGHT - len(cells) * DAY, GrowthPart(players=None, percentage=None)
     parts = tuple(
-        GrowthStep(
+        GrowthStepPart(
             start + at * DAY,
             start + (at + 1) * DAY,
             cell.is_partial,
             cell.observed_share,
             cell.observations,
             cell.players,
-            *(None, None, None, None),
+            None,
+            none,
         )
         for at, cell in enumerate(cells)
     )

@@ -18,7 +18,7 @@ from srvstat.contract.errors import ApiError, RateLimitedError, ServerNotFoundEr
 from srvstat.contract.http import Head
 from srvstat.contract.requests import build_compare_request, build_server_reference
 from srvstat.contract.responses import ErrorResponse
-from srvstat.documents.replay import ReplayedExchange
+from srvstat.documents.support import ReplayedExchange
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.support.recordings.exchange import Exchange, RecordedResponse, Unreadable
 from srvstat.support.replay import ReplaySettings, replay

@@ -14,7 +14,7 @@ from replay.exchanges import record_comparison, record_get
 from srvstat import operations
 from srvstat.contract.ranges import DAYS, Range
 from srvstat.contract.requests import build_compare_request, build_server_reference
-from srvstat.documents.replay import ReplayedExchange
+from srvstat.documents.support import ReplayedExchange
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from srvstat.support.recordings.exchange import Exchange
 from srvstat.support.replay import ReplaySettings, replay

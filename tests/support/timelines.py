@@ -8,8 +8,8 @@ from xml.etree.ElementTree import Element
 from hypothesis import strategies as st
 
 from srvstat.contract.ranges import DAY_MS
+from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs
 from srvstat.documents.document import GapPart, WindowPart
-from srvstat.documents.timeline import ServerTimeline, Timeline, build_runs
 from srvstat.render.pictures.svg import BOLD, FONT_SIZE, Size, measure_text
 
 HOUR = DAY_MS // 24

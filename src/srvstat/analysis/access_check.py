@@ -3,7 +3,7 @@
 from collections import Counter
 
 from srvstat.access import Access
-from srvstat.documents.access_check import AccessCheck, PlanPermissions
+from srvstat.documents.support import AccessCheck, PlanPermissions
 
 
 def summarize_access(access: Access) -> AccessCheck:

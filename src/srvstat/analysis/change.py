@@ -44,16 +44,14 @@ def compare_windows(before: WindowFigures | None, after: WindowFigures) -> Chang
     if before is None or min(before.coverage or 0, after.coverage or 0) < LEAST_COVERAGE:
         return None
     counts = before.statistics.observations, after.statistics.observations
-    players, percentage = compare_averages(before.total, counts[0], after.total, counts[1])
-    return ChangePart(players=players, percentage=percentage)
+    return compare_averages(before.total, counts[0], after.total, counts[1])
 
 
-def compare_averages(
-    total: int, count: int, later_total: int, later_count: int
-) -> tuple[float, float | None]:
+def compare_averages(total: int, count: int, later_total: int, later_count: int) -> ChangePart:
     """Return an average minus an earlier one, in players and in percent, each rounded once.
 
     The counts are at least 1. The percentage is None if the earlier average is 0.
     """
     rise = later_total * count - total * later_count
-    return rise / (count * later_count), 100 * rise / (total * later_count) if total else None
+    percentage = 100 * rise / (total * later_count) if total else None
+    return ChangePart(rise / (count * later_count), percentage)

@@ -8,7 +8,7 @@ from srvstat.analysis.steps import Steps, divide_window
 from srvstat.contract.ranges import DAY_MS, Range, find_window
 from srvstat.contract.requests import CompareRequest
 from srvstat.contract.responses import ServerResult
-from srvstat.documents.comparison import ComparedServer, Comparison
+from srvstat.documents.analysis import ComparedServer, Comparison
 from srvstat.operations import compare, resolve_servers
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from srvstat.analysis.statistics import build_window_part
 from srvstat.contract.ranges import Window
-from srvstat.documents.distribution import Distribution, ServerDistribution
+from srvstat.documents.analysis import Distribution, ServerDistribution
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.figures import compute_quantiles
 from srvstat.snapshot.read.snapshot import Snapshot

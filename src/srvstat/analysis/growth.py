@@ -19,8 +19,8 @@ from srvstat.analysis.steps import Steps, compute_shares, divide_window, find_un
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DAY_MS, Window
-from srvstat.documents.document import WHOLE_SHARE
-from srvstat.documents.growth import GrowthDocument, GrowthStep, GrowthStepName, ServerGrowth
+from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
+from srvstat.documents.document import WHOLE_SHARE, GrowthPart
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.figures import StepTotals, WindowFigures, build_empty_steps
 from srvstat.snapshot.read.snapshot import Snapshot
@@ -140,8 +140,7 @@ def _describe_server(
     )
 
 
-def _iter_steps(observed: _Observed) -> Iterator[GrowthStep]:
-    # A part for each step would take a tenth of the time of the whole answer.
+def _iter_steps(observed: _Observed) -> Iterator[GrowthStepPart]:
     steps, totals, shares = observed
     earlier: tuple[int, int] | None = None
     for (start, end), share, count, total, first, last in zip(
@@ -149,16 +148,18 @@ def _iter_steps(observed: _Observed) -> Iterator[GrowthStep]:
     ):
         is_partial = share < WHOLE_SHARE
         if first is None or last is None:
-            yield GrowthStep(start, end, is_partial, share, 0, None, None, None, None, None)
+            yield GrowthStepPart(
+                start, end, is_partial, share, 0, None, None, GrowthPart(None, None)
+            )
             earlier = None
             continue
-        change: tuple[float | None, float | None] = (None, None)
+        change = None
         if earlier and not is_partial:
             change = compare_averages(*earlier, total, count)
-        growth: tuple[int | None, float | None] = (None, None)
+        growth = GrowthPart(None, None)
         if count > 1:
-            growth = last - first, stats.compute_growth_percentage(first, last)
-        yield GrowthStep(start, end, is_partial, share, count, total / count, *change, *growth)
+            growth = GrowthPart(last - first, stats.compute_growth_percentage(first, last))
+        yield GrowthStepPart(start, end, is_partial, share, count, total / count, change, growth)
         earlier = None if is_partial else (total, count)
 
 

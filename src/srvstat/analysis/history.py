@@ -16,8 +16,8 @@ from srvstat.analysis.steps import Steps, observe_steps, observe_sum
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DAY_MS, Window
+from srvstat.documents.analysis import Aggregate, History
 from srvstat.documents.document import WHOLE_SHARE
-from srvstat.documents.history import Aggregate, History
 from srvstat.documents.rows import Column, Kind
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot

@@ -6,7 +6,7 @@ from itertools import islice
 
 from srvstat.analysis.history import iter_steps, iter_sums, read_history
 from srvstat.analysis.steps import Steps, observe_steps
-from srvstat.documents.history import (
+from srvstat.documents.analysis import (
     HistoryNotes,
     HistoryPart,
     HistoryQuery,

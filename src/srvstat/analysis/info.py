@@ -4,8 +4,7 @@ from collections import Counter
 
 from srvstat.analysis.selection import ServerFilter
 from srvstat.analysis.server_list import describe_listed
-from srvstat.documents.server_list import ServerList
-from srvstat.documents.snapshot_info import SnapshotInfo
+from srvstat.documents.servers import ListedServer, SnapshotInfo
 from srvstat.snapshot.read.decoding import read_texts
 from srvstat.snapshot.read.snapshot import Snapshot
 
@@ -22,7 +21,7 @@ def describe_snapshot(
     games: Counter[str] = Counter()
     completed: Counter[str] = Counter()
     fallbacks = matched = 0
-    listed = ServerList()
+    listed: list[ListedServer] = []
     with snapshot.convert_decode_errors("the servers"):
         for server in snapshot.iter_servers():
             games[server.game] += 1
@@ -51,5 +50,5 @@ def describe_snapshot(
         rejected=totals.rejected,
         shards=snapshot.shards,
         matched=matched,
-        identifiers=listed,
+        identifiers=tuple(listed),
     )

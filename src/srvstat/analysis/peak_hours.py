@@ -12,7 +12,7 @@ from srvstat.analysis.local_time import WEEK_HOURS, list_local_hours
 from srvstat.analysis.selection import iter_batches
 from srvstat.analysis.statistics import build_window_part
 from srvstat.contract.ranges import DAY_MS, Window
-from srvstat.documents.peak_hours import HourCell, HourPart, PeakHours, ServerPeakHours
+from srvstat.documents.analysis import HourCellPart, HourPart, PeakHours, ServerPeakHours
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import find_middle_ranks
@@ -109,14 +109,14 @@ def _list_periods(snapshot: Snapshot, server: ServerRow, window: Window) -> list
     return list(dict.fromkeys(day // _PERIOD_DAYS for day in inside))
 
 
-def _build_cell(number: int, values: list[int]) -> HourCell:
+def _build_cell(number: int, values: list[int]) -> HourCellPart:
     weekday, hour = divmod(number, 24)
     count = len(values)
     if count < MIN_OBSERVATIONS:
-        return HourCell(weekday + 1, hour, count, None, None)
+        return HourCellPart(weekday + 1, hour, count, None, None)
     values.sort()
     lower, upper = find_middle_ranks(count)
-    return HourCell(
+    return HourCellPart(
         weekday + 1, hour, count, sum(values) / count, (values[lower] + values[upper]) / 2
     )
 

@@ -16,9 +16,8 @@ from srvstat.analysis.timeline import compute_timeline
 from srvstat.analysis.windows import WindowQuery
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DAY_MS, Window
-from srvstat.documents.color_codes import remove_color_codes
-from srvstat.documents.growth import GrowthStepName
-from srvstat.documents.report import Report
+from srvstat.documents.analysis import GrowthStepName, Report
+from srvstat.documents.document import remove_color_codes
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.version import __version__

@@ -10,7 +10,7 @@ from srvstat.analysis.windows import parse_range
 from srvstat.contract import wire
 from srvstat.contract.errors import InvalidRequestError, ServerNotFoundError, UsageError
 from srvstat.contract.requests import NAMESPACES, ServerReference, build_server_reference
-from srvstat.documents.color_codes import remove_color_codes
+from srvstat.documents.document import remove_color_codes
 from srvstat.documents.servers import is_silent
 from srvstat.operations import NotInBundleError, build_unknown_error
 from srvstat.snapshot.format.rows import ServerRow

@@ -1,7 +1,7 @@
 """Describe one server: the answer of Get Server, and when it was last observed."""
 
 from srvstat.contract.requests import ServerReference
-from srvstat.documents.server_detail import ServerTable
+from srvstat.documents.servers import ServerTable
 from srvstat.operations import resolve_servers
 from srvstat.snapshot.read.snapshot import Snapshot
 

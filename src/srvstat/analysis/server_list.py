@@ -7,9 +7,8 @@ from typing import Any, get_args
 from srvstat.analysis.selection import ServerFilter, find_matches
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
-from srvstat.documents.color_codes import remove_color_codes
-from srvstat.documents.server_list import ListedServer, ServerList
-from srvstat.documents.servers import Servers, SortKey, is_silent
+from srvstat.documents.document import remove_color_codes
+from srvstat.documents.servers import ListedServer, Servers, SortKey, is_silent
 from srvstat.snapshot.format.intervals import compute_server_coverage
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.decoding import read_texts
@@ -40,8 +39,7 @@ def list_servers(
     """Return the servers that match a filter, at most `limit` of them. Verifies all servers.
 
     Texts are sorted in ascending order, numbers and instants in descending order, ties by id.
-    Servers without the value are last; by `current`, also silent ones. Only sorting without a limit
-    takes much memory.
+    Servers without the value are last; by `current`, also silent ones.
 
     Raises SnapshotError.
     """
@@ -55,7 +53,7 @@ def list_servers(
                 yield describe_listed(server, snapshot.as_of)
 
     with snapshot.convert_decode_errors("the servers"):
-        listed = ServerList(_sort_servers(count_matches(), sort, limit, snapshot.as_of))
+        listed = tuple(_sort_servers(count_matches(), sort, limit, snapshot.as_of))
     return Servers(as_of=snapshot.as_of, root=snapshot.root, matched=matched, servers=listed)
 
 
@@ -89,7 +87,7 @@ def describe_listed(server: ServerRow, as_of: int) -> ListedServer:
         None if server.usual_interval is None else server.usual_interval / _HALF_MS_PER_SECOND,
         compute_server_coverage(server, as_of),
         server.source_id,
-        [*read_texts(server.completed)],
+        tuple(read_texts(server.completed)),
     )
 
 

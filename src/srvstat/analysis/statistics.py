@@ -11,14 +11,14 @@ from srvstat.analysis.windows import find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import BEFORE_ALL, Window
-from srvstat.documents.document import GrowthPart, WindowPart
-from srvstat.documents.statistics import (
+from srvstat.documents.analysis import (
     AbovePart,
     FiguresPart,
     QuantilePart,
     ServerStatistics,
     Stats,
 )
+from srvstat.documents.document import GrowthPart, WindowPart
 from srvstat.operations import check_coverage
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.figures import WindowFigures
@@ -136,7 +136,7 @@ def describe_servers(
                 hostname=server.hostname,
                 current_players=server.players_current,
                 last_observed_at=snapshot.find_last_observed_at(server, snapshot.as_of),
-                **dict(_build_part(snapshot, server, window, found, query)),
+                **vars(_build_part(snapshot, server, window, found, query)),
                 change=compare_windows(before, found),
                 previous_coverage=None if before is None else before.coverage,
                 previous=previous,

@@ -11,7 +11,7 @@ from srvstat.analysis.local_time import Step, parse_step
 from srvstat.analysis.steps import Steps, divide_window
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DAY_MS, Window
-from srvstat.documents.history import HistoryQuery, StepLine, StepTable
+from srvstat.documents.analysis import HistoryQuery, StepLine, StepTable
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 

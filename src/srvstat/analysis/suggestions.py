@@ -12,7 +12,7 @@ from srvstat.contract.requests import (
     ServerReference,
     build_server_reference,
 )
-from srvstat.documents.color_codes import remove_color_codes
+from srvstat.documents.document import remove_color_codes
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 

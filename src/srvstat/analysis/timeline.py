@@ -10,8 +10,8 @@ from srvstat.analysis.statistics import build_window_part
 from srvstat.analysis.steps import Steps, compute_shares, divide_window, find_unobserved
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import Window
+from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs
 from srvstat.documents.document import GapPart
-from srvstat.documents.timeline import ServerTimeline, Timeline, build_runs
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 

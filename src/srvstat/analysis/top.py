@@ -12,8 +12,8 @@ from srvstat.analysis.windows import find_previous
 from srvstat.contract import wire
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import Window
+from srvstat.documents.analysis import Top, TopKey
 from srvstat.documents.servers import is_silent
-from srvstat.documents.statistics import Top, TopKey
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 

@@ -31,12 +31,18 @@ from srvstat.api.arguments import (
 )
 from srvstat.api.open_file import OpenFile
 from srvstat.contract.requests import Namespace
-from srvstat.documents.growth import GrowthDocument, GrowthStepName
-from srvstat.documents.history import Aggregate, History
+from srvstat.documents.analysis import (
+    Aggregate,
+    GrowthDocument,
+    GrowthStepName,
+    History,
+    PeakHours,
+    Stats,
+    Top,
+    TopKey,
+)
 from srvstat.documents.integrity import Integrity
-from srvstat.documents.peak_hours import PeakHours
 from srvstat.documents.servers import Servers, SortKey
-from srvstat.documents.statistics import Stats, Top, TopKey
 
 _ROWS_PER_TURN = 1000
 

@@ -18,9 +18,7 @@ from srvstat.api.arguments import (
 )
 from srvstat.api.open_file import OpenFile
 from srvstat.contract.requests import Namespace
-from srvstat.documents.distribution import Distribution
-from srvstat.documents.report import Report
-from srvstat.documents.timeline import Timeline
+from srvstat.documents.analysis import Distribution, Report, Timeline
 
 
 class PictureData(OpenFile):

@@ -9,7 +9,7 @@ import typer
 from srvstat.cli.output import is_progress_shown, report
 from srvstat.cli.signals import allow_cleanup
 from srvstat.contract.errors import UsageError
-from srvstat.documents.build_summary import BuildSummary
+from srvstat.documents.snapshot import BuildSummary
 from srvstat.render.summary import format_dropped_rows
 from srvstat.snapshot.write.rules import RejectLimit
 from srvstat.sources.source import Source

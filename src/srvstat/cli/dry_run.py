@@ -12,7 +12,7 @@ from srvstat.cli.output import STDERR, Form, Outcome, report
 from srvstat.cli.show import show
 from srvstat.cli.source_options import SourceOptions, Sources
 from srvstat.contract.errors import SourceError
-from srvstat.documents.dry_run import DryRun
+from srvstat.documents.snapshot import DryRun
 from srvstat.files.reading import STDIN
 from srvstat.render.text import format_count
 from srvstat.snapshot.write.dry_run import run_dry

@@ -19,6 +19,7 @@ from srvstat.cli.signals import allow_cleanup
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, UsageError
 from srvstat.contract.ranges import Window
+from srvstat.documents.rows import import_pyarrow
 from srvstat.files.atomic_folder import check_new_folder
 from srvstat.render.rows import encode_rows
 from srvstat.render.summary import format_export_summary
@@ -104,7 +105,7 @@ def _check_format(format: str, partition: str | None) -> None:
         raise UsageError("--partition: needs --format parquet")
     if format == "parquet":
         # Nothing may be imported while signals raise exceptions.
-        import srvstat.documents.arrow  # noqa: F401, PLC0415
+        import_pyarrow()
 
 
 def _encode(

@@ -44,7 +44,7 @@ from srvstat.cli.output import Form, Outcome, choose_form
 from srvstat.cli.show import count_chart_values, show, show_error, show_tables
 from srvstat.contract.errors import ApiError, UsageError
 from srvstat.contract.ranges import Window
-from srvstat.documents.history import Aggregate, HistoryNotes, HistoryQuery
+from srvstat.documents.analysis import Aggregate, HistoryNotes, HistoryQuery
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 

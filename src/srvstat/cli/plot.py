@@ -40,7 +40,7 @@ from srvstat.cli.show import show_error
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, UsageError
 from srvstat.contract.ranges import Window
-from srvstat.documents.growth import GrowthDocument
+from srvstat.documents.analysis import GrowthDocument
 from srvstat.render.pictures import PictureDocument, Theme, draw_sheet, encode_svg
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot

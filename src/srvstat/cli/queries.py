@@ -44,10 +44,9 @@ from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
     from srvstat.access import Plan
-    from srvstat.documents.comparison import Comparison
-    from srvstat.documents.explanation import Explanation
-    from srvstat.documents.history import StepTable
-    from srvstat.documents.server_detail import ServerTable
+    from srvstat.documents.analysis import Comparison, StepTable
+    from srvstat.documents.servers import ServerTable
+    from srvstat.documents.support import Explanation
 
 
 def get(
@@ -155,7 +154,7 @@ def _compare(
 def _draw(snapshot: Snapshot, request: CompareRequest, at: int | None) -> "StepTable":
     """Return the averages of the window in steps, as many as fit the screen."""
     from srvstat.analysis.step_chart import compute_step_chart  # noqa: PLC0415 - see _get
-    from srvstat.documents.history import HistoryQuery  # noqa: PLC0415 - see _get
+    from srvstat.documents.analysis import HistoryQuery  # noqa: PLC0415 - see _get
 
     servers = operations.resolve_servers(snapshot, request.servers)
     window = find_window(request.range, snapshot.as_of if at is None else at)

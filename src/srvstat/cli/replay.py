@@ -23,7 +23,7 @@ from srvstat.cli.output import Outcome, choose_form, report
 from srvstat.cli.show import show
 from srvstat.contract.errors import DifferenceError, UsageError
 from srvstat.contract.ranges import DAY_MS
-from srvstat.documents.replay import Replay
+from srvstat.documents.support import Replay
 from srvstat.files.reading import STDIN
 from srvstat.render.text import format_count, format_time
 from srvstat.snapshot.read.snapshot import open_snapshot

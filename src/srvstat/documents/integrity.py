@@ -1,6 +1,5 @@
 """What rules about player counts found: observations about numbers, never proof of a cause."""
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -33,7 +32,7 @@ class FlatLineEvidence(Part):
 
     longest_run: int
     players: int
-    from_: Annotated[Instant, Field(serialization_alias="from")]
+    from_: Instant
     to: Instant
 
 
@@ -103,7 +102,7 @@ class MissingValuesEvidence(Part):
     share of the distances that are `spacing` or one more. Both are None for fewer than two holes.
     """
 
-    from_: Annotated[int, Field(serialization_alias="from")]
+    from_: int
     to: int
     missing: int
     share: float
@@ -270,19 +269,13 @@ class Integrity(SnapshotDocument, RowDocument):
     A result is an observation about numbers. It proves nothing, and it is not a probability.
     """
 
+    long_field = "servers"
+
     document: Literal["integrity"] = "integrity"
     version: Literal[1] = 1
     window: WindowPart
     time_zone: str
     servers: tuple[ServerIntegrity, ...]
-
-    def iter_json(self) -> Iterator[bytes]:
-        """Yield the document as JSON in pieces, without a newline."""
-        members = self.model_dump(exclude={"servers"})
-        yield wire.encode(members).removesuffix(b"}") + b',"servers":['
-        for number, server in enumerate(self.servers):
-            yield (b"," if number else b"") + wire.encode(server.model_dump())
-        yield b"]}"
 
     def to_rows(self) -> Rows:
         """Return a row for each rule of each server, with evidence and threshold as JSON."""

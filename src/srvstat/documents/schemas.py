@@ -4,45 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from srvstat.contract import wire
-from srvstat.documents.access_check import AccessCheck
-from srvstat.documents.distribution import Distribution
+from srvstat.documents import analysis, integrity, servers, snapshot, support
 from srvstat.documents.document import Document
-from srvstat.documents.explanation import Explanation
-from srvstat.documents.growth import GrowthDocument
-from srvstat.documents.integrity import Integrity
-from srvstat.documents.manifest import Manifest
-from srvstat.documents.peak_hours import PeakHours
-from srvstat.documents.recording import Recording
-from srvstat.documents.replay import Replay
-from srvstat.documents.report import Report
-from srvstat.documents.servers import Servers
-from srvstat.documents.snapshot_diff import SnapshotDiff
-from srvstat.documents.snapshot_info import SnapshotInfo
-from srvstat.documents.statistics import Stats, Top
-from srvstat.documents.timeline import Timeline
-from srvstat.documents.verification import Verification
 
-DOCUMENTS: Mapping[str, type[Document]] = {
+_MODELS = {
     model.model_fields["document"].default: model
-    for model in (
-        AccessCheck,
-        SnapshotDiff,
-        Distribution,
-        Explanation,
-        GrowthDocument,
-        Integrity,
-        Manifest,
-        PeakHours,
-        Recording,
-        Replay,
-        Report,
-        Servers,
-        SnapshotInfo,
-        Stats,
-        Timeline,
-        Top,
-        Verification,
-    )
+    for module in (analysis, integrity, servers, snapshot, support)
+    for model in vars(module).values()
+    if isinstance(model, type) and issubclass(model, Document)
+}
+DOCUMENTS: Mapping[str, type[Document]] = {
+    name: _MODELS[name] for name in sorted(name for name in _MODELS if isinstance(name, str))
 }
 """The model of each document, by its name."""
 

@@ -1,14 +1,19 @@
-"""The servers of a snapshot that match a filter."""
+"""The servers of a snapshot: lists of them, its totals, and the table of one."""
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import PlainSerializer
 
 from srvstat.contract.ranges import DAY_MS
-from srvstat.documents.document import Instant, Part, SnapshotDocument
-from srvstat.documents.rows import Column, RowDocument, Rows
-from srvstat.documents.server_list import ServerList, describe_array, iter_array
+from srvstat.contract.responses import ServerDetail
+from srvstat.documents.document import Instant, SnapshotDocument
+from srvstat.documents.rows import RowDocument, Rows, build_rows, derive_columns
+from srvstat.documents.snapshot import ManifestShard
+
+_SERVERS_PER_PIECE = 100
+
 
 SortKey = Literal[
     "id", "hostname", "game", "region", "observations", "last-seen", "coverage", "current"
@@ -25,8 +30,9 @@ def is_silent(last_observed_at: int | None, as_of: int) -> bool:
     return last_observed_at is None or as_of - last_observed_at > DAY_MS
 
 
-class FoundServer(Part):
-    """A server. Its instants are None without observations.
+@dataclass(frozen=True, slots=True)
+class ListedServer:
+    """A server in a list. Its instants are None without observations.
 
     `usual_interval_seconds` is the median distance between successive observations, and `coverage`
     the share of the time from the first observation to the end of the snapshot in which an
@@ -52,48 +58,111 @@ class FoundServer(Part):
     completed: tuple[str, ...]
 
 
-_COLUMNS = (
-    Column("id", "text"),
-    Column("cfxId", "text"),
-    Column("hostname", "text"),
-    Column("game", "text"),
-    Column("region", "text"),
-    Column("offline", "boolean"),
-    Column("currentPlayers", "integer"),
-    Column("sampleCount", "integer"),
-    Column("firstObservedAt", "instant"),
-    Column("lastObservedAt", "instant"),
-    Column("usualIntervalSeconds", "number"),
-    Column("coverage", "number"),
-    Column("sourceId", "text"),
-    Column("completed", "texts"),
-)
-
-
-def _describe_list(schema: dict[str, Any]) -> None:
-    describe_array(schema, "servers", FoundServer)
-
-
 class Servers(SnapshotDocument, RowDocument):
     """The `matched` servers, or the first of them."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, json_schema_extra=_describe_list)
+    long_field = "servers"
 
     document: Literal["servers"] = "servers"
     version: Literal[1] = 1
     matched: int
-    servers: Annotated[ServerList, Field(exclude=True)]
-
-    def to_json(self) -> bytes:
-        """Return the document as JSON, without a newline."""
-        return b"".join(self.iter_json())
-
-    def iter_json(self) -> Iterator[bytes]:
-        """Yield the document as JSON in pieces, without a newline."""
-        yield super().to_json().removesuffix(b"}") + b',"servers":'
-        yield from iter_array(self.to_rows())
-        yield b"}"
+    servers: tuple[ListedServer, ...]
 
     def to_rows(self) -> Rows:
         """Return a row for each server."""
-        return Rows(_COLUMNS, self.servers)
+        return build_rows(derive_columns(ListedServer), self.servers)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedServer:
+    """A server in the list; its instants are None without observations.
+
+    `usual_interval_seconds` and the fields after it are those of the document `servers`.
+    """
+
+    id: str
+    cfx_id: str
+    game: str
+    hostname: str
+    observations: int
+    first_observed_at: Instant | None
+    last_observed_at: Instant | None
+    usual_interval_seconds: float | None
+    coverage: float | None
+    source_id: str | None
+    completed: tuple[str, ...]
+
+
+def _describe(servers: Sequence[ListedServer]) -> list[DescribedServer]:
+    return [
+        DescribedServer(
+            one.id,
+            one.cfx_id,
+            one.game,
+            one.hostname,
+            one.sample_count,
+            one.first_observed_at,
+            one.last_observed_at,
+            one.usual_interval_seconds,
+            one.coverage,
+            one.source_id,
+            one.completed,
+        )
+        for one in servers
+    ]
+
+
+class SnapshotInfo(SnapshotDocument):
+    """Totals of a snapshot, and the list of the `matched` servers, or of the first of them.
+
+    Only `matched` and the list depend on a filter. `games` counts the servers of each game, and
+    `completed` those with each field that records lacked. Without observations, the first and the
+    last instant are None. `parent_root` and `covered_from` are those of a bundle, and None for a
+    whole snapshot. `shards` is None for a snapshot of one file.
+    """
+
+    long_field = "identifiers"
+
+    document: Literal["snapshotInfo"] = "snapshotInfo"
+    version: Literal[1] = 1
+    parent_root: str | None
+    covered_from: Instant | None
+    first_observed_at: Instant | None
+    last_observed_at: Instant | None
+    servers: int
+    observations: int
+    games: dict[str, int]
+    fallbacks: int
+    completed: dict[str, int]
+    sources: tuple[str, ...]
+    repeated: int
+    conflicting: int
+    rejected: int
+    shards: tuple[ManifestShard, ...] | None
+    matched: int
+    identifiers: Annotated[
+        tuple[ListedServer, ...], PlainSerializer(_describe, return_type=list[DescribedServer])
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTable:
+    """An answer of Get Server, with the instants for its table in Unix milliseconds.
+
+    `last_observed_at` is the last observation up to and including `as_of`, and
+    `last_in_snapshot_at` that of the snapshot. `covered_from` is the
+    first instant that a bundle covers, None for a whole snapshot. `source_id` is the identifier
+    that the source uses, if it is not the id, and `completed` the fields that its record lacked.
+    """
+
+    server: ServerDetail
+    as_of: int
+    snapshot_as_of: int
+    last_observed_at: int | None
+    last_in_snapshot_at: int | None
+    first_seen_at: int
+    updated_at: int
+    current_is_fallback: bool
+    covered_from: int | None
+    source_id: str | None
+    completed: tuple[str, ...]

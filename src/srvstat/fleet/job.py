@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from srvstat.contract.errors import EngineError
 from srvstat.contract.ranges import Range, find_window
 from srvstat.contract.responses import ServerResult
-from srvstat.documents.fleet_summary import FleetSummary
+from srvstat.documents.snapshot import FleetSummary
 from srvstat.fleet.conflicts import format_place
 from srvstat.fleet.counts import (
     ORDER_BITS,

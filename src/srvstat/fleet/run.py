@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import replace
 
-from srvstat.documents.fleet_summary import FleetSummary
+from srvstat.documents.snapshot import FleetSummary
 from srvstat.files.atomic_folder import atomic_folder
 from srvstat.files.atomic_write import atomic_write
 from srvstat.files.errors import convert_write_errors

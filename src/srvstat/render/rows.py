@@ -44,10 +44,7 @@ def encode_rows(
     Raises MissingLibraryError for Parquet without its library.
     """
     if format == "parquet":
-        # Importing pyarrow takes 0.1 s.
-        from srvstat.documents.arrow import encode_parquet  # noqa: PLC0415
-
-        return encode_parquet(document)
+        return document.iter_parquet()
     return _encode_lines(document, _STYLES[format], for_terminal=for_terminal)
 
 

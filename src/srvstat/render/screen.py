@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.text import Text
 
-from srvstat.documents.color_codes import remove_color_codes
+from srvstat.documents.document import remove_color_codes
 from srvstat.render.text import escape_non_ascii, escape_text
 
 _MAX_CELL_LENGTH = 200

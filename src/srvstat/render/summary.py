@@ -5,10 +5,13 @@ from shlex import quote
 
 from srvstat.contract.instants import format_instant
 from srvstat.contract.requests import MAX_SERVERS, MIN_SERVERS
-from srvstat.documents.build_summary import BuildSummary, UpdateSummary
-from srvstat.documents.bundle_summary import BundleSummary
-from srvstat.documents.export_summary import ExportSummary
-from srvstat.documents.fleet_summary import FleetSummary
+from srvstat.documents.snapshot import (
+    BuildSummary,
+    BundleSummary,
+    ExportSummary,
+    FleetSummary,
+    UpdateSummary,
+)
 from srvstat.render.text import (
     format_completed,
     format_count,

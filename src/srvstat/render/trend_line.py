@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from srvstat.contract.ranges import DAY_MS
+from srvstat.documents.analysis import ServerGrowth
 from srvstat.documents.document import LEAST_COVERAGE
-from srvstat.documents.growth import ServerGrowth
 
 _WEEK_MS = 7 * DAY_MS
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from srvstat.contract import wire
 from srvstat.contract.wire import EncodedJson
-from srvstat.documents.replay import Difference, DifferenceClass
+from srvstat.documents.support import Difference, DifferenceClass
 
 MAX_DIFFERENCES = 1000
 """The most differences that are listed for one answer."""

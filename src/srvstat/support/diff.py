@@ -12,10 +12,10 @@ from srvstat import operations
 from srvstat.contract.instants import format_instant
 from srvstat.contract.ranges import DAY_MS, Range, Window, find_window
 from srvstat.contract.requests import ServerReference
-from srvstat.documents.replay import Difference
-from srvstat.documents.snapshot_diff import (
+from srvstat.documents.support import (
     ChangedAnswer,
     ChangedServer,
+    Difference,
     ServerChanges,
     SnapshotDiff,
 )

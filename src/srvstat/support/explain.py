@@ -10,7 +10,7 @@ from srvstat.contract.ranges import BEFORE_ALL, Range, Window, find_window
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.responses import Response, ServerResult
 from srvstat.documents.document import GapPart, WindowPart
-from srvstat.documents.explanation import (
+from srvstat.documents.support import (
     BuildCounts,
     ExplainedObservation,
     Explanation,

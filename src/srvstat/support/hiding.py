@@ -8,7 +8,7 @@ from srvstat.access import Access
 from srvstat.contract import wire
 from srvstat.contract.http import KEY_HEADER, Headers, find_values
 from srvstat.contract.key_filter import KeyFilter
-from srvstat.documents.replay import Difference
+from srvstat.documents.support import Difference
 from srvstat.support.comparing import escape_step, shorten_difference, unescape_step
 
 _SECRET_PARAMETER = re.compile(

@@ -17,10 +17,10 @@ from srvstat.contract.key_filter import HIDDEN_PART
 from srvstat.contract.ranges import DAY_MS
 from srvstat.contract.requests import CompareRequest, ServerReference
 from srvstat.contract.wire import EncodedJson
-from srvstat.documents.explanation import Explanation
-from srvstat.documents.replay import (
+from srvstat.documents.support import (
     Answer,
     Difference,
+    Explanation,
     Interval,
     ReferencedServers,
     Replay,

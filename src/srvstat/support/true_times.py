@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.requests import CompareRequest
-from srvstat.documents.replay import Difference
+from srvstat.documents.support import Difference
 from srvstat.operations import resolve_servers
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.support.comparing import MAX_DIFFERENCES, is_number_equal

@@ -17,7 +17,7 @@ from srvstat.contract.errors import SnapshotError, UsageError
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAYS, Range, find_window
 from srvstat.contract.requests import ServerReference, build_compare_request
-from srvstat.documents.bundle_summary import BundleSummary
+from srvstat.documents.snapshot import BundleSummary
 from srvstat.operations import (
     NotInBundleError,
     UnknownServerError,

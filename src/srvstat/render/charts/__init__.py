@@ -1,9 +1,6 @@
 """Documents as charts for a terminal, one file for each kind of chart."""
 
-from srvstat.documents.distribution import Distribution
-from srvstat.documents.growth import GrowthDocument
-from srvstat.documents.history import StepTable
-from srvstat.documents.peak_hours import PeakHours
+from srvstat.documents.analysis import Distribution, GrowthDocument, PeakHours, StepTable
 from srvstat.render.screen import Screen
 
 ChartDocument = Distribution | GrowthDocument | PeakHours | StepTable

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from srvstat.documents.distribution import Distribution, ServerDistribution
+from srvstat.documents.analysis import Distribution, ServerDistribution
 from srvstat.render.axes import choose_ticks, format_ticks
 from srvstat.render.charts.panels import (
     Columns,

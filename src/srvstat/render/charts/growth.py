@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from zoneinfo import ZoneInfo
 
-from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
+from srvstat.documents.analysis import GrowthDocument, GrowthStepPart, ServerGrowth
 from srvstat.render.axes import choose_time_ticks
 from srvstat.render.changes import describe_step, format_trend
 from srvstat.render.charts.columns import get_light_mark
@@ -81,7 +81,7 @@ def _draw_trend(server: ServerGrowth, frame: Frame, number: int) -> Iterator[int
         yield int(players / scale.top * scale.height) if is_inside else None
 
 
-def _find_time(steps: Sequence[GrowthStep], cell: int, frame: Frame) -> float:
+def _find_time(steps: Sequence[GrowthStepPart], cell: int, frame: Frame) -> float:
     """Return the instant at the middle of a cell."""
     column, rest = divmod(cell, frame.layout.pitch)
     length = frame.layout.merged

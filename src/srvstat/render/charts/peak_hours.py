@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from srvstat.documents.history import StepCell
-from srvstat.documents.peak_hours import PeakHours, ServerPeakHours
+from srvstat.documents.analysis import PeakHours, ServerPeakHours, StepCell
 from srvstat.render.charts.panels import (
     Columns,
     Frame,

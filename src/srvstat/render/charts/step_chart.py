@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from zoneinfo import ZoneInfo
 
-from srvstat.documents.history import StepCell, StepLine, StepTable
+from srvstat.documents.analysis import StepCell, StepLine, StepTable
 from srvstat.render.axes import choose_time_ticks
 from srvstat.render.changes import describe_step
 from srvstat.render.charts.plot_area import COLUMN_DOTS, Point, fit_plot_areas

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from srvstat.documents.distribution import Distribution, ServerDistribution
+from srvstat.documents.analysis import Distribution, ServerDistribution
 from srvstat.render.axes import choose_ticks, format_ticks
 from srvstat.render.pictures.frame import BELOW, MARGIN, Scale, draw_notes, draw_tick
 from srvstat.render.pictures.rows import divide_rows, draw_heading

@@ -5,8 +5,8 @@ from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
 from srvstat.contract.ranges import DAY_MS
+from srvstat.documents.analysis import GrowthDocument, GrowthStepName, GrowthStepPart, ServerGrowth
 from srvstat.documents.document import WHOLE_SHARE, WindowPart
-from srvstat.documents.growth import GrowthDocument, GrowthStep, GrowthStepName, ServerGrowth
 from srvstat.render.axes import choose_time_ticks
 from srvstat.render.changes import (
     choose_class,
@@ -151,7 +151,7 @@ def _draw_step_axis(
     if not server.steps:
         return
     zone, least = ZoneInfo(growth.time_zone), _SHORTEST[growth.step]
-    steps: dict[int, GrowthStep] = {step.from_: step for step in server.steps}
+    steps: dict[int, GrowthStepPart] = {step.from_: step for step in server.steps}
     most = max(int(box.width // TIME_LABEL_WIDTH), 2)
     window = int(across.low), int(across.high)
     for at, label in choose_time_ticks(*window, most, zone, least):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from srvstat.documents.peak_hours import HourCell, HourPart, ServerPeakHours
+from srvstat.documents.analysis import HourCellPart, HourPart, ServerPeakHours
 from srvstat.render.local_time import WEEKDAYS, format_hour
 from srvstat.render.pictures.frame import MARGIN
 from srvstat.render.pictures.svg import (
@@ -93,7 +93,7 @@ def _count_key_lines(server: ServerPeakHours, size: Size, busiest: HourPart | No
     return 1 + (busiest is not None) + _has_empty_cells(server)
 
 
-def _place_cell(box: Box, cell: HourCell | HourPart) -> Box:
+def _place_cell(box: Box, cell: HourCellPart | HourPart) -> Box:
     width, height = box.width / 24, box.height / len(WEEKDAYS)
     left, top = box.left + cell.hour * width, box.top + (cell.weekday - 1) * height
     return Box(left, top, left + width, top + height)
@@ -110,7 +110,7 @@ def _draw_labels(picture: Element, box: Box) -> None:
         add_text(picture, "tick", (x, box.top - 6), f"{hour:02}:00")
 
 
-def _draw_cell(picture: Element, box: Box, cell: HourCell, levels: _Range) -> None:
+def _draw_cell(picture: Element, box: Box, cell: HourCellPart, levels: _Range) -> None:
     spot = _place_cell(box, cell)
     if cell.average_players is None:
         inset = {"x": spot.left + 2, "y": spot.top + 2}

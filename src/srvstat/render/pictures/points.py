@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAY_MS
+from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
-from srvstat.documents.timeline import ServerTimeline, Timeline
 
 _MINUTE, _WEEK = DAY_MS // 1440, 7 * DAY_MS
 _MONDAY = 4 * DAY_MS

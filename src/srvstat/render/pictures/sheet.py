@@ -6,11 +6,8 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
-from srvstat.documents.distribution import Distribution
+from srvstat.documents.analysis import Distribution, GrowthDocument, PeakHours, Timeline
 from srvstat.documents.document import WindowPart
-from srvstat.documents.growth import GrowthDocument
-from srvstat.documents.peak_hours import PeakHours
-from srvstat.documents.timeline import Timeline
 from srvstat.render.local_time import format_local_time, format_zoned_time
 from srvstat.render.pictures.distribution import draw_distribution
 from srvstat.render.pictures.growth import draw_growth

@@ -1,9 +1,6 @@
 """Choose the size of a picture for its width and contents."""
 
-from srvstat.documents.distribution import Distribution
-from srvstat.documents.growth import GrowthDocument
-from srvstat.documents.peak_hours import ServerPeakHours
-from srvstat.documents.timeline import Timeline
+from srvstat.documents.analysis import Distribution, GrowthDocument, ServerPeakHours, Timeline
 from srvstat.render.pictures.keys import KEY_HEIGHT
 from srvstat.render.pictures.svg import Size
 

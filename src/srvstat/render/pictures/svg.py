@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 from xml.etree.ElementTree import Element, SubElement
 
-from srvstat.documents.color_codes import remove_color_codes
+from srvstat.documents.document import remove_color_codes
 from srvstat.render.text import escape_text
 
 FONT_SIZE = 12

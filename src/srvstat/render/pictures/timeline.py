@@ -6,8 +6,8 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
+from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
-from srvstat.documents.timeline import ServerTimeline, Timeline
 from srvstat.render.changes import describe_step
 from srvstat.render.pictures.frame import (
     BELOW,

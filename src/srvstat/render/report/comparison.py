@@ -6,10 +6,9 @@ from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
 from srvstat.contract import wire
-from srvstat.documents.color_codes import remove_color_codes
-from srvstat.documents.document import WindowPart
+from srvstat.documents.analysis import ServerStatistics, Stats
+from srvstat.documents.document import WindowPart, remove_color_codes
 from srvstat.documents.servers import is_silent
-from srvstat.documents.statistics import ServerStatistics, Stats
 from srvstat.render.changes import (
     choose_class,
     explain_missing_change,

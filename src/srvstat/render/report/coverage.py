@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from srvstat.documents.report import Report
-from srvstat.documents.timeline import ServerTimeline
+from srvstat.documents.analysis import Report, ServerTimeline
 from srvstat.render.report.comparison import build_coverage, build_whole
 from srvstat.render.report.elements import (
     Children,

@@ -2,7 +2,7 @@
 
 from xml.etree.ElementTree import Element
 
-from srvstat.documents.report import Report
+from srvstat.documents.analysis import Report
 from srvstat.render.fields import NOTHING
 from srvstat.render.local_time import format_local_window
 from srvstat.render.report.comparison import FIRST_LAST

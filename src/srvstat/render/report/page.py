@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from xml.etree.ElementTree import Element, tostring
 
 from srvstat.contract import wire
-from srvstat.documents.report import Report
-from srvstat.documents.timeline import Timeline
+from srvstat.documents.analysis import Report, Timeline
 from srvstat.render.report.comparison import build_comparison
 from srvstat.render.report.coverage import build_coverage_section
 from srvstat.render.report.elements import (

@@ -3,11 +3,15 @@
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from srvstat.documents.distribution import Distribution
+from srvstat.documents.analysis import (
+    Distribution,
+    HourPart,
+    PeakHours,
+    Report,
+    ServerPeakHours,
+    Stats,
+)
 from srvstat.documents.document import LEAST_COVERAGE
-from srvstat.documents.peak_hours import HourPart, PeakHours, ServerPeakHours
-from srvstat.documents.report import Report
-from srvstat.documents.statistics import Stats
 from srvstat.render.local_time import WEEKDAYS, format_hour
 from srvstat.render.pictures import (
     Size,

@@ -3,8 +3,13 @@
 from collections.abc import Callable, Iterator
 from xml.etree.ElementTree import Element
 
-from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
-from srvstat.documents.statistics import ServerStatistics, Stats
+from srvstat.documents.analysis import (
+    GrowthDocument,
+    GrowthStepPart,
+    ServerGrowth,
+    ServerStatistics,
+    Stats,
+)
 from srvstat.render.changes import choose_class, format_change, format_trend
 from srvstat.render.fields import NOTHING
 from srvstat.render.local_time import format_local_date, format_local_month
@@ -81,7 +86,7 @@ def _list_cells(server: ServerGrowth, figures: ServerStatistics, stats: Stats) -
     yield build_first_last(figures)
 
 
-def _build_average(step: GrowthStep, part: str) -> Element:
+def _build_average(step: GrowthStepPart, part: str) -> Element:
     average = build_rounded(step.average_players, 2)
     if not step.is_partial or step.average_players is None:
         return average
@@ -89,7 +94,7 @@ def _build_average(step: GrowthStep, part: str) -> Element:
     return build("span", build("span", part, class_="note"), " ", average, class_="partial")
 
 
-def _build_average_and_change(step: GrowthStep, part: str) -> Element:
+def _build_average_and_change(step: GrowthStepPart, part: str) -> Element:
     average = _build_average(step, part)
     change = step.change
     if change is None:
@@ -105,7 +110,7 @@ def _build_steps(
     caption: str,
     document: GrowthDocument,
     labels: Labels,
-    build_cell: Callable[[GrowthStep, str], Element],
+    build_cell: Callable[[GrowthStepPart, str], Element],
 ) -> Element:
     """Build a table with a row for each step, and a column for each server."""
     names = [labels.build_name(at) for at in range(len(document.servers))]
@@ -117,7 +122,7 @@ def _build_steps(
     return build_table(caption, (_HEADERS[document.step], *names), rows, "figures small")
 
 
-def _build_step(step: GrowthStep, document: GrowthDocument, labels: Labels) -> Child:
+def _build_step(step: GrowthStepPart, document: GrowthDocument, labels: Labels) -> Child:
     # The first step may begin where the window does, within a day or month.
     format_start = format_local_month if document.step == "month" else format_local_date
     return build_time(step.from_, format_start(step.from_, labels.zone))

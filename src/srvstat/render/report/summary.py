@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from srvstat.documents.analysis import HourPart, Report, ServerStatistics
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GapPart
-from srvstat.documents.peak_hours import HourPart
-from srvstat.documents.report import Report
-from srvstat.documents.statistics import ServerStatistics
 from srvstat.render.changes import explain_missing_change, format_change, format_window_length
 from srvstat.render.local_time import format_hour
 from srvstat.render.pictures import find_busiest

@@ -3,21 +3,20 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from srvstat.documents.access_check import AccessCheck
-from srvstat.documents.comparison import Comparison
-from srvstat.documents.dry_run import DryRun
-from srvstat.documents.explanation import Explanation
-from srvstat.documents.growth import GrowthDocument
-from srvstat.documents.history import HistoryNotes, ObservationTable, StepTable
+from srvstat.documents.analysis import (
+    Comparison,
+    GrowthDocument,
+    HistoryNotes,
+    ObservationTable,
+    PeakHours,
+    Stats,
+    StepTable,
+    Top,
+)
 from srvstat.documents.integrity import Integrity
-from srvstat.documents.peak_hours import PeakHours
-from srvstat.documents.replay import Replay
-from srvstat.documents.server_detail import ServerTable
-from srvstat.documents.servers import Servers
-from srvstat.documents.snapshot_diff import SnapshotDiff
-from srvstat.documents.snapshot_info import SnapshotInfo
-from srvstat.documents.statistics import Stats, Top
-from srvstat.documents.verification import Verification
+from srvstat.documents.servers import Servers, ServerTable, SnapshotInfo
+from srvstat.documents.snapshot import DryRun, Verification
+from srvstat.documents.support import AccessCheck, Explanation, Replay, SnapshotDiff
 from srvstat.render.screen import Screen
 from srvstat.render.tables.access_check import render_access
 from srvstat.render.tables.comparison import render_comparison

@@ -5,7 +5,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.documents.access_check import AccessCheck, PlanPermissions
+from srvstat.documents.support import AccessCheck, PlanPermissions
 from srvstat.render.fields import NOTHING, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.text import format_count

@@ -9,8 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.documents.comparison import ComparedServer, Comparison
-from srvstat.documents.history import StepCell
+from srvstat.documents.analysis import ComparedServer, Comparison, StepCell
 from srvstat.render.changes import describe_step, format_first_last
 from srvstat.render.fields import build_fields_grid
 from srvstat.render.screen import Screen

@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.documents.dry_run import DroppedRows, DryRun
+from srvstat.documents.snapshot import DroppedRows, DryRun
 from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.text import (

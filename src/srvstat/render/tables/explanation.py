@@ -13,8 +13,8 @@ from srvstat.contract import wire
 from srvstat.contract.instants import parse_instant
 from srvstat.contract.ranges import DAYS
 from srvstat.documents.document import GapPart
-from srvstat.documents.explanation import Explanation, ServerExplanation
 from srvstat.documents.servers import is_silent
+from srvstat.documents.support import Explanation, ServerExplanation
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import format_last_seen
 from srvstat.render.text import (

@@ -5,12 +5,16 @@ from zoneinfo import ZoneInfo
 
 from rich.text import Text
 
-from srvstat.documents.comparison import ComparedServer, Comparison
+from srvstat.documents.analysis import (
+    ComparedServer,
+    Comparison,
+    GrowthStepPart,
+    ServerGrowth,
+    ServerStatistics,
+    StepCell,
+)
 from srvstat.documents.document import WindowPart
-from srvstat.documents.growth import GrowthStep, ServerGrowth
-from srvstat.documents.history import StepCell
 from srvstat.documents.servers import is_silent
-from srvstat.documents.statistics import ServerStatistics
 from srvstat.render.changes import (
     describe_step,
     explain_missing_change,
@@ -124,7 +128,7 @@ def _list_first(ids: Sequence[str]) -> str:
     return ", ".join([*ids[:_MOST_NAMED], *([f"{rest:,} more"] if rest > 0 else [])])
 
 
-def list_growth_cells(steps: Iterable[GrowthStep]) -> list[StepCell]:
+def list_growth_cells(steps: Iterable[GrowthStepPart]) -> list[StepCell]:
     """Return the averages of the steps of a growth as cells."""
     return [StepCell(one.sample_count, 1, one.average_players, one.observed_share) for one in steps]
 

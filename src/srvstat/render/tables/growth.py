@@ -9,8 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.documents.growth import GrowthDocument, GrowthStep, ServerGrowth
-from srvstat.documents.history import StepCell
+from srvstat.documents.analysis import GrowthDocument, GrowthStepPart, ServerGrowth, StepCell
 from srvstat.render.changes import describe_step, format_change, format_first_last, format_trend
 from srvstat.render.fields import build_fields_grid
 from srvstat.render.local_time import format_clock, format_local_window
@@ -86,7 +85,7 @@ def _list_notes(server: ServerGrowth, document: GrowthDocument, screen: Screen) 
         yield f"{empty:,} of {format_count(len(server.steps), document.step)} empty"
 
 
-def _join_steps(steps: Sequence[GrowthStep]) -> list[StepCell]:
+def _join_steps(steps: Sequence[GrowthStepPart]) -> list[StepCell]:
     """Return the average of each mark of a drawing, which stands for one step or several."""
     return join_cells(list_growth_cells(steps), _find_mark_length(len(steps)))
 
@@ -121,16 +120,16 @@ def _list_steps(
     yield Text()
 
 
-def _format_average(step: GrowthStep) -> Text:
+def _format_average(step: GrowthStepPart) -> Text:
     text = format_rounded(step.average_players, 2)
     return Text(f"{PARTIAL}{text}" if _is_part(step) else text)
 
 
-def _describe_share(step: GrowthStep) -> Text:
+def _describe_share(step: GrowthStepPart) -> Text:
     return Text(f"{format_share(step.observed_share)} observed" if _is_part(step) else "")
 
 
-def _is_part(step: GrowthStep) -> bool:
+def _is_part(step: GrowthStepPart) -> bool:
     return step.is_partial and step.sample_count > 0
 
 

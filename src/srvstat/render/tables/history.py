@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.contract.ranges import BEFORE_ALL
-from srvstat.documents.history import (
+from srvstat.documents.analysis import (
     HistoryNotes,
     HistoryQuery,
     ObservationTable,

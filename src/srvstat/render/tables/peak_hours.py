@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.documents.peak_hours import HourCell, PeakHours, ServerPeakHours
+from srvstat.documents.analysis import HourCellPart, PeakHours, ServerPeakHours
 from srvstat.render.fields import build_fields_grid
 from srvstat.render.local_time import format_clock, format_local_window
 from srvstat.render.screen import Screen
@@ -53,7 +53,7 @@ def _build_block(server: ServerPeakHours, screen: Screen) -> Iterator[Renderable
 
 
 def _draw_map(
-    cells: Sequence[HourCell], lowest: float, highest: float, screen: Screen
+    cells: Sequence[HourCellPart], lowest: float, highest: float, screen: Screen
 ) -> Iterator[Text]:
     """Yield the lines of a map; none if it does not fit."""
     width = 2 if get_width(screen) >= _LABEL_WIDTH + 2 * 24 else 1
@@ -81,7 +81,7 @@ def describe_shortage(server: ServerPeakHours) -> str:
     )
 
 
-def _describe_cell(cell: HourCell) -> str:
+def _describe_cell(cell: HourCellPart) -> str:
     observations = format_count(cell.sample_count, "observation")
     return (
         f"{WEEKDAYS[cell.weekday - 1]} {cell.hour:02}:00 to {cell.hour + 1:02}:00, average"

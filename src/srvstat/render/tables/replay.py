@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.contract import wire
-from srvstat.documents.replay import Difference, Interval, Replay, ReplayedExchange
+from srvstat.documents.support import Difference, Interval, Replay, ReplayedExchange
 from srvstat.render.fields import NOTHING
 from srvstat.render.screen import NATURAL_WIDTH, Screen
 from srvstat.render.tables.explanation import MAIL_WIDTH, render_explanation

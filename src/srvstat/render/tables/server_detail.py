@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from srvstat.documents.color_codes import remove_color_codes
-from srvstat.documents.server_detail import ServerTable
-from srvstat.documents.servers import is_silent
+from srvstat.documents.document import remove_color_codes
+from srvstat.documents.servers import ServerTable, is_silent
 from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import format_last_seen

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from srvstat.documents.server_list import ListedServer
-from srvstat.documents.servers import Servers
+from srvstat.documents.servers import ListedServer, Servers
 from srvstat.render.fields import NOTHING, Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import format_current

@@ -10,8 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from srvstat.documents.replay import Difference
-from srvstat.documents.snapshot_diff import ChangedAnswer, ChangedServer, SnapshotDiff
+from srvstat.documents.support import ChangedAnswer, ChangedServer, Difference, SnapshotDiff
 from srvstat.render.fields import NOTHING, Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.text import format_count, format_time

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from srvstat.documents.manifest import ManifestShard
-from srvstat.documents.snapshot_info import SnapshotInfo
+from srvstat.documents.servers import SnapshotInfo
+from srvstat.documents.snapshot import ManifestShard
 from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.tables.server_list import build_server_list

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.contract import wire
-from srvstat.documents.statistics import FiguresPart, ServerStatistics, Stats, Top
+from srvstat.documents.analysis import FiguresPart, ServerStatistics, Stats, Top
 from srvstat.render.changes import format_first_last
 from srvstat.render.fields import NOTHING, build_fields_grid
 from srvstat.render.local_time import format_clock, format_local_window

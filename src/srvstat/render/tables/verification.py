@@ -1,6 +1,6 @@
 """The table of a verified snapshot."""
 
-from srvstat.documents.verification import Verification
+from srvstat.documents.snapshot import Verification
 from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.text import format_time

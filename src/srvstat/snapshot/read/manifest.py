@@ -8,7 +8,7 @@ from srvstat.contract import wire
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.instants import InstantError, parse_instant
 from srvstat.contract.models import InvalidValueError, validate
-from srvstat.documents.manifest import Manifest
+from srvstat.documents.snapshot import Manifest
 from srvstat.files.errors import convert_errors
 from srvstat.snapshot.format.rows import FileRow
 from srvstat.snapshot.format.shards import MANIFEST, MAX_SHARDS, compute_shards_root, name_shard

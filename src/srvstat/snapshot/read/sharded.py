@@ -11,7 +11,7 @@ from typing import TypeVar
 from srvstat.contract.errors import SnapshotError
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import Namespace, ServerReference
-from srvstat.documents.manifest import Manifest, ManifestShard
+from srvstat.documents.snapshot import Manifest, ManifestShard
 from srvstat.snapshot.format.calendar import Entry
 from srvstat.snapshot.format.rows import Day, ServerRow
 from srvstat.snapshot.format.shards import MANIFEST, find_shard

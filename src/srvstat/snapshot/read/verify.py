@@ -8,7 +8,7 @@ from itertools import islice
 
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import Window
-from srvstat.documents.verification import Verification
+from srvstat.documents.snapshot import Verification
 from srvstat.snapshot.format.days import read_day_observations
 from srvstat.snapshot.format.derive import derive, find_observed_span, has_valid_observations
 from srvstat.snapshot.format.digest import build_directory, digest_directory, seal

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from srvstat.contract.errors import SourceError, UsageError
-from srvstat.documents.build_summary import BuildSummary
+from srvstat.documents.snapshot import BuildSummary
 from srvstat.files.atomic_write import atomic_write
 from srvstat.snapshot.format.rows import FileRow
 from srvstat.snapshot.write.database import check_draft, check_journal, open_draft

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from srvstat.contract.errors import UsageError
 from srvstat.contract.ranges import DAY_MS, Range, Window, find_window
-from srvstat.documents.bundle_summary import BundleSummary
+from srvstat.documents.snapshot import BundleSummary
 from srvstat.files.atomic_write import atomic_write, check_name
 from srvstat.files.errors import convert_write_errors
 from srvstat.snapshot.format.derive import find_observed_span, has_valid_observations

@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median_low
 
 from srvstat.contract.errors import OutputError
-from srvstat.documents.dry_run import DroppedRows, DryRun, UnderstoodRow
+from srvstat.documents.snapshot import DroppedRows, DryRun, UnderstoodRow
 from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.reasons import Reason, find_remedy, list_reasons
 from srvstat.snapshot.write.rejects import Rejects

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import or_
 
 from srvstat.contract.ranges import BEFORE_ALL, DAY_MS, Window
-from srvstat.documents.export_summary import ExportSummary
+from srvstat.documents.snapshot import ExportSummary
 from srvstat.files.atomic_folder import atomic_folder, write_file
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot

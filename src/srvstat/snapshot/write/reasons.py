@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.instants import NO_TIME_ZONE, NOT_MILLISECONDS
-from srvstat.documents.dry_run import Remedy
+from srvstat.documents.snapshot import Remedy
 from srvstat.snapshot.write.ingest import AFTER_AS_OF
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import MALFORMED_REASON, NOT_PUBLISHABLE, SKIP_REASONS

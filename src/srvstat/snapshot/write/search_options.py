@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from srvstat.contract.errors import SourceError
 from srvstat.contract.instants import NOT_MILLISECONDS
-from srvstat.documents.dry_run import DroppedRows, DryRun
+from srvstat.documents.snapshot import DroppedRows, DryRun
 from srvstat.files.reading import is_url
 from srvstat.snapshot.write.reasons import Reason, find_remedy
 from srvstat.sources.batch import COUNT_RULE

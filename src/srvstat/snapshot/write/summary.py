@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from srvstat.documents.build_summary import BuildSummary
+from srvstat.documents.snapshot import BuildSummary
 from srvstat.snapshot.format.derive import find_observed_span
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.write.ingest import Intake

@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from srvstat.contract.errors import SnapshotError, SourceError
-from srvstat.documents.build_summary import BuildSummary, UpdateSummary
+from srvstat.documents.snapshot import BuildSummary, UpdateSummary
 from srvstat.files.atomic_write import atomic_write
 from srvstat.files.copying import copy_in_background
 from srvstat.files.identity import compute_identity

@@ -7,7 +7,7 @@ from typing import Any
 from srvstat.contract import wire
 from srvstat.contract.instants import InstantError, parse_instant
 from srvstat.contract.models import InvalidValueError, validate
-from srvstat.documents.recording import PlainExchange, PlainResponse, Recording, StoredResponse
+from srvstat.documents.support import PlainExchange, PlainResponse, Recording, StoredResponse
 from srvstat.files.reading import split_lines
 from srvstat.support.recordings.exchange import (
     NOT_A_STATUS,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from srvstat.contract.errors import OutputError, UsageError
 from srvstat.contract.http import Head, Headers
 from srvstat.contract.key_filter import KeyFilter
-from srvstat.documents.recording import Recording, StoredRequest, StoredResponse
+from srvstat.documents.support import Recording, StoredRequest, StoredResponse
 from srvstat.files.errors import convert_write_errors
 
 _HEADERS = (b"content-type", b"content-length", b"content-encoding", b"transfer-encoding")

@@ -1,0 +1,592 @@
+"""What the analyzer answers: exact statistics, growth, hours of the week and the rest."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+from srvstat.contract import wire
+from srvstat.contract.ranges import Window
+from srvstat.contract.responses import CompareResponse, ServerResult
+from srvstat.documents.document import (
+    LEAST_COVERAGE,
+    WHOLE_SHARE,
+    ChangePart,
+    GapPart,
+    GrowthPart,
+    Instant,
+    Part,
+    SnapshotDocument,
+    WindowPart,
+    name_member,
+)
+from srvstat.documents.integrity import Integrity
+from srvstat.documents.rows import Column, RowDocument, Rows, build_rows, derive_columns
+
+TopKey = Literal["average", "median", "peak", "lowest", "change", "growth", "samples", "current"]
+"""The figures by which servers can be ranked; `change` and `growth` in players."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantilePart:
+    """A quantile after Hyndman and Fan's definition 2; `quantile` is in [0, 1]."""
+
+    quantile: float
+    players: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AbovePart:
+    """How long observations with strictly more than `players` last, in hours."""
+
+    players: int
+    hours: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FiguresPart:
+    """The figures of one server in a window; those that need an observation are None without one.
+
+    In `time_weighted_average`, `above` and `coverage`, an observation lasts until the next one, the
+    last one until the end of the window, and each at most three usual intervals. The usual interval
+    is None for fewer than two observations. `coverage` is the share of the window in which an
+    observation lasts; a window of all observations begins with the first one. `above` is None
+    unless asked for.
+    """
+
+    average_players: float | None
+    median_players: float | None
+    peak_players: int | None
+    lowest_players: int | None
+    growth: GrowthPart
+    sample_count: int
+    peak_first_at: Instant | None
+    peak_last_at: Instant | None
+    lowest_first_at: Instant | None
+    lowest_last_at: Instant | None
+    quantiles: tuple[QuantilePart, ...]
+    time_weighted_average: float | None
+    above: AbovePart | None
+    usual_interval_seconds: float | None
+    coverage: float | None
+    first_players: int | None
+    last_players: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _IdentityPart:
+    """A server: the current count of its record, and its last observation in the snapshot.
+
+    `last_observed_at` is None without one. It can be after the window.
+    """
+
+    server_id: str
+    cfx_id: str
+    hostname: str
+    current_players: int
+    last_observed_at: Instant | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerStatistics(FiguresPart, _IdentityPart):
+    """One server; `previous` has its figures in the window of equal length before, if asked for.
+
+    `change` is the average minus that of the window before. It is None if there is none, or if
+    observations cover less than 80 % of either window. `previous_coverage` is the share of the
+    window before, and None if there is none.
+    """
+
+    change: ChangePart | None
+    previous_coverage: float | None
+    previous: FiguresPart | None
+
+
+class _Statistics(SnapshotDocument, RowDocument):
+    """`previous_window` is None unless its figures were asked for.
+
+    `time_zone` is that of the question. Tables show their times in it.
+    """
+
+    version: Literal[1] = 1
+    time_zone: str
+    window: WindowPart
+    previous_window: WindowPart | None
+    servers: tuple[ServerStatistics, ...]
+
+    def to_rows(self) -> Rows:
+        """Return a row for each server, with columns for what was asked for."""
+        columns = [*derive_columns(_IdentityPart), *derive_columns(ChangePart, "change")]
+        if self.previous_window is None:
+            columns.append(Column("previousCoverage", "number", ("previous_coverage",)))
+        columns += self._iter_figures()
+        if self.previous_window is not None:
+            columns += self._iter_figures("previous")
+        return build_rows(columns, self.servers)
+
+    def _iter_figures(self, *path: str) -> Iterator[Column]:
+        """Yield the columns of the figures of one window; those that were asked for are last."""
+        figures = list(derive_columns(FiguresPart, *path))
+        above = [column for column in figures if "above" in column.path]
+        yield from (column for column in figures if column not in above)
+        first = next(iter(self.servers), None)
+        for number, one in enumerate(() if first is None else first.quantiles):
+            name = name_member("_".join((*path, f"quantile{wire.format_number(one.quantile)}")))
+            yield Column(name, "number", (*path, "quantiles", number, "players"))
+        if first is not None and first.above is not None:
+            yield from above
+
+
+class Stats(_Statistics):
+    """The figures of servers, in the order in which they were asked for."""
+
+    document: Literal["stats"] = "stats"
+
+
+class Top(_Statistics):
+    """The servers with the greatest values of one figure, `by`, of all `server_count` compared.
+
+    Equal servers are ordered by id. Those without the figure are last.
+    """
+
+    document: Literal["top"] = "top"
+    by: TopKey
+    server_count: int
+
+
+GrowthStepName = Literal["day", "week", "month"]
+"""Calendar days, ISO weeks and months of a time zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthStepPart:
+    """The interval `[from, to)`; the last step of a window includes its end.
+
+    `observed_share` is the part of the step's calendar length that observations cover, and
+    `is_partial` whether that is less than 0.9. The average is None without observations. `change`
+    is the average minus that of the step before; it is None if one of the two is partial or has no
+    observations. `growth` is the last observation in the step minus the first.
+    """
+
+    from_: Instant
+    to: Instant
+    is_partial: bool
+    observed_share: float
+    sample_count: int
+    average_players: float | None
+    change: ChangePart | None
+    growth: GrowthPart
+
+
+class ServerGrowth(Part):
+    """One server; `growth` is that over the window, `previous_growth` that in the window before.
+
+    `change`, the coverages, and the first and the last count are those of the document `stats`.
+    `players_per_week` is the median of the slopes between all pairs of whole days (Theil and Sen),
+    each at its midpoint with its average, whatever the step of the document; None for fewer than
+    three.
+    """
+
+    server_id: str
+    cfx_id: str
+    hostname: str
+    sample_count: int
+    average_players: float | None
+    change: ChangePart | None
+    coverage: float | None
+    previous_coverage: float | None
+    first_players: int | None
+    last_players: int | None
+    growth: GrowthPart
+    previous_growth: GrowthPart | None
+    players_per_week: float | None
+    steps: tuple[GrowthStepPart, ...]
+
+
+class GrowthDocument(SnapshotDocument, RowDocument):
+    """The growth of servers by step.
+
+    `previous_window` is the window of equal length before. It is None, and so is each
+    `previous_growth`, if the window has no beginning, or if a bundle does not cover it.
+    """
+
+    long_field = "servers"
+
+    document: Literal["growth"] = "growth"
+    version: Literal[1] = 1
+    step: GrowthStepName
+    time_zone: str
+    window: WindowPart
+    previous_window: WindowPart | None
+    servers: tuple[ServerGrowth, ...]
+
+    def to_rows(self) -> Rows:
+        """Return a row for each step of each server."""
+        return _build_rows(GrowthStepPart, ((one.server_id, one.steps) for one in self.servers))
+
+
+def _build_rows(part: type[Any], servers: Iterable[tuple[str, Sequence[Any]]]) -> Rows:
+    """Return a row for each part of servers, with the identifier of its server."""
+    columns = tuple(derive_columns(part))
+    rows = (
+        (server_id, *row) for server_id, parts in servers for row in build_rows(columns, parts).rows
+    )
+    return Rows((Column("serverId", "text"), *columns), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class HourPart:
+    """An hour of the week on a local clock; `weekday` is 1 for Monday to 7, `hour` 0 to 23."""
+
+    weekday: int
+    hour: int
+
+
+@dataclass(frozen=True, slots=True)
+class HourCellPart(HourPart):
+    """The observations of an hour of the week. With fewer than 4, the figures are None."""
+
+    sample_count: int
+    average_players: float | None
+    median_players: float | None
+
+
+class ServerPeakHours(Part):
+    """One server; `cells` are the 168 hours of the week from Monday 0:00.
+
+    `busiest` and `quietest` have the greatest and the least average, the earliest of equal ones;
+    None if no cell has an average.
+    """
+
+    server_id: str
+    cfx_id: str
+    hostname: str
+    sample_count: int
+    busiest: HourPart | None
+    quietest: HourPart | None
+    cells: tuple[HourCellPart, ...]
+
+    @property
+    def has_hours(self) -> bool:
+        """Whether the hours can be compared: at least 80 % of them have an average."""
+        known = sum(cell.average_players is not None for cell in self.cells)
+        return known >= LEAST_COVERAGE * len(self.cells)
+
+    def get_cell(self, hour: HourPart) -> HourCellPart:
+        """Return the cell of an hour, such as the busiest."""
+        return self.cells[24 * (hour.weekday - 1) + hour.hour]
+
+
+class PeakHours(SnapshotDocument, RowDocument):
+    """The players of servers in each hour of the week, on the clock of a time zone."""
+
+    long_field = "servers"
+
+    document: Literal["peakHours"] = "peakHours"
+    version: Literal[1] = 1
+    time_zone: str
+    window: WindowPart
+    servers: tuple[ServerPeakHours, ...]
+
+    def to_rows(self) -> Rows:
+        """Return a row for each hour of the week of each server."""
+        return _build_rows(HourCellPart, ((one.server_id, one.cells) for one in self.servers))
+
+
+class ServerDistribution(Part):
+    """One server; `counts` has the number of observations of each bin.
+
+    The quartiles are quantiles after Hyndman and Fan's definition 2. Without observations, all
+    figures are None.
+    """
+
+    server_id: str
+    cfx_id: str
+    hostname: str
+    sample_count: int
+    lowest_players: int | None
+    lower_quartile: float | None
+    median_players: float | None
+    upper_quartile: float | None
+    peak_players: int | None
+    counts: tuple[int, ...]
+
+
+class Distribution(SnapshotDocument):
+    """The observations of servers by their number of players, in bins that all servers share.
+
+    Bin `i` has the counts from `first_players + i * bin_players` up to, but not including,
+    the start of the next bin.
+    """
+
+    document: Literal["distribution"] = "distribution"
+    version: Literal[1] = 1
+    window: WindowPart
+    first_players: int
+    bin_players: int
+    servers: tuple[ServerDistribution, ...]
+
+
+class StepRun(Part):
+    """Successive steps of equal length, from an instant on."""
+
+    from_: Instant
+    seconds: int
+    count: int
+
+
+class ServerTimeline(Part):
+    """One server; each array has a value for each step, and None for one without observations.
+
+    `observed_shares` are the parts of the steps' calendar lengths that observations cover: until
+    the next observation, at most three usual intervals. A step with a share below 0.9 is partial.
+    A gap is the time between two observations, or an edge of the window and an observation, that
+    are more than three usual intervals apart; the usual interval is the median distance between
+    successive observations. The time after `as_of` is in no gap.
+    """
+
+    server_id: str
+    cfx_id: str
+    hostname: str
+    sample_counts: tuple[int, ...]
+    averages: tuple[float | None, ...]
+    lowest: tuple[int | None, ...]
+    peak: tuple[int | None, ...]
+    observed_shares: tuple[float, ...]
+    gaps: tuple[GapPart, ...]
+
+
+class Timeline(SnapshotDocument):
+    """The players of servers in steps of a time zone.
+
+    A step includes its start and excludes its end; the last step also includes the end of the
+    window. `step` is the name of the steps, such as `1h` or `day`. `steps` are whole steps: the
+    first can begin before the window, and the last end after it.
+    """
+
+    document: Literal["timeline"] = "timeline"
+    version: Literal[1] = 1
+    window: WindowPart
+    time_zone: str
+    step: str
+    steps: tuple[StepRun, ...]
+    servers: tuple[ServerTimeline, ...]
+
+    def list_edges(self) -> list[int]:
+        """Return the start of each step, and the end of the last one."""
+        edges: list[int] = []
+        for run in self.steps:
+            length = run.seconds * 1000
+            edges += range(run.from_, run.from_ + run.count * length, length)
+        last = self.steps[-1]
+        return [*edges, last.from_ + last.count * last.seconds * 1000]
+
+
+def build_runs(edges: Sequence[int]) -> tuple[StepRun, ...]:
+    """Return the steps between edges as runs of equal length."""
+    runs: list[tuple[int, int, int]] = []
+    for start, end in pairwise(edges):
+        seconds = (end - start) // 1000
+        if runs and runs[-1][1] == seconds:
+            runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
+        else:
+            runs.append((start, seconds, 1))
+    return tuple(StepRun(from_=start, seconds=length, count=count) for start, length, count in runs)
+
+
+Aggregate = Literal["mean", "median", "max", "min", "last"]
+"""What represents the observations of a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class History(RowDocument):
+    """The observations of servers, or aggregates of steps. Iterating over it reads the rows."""
+
+    as_of: int
+    root: str
+    columns: tuple[Column, ...]
+    read_rows: Callable[[], Iterator[tuple[Any, ...]]] = field(repr=False)
+    document: str = field(default="history", init=False)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self.read_rows()
+
+    def to_rows(self) -> Rows:
+        """Return the rows, which are read from the snapshot while they are iterated over."""
+        return Rows(self.columns, self.read_rows())
+
+
+class ServerName(NamedTuple):
+    """The names of a server."""
+
+    server_id: str
+    cfx_id: str
+    hostname: str
+
+
+class Observation(NamedTuple):
+    """An observation; its instant is in Unix milliseconds."""
+
+    observed_at: int
+    players: int
+
+
+class StepCell(NamedTuple):
+    """The observations of a step, the number of servers they are of, and their aggregate.
+
+    `players` is None without observations. `observed_share` is the part of the step's calendar
+    length that observations cover.
+    """
+
+    observations: int
+    servers: int
+    players: float | None
+    observed_share: float
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the value may mislead beside others: much of the step was not observed."""
+        return self.observed_share < WHOLE_SHARE
+
+
+class StepLine(NamedTuple):
+    """A step `[start, end)`, cut to the window, with a cell for each column."""
+
+    start: int
+    end: int
+    cells: tuple[StepCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryQuery:
+    """What a history was asked for; observations have no aggregate.
+
+    `window.start` can be BEFORE_ALL. `zone` is the time zone of steps, and of the times shown.
+    `step` is the name of the steps, such as `1h` or `day`.
+    """
+
+    window: Window
+    zone: str
+    aggregate: Aggregate = "mean"
+    is_sum: bool = False
+    step: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationTable:
+    """The first and the last observations of a server, of `count` in all.
+
+    `usual_interval` is in milliseconds, and None for fewer than two observations.
+    """
+
+    query: HistoryQuery
+    server: ServerName
+    first: tuple[Observation, ...]
+    last: tuple[Observation, ...]
+    count: int
+    usual_interval: float | None
+
+    @property
+    def omitted_count(self) -> int:
+        """The number of observations that are not shown."""
+        return self.count - len(self.first) - len(self.last)
+
+
+@dataclass(frozen=True, slots=True)
+class StepTable:
+    """The first and the last steps of a window, of `count` in all.
+
+    There is a column for each server, or a single one for their sum.
+    """
+
+    query: HistoryQuery
+    servers: tuple[ServerName, ...]
+    first: tuple[StepLine, ...]
+    last: tuple[StepLine, ...]
+    count: int
+
+    @property
+    def omitted_count(self) -> int:
+        """The number of steps that are not shown."""
+        return self.count - len(self.first) - len(self.last)
+
+    @property
+    def has_partial(self) -> bool:
+        """Whether a step with observations is partial."""
+        cells = (cell for line in (*self.first, *self.last) for cell in line.cells)
+        return any(cell.observations and cell.is_partial for cell in cells)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryNotes:
+    """What the tables of a history have in common.
+
+    `has_omitted` if one of them omits rows, and `has_partial` if one shows a partial step.
+    """
+
+    query: HistoryQuery
+    as_of: int
+    has_omitted: bool
+    has_partial: bool = False
+
+
+HistoryPart = ObservationTable | StepTable | HistoryNotes
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedServer:
+    """One server of a comparison.
+
+    `cells` has the average of each step of the window, oldest first. `observed_spans` counts the
+    spans of the window that have an observation. `first_players` is the first count in the window,
+    the base of growth. `last_observed_at` is the last observation in the snapshot.
+    """
+
+    result: ServerResult
+    hostname: str
+    cells: tuple[StepCell, ...]
+    observed_spans: int
+    first_players: int | None
+    last_observed_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """An answer of Compare Servers and its context; instants are Unix milliseconds.
+
+    `cell_step` is the name of the steps of `ComparedServer.cells`, such as `6h`, in UTC. A span is
+    an hour of a 24h window and a day of any other.
+    """
+
+    response: CompareResponse
+    servers: tuple[ComparedServer, ...]
+    window: Window
+    snapshot_as_of: int
+    cell_step: str
+    span_ms: int
+
+    @property
+    def span_count(self) -> int:
+        """The number of spans in the window."""
+        return (self.window.end - self.window.start) // self.span_ms
+
+
+class Report(SnapshotDocument):
+    """The documents of a report, about the same servers in the same order, and the same window.
+
+    `program` is the name and version of the program, and `command` the command that repeats the
+    report.
+    """
+
+    document: Literal["report"] = "report"
+    version: Literal[1] = 1
+    title: str
+    program: str
+    command: str
+    time_zone: str
+    window: WindowPart
+    stats: Stats
+    timeline: Timeline
+    peak_hours: PeakHours
+    distribution: Distribution
+    growth: GrowthDocument
+    integrity: Integrity

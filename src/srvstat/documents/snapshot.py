@@ -1,0 +1,256 @@
+"""What writing and verifying a snapshot reports. A dataclass has no JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal, NamedTuple
+
+from srvstat.contract import wire
+from srvstat.contract.models import Members, Sha256, WholeNumber
+from srvstat.contract.ranges import Range
+from srvstat.documents.document import Instant, Part, SnapshotDocument
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSummary:
+    """What a build did with the rows of its sources; instants are Unix milliseconds.
+
+    `read` counts all rows except empty ones; each was kept, repeated, conflicting, rejected or
+    skipped. `skipped` has a count for each reason. `first_reject` is the place of the first row in
+    the rejects, with the reason, and `remedy` a sentence on how to keep rejected rows, if
+    anything helps. `withheld` counts the servers that are not publishable, and `completed` the
+    servers whose records lacked a field, by field.
+    """
+
+    read: int
+    kept: int
+    repeated: int
+    conflicting: int
+    rejected: int
+    skipped: Mapping[str, int]
+    first_reject: str | None
+    remedy: str | None
+    servers: int
+    withheld: int
+    completed: Mapping[str, int]
+    fallbacks: int
+    as_of: int
+    first_observed_at: int | None
+    last_observed_at: int | None
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSummary:
+    """What an update did: the rows of its sources, and the changes to the snapshot.
+
+    `rows` describes the new rows; its servers, fallbacks and instants are those of the snapshot.
+    `added` and `removed` count servers, `observations` those of the snapshot.
+    """
+
+    rows: BuildSummary
+    added: int
+    removed: int
+    observations: int
+    root: str
+
+
+class Remedy(NamedTuple):
+    """What helps against a reason: an option and its value, or None, and a sentence."""
+
+    option: tuple[str, str] | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnderstoodRow:
+    """An observation as it was understood. `server_id` is None if it would not be kept."""
+
+    source_id: str
+    server_id: str | None
+    observed_at: int
+    players: int
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedRows:
+    """The rows that would not be kept for one reason: their number, examples, and what helps.
+
+    An example is the place of a row and its text, which is empty if it is not known. The number is
+    0 if a source can't be read at all.
+    """
+
+    reason: str
+    rows: int
+    is_rejected: bool
+    examples: Sequence[tuple[str, str]]
+    remedy: Remedy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a build would do; instants are Unix milliseconds.
+
+    `rows` are the first ones. `intervals` has the number of servers for each usual interval in
+    milliseconds, the most frequent first. `dropped` begins with the commonest reason. `needs_game`
+    says that servers have no game, and `refusal` why the build would be refused although it would
+    keep rows; the limit `max_rejected` would admit them. The other fields up to `warnings` are
+    those of BuildSummary.
+
+    The dry run is that of `command`, which has the options that help against `obstacles`; it is
+    None if no option is missing. `advice` are sentences about them.
+    """
+
+    rows: Sequence[UnderstoodRow]
+    read: int
+    kept: int
+    repeated: int
+    conflicting: int
+    rejected: int
+    servers: int
+    withheld: int
+    completed: Mapping[str, int]
+    first_observed_at: int | None
+    last_observed_at: int | None
+    intervals: Sequence[tuple[int, int]]
+    dropped: Sequence[DroppedRows]
+    warnings: Sequence[str]
+    needs_game: bool
+    obstacles: Sequence[DroppedRows] = ()
+    advice: Sequence[str] = ()
+    refusal: str | None = None
+    max_rejected: str | None = None
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BundleSummary:
+    """What a bundle contains; instants are Unix milliseconds, and `size` is in bytes.
+
+    `ids` are those of its servers, in order. `range` is the longest one that it answers.
+    """
+
+    ids: tuple[str, ...]
+    observations: int
+    range: Range
+    covered_from: int
+    as_of: int
+    size: int
+    root: str
+    parent_root: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSummary:
+    """What an export contains; `as_of` is in Unix milliseconds, and `size` in bytes.
+
+    `servers_path` and `observations_path` are the sources of a build. `root` is that of the
+    snapshot which a build of them has; None if the export is only a part of a snapshot, or if the
+    snapshot has shards, whose root is another than that of one file.
+    `covered_from` is None unless the snapshot is a bundle, which has only some observations.
+    """
+
+    servers: int
+    observations: int
+    servers_path: str
+    observations_path: str
+    size: int
+    as_of: int
+    covered_from: int | None
+    root: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSummary:
+    """What became of the rows of the sources; instants are Unix milliseconds.
+
+    `read` counts all rows except empty ones; each was kept, repeated, conflicting, rejected,
+    skipped, or an early one of a known server, before the window. `reject_reasons` and `skipped`
+    have a count for each reason. `conflict` describes one of the conflicts, and `remedy` is a
+    sentence on how to keep rejected rows, if anything helps. `servers` counts the results, and
+    `observed` those with an observation in the window, which is `(start, as_of]`; it has no start
+    if only a snapshot was written. `withheld`, `completed` and `fallbacks` are those of a build.
+    `manifest` is that of the snapshot, if one was written.
+    """
+
+    read: int
+    kept: int
+    repeated: int
+    conflicting: int
+    reject_reasons: Mapping[str, int]
+    skipped: Mapping[str, int]
+    early: int
+    conflict: str | None
+    remedy: str | None
+    servers: int
+    observed: int
+    withheld: int
+    completed: Mapping[str, int]
+    fallbacks: int
+    start: int | None
+    as_of: int
+    warnings: tuple[str, ...]
+    manifest: "Manifest | None" = None
+
+    @property
+    def rejected(self) -> int:
+        """The number of rejected rows."""
+        return sum(self.reject_reasons.values())
+
+
+class Verification(SnapshotDocument):
+    """The root of a verified snapshot, as 64 hexadecimal digits, and the counts of its rows.
+
+    `days` counts each day of each server.
+    """
+
+    document: Literal["verification"] = "verification"
+    version: Literal[1] = 1
+    servers: int
+    observations: int
+    days: int
+
+
+_LABEL = b"srvstat manifest\0"
+
+
+class ManifestShard(Part):
+    """A shard: its file beside the manifest, the root of its content, and what it contains."""
+
+    file: str
+    root: Sha256
+    servers: WholeNumber
+    observations: WholeNumber
+
+
+class Manifest(SnapshotDocument):
+    """The shards in the order of their numbers, and totals over all of them.
+
+    `root` covers `as_of` and the roots of the shards, and so the whole content. `repeated`,
+    `conflicting` and `rejected` count rows of the `sources`, as in a snapshot of one file. Without
+    observations, the first and the last instant are None. `digest` covers all other members; see
+    `seal_manifest`.
+    """
+
+    document: Literal["manifest"] = "manifest"
+    version: Literal[1] = 1
+    root: Sha256
+    servers: WholeNumber
+    observations: WholeNumber
+    first_observed_at: Instant | None
+    last_observed_at: Instant | None
+    sources: Members[str]
+    repeated: WholeNumber
+    conflicting: WholeNumber
+    rejected: WholeNumber
+    shards: Members[ManifestShard]
+    digest: str = ""
+
+    def compute_digest(self) -> str:
+        """Return the SHA-256 of the JSON without `digest`, after a label and a zero byte."""
+        return sha256(_LABEL + wire.encode(self.model_dump(exclude={"digest"}))).hexdigest()
+
+
+def seal_manifest(manifest: Manifest) -> Manifest:
+    """Return a manifest with its digest computed."""
+    return manifest.model_copy(update={"digest": manifest.compute_digest()})

@@ -1,0 +1,357 @@
+"""Recordings, and what comparing and explaining answers finds."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from srvstat.contract.ranges import Range
+from srvstat.documents.document import (
+    Document,
+    GapPart,
+    Instant,
+    Part,
+    SnapshotDocument,
+    WindowPart,
+)
+
+
+class PlanPermissions(Part):
+    """What one plan allows, and its number of keys.
+
+    Without `requests_per_minute` there is no limit.
+    """
+
+    name: str
+    operations: tuple[str, ...]
+    ranges: tuple[str, ...]
+    raw_history_days: int
+    requests_per_minute: int | None
+    keys: int
+
+
+class AccessCheck(Document):
+    """The plans in the order of the file, and the number of all keys."""
+
+    document: Literal["accessCheck"] = "accessCheck"
+    version: Literal[1] = 1
+    plans: tuple[PlanPermissions, ...]
+    keys: int
+
+
+class StoredRequest(Part):
+    """A request; `…` replaces each key in it.
+
+    `path` is as sent and includes the query. `headers` are those that an answer depends on, with
+    names in lower case. A body that is not UTF-8 is in `body_base64` instead of `body`. Both are
+    None if the body is empty, or was not read because the request was refused before that.
+    """
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: str | None
+    body_base64: str | None
+
+
+class StoredResponse(Part):
+    """The answer. `body` is None for HEAD."""
+
+    status: int
+    body: str | None
+
+
+class Recording(SnapshotDocument):
+    """An exchange. `plan` is None if authentication failed, or without an access file.
+
+    `as_of` and `root` are those of the snapshot that answered. `requested_at` is when the head of
+    the request was received.
+    """
+
+    document: Literal["recording"] = "recording"
+    version: Literal[1] = 1
+    requested_at: Instant
+    plan: str | None
+    request: StoredRequest
+    response: StoredResponse
+
+
+class PlainRequest(Part):
+    """A request that a person wrote."""
+
+    method: str
+    path: str
+    headers: dict[str, str] = Field(default_factory=dict)
+    body: str | None = None
+    body_base64: str | None = None
+
+
+class PlainResponse(Part):
+    """A response that a person wrote; without `body`, only the status is known."""
+
+    status: int
+    body: str | None = None
+
+
+class PlainExchange(Part):
+    """An exchange that a person wrote: a line with less than the service records."""
+
+    request: PlainRequest
+    response: PlainResponse | None = None
+    as_of: int | None = None
+    requested_at: int | None = None
+
+
+class ExplainedObservation(Part):
+    """One observation."""
+
+    observed_at: Instant
+    players: int
+
+
+class RankedValue(Part):
+    """A value and its rank in ascending order; ranks count from 1."""
+
+    rank: int
+    players: int
+
+
+class ExtremeValue(Part):
+    """The highest or lowest value, and the instant of the first observation that has it."""
+
+    players: int
+    first_at: Instant
+
+
+class GrowthOperands(Part):
+    """The players of the first and of the last observation in the window."""
+
+    from_: int
+    to: int
+
+
+class ServerExplanation(Part):
+    """The operands of one server's figures. Values that need an observation are None without one.
+
+    `sum` over `sample_count` is the mean. `middle` has the two middle values, or the one if their
+    number is odd. `usual_interval_seconds` is the median distance between successive observations.
+    `gaps` are the longest of the `gap_count` distances over 1.5 usual intervals, longest first; the
+    distances to the edges of the window count.
+
+    In `time_weighted_average` and `coverage`, an observation lasts until the next one, the last one
+    until the end of the window, and each at most three usual intervals. `has_uneven_intervals` is
+    true if gaps or irregular polling make that average differ from the mean by more than 1 percent.
+    `expected_count` is the number of usual intervals in the window, rounded down, and `coverage`
+    the share of the window in which an observation lasts; both are None for fewer than two
+    observations and for a window without a start.
+
+    `current_is_fallback` means that the record had no current count, so that it is that of
+    `last_in_snapshot`, or 0. That and `first_in_snapshot_at` do not depend on the as-of time of the
+    answer.
+    """
+
+    server_id: str
+    cfx_id: str
+    hostname: str
+    current_players: int
+    current_is_fallback: bool
+    first_in_snapshot_at: Instant | None
+    last_in_snapshot: ExplainedObservation | None
+    window: WindowPart
+    sample_count: int
+    sum: int
+    first: ExplainedObservation | None
+    last: ExplainedObservation | None
+    middle: tuple[RankedValue, ...]
+    peak: ExtremeValue | None
+    lowest: ExtremeValue | None
+    growth: GrowthOperands | None
+    usual_interval_seconds: float | None
+    expected_count: int | None
+    coverage: float | None
+    gap_count: int
+    gaps: tuple[GapPart, ...]
+    time_weighted_average: float | None
+    has_uneven_intervals: bool
+
+
+class BuildCounts(Part):
+    """The rows that the build did not keep: repeated, conflicting and malformed ones.
+
+    A snapshot does not count skipped rows: of unknown servers, or later than its as-of time.
+    """
+
+    repeated: int
+    conflicting: int
+    rejected: int
+
+
+class Explanation(SnapshotDocument):
+    """The operands of an answer, and the answer: a JSON value whose text is the API's bytes.
+
+    `range` is None for Get Server. `program_version` is that of srvstat. `covered_from` is the
+    first instant that a bundle covers, and None for a whole snapshot.
+    """
+
+    document: Literal["explanation"] = "explanation"
+    version: Literal[1] = 1
+    snapshot_as_of: Instant
+    covered_from: Instant | None
+    program_version: str
+    range: Range | None
+    not_kept: BuildCounts
+    servers: tuple[ServerExplanation, ...]
+    answer: Any
+
+
+ExchangeClass = Literal[
+    "match", "differs", "unrecorded", "foreign", "notReproducible", "unreadable"
+]
+DifferenceClass = Literal["value", "text", "current"]
+
+
+class Difference(Part):
+    """A difference between the recorded and the recomputed answer.
+
+    `pointer` is a JSON Pointer (RFC 6901) into the body; `/status` names the status. `class` is
+    `text` if both are the same JSON value in different text, and `current` for a current player
+    count, which depends on the time of the capture. `absent_in` names the side without the value,
+    which is None then.
+    """
+
+    pointer: str
+    recorded: Any
+    recomputed: Any
+    class_: DifferenceClass
+    absent_in: Literal["recorded", "recomputed"] | None = None
+
+
+class Answer(Part):
+    """An answer of the API; a HEAD request has no body."""
+
+    status: int
+    body: Any
+
+
+class ReferencedServers(Part):
+    """The servers that a valid request names, such as `cfxId:abc123`, and the range it gets."""
+
+    servers: tuple[str, ...]
+    range: str | None
+
+
+class Interval(Part):
+    """Instants from `from` to `to`, both inclusive."""
+
+    from_: Instant
+    to: Instant
+
+
+class ServerIntervals(Part):
+    """When the recorded result of one server was true."""
+
+    server_id: str
+    true_during: tuple[Interval, ...]
+
+
+class ReplayedExchange(Part):
+    """A recorded exchange and its result.
+
+    `place` is its file and its line or entry. `path` is as sent, with its query; of a foreign
+    request it is only the path, after the host if that was recorded. `request` is None for an
+    invalid request, and for one that was not answered, as are `as_of` and `answer`. `reason` says
+    why an exchange can't be read, reproduced or compared, or why the answer is an error.
+    `searched`, `true_during` and `servers` are None unless a search was made; they list the
+    instants tried, and when the whole answer and the result of each server were true. `explanation`
+    is None unless asked for.
+    """
+
+    place: str
+    method: str | None = None
+    path: str | None = None
+    requested_at: Instant | None = None
+    as_of: Instant | None = None
+    class_: ExchangeClass
+    reason: str | None = None
+    request: ReferencedServers | None = None
+    answer: Answer | None = None
+    differences: tuple[Difference, ...] = ()
+    searched: Interval | None = None
+    true_during: tuple[Interval, ...] | None = None
+    servers: tuple[ServerIntervals, ...] | None = None
+    explanation: Explanation | None = None
+
+
+class ReplayCounts(Part):
+    """The number of exchanges of each class."""
+
+    match: int = 0
+    differs: int = 0
+    unrecorded: int = 0
+    foreign: int = 0
+    not_reproducible: int = 0
+    unreadable: int = 0
+
+
+class Replay(SnapshotDocument):
+    """All exchanges of the recordings, in their order. `as_of` is the snapshot's own."""
+
+    long_field = "exchanges"
+
+    document: Literal["replay"] = "replay"
+    version: Literal[1] = 1
+    exchanges: tuple[ReplayedExchange, ...]
+    counts: ReplayCounts
+
+
+class ChangedServer(Part):
+    """A server in both snapshots whose record or observations differ.
+
+    `fields` are the names of the API's fields, such as `players.max`. `days` are UTC dates whose
+    observations differ.
+    """
+
+    server_id: str
+    fields: tuple[str, ...]
+    days: tuple[str, ...]
+
+
+class ServerChanges(Part):
+    """The ids of added and removed servers, and the changed ones, each ordered by id."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[ChangedServer, ...]
+
+
+class ChangedAnswer(Part):
+    """A result of Compare Servers that differs; its pointers begin at the server's result.
+
+    In each difference, `recorded` is the value of the old snapshot, `recomputed` of the new one.
+    """
+
+    server_id: str
+    range: str
+    differences: tuple[Difference, ...]
+
+
+class SnapshotDiff(SnapshotDocument):
+    """All differences. `as_of` is the instant of the answers, and `root` that of the new snapshot.
+
+    `old` and `new` in other fields are the two snapshots. If one is a bundle, `compared_from` is
+    the instant from which both have observations: earlier days and the answers of windows that
+    begin earlier are left out, and so are servers that a bundle lacks.
+    """
+
+    document: Literal["diff"] = "diff"
+    version: Literal[1] = 1
+    old_as_of: Instant
+    new_as_of: Instant
+    old_root: str
+    compared_from: Instant | None
+    servers: ServerChanges
+    answers: tuple[ChangedAnswer, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no difference."""
+        return not (self.servers.added or self.servers.removed or self.servers.changed)
