@@ -71,8 +71,6 @@ $(BIN)/installed-spark: $(BIN)/installed
 	@touch $@
 
 external: $(EXTERNAL)/installed $(BIN)/installed-spark  ## Test with generated clients, recordings of real clients, Chromium and Spark
-	@$(MAKE) --no-print-directory $(RELEASE)/installed || \
-		echo 'the tools of releases could not be installed; their tests are skipped' >&2
 	$(BIN)/python -m pytest -m external
 
 fix: $(BIN)/installed  ## Format, and fix lint errors where possible
@@ -118,14 +116,13 @@ soak: $(BIN)/installed  ## Run property tests and campaigns in their long forms,
 INSTALL := -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 test-lowest:  ## Run all tests with the lowest version of each dependency
 	$(PYTHON) -m venv --clear .venv/lowest
-	.venv/lowest/bin/python tests/release/bounds.py lowest > .venv/lowest/constraints.txt
+	.venv/lowest/bin/python tests/release/lowest.py > .venv/lowest/constraints.txt
 	.venv/lowest/bin/python $(INSTALL) --constraint .venv/lowest/constraints.txt
 	.venv/lowest/bin/python -m pytest $(PARALLEL)
 
-test-newest:  ## Run all tests with the newest versions, and list those that upper bounds exclude
+test-newest:  ## Run all tests with the newest versions that the upper bounds allow
 	$(PYTHON) -m venv --clear .venv/newest
 	.venv/newest/bin/python $(INSTALL)
-	@.venv/newest/bin/python tests/release/bounds.py excluded
 	.venv/newest/bin/python -m pytest $(PARALLEL)
 
 RELEASE := .venv/release
@@ -134,12 +131,10 @@ $(RELEASE)/installed: tests/release/requirements.txt | $(BIN)/installed
 	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
-# SUITE=all runs the tests of the sdist with each Python that is found, SUITE=none with none.
 # TAG=v1.0.0 also checks the tag, and OUTPUT=dist keeps the archives.
-SUITE ?= one
-release-check: $(RELEASE)/installed api-page  ## Build a release twice, install it with each Python, and test it
-	cd tests && ../$(RELEASE)/bin/python -m release --source '$(CURDIR)/$(BIN)/python' \
-		--suite $(SUITE) $(if $(TAG),--tag '$(TAG)') $(if $(OUTPUT),--output '$(abspath $(OUTPUT))')
+release-check: $(RELEASE)/installed api-page  ## Build a release, and try it with each Python
+	$(RELEASE)/bin/python tests/release/check.py \
+		$(if $(TAG),--tag '$(TAG)') $(if $(OUTPUT),--output '$(abspath $(OUTPUT))')
 
 clean:  ## Remove everything that make created
 	rm -rf .venv srvstat-demo src/srvstat/web/swagger-ui benchmarks/data .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
