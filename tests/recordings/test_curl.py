@@ -1,14 +1,19 @@
 """Read curl commands from scripts and messages. test_real_curl.py compares with curl itself."""
 
+import re
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recordings.readings import find_reason, read_all, read_one
 from srvstat.contract.errors import SourceError
-from srvstat.support.recordings import curl
-from srvstat.support.recordings.exchange import Exchange, Unreadable
+from srvstat.support import curl
+from srvstat.support.exchange import Exchange, Unreadable
 
 URL = "http://h/gateway/v1/servers/a"
 
@@ -61,6 +66,61 @@ def test_a_command_may_follow_a_prompt(prompt: str, mail: Path) -> None:
     assert list_targets([read_one(mail, f"{prompt}curl {URL}?by=id")]) == [
         ("GET", b"/gateway/v1/servers/a", b"by=id")
     ]
+
+
+# Neither a program's arguments nor a line of a message can have NUL or a lone surrogate.
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0\r")
+TEXTS = st.text(st.one_of(st.sampled_from("'\"\\$`!^%&|<>();{},#~*? \t\n"), CHARACTERS))
+
+
+def quote_ansi(word: str) -> str:
+    """Quote a word with $'…', as browsers do, and other characters by their bytes."""
+    escapes = (
+        character if re.match("[a-z ]", character) else
+        f"\\u{ord(character):04x}" if character < "\u0100" else
+        "".join(f"\\x{byte:02x}" for byte in character.encode())
+        for character in word
+    )  # fmt: skip
+    return f"$'{''.join(escapes)}'"
+
+
+def quote_double(word: str) -> str:
+    escaped = re.sub(r'[\\"$`]', r"\\\g<0>", word)
+    return f'"{escaped}"'
+
+
+def quote_backslash(word: str) -> str:
+    escaped = re.sub(r"[^A-Za-z0-9\n]", r"\\\g<0>", word).replace("\n", "'\n'")
+    return escaped or "''"
+
+
+def quote_cmd(word: str) -> str:
+    """Quote a word as Chrome does in "Copy as cURL (cmd)"."""
+    quoted = re.sub(r'(\\*)"', r'\1\1\\"', word)
+    quoted = re.sub(r"(\\+)\Z", r"\1\1", quoted)
+    return re.sub(r"[^a-zA-Z0-9\s]", r"^\g<0>", f'"{quoted}"').replace("\n", "^\n\n")
+
+
+@pytest.mark.parametrize(
+    ("quote", "end"),
+    [
+        (shlex.quote, "\\"),
+        (quote_ansi, "\\"),
+        (quote_double, "\\"),
+        (quote_backslash, "\\"),
+        (quote_cmd, "^"),
+    ],
+)
+@given(word=TEXTS)
+def test_quoted_words_are_read(quote: Callable[[str], str], end: str, word: str) -> None:
+    text = f"curl --data-raw {quote(word)} {end}\n {URL} | jq\ncurl http://h/next"
+
+    first, following = curl.read_curl("mail", iter([text.encode()]))
+
+    assert isinstance(first, Exchange)
+    assert first.body == word.encode()
+    assert isinstance(following, Exchange)
+    assert following.head.path == b"/next"
 
 
 def test_other_programs_after_a_pipe_are_skipped(mail: Path) -> None:
@@ -120,7 +180,7 @@ GLOB = "--url: {} or [] stand for several URLs; give each, or add --globoff"
         ("curl -X POST `\n  http://h/", POWERSHELL),
         ("curl -Uri http://h/ -Method POST", "options of PowerShell's curl; use those of curl.exe"),
         ("curl -F a=b http://h/", "--form: not supported"),
-        ("curl -sé http://h/", "unknown option -Ã"),
+        ("curl -sé http://h/", "unknown option -…"),
         ("curl http://h/ -d", "-d: without its argument"),
         ("curl --max-time 5 -X POST", "no URL"),
         ('curl -d "$DATA" http://h/', f"--data: {VARIABLE}"),
@@ -161,8 +221,6 @@ NOT_READ = "files and standard input are not read; write the contents into the c
         ("--data-urlencode @secret.txt", "--data-urlencode"),
         ("-G --data-urlencode by@secret.txt", "--data-urlencode"),
         ("--json @secret.txt", "--json"),
-        ("--url-query @secret.txt", "--url-query"),
-        ("--url-query by@secret.txt", "--url-query"),
         ("--url @secret.txt", "--url"),
         ("-H @secret.txt", "--header"),
         ("--proxy-header @secret.txt", "--proxy-header"),
@@ -189,10 +247,10 @@ def test_a_command_with_input_from_a_file_is_unreadable(option: str, part: str, 
 
 
 def test_an_at_sign_that_names_no_file_is_data(mail: Path) -> None:
-    options = "-G --data-raw @a --data-urlencode by=@b --url-query +@c -b a=@d -A @e"
+    options = "-G --data-raw @a --data-urlencode by=@b -b a=@d -A @e"
 
     assert list_targets([read_one(mail, f"curl {URL} {options}")]) == [
-        ("GET", b"/gateway/v1/servers/a", b"@c&@a&by=%40b")
+        ("GET", b"/gateway/v1/servers/a", b"@a&by=%40b")
     ]
 
 

@@ -21,9 +21,9 @@ from recordings.readings import (
 from srvstat.contract.errors import InvalidRequestError, SourceError
 from srvstat.contract.http import MAX_HEAD_BYTES, Head, parse_get_server
 from srvstat.files import json_events
-from srvstat.support.recordings.exchange import Exchange, RecordedResponse, Unreadable
-from srvstat.support.recordings.har import read_har
-from srvstat.support.recordings.reading import read_recording
+from srvstat.support.exchange import Exchange, RecordedResponse, Unreadable
+from srvstat.support.har import read_har
+from srvstat.support.recordings import read_recording
 
 NOON = 1_772_366_400_123
 BODY = b'{"data":{"id":"a"}}'

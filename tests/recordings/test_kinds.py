@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from recordings.readings import build_entry, build_har, read_all
 from srvstat.contract.errors import SourceError
 from srvstat.files import json_events
-from srvstat.support.recordings.curl import read_curl
-from srvstat.support.recordings.exchange import Exchange, Unreadable
-from srvstat.support.recordings.har import read_har
-from srvstat.support.recordings.ndjson import read_ndjson
-from srvstat.support.recordings.reading import Reader
+from srvstat.support.curl import read_curl
+from srvstat.support.exchange import Exchange, Unreadable
+from srvstat.support.har import read_har
+from srvstat.support.recordings import Reader, read_ndjson
 
 HAR = build_har(build_entry()).decode()
 LINE = '{"request":{"method":"GET","path":"/gateway/v1/servers/a"}}'
@@ -66,7 +65,7 @@ def test_a_text_without_a_command_is_refused(tmp_path: Path) -> None:
 
 
 READ_STDIN = """
-from srvstat.support.recordings.reading import read_recording
+from srvstat.support.recordings import read_recording
 print([found.place for found in read_recording("-")])
 """
 

@@ -4,7 +4,7 @@ import json
 
 from srvstat.contract.http import Head
 from srvstat.contract.key_filter import KeyFilter
-from srvstat.support.recordings.writing import ServedExchange, encode_line
+from srvstat.support.recordings import ServedExchange, encode_line
 
 
 def test_a_key_that_begins_inside_a_character_of_the_answer_is_hidden() -> None:

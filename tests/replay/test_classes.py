@@ -20,7 +20,7 @@ from srvstat.contract.requests import build_compare_request, build_server_refere
 from srvstat.contract.responses import ErrorResponse
 from srvstat.documents.support import ReplayedExchange
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.support.recordings.exchange import Exchange, RecordedResponse, Unreadable
+from srvstat.support.exchange import Exchange, RecordedResponse, Unreadable
 from srvstat.support.replay import ReplaySettings, replay
 from support.access import PLANS, format_key_table
 

@@ -15,7 +15,7 @@ from srvstat.contract.requests import build_compare_request, build_server_refere
 from srvstat.render.screen import Screen
 from srvstat.render.tables.replay import render_replay
 from srvstat.snapshot.read.reader import open_file
-from srvstat.support.recordings.reading import read_recording
+from srvstat.support.recordings import read_recording
 from srvstat.support.replay import ReplaySettings, replay
 from support.gold import check_gold
 from support.terminal import run_srvstat_in_terminal

@@ -16,7 +16,7 @@ from srvstat.contract.ranges import DAYS, Range
 from srvstat.contract.requests import build_compare_request, build_server_reference
 from srvstat.documents.support import ReplayedExchange
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
-from srvstat.support.recordings.exchange import Exchange
+from srvstat.support.exchange import Exchange
 from srvstat.support.replay import ReplaySettings, replay
 
 HOUR = DAY // 24

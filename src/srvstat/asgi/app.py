@@ -49,7 +49,7 @@ from srvstat.contract.requests import (
     parse_compare_request,
 )
 from srvstat.contract.responses import encode_comparison
-from srvstat.support.recordings.writing import ServedExchange
+from srvstat.support.recordings import ServedExchange
 
 WORK_SECONDS = 10.0
 """Seconds from a validated request to its answer, including the wait for a worker."""

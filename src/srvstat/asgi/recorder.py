@@ -5,7 +5,7 @@ from queue import Empty, SimpleQueue
 from srvstat.asgi.line_writer import LineWriter
 from srvstat.asgi.log import Log
 from srvstat.contract.key_filter import KeyFilter
-from srvstat.support.recordings.writing import Loss, RecordingFile, ServedExchange, encode_line
+from srvstat.support.recordings import Loss, RecordingFile, ServedExchange, encode_line
 
 _SECONDS_TO_CLOSE = 5
 

@@ -28,8 +28,8 @@ from srvstat.files.reading import STDIN
 from srvstat.render.text import format_count, format_time
 from srvstat.snapshot.read.snapshot import open_snapshot
 from srvstat.support.comparing import EXACT
-from srvstat.support.recordings.exchange import Exchange, Unreadable
-from srvstat.support.recordings.reading import read_recording
+from srvstat.support.exchange import Exchange, Unreadable
+from srvstat.support.recordings import read_recording
 from srvstat.support.replay import AtRule, ReplaySettings
 from srvstat.support.replay import replay as replay_exchanges
 

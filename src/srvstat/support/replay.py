@@ -1,21 +1,36 @@
 """Answer recorded requests again, and compare the answers with the recorded ones."""
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, get_args
 
+from srvstat import operations
 from srvstat.access import Access, Plan
 from srvstat.contract import wire
 from srvstat.contract.errors import (
+    ApiError,
     ErrorCode,
     FeatureNotAvailableError,
     GatewayUnauthorizedError,
 )
-from srvstat.contract.key_filter import HIDDEN_PART
+from srvstat.contract.http import (
+    KEY_HEADER,
+    Head,
+    Headers,
+    check_compare_head,
+    check_method,
+    find_key,
+    find_target,
+    find_values,
+    parse_get_server,
+)
+from srvstat.contract.key_filter import HIDDEN_PART, KeyFilter
 from srvstat.contract.ranges import DAY_MS
-from srvstat.contract.requests import CompareRequest, ServerReference
+from srvstat.contract.requests import CompareRequest, ServerReference, parse_compare_request
+from srvstat.contract.responses import ErrorResponse, Response
 from srvstat.contract.wire import EncodedJson
 from srvstat.documents.support import (
     Answer,
@@ -30,18 +45,24 @@ from srvstat.documents.support import (
 )
 from srvstat.operations import NotInBundleError
 from srvstat.snapshot.read.snapshot import Snapshot
-from srvstat.support.answering import (
-    NotReproducibleError,
-    RecomputedAnswer,
-    answer_exchange,
-    is_foreign,
+from srvstat.support.comparing import (
+    EXACT,
+    MAX_DIFFERENCES,
+    compare_bodies,
+    escape_step,
+    find_differences,
+    shorten_difference,
+    unescape_step,
 )
-from srvstat.support.comparing import EXACT, MAX_DIFFERENCES, compare_bodies, find_differences
+from srvstat.support.exchange import Exchange, RecordedResponse, Unreadable, is_foreign_path
 from srvstat.support.explain import explain_comparison, explain_server
-from srvstat.support.hiding import KeyHider
-from srvstat.support.recordings.exchange import Exchange, RecordedResponse, Unreadable
-from srvstat.support.search import Instants, limit_search
-from srvstat.support.true_times import TrueTimes, find_true_times, read_results
+from srvstat.support.search import (
+    Instants,
+    TrueTimes,
+    find_true_times,
+    limit_search,
+    read_results,
+)
 
 AtRule = Literal["recorded", "snapshot", "search"]
 """How to choose the instant of an answer; also the values of `--at` besides times."""
@@ -57,6 +78,37 @@ _MAX_FOREIGN_LENGTH = 1_000
 
 Findings = dict[str, Any]
 """Fields of a ReplayedExchange."""
+
+_SECRET_PARAMETER = re.compile(
+    r"([?&][^?=&]*(?:key|token|secret|password|signature|auth|authorization|session)(?:_?id)?=)"
+    r"[^&]+",
+    re.IGNORECASE,
+)
+"""A query parameter whose name says that its value is secret. No operation has one."""
+
+
+_REST_OF_ADDRESS = re.compile(rb"[?#].*", re.DOTALL)
+_USER = re.compile(rb".*@", re.DOTALL)
+_REST_OF_METHOD = re.compile(r"[^A-Za-z0-9!#$%&'*+.^_`|~-].*", re.DOTALL)
+_SECRETS_OF_ADDRESS = re.compile(r"""(?<=//)[^/\s"]*@|[?#](?:\\.|[^"\\])*""")
+"""The user with the password, the query and the fragment of an address in a message."""
+
+
+class NotReproducibleError(Exception):
+    """Only the service that answered knows why. The message gives the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecomputedAnswer:
+    """The answer to a request. `body` is empty for HEAD.
+
+    `request` is None if it is invalid; `reason` is that of an error.
+    """
+
+    status: int
+    body: bytes
+    request: ServerReference | CompareRequest | None
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +305,76 @@ class _Replayer:
             return None
 
 
+def is_foreign(head: Head) -> bool:
+    """Return whether a request is not one to the API; a preflight is foreign too."""
+    return is_foreign_path(head.path) or head.method == "OPTIONS"
+
+
+def answer_exchange(
+    snapshot: Snapshot,
+    exchange: Exchange,
+    *,
+    plan: Plan | None,
+    access: Access | None,
+    at: int,
+) -> RecomputedAnswer:
+    """Answer the request of an exchange as of an instant, in the order of D11.
+
+    `plan` overrides the caller's; without it, `access` gives the plan of the caller's key. Without
+    both, everything is allowed.
+
+    Raises NotReproducibleError, SnapshotError.
+    """
+    head = exchange.head
+    request = None
+    reason = None
+    try:
+        if plan is None and access is not None:
+            plan = _find_plan(exchange, access)
+        request = _parse_request(head, exchange.body)
+        if plan is not None:
+            plan.check_request(request)
+        response: Response = (
+            operations.get_server(snapshot, request)
+            if isinstance(request, ServerReference)
+            else operations.compare(snapshot, request, at=at)
+        )
+        status = _OK
+    except ApiError as error:
+        status, response = error.http_status, ErrorResponse.from_error(error)
+        reason = error.reason
+    body = b"" if head.method == "HEAD" else response.to_json()
+    return RecomputedAnswer(status, body, request, reason)
+
+
+def _find_plan(exchange: Exchange, access: Access) -> Plan | None:
+    """Return the plan of the caller; None if the recording does not identify the caller.
+
+    Raises GatewayUnauthorizedError, NotReproducibleError.
+    """
+    is_rejected = exchange.response is not None and exchange.response.status == _UNAUTHORIZED
+    if exchange.plan is not None:
+        if exchange.plan not in access.plans:
+            raise NotReproducibleError(f"the access file has no plan {exchange.plan}")
+        return access.plans[exchange.plan]
+    if find_values(exchange.head.headers, KEY_HEADER.lower().encode()):
+        customer = access.find_customer(find_key(exchange.head.headers))
+        if customer is None:
+            raise GatewayUnauthorizedError(f"{KEY_HEADER}: not a key of the access file")
+        return customer.plan
+    if is_rejected:
+        raise GatewayUnauthorizedError(f"{KEY_HEADER}: not recorded")
+    return None
+
+
+def _parse_request(head: Head, body: bytes) -> ServerReference | CompareRequest:
+    target = check_method(head.method, find_target(head.path))
+    if target.operation == "compareServers":
+        check_compare_head(head)
+        return parse_compare_request(body)
+    return parse_get_server(head, target.identifier)
+
+
 def _has_hidden_key(exchange: Exchange) -> bool:
     """Return whether the service hid a key when it recorded the request."""
     head = exchange.head
@@ -333,3 +455,83 @@ def _describe_request(request: ServerReference | CompareRequest) -> ReferencedSe
         return ReferencedServers(servers=(f"{request.by}:{request.identifier}",), range=None)
     names = tuple(f"{server.by}:{server.identifier}" for server in request.servers)
     return ReferencedServers(servers=names, range=request.range)
+
+
+class KeyHider:
+    """Hide the keys in the headers of a request, those of an access file, and generated ones."""
+
+    def __init__(self, headers: Headers, access: Access | None) -> None:
+        keys = find_values(headers, KEY_HEADER.lower().encode())
+        self._filter = KeyFilter(
+            [key.decode("latin-1") for key in keys],
+            lambda key: access is not None and access.find_customer(key) is not None,
+        )
+
+    def hide(self, text: str) -> str:
+        """Replace the keys in a text, however they are escaped."""
+        return self._filter.hide(text.encode("utf-8", "backslashreplace")).decode(
+            "utf-8", "replace"
+        )
+
+    def hide_target(self, target: bytes) -> str:
+        """Return the target of a request as text, without keys and other secrets in its query."""
+        hidden = self._filter.hide(target).decode("utf-8", "backslashreplace")
+        return _SECRET_PARAMETER.sub(r"\1…", hidden)
+
+    def hide_foreign_path(self, path: bytes) -> str:
+        """Return the path of a request that is not to the API, without query and fragment.
+
+        Those hold keys and codes of others, under any name. What is before an `@` may be a user
+        with a password: not every client refuses an address with these in an unusual place.
+        """
+        kept = _USER.sub("/…@".encode(), _REST_OF_ADDRESS.sub(b"", path), count=1)
+        return self._filter.hide(kept).decode("utf-8", "backslashreplace")
+
+    def hide_method(self, method: str) -> str:
+        """Return a method without what can't be in one, which may be a query."""
+        return _REST_OF_METHOD.sub("…", self.hide(method))
+
+    def hide_reason(self, reason: str) -> str:
+        """Return why a part is unreadable, without keys, and only host and path of an address."""
+        return _SECRETS_OF_ADDRESS.sub("", self.hide(reason))
+
+    def hide_findings(self, findings: Mapping[str, Any]) -> dict[str, Any]:
+        """Hide keys in the fields of a ReplayedExchange that can repeat what a client sent.
+
+        Differences are shortened after that: half a key could not be found.
+        """
+        hidden = dict(findings)
+        if hidden.get("reason") is not None:
+            hidden["reason"] = self._filter.redact(hidden["reason"])
+        if "request" in hidden:
+            names = tuple(map(self.hide, hidden["request"].servers))
+            hidden["request"] = hidden["request"].model_copy(update={"servers": names})
+        if "differences" in hidden:
+            hidden["differences"] = tuple(
+                shorten_difference(self._hide_difference(each)) for each in hidden["differences"]
+            )
+        return hidden
+
+    def _hide_difference(self, difference: Difference) -> Difference:
+        steps = map(unescape_step, difference.pointer.split("/"))
+        return difference.model_copy(
+            update={
+                "pointer": "/".join(escape_step(self.hide(step)) for step in steps),
+                "recorded": self._hide_value(difference.recorded),
+            }
+        )
+
+    def _hide_value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, wire.EncodedJson) and self.hide(value.text) != value.text:
+            decoded = wire.decode_text(value.text, keep_numbers=True)
+            return wire.encode_once(self._hide_parts(decoded))
+        return value
+
+    def _hide_parts(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {self.hide(key): self._hide_parts(member) for key, member in value.items()}
+        if isinstance(value, list):
+            return [self._hide_parts(item) for item in value]
+        return self.hide(value) if isinstance(value, str) else value

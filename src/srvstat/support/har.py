@@ -1,5 +1,7 @@
 """Read HAR 1.2 files, as browsers and proxies export them."""
 
+import base64
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -20,17 +22,26 @@ from srvstat.files.json_events import (
     read_value,
     skip_value,
 )
-from srvstat.support.recordings.exchange import (
+from srvstat.support.exchange import (
     NOT_A_STATUS,
     STATUSES,
     Exchange,
+    HeaderList,
     RecordedResponse,
     Unreadable,
+    build_head,
+    find_host,
+    is_foreign_path,
 )
-from srvstat.support.recordings.har_bodies import BodyError, decode_body, decompress
-from srvstat.support.recordings.heads import HeaderList, build_head, find_host, is_foreign_path
 
 _T = TypeVar("_T")
+
+MAX_BODY_BYTES = 4 << 20
+"""No body of the API comes near; more is refused instead of decompressed."""
+
+_ZLIB_START = b"\x78"
+_ANY_HEADER, _NO_HEADER = zlib.MAX_WBITS | 32, -zlib.MAX_WBITS
+_GZIP = (b"gzip", b"x-gzip")
 
 _KINDS: Mapping[type, str] = {str: "a string", int: "an integer"}
 
@@ -130,7 +141,7 @@ def _find_members(events: Events, name: str) -> Iterator[None]:
 def _read_exchange(place: str, entry: Any) -> Exchange | Unreadable:
     try:
         return _build_exchange(place, entry)
-    except (_EntryError, BodyError) as error:
+    except _EntryError as error:
         return Unreadable(place, str(error))
 
 
@@ -182,7 +193,7 @@ def _build_response(entry: Any) -> RecordedResponse | None:
     headers: Headers = _find(entry, "response.headers") or ()
     if body is not None and _find(entry, "response.content.encoding"):
         codings = find_values(headers, b"content-encoding")
-        body = decompress("response.content", body, b", ".join(codings).lower())
+        body = _decompress("response.content", body, b", ".join(codings).lower())
     return RecordedResponse(status, body)
 
 
@@ -190,7 +201,63 @@ def _build_body(entry: Any, path: str) -> bytes | None:
     text = _get(entry, f"{path}.text", str)
     if text is None:
         return None
-    return decode_body(path, text, _get(entry, f"{path}.encoding", str) or "")
+    return _decode_body(path, text, _get(entry, f"{path}.encoding", str) or "")
+
+
+def _decode_body(place: str, text: str, encoding: str) -> bytes:
+    """Return the bytes of a body, given its text and the encoding of the text ("" or base64).
+
+    Raises _EntryError.
+    """
+    if not encoding:
+        return text.encode()
+    if encoding.lower() != "base64":
+        raise _EntryError(f"{place}.encoding: not base64")
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except ValueError:  # binascii.Error, or a character that is not ASCII
+        raise _EntryError(f"{place}.text: not base64") from None
+
+
+def _decompress(place: str, body: bytes, coding: bytes) -> bytes:
+    """Return a body decompressed if it still is compressed as its `Content-Encoding` says.
+
+    Most programs record the decompressed body beside the original header.
+
+    Raises _EntryError for a coding that can't be decompressed, and for damaged or too much data.
+    """
+    # Compressed data is not UTF-8: neither its first bytes nor its checksum.
+    if not coding or coding == b"identity" or _is_text(body):
+        return body
+    if coding in _GZIP:
+        return _inflate(place, body, _ANY_HEADER)
+    if coding == b"deflate":
+        return _inflate(place, body, _ANY_HEADER if body.startswith(_ZLIB_START) else _NO_HEADER)
+    name = coding.decode("latin-1") if coding.isalnum() else "an unknown coding"
+    raise _EntryError(
+        f"{place}: compressed with {name[:20]}; export it again with decompressed bodies"
+    )
+
+
+def _is_text(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _inflate(place: str, body: bytes, window_bits: int) -> bytes:
+    stream = zlib.decompressobj(window_bits)
+    try:
+        text = stream.decompress(body, MAX_BODY_BYTES + 1)
+    except zlib.error:
+        raise _EntryError(f"{place}: damaged compressed data") from None
+    if len(text) > MAX_BODY_BYTES:
+        raise _EntryError(f"{place}: more than {MAX_BODY_BYTES:,} bytes when decompressed")
+    if not stream.eof:
+        raise _EntryError(f"{place}: compressed data that is cut off")
+    return text
 
 
 def _get(entry: Any, path: str, kind: type[_T]) -> _T | None:

@@ -1,0 +1,517 @@
+"""Read curl commands from a script, or from a message that they were pasted into.
+
+`shlex` splits the words. Before that, one pass over the line rewrites what `shlex` does not know:
+`$'…'`, escapes in double quotes, variables, comments, redirections and operators.
+"""
+
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from getopt import GetoptError, gnu_getopt
+from typing import NamedTuple
+from urllib.parse import quote_plus
+
+from srvstat.contract.errors import SourceError
+from srvstat.contract.http import KEY_HEADER, Head, Headers
+from srvstat.support.exchange import (
+    JUDGED_HEADERS,
+    Exchange,
+    HeaderList,
+    Unreadable,
+    build_head,
+    find_host,
+    is_foreign_path,
+)
+
+MAX_BYTES = 16 << 20
+MAX_LINE_LENGTH = 1 << 18
+
+# `curl` in prose is not a command: its first argument is an option, is quoted, or looks like a URL.
+# It may follow a prompt, such as `$ `, `me@host:~# ` or `C:\\>`, and a command with a pipe to it.
+_START = re.compile(
+    r"""^[ \t]*(?:(?:[^\s'"]*\$|\[?[\w.-]+@[^\n'"$#]*[$#])[ \t]+|[A-Za-z]:\\[^\n">]*>[ \t]*)?"""
+    r"""(\w[^\n]*?(?<!\|)\|&?[ \t]*)??(curl(?:\.exe)?[ \t]+(?:[-'"$\\^`(]|[^\s:/.]*[:/.]\S))""",
+    re.MULTILINE,
+)
+_CURL = re.compile(r"\s*curl(?:\.exe)?\s")
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+_NOT_READ = "files and standard input are not read; write the contents into the command"
+
+_VARIABLE = "\0"
+"""Replaces a shell variable or a substitution, whose value is unknown. No argument has a NUL."""
+_TARGET = "\ud800"
+"""Marks the file name after a redirection. No text that was read has this character."""
+
+_SHELL_VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]|\{[^}\n]*\}|\([^()\n]*\))|`[^`\n]+`"
+_SHELL = re.compile(
+    rf"""
+    '(?P<single>[^']*)' | \$'(?P<ansi>(?:[^'\\]|\\.)*)' | \$?"(?P<double>(?:[^"\\]|\\.)*)"
+    | \\(?P<escaped>.?) | (?P<variable>{_SHELL_VARIABLE}) | (?P<comment>(?<=[\s;&|])\#[^\n]*)
+    | (?P<redirection>(?:(?<=[\s;&|])[0-9]+)?(?:<<<|<<-?|>>|>\||&>|[<>]&?)[ \t]*)
+    | (?P<operator>&&|\|\||\|&|;;|[;&|])
+    | (?P<plain>[ \t]+|[^ \t\n'"\\$`;&|<>({{]+|\$(?!['"({{])
+        |\{{(?!(?:'[^']*'|"[^"]*"|[^\s'"{{])*,))  # bash makes two words of {{a,b}}
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_IN_DOUBLE_QUOTES = re.compile(rf'({_SHELL_VARIABLE})|\\([$`"\\\n])|`|\$[({{]')
+_ANSI_ESCAPE = re.compile(
+    r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|(.))", re.DOTALL
+)
+_ANSI_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
+_NOT_CLOSED = "a quote is not closed"
+_PROBLEMS = {
+    "'": _NOT_CLOSED,
+    '"': _NOT_CLOSED,
+    "$'": _NOT_CLOSED,
+    '$"': _NOT_CLOSED,
+    "$(": "a substitution $(…); replace it by its value",
+    "${": "a substitution ${…}; replace it by its value",
+    "`": "a backtick, as PowerShell continues a line; copy the command for bash",
+    # No argument of a POSIX shell; in PowerShell an expression, such as (Get-Clipboard).
+    "(": "a parenthesis outside quotes; quote it, or write its value",
+    "{": "braces outside quotes; quote the data",
+}
+"""Why no piece of a line begins with some characters."""
+
+# What begins and ends like percent-escapes of a URL is text: cmd.exe keeps the name of an unset
+# variable.
+_CMD_VARIABLE = (
+    r"%(?:(?![0-9A-Fa-f]{2})[A-Za-z_][A-Za-z0-9_]*%|[A-Za-z_][A-Za-z0-9_]*%(?![0-9A-Fa-f]{2}))"
+)
+# A line for cmd.exe has an escaped quote, ends in a caret, or has a variable and none of '`$, which
+# a POSIX shell gives a meaning, as in $(date +%Y%m%d).
+_CMD_LINE = re.compile(
+    rf"""[^\n]*(?:\^"|\^[ \t]*(?:\n|\Z))|[^\n'`$]*{_CMD_VARIABLE}[^\n'`$]*(?:\n|\Z)"""
+)
+_CMD = re.compile(
+    r"""
+    \^(?:[ \t]*\n)?(?P<escaped>.?) | (?P<operator>&&|\|\||[&|]) | (?P<redirection>[<>])
+    | (?P<plain>"[^"\n]*"?|[^\n"^&|<>]+)
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_CMD_WORD_PART = re.compile(r'(\\*)"|([ \t]+)|(\\+|[^ \t"\\]+)')
+
+# In the notation of getopt: `=` marks the options with an argument.
+_OPTIONS_TEXT = """
+    0:http1.0 4:ipv4 6:ipv6 #:progress-bar A:user-agent= D:dump-header= E:cert= F:form= G:get
+    H:header= I:head J:remote-header-name K:config= L:location N:no-buffer O:remote-name
+    R:remote-time S:show-error T:upload-file= U:proxy-user= X:request= Z:parallel b:cookie=
+    c:cookie-jar= d:data= e:referer= f:fail g:globoff i:include k:insecure m:max-time= n:netrc
+    o:output= p:proxytunnel q:disable s:silent u:user= v:verbose w:write-out= x:proxy= anyauth
+    basic cacert= compressed connect-timeout= connect-to= create-dirs data-ascii= data-binary=
+    data-raw= data-urlencode= digest etag-compare= etag-save= fail-early fail-with-body form-string=
+    http1.1 http2 http2-prior-knowledge http3 http3-only interface= json= key= limit-rate=
+    location-trusted max-redirs= netrc-file= netrc-optional no-alpn no-keepalive no-progress-meter
+    noproxy= oauth2-bearer= path-as-is post301 post302 post303 proxy-header= resolve=
+    retry-all-errors retry-connrefused retry-delay= retry-max-time= retry= ssl-no-revoke stderr=
+    tcp-nodelay tls-max= tlsv1.2 tlsv1.3 trace-ascii= trace-time trace= unix-socket= url=
+"""
+"""The options that browsers and people use, with their letters."""
+_OPTIONS = _OPTIONS_TEXT.split()
+_LONG_OPTIONS = [option.split(":")[-1] for option in _OPTIONS]
+_LETTERS = {name[0]: name[2:] for name in _OPTIONS if name[1] == ":"}
+_SHORT_OPTIONS = "".join(f"{key}:" if _LETTERS[key].endswith("=") else key for key in _LETTERS)
+_OPTION_NAME = re.compile(r"[A-Za-z0-9.-]{1,40}")
+_POWERSHELL = frozenset(("-uri", "-method", "-headers", "-body", "-contenttype"))
+
+_UNSUPPORTED = ("form", "form-string")
+_FILES = ("config", "etag-compare", "netrc", "netrc-file", "netrc-optional", "upload-file")
+"""Options that make curl read a file, whatever their argument."""
+_FILES_AFTER_AT = ("data", "data-ascii", "data-binary", "header", "json", "proxy-header", "url")
+"""Options that make curl read a file if their argument begins with `@`."""
+_DATA = ("data", "data-ascii", "data-binary", "data-raw", "data-urlencode", "json")
+_KEY = KEY_HEADER.lower().encode()
+_FORM_TYPE, _JSON_TYPE = b"application/x-www-form-urlencoded", b"application/json"
+
+_HTTP = (None, "http", "https")
+_URL = re.compile(
+    r"(?:([A-Za-z][A-Za-z0-9+.-]*)://)?([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.DOTALL
+)
+_NOT_IN_URL = re.compile(r"[\x01-\x20\x7f]")
+_ADDRESS = re.compile(r"(?:[^/?#@]*@)?\[[0-9A-Fa-f:.%]+\](?::[0-9]*)?")
+_GLOB = re.compile(r"(?<!\\)[\[\]{}]")
+_ESCAPED_GLOB = re.compile(r"\\([\[\]{}])")
+
+
+class CurlError(ValueError):
+    """A command can't be read. The message gives the reason, and quotes no argument."""
+
+
+class _Command(NamedTuple):
+    """A command before it is split into words. `has_input`: from a pipe or a file."""
+
+    text: str
+    start: int
+    has_input: bool
+
+
+def read_curl(title: str, chunks: Iterator[bytes]) -> Iterator[Exchange | Unreadable]:
+    """Read the requests of curl commands in their order; other lines are skipped.
+
+    Raises SourceError for more than MAX_BYTES, and for text without a command.
+    """
+    text = _read_text(title, chunks)
+    if text.strip() and not _START.search(text):
+        raise SourceError(
+            f"{title}: no curl command; the name of a HAR file must end in .har, and that of a"
+            " recording of the service in .ndjson"
+        )
+    at, line, counted = 0, 1, 0
+    while start := _START.search(text, at):
+        piped, found = start[1], start.start(2)
+        is_cmd = _CMD_LINE.match(text, found) is not None
+        line, counted = line + text.count("\n", counted, found), found
+        commands, at, reason = _split_line(text, found, is_cmd=is_cmd)
+        if _NOT_UTF8.search(text, found, at):
+            reason = "not UTF-8"
+        elif text.find("\0", found, at) >= 0:
+            reason = "a NUL character"
+        if reason:
+            yield Unreadable(f"{title}, line {line}", reason)
+            continue
+        if piped:
+            commands[0] = commands[0]._replace(has_input=True)
+        for command in filter(_is_curl, commands):
+            after = text.count("\n", counted, command.start)
+            yield from _read_command(f"{title}, line {line + after}", command, is_cmd=is_cmd)
+
+
+def _read_text(title: str, chunks: Iterator[bytes]) -> str:
+    data = bytearray()
+    for chunk in chunks:
+        data += chunk
+        if len(data) > MAX_BYTES:
+            raise SourceError(f"{title}: more than {MAX_BYTES:,} bytes of curl commands; split it")
+    return data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+
+
+def _is_curl(command: _Command) -> bool:
+    return _CURL.match(command.text) is not None
+
+
+def _read_command(
+    place: str, command: _Command, *, is_cmd: bool
+) -> Iterator[Exchange | Unreadable]:
+    try:
+        words = (_split_cmd_words if is_cmd else _split_shell_words)(command.text)
+        requests = [each for part in _split_at_next(words[1:]) for each in _build_requests(part)]
+    except CurlError as error:
+        yield Unreadable(place, str(error))
+        return
+    if command.has_input:
+        yield Unreadable(place, f"a pipe or <: {_NOT_READ}")
+        return
+    for head, body, host in requests:
+        yield Exchange(place, head, body, host)
+
+
+def _split_line(text: str, start: int, *, is_cmd: bool) -> tuple[list[_Command], int, str | None]:
+    """Split the commands from a place of a text up to the end of the line that they end in.
+
+    Returns them, the place at which to continue, and why they can't be split. After an error, other
+    commands may begin in the next line.
+    """
+    commands: list[_Command] = []
+    parts: list[str] = []
+    at, limit, has_input = start, start + MAX_LINE_LENGTH, False
+    pattern, rewrite = (_CMD, _rewrite_cmd) if is_cmd else (_SHELL, _rewrite_shell)
+    try:
+        while at < len(text) and text[at] != "\n":
+            piece = _match_piece(pattern, text, at, limit)
+            kind = piece.lastgroup or ""
+            part = piece[kind]
+            if kind == "operator":
+                commands.append(_Command("".join(parts), start, has_input))
+                start, parts, has_input = piece.end(), [], part in ("|", "|&")
+            elif kind == "redirection":
+                parts.append(f" {_TARGET}")
+                has_input = has_input or "<" in part
+            else:
+                parts.append(rewrite(kind, part))
+            at = piece.end()
+    except CurlError as error:
+        end = text.find("\n", at)
+        return [], len(text) if end < 0 else end, str(error)
+    commands.append(_Command("".join(parts), start, has_input))
+    return commands, at, None
+
+
+def _match_piece(pattern: re.Pattern[str], text: str, at: int, limit: int) -> re.Match[str]:
+    if at >= limit:
+        raise CurlError(f"longer than {MAX_LINE_LENGTH:,} characters")
+    piece = pattern.match(text, at, limit)
+    if not piece:
+        raise CurlError(next(_PROBLEMS[key] for key in _PROBLEMS if text.startswith(key, at)))
+    return piece
+
+
+def _rewrite_shell(kind: str, part: str) -> str:
+    """Rewrite a part of a line so that `shlex` can split it."""
+    match kind:
+        case "ansi":
+            part = _ANSI_ESCAPE.sub(_decode_escape, part)
+            if "\0" in part:
+                raise CurlError("a NUL character")
+        case "double":
+            part = _IN_DOUBLE_QUOTES.sub(_decode_double_quotes, part)
+        case "variable":
+            return _VARIABLE
+        case "plain":
+            return part
+        case "comment":
+            return ""
+        case "escaped" if part in ("", "\n"):
+            return ""
+    return shlex.quote(part)
+
+
+def _decode_escape(escape: re.Match[str]) -> str:
+    octal, byte, short, long, letter = escape.groups()
+    if letter:
+        return _ANSI_LETTERS.get(letter, escape[0])
+    if octal or byte:
+        data = bytes([int(octal, 8) & 0xFF if octal else int(byte, 16)])
+    else:
+        code = min(int(short or long, 16), sys.maxunicode)
+        data = chr(code).encode("utf-8", "surrogatepass")
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _decode_double_quotes(part: re.Match[str]) -> str:
+    variable, escaped = part.groups()
+    if variable:
+        return _VARIABLE
+    if escaped:
+        return escaped.strip("\n")
+    raise CurlError(_PROBLEMS[part[0]])
+
+
+def _split_shell_words(text: str) -> list[str]:
+    return [word for word in shlex.split(text) if not word.startswith(_TARGET)]
+
+
+def _rewrite_cmd(kind: str, part: str) -> str:
+    return part if kind == "escaped" else re.sub(_CMD_VARIABLE, _VARIABLE, part)
+
+
+def _split_cmd_words(text: str) -> list[str]:
+    """Split a command whose carets cmd.exe has removed by the rules of the C runtime.
+
+    Backslashes escape a quote, or each other before a quote. Two quotes inside quotes are one.
+    """
+    words: list[str] = []
+    word: str | None = None
+    in_quotes, closed_at = False, -1
+    for part in _CMD_WORD_PART.finditer(text.partition(_TARGET)[0]):
+        backslashes, gap, plain = part.groups()
+        if gap and not in_quotes:
+            words += [] if word is None else [word]
+            word = None
+            continue
+        word = word or ""
+        if backslashes is None:
+            word += gap or plain
+            continue
+        word += "\\" * (len(backslashes) // 2)
+        if len(backslashes) % 2 or (not in_quotes and closed_at == part.start()):
+            word += '"'
+        if len(backslashes) % 2 == 0:
+            in_quotes = not in_quotes
+            closed_at = part.end() if not in_quotes else -1
+    if in_quotes:
+        raise CurlError(_NOT_CLOSED)
+    return words if word is None else [*words, word]
+
+
+def _split_at_next(words: Sequence[str]) -> list[list[str]]:
+    """Split the words after `curl` at `--next`. Raises CurlError for options of PowerShell."""
+    operations: list[list[str]] = [[]]
+    for word in words:
+        if word.lower() in _POWERSHELL:
+            raise CurlError("options of PowerShell's curl; use those of curl.exe")
+        if word in ("--next", "-:"):
+            operations.append([])
+        else:
+            operations[-1].append(word)
+    return operations
+
+
+def _read_options(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the options of a request, by their long names; a bare URL is a `url`.
+
+    Raises CurlError for an option that is not supported, or whose argument names a file.
+    """
+    try:
+        pairs, urls = gnu_getopt(words, _SHORT_OPTIONS, _LONG_OPTIONS)
+    except GetoptError as error:
+        # What follows the name of an option can be a key: `--X-Gateway-Key:…`.
+        name = _OPTION_NAME.match(error.opt)
+        is_long = error.msg.startswith("option --")
+        shown = f"{'--' if is_long else '-'}{name[0] if name else '…'}"
+        if f"{error.opt}=" in _LONG_OPTIONS if is_long else error.opt in _LETTERS:
+            raise CurlError(f"{shown}: without its argument") from None
+        raise CurlError(f"unknown option {shown}") from None
+    options = []
+    for letter, argument in (*pairs, *(("--url", url) for url in urls)):
+        option = letter[2:] or _LETTERS[letter[1:]].rstrip("=")
+        if option in _UNSUPPORTED:
+            raise CurlError(f"--{option}: not supported")
+        if _names_file(option, argument):
+            raise CurlError(f"--{option}: {_NOT_READ}")
+        options.append((option, argument))
+    return options
+
+
+def _build_requests(words: Sequence[str]) -> Iterator[tuple[Head, bytes, str]]:
+    """Build the heads, bodies and hosts of the requests for URLs that have the same options.
+
+    Raises CurlError.
+    """
+    options = _read_options(words)
+    given = dict(options)
+    data = [_build_data(name, argument) for name, argument in options if name in _DATA]
+    joined = ("" if "json" in given else "&").join(filter(None, data))
+    body = _encode(joined) if data and "get" not in given else None
+    if "url" not in given:
+        raise CurlError("no URL")
+    if body is not None and "head" in given:
+        raise CurlError("--head with data, which curl refuses; add --get")
+    method = "HEAD" if "head" in given else "GET" if body is None else "POST"
+    method = _check_known("request", given.get("request") or method)
+    method = _encode(method).decode("utf-8", "backslashreplace")
+    lines = [argument for name, argument in options if name == "header"]
+    for url in (argument for name, argument in options if name == "url"):
+        scheme, host, path, query = _split_url(url, is_globbed="globoff" not in given)
+        target = f"{scheme}:"
+        if scheme in _HTTP:
+            target = path if "path-as-is" in given else _remove_dot_segments(path)
+            queries = "&".join(filter(None, (query, joined if "get" in given else None)))
+            target += f"?{queries}" if queries else ""
+        headers = _build_headers(lines, _list_defaults(given, host, body))
+        head = build_head(method, _encode(target), headers)
+        origin = f"http://{host}{path}" if scheme in _HTTP else ""
+        yield head, body or b"", find_host(_encode(origin))
+
+
+def _build_headers(lines: Sequence[str], defaults: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Build all headers that curl sends: those given, and the defaults that they leave."""
+    given = [pair for line in lines if (pair := _split_header(line))]
+    names = {name for name, _ in given}
+    if any(name == b"transfer-encoding" and b"chunked" in (value or b"") for name, value in given):
+        names.add(b"content-length")
+    headers = HeaderList()
+    for name, value in (*given, *(pair for pair in defaults if pair[0] not in names)):
+        if value is not None:
+            headers.add(name, value)
+    return headers.build()
+
+
+def _list_defaults(
+    given: Mapping[str, str], host: str, body: bytes | None
+) -> Iterator[tuple[bytes, bytes]]:
+    yield b"host", _encode(host)
+    for name in ("cookie", "referer", "user", "user-agent"):
+        if name in given:
+            yield name.encode(), _encode(given[name])
+    if "json" in given or body is not None:
+        yield b"content-type", _JSON_TYPE if "json" in given else _FORM_TYPE
+    if body is not None:
+        yield b"content-length", str(len(body)).encode()
+
+
+def _names_file(name: str, argument: str) -> bool:
+    """Return whether curl would read a file, or standard input, because of an option.
+
+    Strangers may have written the command. The file would be one of the person who replays it, and
+    its contents would be shown.
+    """
+    if name in _FILES or (name in _FILES_AFTER_AT and argument.startswith("@")):
+        return True
+    if name == "cookie":  # a file unless it has a cookie; an empty name is no file
+        return argument != "" and "=" not in argument and _VARIABLE not in argument
+    return name == "data-urlencode" and "@" in argument and "=" not in argument
+
+
+def _build_data(name: str, argument: str) -> str:
+    """Return the data that an option adds to the body or, with -G, to the query.
+
+    Raises CurlError.
+    """
+    _check_known(name, argument)
+    if name != "data-urlencode":
+        return argument
+    label, separator, content = argument.partition("=")
+    if not separator:
+        label, content = "", argument
+    encoded = quote_plus(content, errors="surrogateescape")
+    return f"{label}={encoded}" if label else encoded
+
+
+def _check_known(name: str, argument: str) -> str:
+    """Return the argument of an option. Raises CurlError if it has a shell variable."""
+    if _VARIABLE in argument:
+        raise CurlError(f"--{name}: a shell variable or substitution; replace it by its value")
+    return argument
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _split_header(line: str) -> tuple[bytes, bytes | None] | None:
+    """Split the argument of -H. The value is None if the header is removed, or not known.
+
+    Returns None for a line that curl ignores.
+    """
+    name, separator, value = line.partition(":")
+    if not separator:
+        _check_known("header", line)
+        name, separator, value = line.partition(";")
+        if not separator or value.strip():
+            return None
+        return _encode(name.strip().lower()), b""  # sent without a value
+    _check_known("header", name)
+    header, value = _encode(name.strip().lower()), value.strip()
+    if _VARIABLE in value and header == _KEY:
+        return header, None
+    if header in JUDGED_HEADERS:
+        _check_known("header", value)
+    return header, _encode(value) or None
+
+
+def _split_url(text: str, *, is_globbed: bool) -> tuple[str | None, str, str, str | None]:
+    """Split a URL as curl does into the scheme, if it has one, host, path and query.
+
+    `is_globbed`: curl takes {} and [] for sets and ranges of URLs.
+
+    Raises CurlError.
+    """
+    match = _URL.fullmatch(text)
+    scheme, host, path, query = match.groups() if match else (None, "", "", None)
+    rest = f"{path}{query or ''}"
+    if _VARIABLE in rest or (_VARIABLE in host and is_foreign_path(_encode(path))):
+        _check_known("url", text)
+    if _NOT_IN_URL.search(text):
+        raise CurlError("--url: a space or a control character, which curl refuses")
+    if is_globbed:
+        if _GLOB.search(rest) or (_GLOB.search(host) and not _ADDRESS.fullmatch(host)):
+            raise CurlError("--url: {} or [] stand for several URLs; give each, or add --globoff")
+        path, query = (part and _ESCAPED_GLOB.sub(r"\1", part) for part in (path, query))
+    return scheme and scheme.lower(), host, path or "/", query
+
+
+def _remove_dot_segments(path: str) -> str:
+    """Remove `.` and `..` from a path as curl does (RFC 3986, section 5.2.4)."""
+    kept: list[str] = []
+    segments = path.split("/")[1:]
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in (".", ".."):
+        kept.append("")
+    return f"/{'/'.join(kept)}"

@@ -1,1 +1,0 @@
-"""Recorded exchanges: HAR files, curl commands and the recordings of the service."""
