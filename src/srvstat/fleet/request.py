@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from srvstat.contract.ranges import Range
+from srvstat.snapshot.write.processes import count_cores
 from srvstat.snapshot.write.rules import RejectLimit
-from srvstat.snapshot.write.second_process import count_cores
 from srvstat.sources.source import Source
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from srvstat.snapshot.format.shards import (
     find_shard,
     name_shard,
 )
+from srvstat.snapshot.write.processes import WorkerError, do_jobs
 from srvstat.snapshot.write.shard import Shard, build_shard
-from srvstat.snapshot.write.worker_processes import WorkerError, do_jobs
 from srvstat.sources.sql import is_utf8
 
 _ROWS = "rows"

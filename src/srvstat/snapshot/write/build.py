@@ -10,10 +10,10 @@ from srvstat.snapshot.format.rows import FileRow
 from srvstat.snapshot.write.database import check_draft, check_journal, open_draft
 from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.names import check_names
+from srvstat.snapshot.write.processes import SecondProcess
 from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects, write_rejects
 from srvstat.snapshot.write.roster import read_roster
 from srvstat.snapshot.write.rules import RejectLimit, Rules, check_rows, check_servers
-from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.server_rows import encode_texts
 from srvstat.snapshot.write.store import store
 from srvstat.snapshot.write.summary import build_server_rows, summarize

@@ -13,11 +13,11 @@ from statistics import median_low
 from srvstat.contract.errors import OutputError
 from srvstat.documents.snapshot import DroppedRows, DryRun, UnderstoodRow
 from srvstat.snapshot.write.ingest import Intake, Progress
+from srvstat.snapshot.write.processes import SecondProcess
 from srvstat.snapshot.write.reasons import Reason, find_remedy, list_reasons
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import read_roster
 from srvstat.snapshot.write.rules import RejectLimit, find_refusal
-from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.store import count_repeats
 from srvstat.sources.batch import Batch
 from srvstat.sources.observations import check_sources

@@ -9,9 +9,9 @@ from functools import partial
 from itertools import chain, compress
 
 from srvstat.contract.errors import SourceError
+from srvstat.snapshot.write.processes import SecondProcess
 from srvstat.snapshot.write.rejects import Rejects
 from srvstat.snapshot.write.roster import REJECT_REASONS, Roster
-from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.staging import Staging, interleave
 from srvstat.sources.batch import Batch, Runs
 from srvstat.sources.grouping import group_rows

@@ -10,13 +10,11 @@ from srvstat.snapshot.format.derive import DerivedColumns
 from srvstat.snapshot.format.rows import Value
 from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.limits import derive_within_limits
-from srvstat.snapshot.write.second_process import SecondProcess, pass_messages
+from srvstat.snapshot.write.processes import SecondProcess
 from srvstat.snapshot.write.staging import Series
 
 _ROWS_PER_REPORT = 10_000
 """Reporting the progress of each small server would take longer than storing it."""
-
-_ROWS_PER_EXCHANGE = 16
 
 MAX_SHARED = 250_000
 """Observations of a server up to which its rows may be derived in another process."""
@@ -94,9 +92,6 @@ def _derive_rows(
 
     def take(table: str, row: tuple[Value, ...]) -> None:
         rows.append((table, row))
-        # The other process waits for the rest of its next server, which a pipe can't hold.
-        if len(rows) % _ROWS_PER_EXCHANGE == 0:
-            pass_messages()
 
     columns = derive_within_limits(*staged, take)
     return rows, columns

@@ -25,9 +25,9 @@ from srvstat.snapshot.write.database import (
 from srvstat.snapshot.write.ingest import Intake, Progress
 from srvstat.snapshot.write.merge import Merge
 from srvstat.snapshot.write.names import check_names
+from srvstat.snapshot.write.processes import SecondProcess
 from srvstat.snapshot.write.rejects_file import RejectsFile, open_rejects, write_rejects
 from srvstat.snapshot.write.rules import RejectLimit, check_update
-from srvstat.snapshot.write.second_process import SecondProcess
 from srvstat.snapshot.write.server_rows import encode_texts
 from srvstat.snapshot.write.store import Stored
 from srvstat.snapshot.write.summary import build_server_rows, summarize
