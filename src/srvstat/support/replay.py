@@ -18,7 +18,6 @@ from srvstat.contract.errors import (
 )
 from srvstat.contract.http import (
     KEY_HEADER,
-    Head,
     Headers,
     check_compare_head,
     check_method,
@@ -117,8 +116,9 @@ class ReplaySettings:
 
     `at` is a rule, or an instant in Unix milliseconds for all exchanges. A search begins `within`
     milliseconds before the request and ends at it. If it would begin after the end of the snapshot,
-    it ends at the recorded as_of instead, or at the end of the snapshot. `plan` and `access` are as
-    in `answer_exchange`.
+    it ends at the recorded as_of instead, or at the end of the snapshot. `plan` overrides the
+    caller's; without it, `access` gives the plan of the caller's key. Without both, everything is
+    allowed.
     """
 
     at: AtRule | int = "recorded"
@@ -138,34 +138,30 @@ def replay(
     """
     replayer = _Replayer(snapshot, settings)
     replayed = tuple(map(replayer.replay, exchanges))
-    counts = Counter(exchange.class_ for exchange in replayed)
+    counts = Counter[str](exchange.class_ for exchange in replayed)
+    not_reproducible = counts.pop("notReproducible", 0)
     return Replay(
         as_of=snapshot.as_of,
         root=snapshot.root,
         exchanges=replayed,
-        counts=ReplayCounts(
-            match=counts["match"],
-            differs=counts["differs"],
-            unrecorded=counts["unrecorded"],
-            foreign=counts["foreign"],
-            not_reproducible=counts["notReproducible"],
-            unreadable=counts["unreadable"],
-        ),
+        counts=ReplayCounts(not_reproducible=not_reproducible, **counts),
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _Replayer:
-    def __init__(self, snapshot: Snapshot, settings: ReplaySettings) -> None:
-        self._snapshot = snapshot
-        self._settings = settings
+    snapshot: Snapshot
+    settings: ReplaySettings
 
     def replay(self, exchange: Exchange | Unreadable) -> ReplayedExchange:
         if isinstance(exchange, Unreadable):
-            reason = KeyHider((), self._settings.access).hide_reason(exchange.reason)
+            reason = KeyHider((), self.settings.access).hide_reason(exchange.reason)
             return ReplayedExchange(place=exchange.place, class_="unreadable", reason=reason)
         head = exchange.head
-        hider = KeyHider(head.headers, self._settings.access)
-        if is_foreign(head):
+        hider = KeyHider(head.headers, self.settings.access)
+        # A preflight is foreign, too.
+        is_foreign = is_foreign_path(head.path) or head.method == "OPTIONS"
+        if is_foreign:
             path = hider.hide(exchange.host) + hider.hide_foreign_path(head.path)
             path = path[:_MAX_FOREIGN_LENGTH]
         else:
@@ -177,26 +173,21 @@ class _Replayer:
             requested_at=exchange.requested_at,
             class_="foreign",
         )
-        if is_foreign(head):
+        if is_foreign:
             return replayed
         try:
-            self._check_reproducible(exchange.response)
             findings = self._judge(exchange)
-            if findings["class_"] == "differs" and _has_hidden_key(exchange):
-                reason = "the recording hides a key that the request had"
-                findings = {"class_": "notReproducible", "reason": reason}
         except NotReproducibleError as error:
             findings = {"class_": "notReproducible", "reason": str(error)}
         except NotInBundleError as error:
             findings = {"class_": "notReproducible", "reason": error.reason}
         return replayed.model_copy(update=hider.hide_findings(findings))
 
-    def _check_reproducible(self, response: RecordedResponse | None) -> None:
+    def _check_reproducible(self, status: int) -> None:
         """Check that a recorded status follows from the request, the data and the access file.
 
         Raises NotReproducibleError.
         """
-        status = response.status if response else _OK
         reason = None
         if status == _RATE_LIMITED:
             reason = "only the service counts requests"
@@ -204,9 +195,9 @@ class _Replayer:
             reason = "an error of the service or of a proxy; its log has the cause"
         elif _FIRST_REDIRECT <= status < _FIRST_ERROR:
             reason = "a redirect, which the API never sends"
-        elif status in {_UNAUTHORIZED, _FORBIDDEN} and self._settings.access is None:
+        elif status in {_UNAUTHORIZED, _FORBIDDEN} and self.settings.access is None:
             reason = "depends on the access file of the service; give it with --access"
-        elif status == _UNAUTHORIZED and self._settings.plan is not None:
+        elif status == _UNAUTHORIZED and self.settings.plan is not None:
             reason = "--plan skips the check of the key"
         if reason is not None:
             raise NotReproducibleError(f"status {status}: {reason}")
@@ -216,163 +207,152 @@ class _Replayer:
 
         Raises NotReproducibleError, SnapshotError.
         """
+        response = exchange.response
+        if response is not None:
+            self._check_reproducible(response.status)
+            if exchange.head.method == "HEAD":
+                response = RecordedResponse(response.status, b"")
         at = self._choose_instant(exchange)
         answered = self._answer(exchange, at)
-        response = _prepare_response(exchange)
         if response is None or (response.body is None and response.status == answered.status):
-            findings = _describe_missing(response, answered.reason)
+            part = "response" if response is None else "body of the response"
+            reason = f"the {part} was not recorded"
+            if answered.reason is not None:
+                reason += f"; the answer is an error: {answered.reason}"
+            findings: Findings = {"class_": "unrecorded", "reason": reason}
             return findings | self._describe_answer(answered, at)
         differences = self._compare(response, answered)
-        findings, reason = {}, answered.reason
-        if self._settings.at == "search":
-            searched = self._choose_search(answered, at)
-            times = self._search(response, answered, differences, searched)
-            findings = _describe_times(times, searched)
+        findings = {"reason": answered.reason}
+        if self.settings.at == "search":
+            searched, times = self._search(response, answered, differences, at)
+            findings |= _describe_times(times, searched)
             if times.whole and times.whole[-1][1] != at:
                 at = times.whole[-1][1]
                 answered = self._answer(exchange, at)
                 differences = self._compare(response, answered)
-            elif not times.whole and searched[0] > max(at - self._settings.within, 0):
-                reason = "the bundle covers only a part of the search"
-        findings |= _describe_differences(differences, reason)
+            elif not times.whole and searched[0] > max(at - self.settings.within, 0):
+                findings["reason"] = "the bundle covers only a part of the search"
+        if len(differences) == MAX_DIFFERENCES:
+            findings["reason"] = f"only the first {MAX_DIFFERENCES:,} differences are listed"
+        if _has_value(differences) and _has_hidden_key(exchange):
+            raise NotReproducibleError("the recording hides a key that the request had")
+        findings["class_"] = "differs" if _has_value(differences) else "match"
+        findings["differences"] = tuple(differences)
         return findings | self._describe_answer(answered, at)
 
     def _choose_instant(self, exchange: Exchange) -> int:
-        match self._settings.at:
+        match self.settings.at:
             case int() as at:
                 return at
             case "snapshot":
-                return self._snapshot.as_of
+                return self.snapshot.as_of
             case "search":
                 recorded = [exchange.requested_at, exchange.as_of]
                 # After the end of the data, no observation enters a window.
-                if (recorded[0] or 0) - self._settings.within > self._snapshot.as_of:
+                if (recorded[0] or 0) - self.settings.within > self.snapshot.as_of:
                     recorded = [exchange.as_of]
             case "recorded":
                 recorded = [exchange.as_of, exchange.requested_at]
-        return next((at for at in recorded if at is not None), self._snapshot.as_of)
-
-    def _choose_search(self, answered: RecomputedAnswer, at: int) -> Instants:
-        searched = (max(at - self._settings.within, 0), at)
-        if isinstance(answered.request, CompareRequest) and answered.status == _OK:
-            return limit_search(self._snapshot, answered.request.range, searched)
-        return searched
+        return next((at for at in recorded if at is not None), self.snapshot.as_of)
 
     def _answer(self, exchange: Exchange, at: int) -> RecomputedAnswer:
-        settings = self._settings
-        return answer_exchange(
-            self._snapshot, exchange, plan=settings.plan, access=settings.access, at=at
-        )
+        """Answer a request as the service would, in the order of D11.
+
+        Raises NotReproducibleError, SnapshotError.
+        """
+        head = exchange.head
+        request: ServerReference | CompareRequest | None = None
+        reason = None
+        try:
+            plan = self._find_plan(exchange)
+            target = check_method(head.method, find_target(head.path))
+            if target.operation == "compareServers":
+                check_compare_head(head)
+                request = parse_compare_request(exchange.body)
+            else:
+                request = parse_get_server(head, target.identifier)
+            if plan is not None:
+                plan.check_request(request)
+            response: Response = (
+                operations.get_server(self.snapshot, request)
+                if isinstance(request, ServerReference)
+                else operations.compare(self.snapshot, request, at=at)
+            )
+            status = _OK
+        except ApiError as error:
+            status, response = error.http_status, ErrorResponse.from_error(error)
+            reason = error.reason
+        body = b"" if head.method == "HEAD" else response.to_json()
+        return RecomputedAnswer(status, body, request, reason)
+
+    def _find_plan(self, exchange: Exchange) -> Plan | None:
+        """Return the plan of the caller; None, which allows everything, for an unknown caller.
+
+        Raises GatewayUnauthorizedError, NotReproducibleError.
+        """
+        access = self.settings.access
+        if self.settings.plan is not None or access is None:
+            return self.settings.plan
+        if exchange.plan is not None:
+            if exchange.plan not in access.plans:
+                raise NotReproducibleError(f"the access file has no plan {exchange.plan}")
+            return access.plans[exchange.plan]
+        if find_values(exchange.head.headers, KEY_HEADER.lower().encode()):
+            customer = access.find_customer(find_key(exchange.head.headers))
+            if customer is None:
+                raise GatewayUnauthorizedError(f"{KEY_HEADER}: not a key of the access file")
+            return customer.plan
+        if exchange.response is not None and exchange.response.status == _UNAUTHORIZED:
+            raise GatewayUnauthorizedError(f"{KEY_HEADER}: not recorded")
+        return None
 
     def _compare(self, response: RecordedResponse, answered: RecomputedAnswer) -> list[Difference]:
         if response.status != answered.status:
             return _compare_errors(response, answered)
-        return compare_bodies(response.body or b"", answered.body, self._settings.tolerance)
+        return compare_bodies(response.body or b"", answered.body, self.settings.tolerance)
 
     def _search(
         self,
         response: RecordedResponse,
         answered: RecomputedAnswer,
         differences: list[Difference],
-        searched: Instants,
-    ) -> TrueTimes:
+        at: int,
+    ) -> tuple[Instants, TrueTimes]:
         """Find when a response was true; only the results of a comparison change with time."""
         request = answered.request
-        if isinstance(request, CompareRequest) and response.status == answered.status == _OK:
-            body = response.body or b""
-            results = read_results(body, differences, len(request.servers))
-            tolerance = self._settings.tolerance
-            return find_true_times(self._snapshot, request, results, searched, tolerance)
-        return TrueTimes([] if _has_value(differences) else [searched], [])
+        searched = (max(at - self.settings.within, 0), at)
+        if isinstance(request, CompareRequest) and answered.status == _OK:
+            searched = limit_search(self.snapshot, request.range, searched)
+            if response.status == _OK:
+                body, tolerance = response.body or b"", self.settings.tolerance
+                results = read_results(body, differences, len(request.servers))
+                return searched, find_true_times(
+                    self.snapshot, request, results, searched, tolerance
+                )
+        return searched, TrueTimes([] if _has_value(differences) else [searched], [])
 
     def _describe_answer(self, answered: RecomputedAnswer, at: int) -> Findings:
         body = EncodedJson(answered.body.decode()) if answered.body else None
         findings: Findings = {"as_of": at, "answer": Answer(status=answered.status, body=body)}
         request = answered.request
         if request is not None:
-            findings["request"] = _describe_request(request)
-        if self._settings.is_explained and request is not None and answered.status == _OK:
+            servers = (request,) if isinstance(request, ServerReference) else request.servers
+            names = tuple(f"{server.by}:{server.identifier}" for server in servers)
+            findings["request"] = ReferencedServers(
+                servers=names, range=getattr(request, "range", None)
+            )
+        if self.settings.is_explained and request is not None and answered.status == _OK:
             findings["explanation"] = self._explain(request, at)
         return findings
 
     def _explain(self, request: ServerReference | CompareRequest, at: int) -> Explanation | None:
         """Explain an answer; None as of a time before a bundle, at which Get Server has one."""
         if isinstance(request, CompareRequest):
-            return explain_comparison(self._snapshot, request, at)
+            return explain_comparison(self.snapshot, request, at)
         try:
-            return explain_server(self._snapshot, request, at)
+            return explain_server(self.snapshot, request, at)
         except NotInBundleError:
             return None
-
-
-def is_foreign(head: Head) -> bool:
-    """Return whether a request is not one to the API; a preflight is foreign too."""
-    return is_foreign_path(head.path) or head.method == "OPTIONS"
-
-
-def answer_exchange(
-    snapshot: Snapshot,
-    exchange: Exchange,
-    *,
-    plan: Plan | None,
-    access: Access | None,
-    at: int,
-) -> RecomputedAnswer:
-    """Answer the request of an exchange as of an instant, in the order of D11.
-
-    `plan` overrides the caller's; without it, `access` gives the plan of the caller's key. Without
-    both, everything is allowed.
-
-    Raises NotReproducibleError, SnapshotError.
-    """
-    head = exchange.head
-    request = None
-    reason = None
-    try:
-        if plan is None and access is not None:
-            plan = _find_plan(exchange, access)
-        request = _parse_request(head, exchange.body)
-        if plan is not None:
-            plan.check_request(request)
-        response: Response = (
-            operations.get_server(snapshot, request)
-            if isinstance(request, ServerReference)
-            else operations.compare(snapshot, request, at=at)
-        )
-        status = _OK
-    except ApiError as error:
-        status, response = error.http_status, ErrorResponse.from_error(error)
-        reason = error.reason
-    body = b"" if head.method == "HEAD" else response.to_json()
-    return RecomputedAnswer(status, body, request, reason)
-
-
-def _find_plan(exchange: Exchange, access: Access) -> Plan | None:
-    """Return the plan of the caller; None if the recording does not identify the caller.
-
-    Raises GatewayUnauthorizedError, NotReproducibleError.
-    """
-    is_rejected = exchange.response is not None and exchange.response.status == _UNAUTHORIZED
-    if exchange.plan is not None:
-        if exchange.plan not in access.plans:
-            raise NotReproducibleError(f"the access file has no plan {exchange.plan}")
-        return access.plans[exchange.plan]
-    if find_values(exchange.head.headers, KEY_HEADER.lower().encode()):
-        customer = access.find_customer(find_key(exchange.head.headers))
-        if customer is None:
-            raise GatewayUnauthorizedError(f"{KEY_HEADER}: not a key of the access file")
-        return customer.plan
-    if is_rejected:
-        raise GatewayUnauthorizedError(f"{KEY_HEADER}: not recorded")
-    return None
-
-
-def _parse_request(head: Head, body: bytes) -> ServerReference | CompareRequest:
-    target = check_method(head.method, find_target(head.path))
-    if target.operation == "compareServers":
-        check_compare_head(head)
-        return parse_compare_request(body)
-    return parse_get_server(head, target.identifier)
 
 
 def _has_hidden_key(exchange: Exchange) -> bool:
@@ -380,14 +360,6 @@ def _has_hidden_key(exchange: Exchange) -> bool:
     head = exchange.head
     parts = (head.method.encode(), head.path, head.query, exchange.body)
     return exchange.is_from_service and any(HIDDEN_PART in part for part in parts)
-
-
-def _prepare_response(exchange: Exchange) -> RecordedResponse | None:
-    """Return the response of an exchange; that of HEAD has an empty body."""
-    response = exchange.response
-    if response is None or exchange.head.method != "HEAD":
-        return response
-    return RecordedResponse(response.status, b"")
 
 
 def _compare_errors(response: RecordedResponse, answered: RecomputedAnswer) -> list[Difference]:
@@ -415,26 +387,6 @@ def _has_value(differences: Iterable[Difference]) -> bool:
     return any(difference.class_ == "value" for difference in differences)
 
 
-def _describe_differences(differences: list[Difference], reason: str | None) -> Findings:
-    if len(differences) == MAX_DIFFERENCES:
-        reason = f"only the first {MAX_DIFFERENCES:,} differences are listed"
-    return {
-        "class_": "differs" if _has_value(differences) else "match",
-        "reason": reason,
-        "differences": tuple(differences),
-    }
-
-
-def _describe_missing(response: RecordedResponse | None, reason: str | None) -> Findings:
-    """Say that nothing can be compared, and why the answer is an error, if it is one."""
-    part = "response" if response is None else "body of the response"
-    missing = f"the {part} was not recorded"
-    return {
-        "class_": "unrecorded",
-        "reason": missing if reason is None else f"{missing}; the answer is an error: {reason}",
-    }
-
-
 def _describe_times(times: TrueTimes, searched: Instants) -> Findings:
     return {
         "searched": _describe_intervals([searched])[0],
@@ -448,13 +400,6 @@ def _describe_times(times: TrueTimes, searched: Instants) -> Findings:
 
 def _describe_intervals(intervals: Iterable[Instants]) -> tuple[Interval, ...]:
     return tuple(Interval(from_=start, to=end) for start, end in intervals)
-
-
-def _describe_request(request: ServerReference | CompareRequest) -> ReferencedServers:
-    if isinstance(request, ServerReference):
-        return ReferencedServers(servers=(f"{request.by}:{request.identifier}",), range=None)
-    names = tuple(f"{server.by}:{server.identifier}" for server in request.servers)
-    return ReferencedServers(servers=names, range=request.range)
 
 
 class KeyHider:
