@@ -121,21 +121,11 @@ def _compare_members(
     for key in {**recomputed, **recorded}:
         step = f"{pointer}/{escape_step(str(key))}"
         if key not in recorded:
-            yield Difference(
-                pointer=step,
-                recorded=None,
-                recomputed=_encode(recomputed[key]),
-                class_="value",
-                absent_in="recorded",
-            )
+            difference = _build_difference(step, None, recomputed[key], "value")
+            yield difference.model_copy(update={"absent_in": "recorded"})
         elif key not in recomputed:
-            yield Difference(
-                pointer=step,
-                recorded=_encode(recorded[key]),
-                recomputed=None,
-                class_="value",
-                absent_in="recomputed",
-            )
+            difference = _build_difference(step, recorded[key], None, "value")
+            yield difference.model_copy(update={"absent_in": "recomputed"})
         else:
             yield from _iter_differences(recorded[key], recomputed[key], step, tolerance)
 

@@ -103,7 +103,8 @@ def compare_snapshots(
     Raises UnknownServerError for a server that neither has, NotInBundleError, SnapshotError.
     """
     at = min(old.as_of, new.as_of) if at is None else at
-    files = _Files(old, new, _find_common_start(old, new))
+    covered = [file.covered_from for file in (old, new) if file.covered_from is not None]
+    files = _Files(old, new, max(covered, default=None))
     added: list[str] = []
     removed: list[str] = []
     changed: list[ChangedServer] = []
@@ -112,7 +113,14 @@ def compare_snapshots(
         added += [pair.new.id for pair in batch if pair.new and not pair.old]
         removed += [pair.old.id for pair in batch if pair.old and not pair.new]
         changes = list(_find_changes(files, batch, at))
-        changed += map(_describe_change, changes)
+        changed += (
+            ChangedServer(
+                server_id=change.old.id,
+                fields=change.fields,
+                days=tuple(format_instant(day * DAY_MS)[:10] for day in change.days),
+            )
+            for change in changes
+        )
         answers += _compare_answers(files, changes, at)
     return SnapshotDiff(
         as_of=at,
@@ -128,12 +136,6 @@ def compare_snapshots(
         ),
         answers=tuple(answers),
     )
-
-
-def _find_common_start(old: Snapshot, new: Snapshot) -> int | None:
-    """Return the instant from which both have observations; None if neither is a bundle."""
-    covered = [file.covered_from for file in (old, new) if file.covered_from is not None]
-    return max(covered, default=None)
 
 
 def _list_pairs(files: _Files, references: Sequence[ServerReference]) -> Iterable[_Pair]:
@@ -260,11 +262,6 @@ def _find_last_difference(old: _Days, new: _Days, days: Sequence[int], at: int) 
         if differing:
             return max(instant for instant, _ in differing)
     return None
-
-
-def _describe_change(change: _Change) -> ChangedServer:
-    dates = tuple(format_instant(day * DAY_MS)[:10] for day in change.days)
-    return ChangedServer(server_id=change.old.id, fields=change.fields, days=dates)
 
 
 def _compare_answers(files: _Files, changes: Sequence[_Change], at: int) -> Iterator[ChangedAnswer]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import BEFORE_ALL, Range, Window, find_window
 from srvstat.contract.requests import CompareRequest, ServerReference
-from srvstat.contract.responses import Response, ServerResult
+from srvstat.contract.responses import Response
 from srvstat.documents.document import GapPart, WindowPart
 from srvstat.documents.support import (
     BuildCounts,
@@ -24,7 +24,6 @@ from srvstat.snapshot.format.days import is_ascending
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.stats import (
-    Growth,
     Statistics,
     compute_coverage,
     compute_durations,
@@ -53,8 +52,10 @@ def explain_comparison(snapshot: Snapshot, request: CompareRequest, at: int | No
     window = find_window(request.range, as_of)
     servers = resolve_servers(snapshot, request.servers)
     explained = tuple(
-        _explain_figures(snapshot, server, window, window.start, _get_statistics(result))
-        for server, result in zip(servers, response.data, strict=True)
+        _explain_figures(snapshot, server, window, window.start, statistics)
+        for server, statistics in zip(
+            servers, snapshot.compute_statistics(servers, window), strict=True
+        )
     )
     return _build_explanation(snapshot, as_of, request.range, explained, response)
 
@@ -99,18 +100,6 @@ def _build_explanation(
     )
 
 
-def _get_statistics(result: ServerResult) -> Statistics:
-    """Return the figures of an answer."""
-    return Statistics(
-        observations=result.sampleCount,
-        mean=result.averagePlayers,
-        median=result.medianPlayers,
-        peak=result.peakPlayers,
-        lowest=result.lowestPlayers,
-        growth=Growth(result.growth.players, result.growth.percentage),
-    )
-
-
 class _Observed(NamedTuple):
     """The observations of a server in a window, in ascending order."""
 
@@ -132,17 +121,6 @@ class _Observed(NamedTuple):
         return ExtremeValue(players=players, first_at=self.instants[self.players.index(players)])
 
 
-class _Intervals(NamedTuple):
-    """The figures that depend on the distances between observations."""
-
-    usual_seconds: float | None
-    expected_count: int | None
-    coverage: float | None
-    gaps: list[GapPart]
-    weighted_mean: float | None
-    is_uneven: bool
-
-
 def _explain_figures(
     snapshot: Snapshot,
     server: ServerRow,
@@ -157,7 +135,6 @@ def _explain_figures(
     last = _find_last_in_snapshot(snapshot, server)
     observed = _read_observed(snapshot, server, window, last, statistics)
     players = observed.players
-    intervals = _explain_intervals(observed, start, window.end)
     return ServerExplanation(
         server_id=server.id,
         cfx_id=server.cfx_id,
@@ -175,13 +152,7 @@ def _explain_figures(
         peak=observed.find_first(statistics.peak),
         lowest=observed.find_first(statistics.lowest),
         growth=GrowthOperands(from_=players[0], to=players[-1]) if len(players) > 1 else None,
-        usual_interval_seconds=intervals.usual_seconds,
-        expected_count=intervals.expected_count,
-        coverage=intervals.coverage,
-        gap_count=len(intervals.gaps),
-        gaps=tuple(intervals.gaps[:_MAX_GAPS]),
-        time_weighted_average=intervals.weighted_mean,
-        has_uneven_intervals=intervals.is_uneven,
+        **_explain_intervals(observed, start, window.end),
     )
 
 
@@ -233,23 +204,21 @@ def _find_middle(players: Sequence[int]) -> tuple[RankedValue, ...]:
     return tuple(RankedValue(rank=rank + 1, players=ascending[rank]) for rank in ranks)
 
 
-def _explain_intervals(observed: _Observed, start: int | None, end: int) -> _Intervals:
+def _explain_intervals(observed: _Observed, start: int | None, end: int) -> dict[str, Any]:
+    """Return the fields that depend on the distances between observations."""
     instants, players = observed
-    if not instants:
-        return _Intervals(None, None, None, [], None, is_uneven=False)
-    durations = compute_durations(instants, end)
-    mean = compute_weighted_mean(players, durations)
-    usual = compute_usual_interval(instants)
-    if usual is None:
-        return _Intervals(None, None, None, [], mean, is_uneven=False)
+    usual = compute_usual_interval(instants) if instants else None
+    durations = compute_durations(instants, end) if instants else []
     edges = chain(() if start is None else (start,), instants, (end,))
-    gaps = [GapPart(from_=first, to=last) for first, last in find_gaps(edges, usual)]
+    gaps = [] if usual is None else find_gaps(edges, usual)
     length = None if start is None else end - start
-    return _Intervals(
-        usual_seconds=usual / 1000,
-        expected_count=None if length is None else count_intervals(length, usual),
-        coverage=None if length is None else compute_coverage(durations, length),
-        gaps=gaps,
-        weighted_mean=mean,
-        is_uneven=has_uneven_intervals(players, durations, usual),
-    )
+    return {
+        "usual_interval_seconds": None if usual is None else usual / 1000,
+        "expected_count": count_intervals(length, usual) if length and usual else None,
+        "coverage": compute_coverage(durations, length) if length and usual else None,
+        "gap_count": len(gaps),
+        "gaps": tuple(GapPart(from_=first, to=last) for first, last in gaps[:_MAX_GAPS]),
+        "time_weighted_average": compute_weighted_mean(players, durations) if instants else None,
+        "has_uneven_intervals": usual is not None
+        and has_uneven_intervals(players, durations, usual),
+    }

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from srvstat.contract import wire
 from srvstat.contract.errors import OutputError, UsageError
-from srvstat.contract.http import Head, Headers
+from srvstat.contract.http import KEY_HEADER, Head, find_values
 from srvstat.contract.instants import InstantError, parse_instant
 from srvstat.contract.key_filter import KeyFilter
 from srvstat.contract.models import InvalidValueError, validate
@@ -24,9 +24,10 @@ from srvstat.documents.support import (
     StoredResponse,
 )
 from srvstat.files.errors import convert_write_errors
-from srvstat.files.reading import STDIN, Input, format_title, open_input, split_lines
+from srvstat.files.reading import STDIN, format_title, open_input, split_lines
 from srvstat.support.curl import read_curl
 from srvstat.support.exchange import (
+    JUDGED_HEADERS,
     NOT_A_STATUS,
     STATUSES,
     Exchange,
@@ -51,8 +52,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _HAR_START = re.compile(rb'\{\s*"log"\s*:')
 _MAX_START_BYTES = 1 << 10
 """An input that begins with more white space is not taken for JSON."""
-_HEADERS = (b"content-type", b"content-length", b"content-encoding", b"transfer-encoding")
-"""The headers that an answer depends on, besides the key."""
+_STORED_HEADERS = JUDGED_HEADERS - {KEY_HEADER.lower().encode()}
 _USER = re.compile(rb"^(https?://)[^/?#]*@", re.IGNORECASE)
 """The start of an absolute URL with a user and a password."""
 _FIRST_BYTES = b'{"document":"recording",'
@@ -81,19 +81,16 @@ def _parse_exchange(place: str, line: bytes) -> Exchange:
         value = wire.decode(line)
         if not isinstance(value, dict):
             raise _LineError("must be an object")
-        return _build_exchange(place, _validate(_parse_instants(value)))
+        value = _parse_instants(value)
+        if "document" in value:
+            return _build_exchange(place, validate(Recording, value, _MESSAGES, by_alias=True))
+        return _build_exchange(place, validate(PlainExchange, value, _MESSAGES, by_alias=True))
     except (wire.JsonError, InvalidValueError) as error:
         raise _LineError(str(error)) from None
     except RecursionError:  # shallow enough to parse, too deep to validate
         raise _LineError("nested too deeply") from None
     except UnicodeEncodeError:
         raise _LineError("not Unicode text (a lone surrogate)") from None
-
-
-def _validate(value: dict[str, Any]) -> Recording | PlainExchange:
-    if "document" in value:
-        return validate(Recording, value, _MESSAGES, by_alias=True)
-    return validate(PlainExchange, value, _MESSAGES, by_alias=True)
 
 
 def _parse_instants(value: dict[str, Any]) -> dict[str, Any]:
@@ -173,22 +170,13 @@ def read_recording(name: str) -> Iterator[Exchange | Unreadable]:
     """
     extension = "" if name == STDIN else os.path.splitext(name)[1].lower()
     with open_input(name) as file:
-        chunks = _read_chunks(file)
-        start = _read_start(chunks)
+        chunks = iter(lambda: file.read(_CHUNK_BYTES), b"")
+        start = b""
+        while len(start) < _MAX_START_BYTES and (chunk := next(chunks, b"")):
+            start += chunk
+        start = start.removeprefix(_BYTE_ORDER_MARK)
         read = _READERS.get(extension) or _find_reader(start)
         yield from read(format_title(name), chain([start], chunks))
-
-
-def _read_chunks(file: Input) -> Iterator[bytes]:
-    return iter(lambda: file.read(_CHUNK_BYTES), b"")
-
-
-def _read_start(chunks: Iterator[bytes]) -> bytes:
-    """Read enough to find the kind of the input, or all of it; skip a byte order mark."""
-    start = b""
-    while len(start) < _MAX_START_BYTES and (chunk := next(chunks, b"")):
-        start += chunk
-    return start.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _find_reader(start: bytes) -> Reader:
@@ -251,9 +239,13 @@ def _build_request(head: Head, body: bytes, key_filter: KeyFilter) -> StoredRequ
     return StoredRequest(
         method=_hide_keys(head.method.encode("latin-1"), key_filter),
         path=_hide_keys(_USER.sub("\\1…@".encode(), target), key_filter),
+        # One field has all values of a repeated header (RFC 9110, section 5.3).
         headers={
-            name.decode("ascii"): _hide_keys(value, key_filter)
-            for name, value in _join(head.headers)
+            name.decode("ascii"): _hide_keys(
+                b", ".join(find_values(head.headers, name)), key_filter
+            )
+            for name, _ in head.headers
+            if name in _STORED_HEADERS
         },
         body=text,
         body_base64=encoded,
@@ -263,15 +255,6 @@ def _build_request(head: Head, body: bytes, key_filter: KeyFilter) -> StoredRequ
 def _hide_keys(data: bytes, key_filter: KeyFilter) -> str:
     # A key of any bytes can be a part of a character, even in an answer.
     return key_filter.hide(data).decode("utf-8", "replace")
-
-
-def _join(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Return the headers to store, each with all its values (RFC 9110, section 5.3)."""
-    found: dict[bytes, list[bytes]] = {}
-    for name, value in headers:
-        if name in _HEADERS:
-            found.setdefault(name, []).append(value)
-    return [(name, b", ".join(values)) for name, values in found.items()]
 
 
 class RecordingFile:
@@ -297,38 +280,26 @@ class RecordingFile:
         data = b"".join(lines)
         rest = memoryview(data)
         try:
-            self._check_place()
             self._end_line()
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
         except OSError as error:
             written = len(data) - len(rest)
             whole = data.rfind(b"\n", 0, written) + 1
-            self._remove_end(written - whole)
+            # Remove the beginning of a line whose rest could not be written.
+            with suppress(OSError):  # the next write ends the line
+                size = os.fstat(self._descriptor).st_size
+                os.ftruncate(self._descriptor, size - (written - whole))
             return Loss(data.count(b"\n", whole), f"{self._path}: {error.strerror}")
         return None
 
-    def _check_place(self) -> None:
-        """Check that the file is still at its path.
-
-        Raises OSError.
-        """
-        if not os.path.samestat(os.stat(self._path), os.fstat(self._descriptor)):
-            raise OSError(0, "was replaced")
-
     def _end_line(self) -> None:
-        """End a line that a crash has cut.
-
-        Raises OSError.
-        """
-        size = os.fstat(self._descriptor).st_size
-        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
+        """End a line that a crash has cut. Raises OSError, also if the file was replaced."""
+        status = os.fstat(self._descriptor)
+        if not os.path.samestat(os.stat(self._path), status):
+            raise OSError(0, "was replaced")
+        if status.st_size and os.pread(self._descriptor, 1, status.st_size - 1) != b"\n":
             os.write(self._descriptor, b"\n")
-
-    def _remove_end(self, size: int) -> None:
-        """Remove the beginning of a line whose rest could not be written."""
-        with suppress(OSError):  # the next write ends the line
-            os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - size)
 
 
 def _lock_recording(path: str, descriptor: int) -> None:

@@ -9,22 +9,12 @@ from typing import Any, Literal, get_args
 
 from srvstat import operations
 from srvstat.access import Access, Plan
-from srvstat.contract import wire
+from srvstat.contract import http, wire
 from srvstat.contract.errors import (
     ApiError,
     ErrorCode,
     FeatureNotAvailableError,
     GatewayUnauthorizedError,
-)
-from srvstat.contract.http import (
-    KEY_HEADER,
-    Headers,
-    check_compare_head,
-    check_method,
-    find_key,
-    find_target,
-    find_values,
-    parse_get_server,
 )
 from srvstat.contract.key_filter import HIDDEN_PART, KeyFilter
 from srvstat.contract.ranges import DAY_MS
@@ -265,12 +255,12 @@ class _Replayer:
         reason = None
         try:
             plan = self._find_plan(exchange)
-            target = check_method(head.method, find_target(head.path))
+            target = http.check_method(head.method, http.find_target(head.path))
             if target.operation == "compareServers":
-                check_compare_head(head)
+                http.check_compare_head(head)
                 request = parse_compare_request(exchange.body)
             else:
-                request = parse_get_server(head, target.identifier)
+                request = http.parse_get_server(head, target.identifier)
             if plan is not None:
                 plan.check_request(request)
             response: Response = (
@@ -297,13 +287,13 @@ class _Replayer:
             if exchange.plan not in access.plans:
                 raise NotReproducibleError(f"the access file has no plan {exchange.plan}")
             return access.plans[exchange.plan]
-        if find_values(exchange.head.headers, KEY_HEADER.lower().encode()):
-            customer = access.find_customer(find_key(exchange.head.headers))
+        if http.find_values(exchange.head.headers, http.KEY_HEADER.lower().encode()):
+            customer = access.find_customer(http.find_key(exchange.head.headers))
             if customer is None:
-                raise GatewayUnauthorizedError(f"{KEY_HEADER}: not a key of the access file")
+                raise GatewayUnauthorizedError(f"{http.KEY_HEADER}: not a key of the access file")
             return customer.plan
         if exchange.response is not None and exchange.response.status == _UNAUTHORIZED:
-            raise GatewayUnauthorizedError(f"{KEY_HEADER}: not recorded")
+            raise GatewayUnauthorizedError(f"{http.KEY_HEADER}: not recorded")
         return None
 
     def _compare(self, response: RecordedResponse, answered: RecomputedAnswer) -> list[Difference]:
@@ -333,7 +323,10 @@ class _Replayer:
 
     def _describe_answer(self, answered: RecomputedAnswer, at: int) -> Findings:
         body = EncodedJson(answered.body.decode()) if answered.body else None
-        findings: Findings = {"as_of": at, "answer": Answer(status=answered.status, body=body)}
+        findings: Findings = {
+            "as_of": at,
+            "answer": Answer(status=answered.status, body=body),
+        }
         request = answered.request
         if request is not None:
             servers = (request,) if isinstance(request, ServerReference) else request.servers
@@ -405,8 +398,8 @@ def _describe_intervals(intervals: Iterable[Instants]) -> tuple[Interval, ...]:
 class KeyHider:
     """Hide the keys in the headers of a request, those of an access file, and generated ones."""
 
-    def __init__(self, headers: Headers, access: Access | None) -> None:
-        keys = find_values(headers, KEY_HEADER.lower().encode())
+    def __init__(self, headers: http.Headers, access: Access | None) -> None:
+        keys = http.find_values(headers, http.KEY_HEADER.lower().encode())
         self._filter = KeyFilter(
             [key.decode("latin-1") for key in keys],
             lambda key: access is not None and access.find_customer(key) is not None,
