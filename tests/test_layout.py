@@ -55,7 +55,6 @@ HOMES = {
     "h11": {"asgi"},
     "ijson": {"files"},
     "pandas": {"documents"},
-    "plotille": {"render"},
     "psycopg": {"sources"},
     "pyarrow": {"documents", "fleet", "sources"},
     "pydantic": {"contract", "documents"},
@@ -75,7 +74,6 @@ REMAINING = {
     ("fleet", "__init__"),
     ("asgi", "__init__"),
     ("sources", "snapshot/write"),
-    ("documents/arrow.py", "documents/rows.py"),
 }
 """Imports that are about to go."""
 

@@ -105,7 +105,6 @@ def test_a_png_has_twice_the_pixels_and_the_theme_of_its_svg(cli: Cli) -> None:
 def test_without_the_extra_a_png_is_refused_with_the_command_that_installs_it(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "srvstat.render.pictures.png", raising=False)
     monkeypatch.setitem(sys.modules, "resvg_py", None)
 
     ran = cli("plot", "a", "-o", "x.png")

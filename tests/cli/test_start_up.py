@@ -33,7 +33,6 @@ NEVER_FOR_A_READER = {
     "importlib.metadata",
     "importlib.resources",
     "jsonschema",
-    "plotille",
     "resvg_py",
     "rich",
     "sqlite_utils",

@@ -42,6 +42,7 @@ from srvstat.contract.errors import ApiError, UsageError
 from srvstat.contract.ranges import Window
 from srvstat.documents.analysis import GrowthDocument
 from srvstat.render.pictures import PictureDocument, Theme, draw_sheet, encode_svg
+from srvstat.render.pictures.png import encode_png
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 
@@ -165,7 +166,7 @@ class _Form(NamedTuple):
 def _choose_form(output: str | None, kind: str, width: str, theme: str) -> _Form:
     """Check and parse the options of a picture.
 
-    Raises UsageError, MissingLibraryError.
+    Raises UsageError.
     """
     if not output:
         raise UsageError("give -o FILE.svg or -o FILE.png")
@@ -183,14 +184,11 @@ def _choose_form(output: str | None, kind: str, width: str, theme: str) -> _Form
 def _choose_encoder(path: str) -> Callable[[Any, Theme], bytes]:
     """Return the function that encodes a picture for the ending of a file.
 
-    Raises UsageError, MissingLibraryError.
+    Raises UsageError.
     """
     ending = os.path.splitext(path)[1].lower()
     if path == STDOUT_NAME or ending == ".svg":
         return encode_svg
     if ending != ".png":
         raise UsageError(f"{path}: not a picture; the name must end with {' or '.join(_ENDINGS)}")
-    # The rasterizer is an extra, and a font takes time to find.
-    from srvstat.render.pictures.png import encode_png  # noqa: PLC0415
-
     return encode_png

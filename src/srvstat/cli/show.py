@@ -68,7 +68,7 @@ def _render_tables(documents: Iterable[Any], chart: Any) -> Iterator[bytes]:
     screen = create_screen()
     blank_line = b""
     if chart is not None:
-        from srvstat.render.charts import render_chart  # noqa: PLC0415 - only charts need plotille
+        from srvstat.render.charts import render_chart  # noqa: PLC0415 - only charts need it
 
         yield render_chart(chart, screen).encode("utf-8")
         blank_line = b"\n"

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from srvstat.contract.instants import LATEST
 from srvstat.contract.ranges import DAY_MS
+from srvstat.render.text import MONTHS
 
 _MANTISSAS = (1, 2, 5)
 _LEAST_WHOLE = 1000
@@ -17,7 +18,6 @@ _LONGEST_PLAIN = 9_999_999
 """Ticks above this are shown in thousands, millions and so on: `50M`."""
 _PREFIXES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONDAY = datetime(1970, 1, 5)  # noqa: DTZ001 - a local time
 _MILLISECOND = timedelta(milliseconds=1)
 

@@ -1,8 +1,7 @@
 """Changes and trends in words, the same in tables, pictures and reports."""
 
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, WindowPart
-from srvstat.render.fields import NOTHING
-from srvstat.render.text import format_count, format_exact_duration, format_share
+from srvstat.render.text import NOTHING, format_count, format_exact_duration, format_share
 
 _LEAST_PERCENT_BASE = 1
 """In players: a percentage of a smaller average would mislead."""

@@ -6,8 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.render.screen import Screen
-
-NOTHING = "–"  # noqa: RUF001 - the dash that tables show for a missing value
+from srvstat.render.text import NOTHING
 
 Fields = Sequence[tuple[str, str | Text] | None]
 """Names and values; None is a blank line."""

@@ -5,8 +5,7 @@ from functools import partial
 from zoneinfo import ZoneInfo
 
 from srvstat.documents.document import WindowPart
-from srvstat.render.axes import MONTHS
-from srvstat.render.text import format_time, format_window
+from srvstat.render.text import MONTHS, format_time, format_window
 
 UTC = ZoneInfo("UTC")
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

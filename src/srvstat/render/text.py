@@ -15,6 +15,8 @@ _MAX_MARKS = 4
 _INVISIBLE = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Characters that Unicode classes as letters or symbols, but that are blank."""
 
+NOTHING = "–"  # noqa: RUF001 - the dash that tables show for a missing value
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 
 

@@ -18,11 +18,9 @@ from srvstat.render.charts.panels import (
 )
 from srvstat.render.charts.texts import build_title, render_nothing
 from srvstat.render.charts.ticks import Tick
-from srvstat.render.fields import NOTHING
 from srvstat.render.screen import Screen
-from srvstat.render.tables.figures import join_cells, list_growth_cells
-from srvstat.render.tables.growth import format_step
-from srvstat.render.text import format_count
+from srvstat.render.tables.figures import format_step, join_cells, list_growth_cells
+from srvstat.render.text import NOTHING, format_count
 from srvstat.render.trend_line import find_trend_line
 
 _LABEL_WIDTH = 9

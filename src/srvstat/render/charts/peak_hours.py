@@ -13,9 +13,9 @@ from srvstat.render.charts.panels import (
 )
 from srvstat.render.charts.texts import build_title, render_nothing
 from srvstat.render.charts.ticks import Tick
+from srvstat.render.local_time import WEEKDAYS
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import join_cells
-from srvstat.render.tables.peak_hours import WEEKDAYS
 from srvstat.render.text import format_count
 
 _MIN_DAY_WIDTH = 8
@@ -49,7 +49,7 @@ def _describe_busiest(server: ServerPeakHours) -> str:
         return "too few observations"
     if not server.has_hours:
         return "too few hours of the week"
-    return f"busiest {WEEKDAYS[server.busiest.weekday - 1]} {server.busiest.hour:02}:00"
+    return f"busiest {WEEKDAYS[server.busiest.weekday - 1][:3]} {server.busiest.hour:02}:00"
 
 
 def _list_ticks(frame: Frame) -> Iterator[Tick]:
@@ -57,7 +57,7 @@ def _list_ticks(frame: Frame) -> Iterator[Tick]:
     layout = frame.layout
     for number, weekday in enumerate(WEEKDAYS):
         hours = 24 * number
-        yield Tick(hours * layout.pitch // layout.merged, weekday)
+        yield Tick(hours * layout.pitch // layout.merged, weekday[:3])
         if 24 * layout.pitch // layout.merged >= _MIN_DAY_WIDTH:
             yield Tick((hours + 12) * layout.pitch // layout.merged, "12")
 

@@ -1,13 +1,11 @@
-"""Draw areas of values, filled from zero, with plotille's canvas of Braille dots.
+"""Draw areas of values, filled from zero, with Braille dots.
 
 They read well without color, and in ASCII, into which a screen translates the dots.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import NamedTuple
 
-from plotille import Canvas
 from rich.text import Text
 
 from srvstat.render.charts.columns import Scale, choose_scale
@@ -25,7 +23,14 @@ _MOST_TIMES_HIGHER = 4
 _ROW_DOTS, COLUMN_DOTS = 4, 2
 """The dots of a cell, one above the other and side by side."""
 
-_BLANK = "\u2800"
+_BLANK = 0x2800
+"""The Braille pattern without dots. Each dot is a bit of the others."""
+_LEFT_DOTS = (0, 0x40, 0x44, 0x46, 0x47, 0x40, 0x04, 0x02, 0x01)
+_RIGHT_DOTS = (0, 0x80, 0xA0, 0xB0, 0xB8, 0x80, 0x20, 0x10, 0x08)
+"""The dots of a column by its pattern.
+
+A pattern is a number of dots from below or, above `_ROW_DOTS`, a single dot at a height from 1 on.
+"""
 
 
 class Point(NamedTuple):
@@ -90,35 +95,13 @@ def _find_edge(dots: int) -> int:
 
 def _draw_row(patterns: Sequence[int]) -> Text:
     """Return a row of cells, each with the patterns of its left and its right column."""
-    cells = _draw_cells()
     pairs = list(zip(patterns[::2], patterns[1::2], strict=True))
-    row = Text("".join([cells[left][right] for left, right in pairs]), STYLE)
+    cells = "".join(chr(_BLANK | _LEFT_DOTS[left] | _RIGHT_DOTS[right]) for left, right in pairs)
+    row = Text(cells.replace(chr(_BLANK), " "), STYLE)
     for at, pair in enumerate(pairs):
         if max(pair) > _ROW_DOTS and not any(0 < one <= _ROW_DOTS for one in pair):
             row.stylize("dim", at, at + 1)
     return row
-
-
-@cache
-def _draw_cells() -> list[str]:
-    """Return the character of a cell by the patterns of its left and its right column.
-
-    A pattern is a number of dots or, above the greatest number, a single dot at a height from 1 on.
-    Areas are put together from these: to draw them dot by dot takes ten times as long.
-    """
-    patterns = range(2 * _ROW_DOTS + 1)
-    canvas = Canvas(len(patterns) ** 2, 1)
-    columns = [one for left in patterns for right in patterns for one in (left, right)]
-    canvas.braille_image(
-        [
-            one - _ROW_DOTS == height if one > _ROW_DOTS else one >= height
-            for height in range(_ROW_DOTS, 0, -1)
-            for one in columns
-        ],
-        threshold=True,
-    )
-    drawn = canvas.plot("\n").replace(_BLANK, " ")
-    return [drawn[left * len(patterns) : (left + 1) * len(patterns)] for left in patterns]
 
 
 def fit_plot_areas(screen: Screen, highs: Sequence[float]) -> list[PlotArea]:

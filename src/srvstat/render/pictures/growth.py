@@ -15,7 +15,6 @@ from srvstat.render.changes import (
     format_trend,
     format_window_length,
 )
-from srvstat.render.fields import NOTHING
 from srvstat.render.pictures.frame import (
     BELOW,
     MARGIN,
@@ -37,9 +36,8 @@ from srvstat.render.pictures.svg import (
     create_picture,
     name_servers,
 )
-from srvstat.render.tables.figures import format_rounded
-from srvstat.render.tables.growth import format_step
-from srvstat.render.text import format_count
+from srvstat.render.tables.figures import format_rounded, format_step
+from srvstat.render.text import NOTHING, format_count
 from srvstat.render.trend_line import find_trend_line
 
 _SHORTEST: dict[GrowthStepName, int] = {"day": DAY_MS, "week": 7 * DAY_MS, "month": 28 * DAY_MS}

@@ -18,8 +18,7 @@ from srvstat.render.pictures.svg import (
     measure_text,
     name_servers,
 )
-from srvstat.render.tables.figures import find_level, format_rounded
-from srvstat.render.tables.peak_hours import describe_shortage
+from srvstat.render.tables.figures import describe_shortage, find_level, format_rounded
 from srvstat.render.text import format_count
 
 LEVELS = 7

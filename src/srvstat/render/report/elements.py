@@ -5,8 +5,7 @@ from xml.etree.ElementTree import Element
 
 from srvstat.contract import wire
 from srvstat.contract.instants import format_instant
-from srvstat.render.fields import NOTHING
-from srvstat.render.text import escape_text, format_share
+from srvstat.render.text import NOTHING, escape_text, format_share
 
 Child = Element | str
 Children = Sequence[Child]

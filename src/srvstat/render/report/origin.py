@@ -3,11 +3,11 @@
 from xml.etree.ElementTree import Element
 
 from srvstat.documents.analysis import Report
-from srvstat.render.fields import NOTHING
 from srvstat.render.local_time import format_local_window
 from srvstat.render.report.comparison import FIRST_LAST
 from srvstat.render.report.elements import build, build_fields, build_section
 from srvstat.render.report.labels import Labels
+from srvstat.render.text import NOTHING
 
 _DEFINITIONS = (
     ("Observation", "One player count of a server at an instant."),

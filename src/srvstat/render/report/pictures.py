@@ -31,7 +31,7 @@ from srvstat.render.report.elements import (
 )
 from srvstat.render.report.labels import Labels
 from srvstat.render.report.steps import build_averages
-from srvstat.render.tables.peak_hours import describe_shortage
+from srvstat.render.tables.figures import describe_shortage
 from srvstat.render.text import format_share
 
 _MAP = Size(400, 220)

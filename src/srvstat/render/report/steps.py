@@ -11,7 +11,6 @@ from srvstat.documents.analysis import (
     Stats,
 )
 from srvstat.render.changes import choose_class, format_change, format_trend
-from srvstat.render.fields import NOTHING
 from srvstat.render.local_time import format_local_date, format_local_month
 from srvstat.render.pictures import Size, draw_growth
 from srvstat.render.report.comparison import (
@@ -32,6 +31,7 @@ from srvstat.render.report.elements import (
     build_time,
 )
 from srvstat.render.report.labels import Labels
+from srvstat.render.text import NOTHING
 
 _HEADERS = {"day": "Day", "week": "Week from", "month": "Month"}
 

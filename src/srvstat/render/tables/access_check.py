@@ -6,9 +6,9 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.documents.support import AccessCheck, PlanPermissions
-from srvstat.render.fields import NOTHING, build_fields_grid
+from srvstat.render.fields import build_fields_grid
 from srvstat.render.screen import Screen
-from srvstat.render.text import format_count
+from srvstat.render.text import NOTHING, format_count
 
 
 def render_access(check: AccessCheck, screen: Screen) -> str:

@@ -1,6 +1,7 @@
 """The figures of a server as text, rounded for reading."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from rich.text import Text
@@ -10,6 +11,7 @@ from srvstat.documents.analysis import (
     Comparison,
     GrowthStepPart,
     ServerGrowth,
+    ServerPeakHours,
     ServerStatistics,
     StepCell,
 )
@@ -21,10 +23,9 @@ from srvstat.render.changes import (
     format_change,
     format_window_length,
 )
-from srvstat.render.fields import NOTHING
 from srvstat.render.local_time import UTC, format_day
 from srvstat.render.screen import Screen
-from srvstat.render.text import format_count
+from srvstat.render.text import NOTHING, format_count, format_date
 
 _MARKS = "▁▂▃▄▅▆▇█"
 
@@ -229,3 +230,19 @@ def describe_observations(
         count = f"{server.result.sampleCount:,}"
         lines = [observations, spans] if is_narrow else [f"{count} {spans}"]
     return lines
+
+
+def format_step(start: int, zone: ZoneInfo, step: str) -> str:
+    """Return the local day on which a step begins, or its month."""
+    try:
+        day = datetime.fromtimestamp(start / 1000, zone).date().isoformat()
+    except OverflowError:  # after the year 9999
+        day = format_date(start)
+    return day[: len("2026-01")] if step == "month" else day
+
+
+def describe_shortage(server: ServerPeakHours) -> str:
+    """Say why a server has no averages."""
+    return (
+        f"{format_count(server.sample_count, 'observation')}, fewer than 4 in each hour of the week"
+    )

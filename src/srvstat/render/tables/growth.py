@@ -1,7 +1,6 @@
 """The table of the document `growth`: one row a server, and the steps of a single one."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from rich.box import SIMPLE_HEAD
@@ -22,13 +21,14 @@ from srvstat.render.tables.figures import (
     draw_averages,
     format_changes,
     format_rounded,
+    format_step,
     join_cells,
     list_change_fields,
     list_growth_cells,
     name_first_last,
 )
 from srvstat.render.tables.server_table import ServerLines, build_server_table
-from srvstat.render.text import format_count, format_date, format_share
+from srvstat.render.text import format_count, format_share
 
 _MAX_MARKS = 36
 """The most marks of a drawing, so that it fits beside identifiers."""
@@ -148,15 +148,6 @@ def _build_fitting_table(
         if screen.width is None or screen.measure(table) <= screen.width:
             break
     return table
-
-
-def format_step(start: int, zone: ZoneInfo, step: str) -> str:
-    """Return the local day on which a step begins, or its month."""
-    try:
-        day = datetime.fromtimestamp(start / 1000, zone).date().isoformat()
-    except OverflowError:  # after the year 9999
-        day = format_date(start)
-    return day[: len("2026-01")] if step == "month" else day
 
 
 def _build_fields(document: GrowthDocument, screen: Screen) -> Table:

@@ -21,12 +21,12 @@ from srvstat.documents.analysis import (
     StepLine,
     StepTable,
 )
-from srvstat.render.fields import NOTHING, build_fields_grid
+from srvstat.render.fields import build_fields_grid
 from srvstat.render.local_time import format_clock
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import PARTIAL, describe_partial
 from srvstat.render.tables.server_table import ServerLines, escape_server, get_width
-from srvstat.render.text import format_count, format_span_length, format_window
+from srvstat.render.text import NOTHING, format_count, format_span_length, format_window
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PRECISIONS = {"minutes": 60_000, "seconds": 1000, "milliseconds": 1}

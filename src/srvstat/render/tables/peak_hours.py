@@ -9,13 +9,12 @@ from rich.text import Text
 
 from srvstat.documents.analysis import HourCellPart, PeakHours, ServerPeakHours
 from srvstat.render.fields import build_fields_grid
-from srvstat.render.local_time import format_clock, format_local_window
+from srvstat.render.local_time import WEEKDAYS, format_clock, format_local_window
 from srvstat.render.screen import Screen
-from srvstat.render.tables.figures import find_level, format_rounded
+from srvstat.render.tables.figures import describe_shortage, find_level, format_rounded
 from srvstat.render.tables.server_table import ServerLines, escape_server, get_width
 from srvstat.render.text import format_count
 
-WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _LABEL_WIDTH = 5
 _SHADES = ("·", "░", "▒", "▓", "█")
 _STYLES = ("dim", "blue", "cyan", "yellow", "red")
@@ -63,7 +62,7 @@ def _draw_map(
     hours = "".join(f"{hour:02}".ljust(6) for hour in range(0, 24, every))
     yield Text(" " * _LABEL_WIDTH + hours.rstrip(), "bold")
     for number, weekday in enumerate(WEEKDAYS):
-        line = Text(weekday.ljust(_LABEL_WIDTH), no_wrap=True)
+        line = Text(weekday[:3].ljust(_LABEL_WIDTH), no_wrap=True)
         for cell in cells[24 * number : 24 * number + 24]:
             average = cell.average_players
             if average is None:
@@ -74,17 +73,10 @@ def _draw_map(
         yield line
 
 
-def describe_shortage(server: ServerPeakHours) -> str:
-    """Say why a server has no averages."""
-    return (
-        f"{format_count(server.sample_count, 'observation')}, fewer than 4 in each hour of the week"
-    )
-
-
 def _describe_cell(cell: HourCellPart) -> str:
     observations = format_count(cell.sample_count, "observation")
     return (
-        f"{WEEKDAYS[cell.weekday - 1]} {cell.hour:02}:00 to {cell.hour + 1:02}:00, average"
+        f"{WEEKDAYS[cell.weekday - 1][:3]} {cell.hour:02}:00 to {cell.hour + 1:02}:00, average"
         f" {format_rounded(cell.average_players, 2)}, median"
         f" {format_rounded(cell.median_players, 1)} of {observations}"
     )

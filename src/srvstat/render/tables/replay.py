@@ -13,10 +13,10 @@ from rich.text import Text
 
 from srvstat.contract import wire
 from srvstat.documents.support import Difference, Interval, Replay, ReplayedExchange
-from srvstat.render.fields import NOTHING
 from srvstat.render.screen import NATURAL_WIDTH, Screen
 from srvstat.render.tables.explanation import MAIL_WIDTH, render_explanation
 from srvstat.render.text import (
+    NOTHING,
     format_count,
     format_duration,
     format_exact_duration,

@@ -6,11 +6,12 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from srvstat.documents.servers import ListedServer, Servers
-from srvstat.render.fields import NOTHING, Fields, build_fields_grid
+from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import format_current
 from srvstat.render.tables.server_table import ServerLines, build_server_table
 from srvstat.render.text import (
+    NOTHING,
     format_count,
     format_date,
     format_interval,

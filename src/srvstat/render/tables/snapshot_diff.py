@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.documents.support import ChangedAnswer, ChangedServer, Difference, SnapshotDiff
-from srvstat.render.fields import NOTHING, Fields, build_fields_grid
+from srvstat.render.fields import Fields, build_fields_grid
 from srvstat.render.screen import Screen
-from srvstat.render.text import format_count, format_time
+from srvstat.render.text import NOTHING, format_count, format_time
 
 _MAX_ROWS = 20
 _MAX_SPANS = 6

@@ -10,7 +10,7 @@ from rich.text import Text
 from srvstat.contract import wire
 from srvstat.documents.analysis import FiguresPart, ServerStatistics, Stats, Top
 from srvstat.render.changes import format_first_last
-from srvstat.render.fields import NOTHING, build_fields_grid
+from srvstat.render.fields import build_fields_grid
 from srvstat.render.local_time import format_clock, format_local_window
 from srvstat.render.screen import Screen
 from srvstat.render.tables.figures import (
@@ -28,6 +28,7 @@ from srvstat.render.tables.server_table import (
     fits,
 )
 from srvstat.render.text import (
+    NOTHING,
     format_count,
     format_share,
     format_span_length,
