@@ -26,7 +26,7 @@ from srvstat.analysis.windows import WindowQuery, choose_window
 from srvstat.contract.ranges import Window
 from srvstat.contract.requests import ServerReference
 from srvstat.documents.analysis import Report
-from srvstat.render.report import render_report
+from srvstat.render.report.page import render_report
 from srvstat.render.rows import encode_rows
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.reader import SnapshotFile, open_file

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from conftest import DAY, Cli
-from srvstat.render.tables.figures import format_rounded
+from srvstat.render.figures import format_rounded
 from support.pages import Node, Page
 from support.timelines import find_all
 

@@ -16,7 +16,7 @@ from srvstat.analysis.steps import divide_window
 from srvstat.analysis.timeline import compute_timeline
 from srvstat.analysis.windows import find_zone
 from srvstat.contract.ranges import Window
-from srvstat.render.pictures.points import Point, merge_steps
+from srvstat.render.pictures.timeline import Point, merge_steps
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 
 MINUTE = DAY // 1440

@@ -17,7 +17,7 @@ from srvstat.contract.ranges import Window
 from srvstat.contract.requests import parse_server_reference
 from srvstat.documents.analysis import Timeline
 from srvstat.operations import resolve_servers
-from srvstat.render.pictures.points import Point, find_scale, join_points, merge_steps
+from srvstat.render.pictures.timeline import Point, find_scale, join_points, merge_steps
 from srvstat.snapshot.read.reader import open_file
 from support.process import serve
 

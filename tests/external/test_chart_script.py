@@ -23,8 +23,9 @@ from srvstat.documents.analysis import ServerTimeline, Timeline, build_runs
 from srvstat.documents.document import ChangePart, GapPart, WindowPart
 from srvstat.operations import resolve_servers
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
-from srvstat.render.changes import explain_missing_change, format_change, format_first_last
-from srvstat.render.pictures.points import (
+from srvstat.render.figures import explain_missing_change, format_change, format_first_last
+from srvstat.render.pictures.svg import name_servers
+from srvstat.render.pictures.timeline import (
     Point,
     choose_step,
     find_common_gaps,
@@ -33,7 +34,6 @@ from srvstat.render.pictures.points import (
     join_points,
     merge_steps,
 )
-from srvstat.render.pictures.svg import name_servers
 from srvstat.render.text import escape_text
 from srvstat.snapshot.read.reader import open_file
 from srvstat.web import CHART_SCRIPTS

@@ -12,7 +12,7 @@ import pytest
 import srvstat
 from conftest import AS_OF, DAY, build_in, server
 from external.chromium import HOSTILE_NAMES, browse
-from srvstat.render.changes import explain_missing_change, format_change, format_first_last
+from srvstat.render.figures import explain_missing_change, format_change, format_first_last
 from support.process import Service, serve
 
 pytestmark = pytest.mark.external

@@ -30,10 +30,9 @@ from srvstat.documents.analysis import (
 )
 from srvstat.documents.document import GrowthPart, WindowPart
 from srvstat.render.charts import ChartDocument, render_chart
-from srvstat.render.charts.columns import choose_layout, choose_scale, draw_columns
-from srvstat.render.charts.panels import Columns, choose_frame
+from srvstat.render.figures import join_cells
+from srvstat.render.panels import Columns, choose_frame, choose_layout, choose_scale, draw_columns
 from srvstat.render.screen import Screen
-from srvstat.render.tables.figures import join_cells
 from srvstat.snapshot.read.reader import open_file
 from support.gold import check_gold
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from srvstat.render.pictures import Theme
-from srvstat.render.pictures.style import read_palette
+from srvstat.render.pictures.svg import Theme, read_palette
 
 TEXTS = ("--ink", "--muted", "--accent", "--rise", "--fall")
 

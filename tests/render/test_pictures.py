@@ -14,25 +14,26 @@ from hypothesis import strategies as st
 
 from srvstat.documents.analysis import Timeline, build_runs
 from srvstat.documents.document import WindowPart
-from srvstat.render.pictures import (
+from srvstat.render.pictures.frame import choose_player_ticks, spread_keys
+from srvstat.render.pictures.sheet import choose_size, draw_sheet
+from srvstat.render.pictures.svg import (
+    Box,
     Size,
     Theme,
-    choose_size,
-    draw_sheet,
-    draw_timeline,
+    build_style,
     encode_svg,
+    fit_text,
+    measure_text,
+    read_palette,
 )
-from srvstat.render.pictures.frame import choose_player_ticks
-from srvstat.render.pictures.keys import spread_keys
-from srvstat.render.pictures.points import (
+from srvstat.render.pictures.timeline import (
     Point,
     choose_step,
+    draw_timeline,
     get_window,
     join_points,
     merge_steps,
 )
-from srvstat.render.pictures.style import build_style, read_palette
-from srvstat.render.pictures.svg import Box, fit_text, measure_text
 from srvstat.render.text import escape_text
 from support.timelines import FIRST, HOUR, Case, build_case, cases, check_lines, find_all
 

@@ -20,13 +20,9 @@ from srvstat.documents.analysis import (
     ServerPeakHours,
 )
 from srvstat.documents.document import ChangePart, GrowthPart, WindowPart
-from srvstat.render.pictures import (
-    Size,
-    choose_size,
-    draw_distribution,
-    draw_growth,
-    draw_heat_map,
-)
+from srvstat.render.pictures.bars import draw_distribution, draw_growth, draw_heat_map
+from srvstat.render.pictures.sheet import choose_size
+from srvstat.render.pictures.svg import Size
 from support.timelines import check_lines, find_all
 
 SIZE = Size(960, 300)

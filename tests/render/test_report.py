@@ -21,7 +21,7 @@ from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.documents.analysis import Report
 from srvstat.documents.document import Part, remove_color_codes
 from srvstat.documents.servers import is_silent
-from srvstat.render.report import render_report
+from srvstat.render.report.page import render_report
 from srvstat.render.text import escape_text
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from support.pages import Node, Page

@@ -8,8 +8,7 @@ import pytest
 from conftest import AS_OF, Build, build_in, server
 from srvstat.analysis.report import ReportOrigin, build_report
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
-from srvstat.render.report.elements import read_text
-from srvstat.render.report.labels import Labels
+from srvstat.render.report.elements import Labels, read_text
 from srvstat.render.report.summary import summarize
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 

@@ -9,9 +9,9 @@ from conftest import AS_OF, build_in, server
 from srvstat.analysis.report import ReportOrigin, build_report
 from srvstat.analysis.windows import WindowQuery, choose_window, find_zone
 from srvstat.documents.analysis import Report
-from srvstat.render.changes import format_first_last
+from srvstat.render.figures import format_first_last
 from srvstat.render.local_time import format_local_time
-from srvstat.render.report import render_report
+from srvstat.render.report.page import render_report
 from srvstat.render.text import format_share, format_span_length
 from srvstat.snapshot.read.reader import open_file
 from support.pages import Node, Page

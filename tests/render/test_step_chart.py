@@ -17,7 +17,7 @@ from srvstat.contract.ranges import DAY_MS, Window
 from srvstat.contract.requests import build_server_reference
 from srvstat.documents.analysis import HistoryQuery, ServerName, StepCell, StepLine, StepTable
 from srvstat.render.charts import render_chart
-from srvstat.render.charts.plot_area import count_values
+from srvstat.render.panels import count_values
 from srvstat.render.screen import Screen
 from srvstat.snapshot.read.reader import SnapshotFile, open_file
 from support.gold import check_gold

@@ -13,7 +13,7 @@ from srvstat import operations
 from srvstat.contract.instants import parse_instant
 from srvstat.contract.requests import build_compare_request, build_server_reference
 from srvstat.render.screen import Screen
-from srvstat.render.tables.replay import render_replay
+from srvstat.render.tables.support import render_replay
 from srvstat.snapshot.read.reader import open_file
 from srvstat.support.recordings import read_recording
 from srvstat.support.replay import ReplaySettings, replay

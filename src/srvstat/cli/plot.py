@@ -41,8 +41,8 @@ from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, UsageError
 from srvstat.contract.ranges import Window
 from srvstat.documents.analysis import GrowthDocument
-from srvstat.render.pictures import PictureDocument, Theme, draw_sheet, encode_svg
-from srvstat.render.pictures.png import encode_png
+from srvstat.render.pictures.sheet import PictureDocument, draw_sheet
+from srvstat.render.pictures.svg import Theme, encode_png, encode_svg
 from srvstat.snapshot.format.rows import ServerRow
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 

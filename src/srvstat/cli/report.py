@@ -33,7 +33,7 @@ from srvstat.cli.output_file import (
 from srvstat.cli.peak_hours import ZoneOption
 from srvstat.cli.show import show, show_error
 from srvstat.contract.errors import ApiError, UsageError
-from srvstat.render.report import render_report
+from srvstat.render.report.page import render_report
 from srvstat.snapshot.read.snapshot import open_snapshot
 
 OutputOption = Annotated[

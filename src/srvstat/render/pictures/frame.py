@@ -1,4 +1,4 @@
-"""Draw the axes of pictures: lines of a grid, ticks and units."""
+"""Draw what pictures have in common: axes, rows with headings, and keys."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,14 +7,18 @@ from zoneinfo import ZoneInfo
 
 from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
 from srvstat.render.pictures.svg import (
+    BOLD,
     FONT_SIZE,
     Box,
     Size,
+    add,
     add_line,
     add_notes,
     add_text,
+    fit_text,
     measure_text,
 )
+from srvstat.render.text import escape_text
 
 MARGIN = 8
 """The space between a box and the right edge of a picture."""
@@ -86,3 +90,91 @@ def draw_tick(picture: Element, box: Box, x: float, label: str) -> None:
     half = measure_text(label) / 2
     centered = min(max(x, half), max(x - half, box.right + MARGIN - half))
     add_text(picture, "tick", (centered, box.bottom + _LABEL_BELOW), label, "middle")
+
+
+HEADING = 25
+_BETWEEN_ROWS = 10
+_LEAST_NAME = 80
+"""The least width of a name in pixels, and of the space after it."""
+
+
+def divide_rows(area: Box, count: int) -> list[Box]:
+    """Return the boxes of rows of equal height, from the top, with some space between them."""
+    height = (area.height + _BETWEEN_ROWS) / max(count, 1) - _BETWEEN_ROWS
+    tops = [area.top + number * (height + _BETWEEN_ROWS) for number in range(count)]
+    return [Box(area.left, top, area.right, top + height) for top in tops]
+
+
+def draw_heading(
+    picture: Element, row: Box, name: str, figures: Sequence[str], css: str = ""
+) -> Box:
+    """Draw the name of a server and its figures above a row, and return the box below.
+
+    Figures after the first are left out if the name would have too little room. The first one has
+    the CSS class, if any.
+    """
+    y = row.top + FONT_SIZE
+    text = figures[0]
+    for figure in figures[1:]:
+        longer = f"{text}, {figure}"
+        if row.right - measure_text(longer) >= _LEAST_NAME:
+            text = longer
+    add_text(picture, "heading", (0, y), fit_text(name, row.right - measure_text(text) - 12, BOLD))
+    element = add_text(picture, "tick", (row.right, y), "" if css else text, "end")
+    if css:
+        first = add(element, "tspan", css)
+        first.text, first.tail = figures[0], text.removeprefix(figures[0])
+    return row._replace(top=row.top + HEADING)
+
+
+KEY_HEIGHT = 17
+
+_LINE_WIDTH = 18
+_SPACE = 6
+"""The space between a line and its name."""
+_BETWEEN_KEYS = 16
+"""The space between keys in a row."""
+
+
+def measure_key(name: str) -> float:
+    """Return the width of a key, rounded up."""
+    return _LINE_WIDTH + _SPACE + measure_text(escape_text(name)) + 1
+
+
+def flow_keys(names: Sequence[str], width: float) -> list[tuple[float, int]]:
+    """Return the left end and the row of each key, in as few rows as fit."""
+    places: list[tuple[float, int]] = []
+    left, row = 0.0, 0
+    for name in names:
+        own = measure_key(name)
+        if left and left + own > width:
+            left, row = 0.0, row + 1
+        places.append((left, row))
+        left += own + _BETWEEN_KEYS
+    return places
+
+
+def draw_key(
+    picture: Element, number: int, name: str, at: tuple[float, float], width: float
+) -> None:
+    """Draw the key of a series at its left end and middle, cut to a width."""
+    left, y = at
+    group = add(picture, "g", f"key series-{number}")
+    add_line(group, "line", (left, y), (left + _LINE_WIDTH, y))
+    text = left + _LINE_WIDTH + _SPACE
+    add_text(group, "label", (text, y + FONT_SIZE / 3), fit_text(name, left + width - text))
+
+
+def spread_keys(wanted: Sequence[float], box: Box) -> list[float]:
+    """Return the wanted heights of keys, moved so that none overlap or leave the box."""
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+    placed = list(wanted)
+    floor = box.top
+    for at in order:
+        placed[at] = max(placed[at], floor)
+        floor = placed[at] + KEY_HEIGHT
+    ceiling = box.bottom
+    for at in reversed(order):
+        placed[at] = min(placed[at], ceiling)
+        ceiling = placed[at] - KEY_HEIGHT
+    return placed

@@ -6,13 +6,17 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
-from srvstat.documents.analysis import Distribution, GrowthDocument, PeakHours, Timeline
+from srvstat.documents.analysis import (
+    Distribution,
+    GrowthDocument,
+    PeakHours,
+    ServerPeakHours,
+    Timeline,
+)
 from srvstat.documents.document import WindowPart
 from srvstat.render.local_time import format_local_time, format_zoned_time
-from srvstat.render.pictures.distribution import draw_distribution
-from srvstat.render.pictures.growth import draw_growth
-from srvstat.render.pictures.heat_map import draw_heat_map
-from srvstat.render.pictures.sizes import choose_size
+from srvstat.render.pictures.bars import draw_distribution, draw_growth, draw_heat_map
+from srvstat.render.pictures.frame import KEY_HEIGHT
 from srvstat.render.pictures.svg import (
     BOLD,
     FONT_SIZE,
@@ -26,6 +30,22 @@ from srvstat.render.pictures.svg import (
     name_servers,
 )
 from srvstat.render.pictures.timeline import draw_timeline
+
+
+def choose_size(
+    document: Timeline | ServerPeakHours | Distribution | GrowthDocument, width: int
+) -> Size:
+    """Return the size that suits a picture of a document."""
+    if isinstance(document, Timeline):
+        keys = KEY_HEIGHT * len(document.servers)
+        return Size(width, min(max(width // 3, 220 + keys), 480))
+    if isinstance(document, ServerPeakHours):
+        row = min(max(width // 36, 20), 34)
+        return Size(width, 7 * row + 72)
+    count = len(document.servers)
+    rows = count * (96 if isinstance(document, Distribution) else 132)
+    return Size(width, max(rows, 180) + 72)
+
 
 _PADDING = 20
 _TITLE_SIZE = 18

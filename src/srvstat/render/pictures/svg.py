@@ -1,13 +1,20 @@
-"""Build the elements of SVG pictures. Geometry is in attributes, looks are in CSS classes."""
+"""Build the elements of SVG pictures, and encode them as files.
 
+Geometry is in attributes, looks are in CSS classes.
+"""
+
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
-from xml.etree.ElementTree import Element, SubElement
+from copy import deepcopy
+from typing import Literal, NamedTuple, Protocol
+from xml.etree.ElementTree import Element, SubElement, tostring
 
+from srvstat.contract.errors import MissingLibraryError
 from srvstat.documents.document import remove_color_codes
 from srvstat.render.text import escape_text
+from srvstat.web import read_asset
 
 FONT_SIZE = 12
 """The height of text in pixels, as in pictures.css."""
@@ -173,3 +180,70 @@ def name_servers(servers: Sequence[NamedServer]) -> list[str]:
         else server.server_id
         for hostname, server in zip(hostnames, servers, strict=True)
     ]
+
+
+Theme = Literal["light", "dark"]
+
+_BLOCK = re.compile(r":root \{(.*?)\}", re.DOTALL)
+_VARIABLE = re.compile(r"(--[\w-]+): ([^;]+);")
+_USE = re.compile(r"var\((--[\w-]+)\)")
+_COMMENT = re.compile(r"/\*.*?\*/\s*", re.DOTALL)
+
+
+def read_palette(theme: Theme) -> dict[str, str]:
+    """Return the colors of a theme by the names of their variables."""
+    light, dark = (
+        dict(_VARIABLE.findall(text)) for text in _BLOCK.findall(read_asset("palette.css"))
+    )
+    return light | dark if theme == "dark" else light
+
+
+def build_style(theme: Theme) -> str:
+    """Return the style sheet of pictures with the colors of a theme."""
+    palette = read_palette(theme)
+    rules = _COMMENT.sub("", read_asset("pictures.css"))
+    return _USE.sub(lambda use: palette[use[1]], rules)
+
+
+def encode_svg(picture: Element, theme: Theme = "light") -> bytes:
+    """Return a picture as an SVG file that needs no other file. Equal pictures give equal bytes."""
+    root = deepcopy(picture)
+    _, _, width, height = root.get("viewBox", "").split()
+    root.attrib |= {"xmlns": "http://www.w3.org/2000/svg", "width": width, "height": height}
+    style = Element("style")
+    style.text = build_style(theme)
+    paper = Element("rect", {"class": "paper", "width": width, "height": height})
+    # The title and the description of an element must come first.
+    at = sum(child.tag in ("title", "desc") for child in root)
+    root[at:at] = [style, paper]
+    encoded: bytes = tostring(root, encoding="utf-8")
+    return encoded + b"\n"
+
+
+PIXELS = 2
+"""The pixels of a PNG for each pixel of the picture, in each direction."""
+
+
+def encode_png(picture: Element, theme: Theme = "light") -> bytes:
+    """Return a picture as a PNG with the looks of its SVG.
+
+    Text is in Noto Sans, so the same picture looks the same on all machines. Characters that this
+    font lacks, such as Chinese ones and emoji, are in a font of the machine, or boxes without one.
+
+    Raises MissingLibraryError.
+    """
+    try:
+        import fontpkg_noto_sans  # noqa: PLC0415 - only a PNG needs it
+        import resvg_py  # noqa: PLC0415 - only a PNG needs it
+    except ModuleNotFoundError:
+        raise MissingLibraryError(
+            "a PNG needs resvg and a font; run pip install 'srvstat[png]', or write an SVG"
+        ) from None
+    encoded: bytes = resvg_py.svg_to_bytes(
+        svg_string=encode_svg(picture, theme).decode("utf-8"),
+        zoom=PIXELS,
+        font_dirs=[str(fontpkg_noto_sans.ROOT / "files")],
+        font_family="Noto Sans",
+        sans_serif_family="Noto Sans",
+    )
+    return encoded

@@ -1,51 +1,259 @@
-"""Draw the players of servers over time."""
+"""Draw the players of servers over time.
+
+web/timeline.js merges steps into the same points for charts in a browser.
+"""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from xml.etree.ElementTree import Element
 from zoneinfo import ZoneInfo
 
+from srvstat.contract.instants import LATEST
+from srvstat.contract.ranges import DAY_MS
 from srvstat.documents.analysis import ServerTimeline, Timeline
 from srvstat.documents.document import WHOLE_SHARE, GapPart
-from srvstat.render.changes import describe_step
+from srvstat.render.figures import describe_step, format_rounded
 from srvstat.render.pictures.frame import (
     BELOW,
+    KEY_HEIGHT,
     MARGIN,
     Scale,
     choose_player_ticks,
+    draw_key,
     draw_notes,
     draw_time_axis,
     draw_value_axis,
-    measure_ticks,
-)
-from srvstat.render.pictures.keys import (
-    KEY_HEIGHT,
-    draw_key,
     flow_keys,
     measure_key,
+    measure_ticks,
     spread_keys,
 )
-from srvstat.render.pictures.points import (
-    Joint,
-    Point,
-    choose_step,
-    find_common_gaps,
-    find_scale,
-    get_window,
-    join_points,
-    merge_steps,
-)
-from srvstat.render.pictures.svg import (
-    Box,
-    Size,
-    add,
-    create_picture,
-    format_number,
-    name_servers,
-)
-from srvstat.render.tables.figures import format_rounded
+from srvstat.render.pictures.svg import Box, Size, add, create_picture, format_number, name_servers
 from srvstat.render.text import format_count
+
+_MINUTE, _WEEK = DAY_MS // 1440, 7 * DAY_MS
+_MONDAY = 4 * DAY_MS
+"""1970-01-05, the first Monday in local time."""
+_LENGTHS = {
+    **{f"{minutes}m": minutes * _MINUTE for minutes in (1, 2, 5, 10, 15, 30)},
+    **{f"{hours}h": hours * 60 * _MINUTE for hours in (1, 2, 3, 6, 12)},
+    "day": DAY_MS,
+    "week": _WEEK,
+    "month": 28 * DAY_MS,
+}
+"""The steps that points can have, with their least lengths."""
+_LONGEST_WITH_MINUTES = 10 * DAY_MS
+"""In a longer window, points are not shorter than an hour: more would hide each other."""
+_LONGEST_WITH_HOURS = 45 * DAY_MS
+"""In a longer window, daily cycles would look like noise: points are not shorter than a day."""
+_LEAST_DISTANCE = 0.75
+"""The least distance of points in pixels: in 960 pixels, 30 days of several servers have hours."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Joint = Literal["solid", "dashed"]
+"""How a line joins two points: dashed to or from a partial step."""
+
+
+class Point(NamedTuple):
+    """One step, or several merged: `[start, end)`, cut to the window, in Unix milliseconds.
+
+    `observed_share` is the part of its calendar length that observations cover.
+    """
+
+    start: int
+    end: int
+    average: float
+    lowest: int
+    peak: int
+    observed_share: float
+
+    @property
+    def middle(self) -> float:
+        """The instant at which the point is drawn."""
+        return (self.start + self.end) / 2
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether much of the step was not observed, so that its average may mislead."""
+        return self.observed_share < WHOLE_SHARE
+
+
+def get_window(timeline: Timeline) -> tuple[int, int]:
+    """Return the window of a timeline; one of all observations begins with the first step."""
+    edges = timeline.list_edges()
+    start = edges[0] if timeline.window.from_ is None else timeline.window.from_
+    return start, max(timeline.window.to, start + 1)
+
+
+def choose_step(timeline: Timeline, width: float) -> str:
+    """Return the name of the step of the points in a picture, whatever the number of servers.
+
+    Points consist of whole steps of the timeline and are at least 0.75 pixels apart, as far as
+    there are such steps. In more than 10 days, they are not shorter than an hour, and in more than
+    45, not shorter than a day.
+    """
+    start, end = get_window(timeline)
+    shortest = (end - start) / width * _LEAST_DISTANCE
+    if end - start > _LONGEST_WITH_MINUTES:
+        shortest = max(shortest, DAY_MS / 24)
+    if end - start > _LONGEST_WITH_HOURS:
+        shortest = max(shortest, DAY_MS)
+    base = _LENGTHS[timeline.step]
+    # 3h does not consist of 2h, nor a month of weeks.
+    divisible = [
+        name
+        for name, length in _LENGTHS.items()
+        if name == timeline.step or (length % base == 0 and (name != "month" or base <= DAY_MS))
+    ]
+    return next((name for name in divisible if _LENGTHS[name] >= shortest), divisible[-1])
+
+
+def merge_steps(timeline: Timeline, server: ServerTimeline, step: str) -> list[Point]:
+    """Return the points of a server: the steps with observations, in order of time."""
+    clock = _Clock(ZoneInfo(timeline.time_zone), step)
+    edges = timeline.list_edges()
+    start, end = get_window(timeline)
+    points = []
+    groups = list(_group_steps(edges, None if timeline.step == step else clock))
+    for steps in groups:
+        first, last = edges[steps.start], edges[steps.stop]
+        length = last - first
+        # The first and the last day, say, can lack hours that are not in the window.
+        if timeline.step != step and (steps is groups[0] or steps is groups[-1]):
+            length = max(length, clock.measure(first))
+        merged = _merge(server, steps, edges, length)
+        if merged is not None:
+            points.append(Point(max(first, start), min(last, end), *merged))
+    return points
+
+
+def join_points(one: Point, other: Point, gaps: Sequence[GapPart]) -> Joint | None:
+    """Return how a line joins successive points of a server; None where a gap interrupts it.
+
+    A gap of less than a tenth of a step does not interrupt the line.
+    """
+    is_dashed = one.is_partial or other.is_partial
+    if is_dashed or one.end < other.start:
+        start, end = one.middle, other.middle
+        if any(gap.from_ < end and gap.to > start for gap in gaps):
+            return None
+    return "dashed" if is_dashed else "solid"
+
+
+def find_scale(points: Sequence[Point]) -> Sequence[Point]:
+    """Return the points that determine an axis: the whole ones, or all of them if none is whole."""
+    return [point for point in points if not point.is_partial] or points
+
+
+def _merge(
+    server: ServerTimeline, steps: range, edges: Sequence[int], length: int
+) -> tuple[float, int, int, float] | None:
+    """Return the average, lowest, peak and observed share of steps; None without observations."""
+    at = slice(steps.start, steps.stop)
+    counts = server.sample_counts[at]
+    count = sum(counts)
+    if not count:
+        return None
+    # An average is the float nearest to an integer divided by the count, so that the integer can be
+    # recovered if it has fewer than 52 bits.
+    averages = zip(server.averages[at], counts, strict=True)
+    total = sum(round(average * number) for average, number in averages if average is not None)
+    lengths = (edges[step + 1] - edges[step] for step in steps)
+    shares = zip(server.observed_shares[at], lengths, strict=True)
+    # A step is observed for a whole number of half milliseconds.
+    observed = sum(round(2 * share * length) for share, length in shares)
+    return (
+        server.averages[steps.start] or 0.0 if len(steps) == 1 else total / count,
+        min(value for value in server.lowest[at] if value is not None),
+        max(value for value in server.peak[at] if value is not None),
+        observed / (2 * length),
+    )
+
+
+class _Clock:
+    """Finds the steps of a calendar on the clock of a time zone."""
+
+    def __init__(self, zone: ZoneInfo, step: str) -> None:
+        self._zone = zone
+        self._step = step
+        self.length = _LENGTHS[step]
+
+    def to_local(self, at: int) -> int:
+        """Return the time that the clock shows at an instant, in milliseconds like it."""
+        # A local time after the year 9999 can't be represented.
+        moment = _EPOCH + timedelta(milliseconds=min(at, LATEST - 2 * DAY_MS))
+        return at + (moment.astimezone(self._zone).utcoffset() or timedelta()) // timedelta(
+            milliseconds=1
+        )
+
+    def find_number(self, local: int) -> int:
+        """Return the number of the step that contains a local time."""
+        if self._step == "month":
+            date = _EPOCH + timedelta(milliseconds=local)
+            return date.year * 12 + date.month - 1
+        return (local - (_MONDAY if self._step == "week" else 0)) // self.length
+
+    def measure(self, at: int) -> int:
+        """Return the length of the step that contains an instant."""
+        number = self.find_number(self.to_local(at))
+        return self._find_start(number + 1) - self._find_start(number)
+
+    def _find_start(self, number: int) -> int:
+        try:
+            if self._step == "month":
+                local = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
+            else:
+                start = number * self.length + (_MONDAY if self._step == "week" else 0)
+                local = _EPOCH + timedelta(milliseconds=start)
+            return (local.replace(tzinfo=self._zone) - _EPOCH) // timedelta(milliseconds=1)
+        except (OverflowError, ValueError):  # after the year 9999
+            return LATEST
+
+
+def _group_steps(edges: Sequence[int], clock: _Clock | None) -> Iterator[range]:
+    """Yield the numbers of the steps of each point: one, or those that the clock has in common."""
+    if clock is None:
+        yield from (range(at, at + 1) for at in range(len(edges) - 1))
+        return
+    begin = 0
+    before = clock.to_local(edges[0])
+    current = clock.find_number(before)
+    for at, (start, end) in enumerate(pairwise(edges)):
+        local = clock.to_local(start)
+        number = clock.find_number(local)
+        # Where the clock is set back by a whole step, the repeated time has steps of its own.
+        if number != current or before - local >= clock.length:
+            yield range(begin, at)
+            begin, current = at, number
+        before = local + end - start
+    yield range(begin, len(edges) - 1)
+
+
+def find_common_gaps(timeline: Timeline) -> list[tuple[int, int]]:
+    """Return the intervals that are in a gap of every server, in order."""
+    common = [get_window(timeline)]
+    for server in timeline.servers:
+        common = list(_intersect(common, [(gap.from_, gap.to) for gap in server.gaps]))
+    return common
+
+
+def _intersect(
+    one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """Yield the intervals that two sequences of disjoint, ordered intervals share."""
+    left = right = 0
+    while left < len(one) and right < len(other):
+        start = max(one[left][0], other[right][0])
+        end = min(one[left][1], other[right][1])
+        if start < end:
+            yield start, end
+        if one[left][1] < other[right][1]:
+            left += 1
+        else:
+            right += 1
+
 
 _LEAST_WIDTH_FOR_LABELS = 560
 """In narrower pictures, names are above the lines and not beside them."""

@@ -8,11 +8,10 @@ from xml.etree.ElementTree import Element, tostring
 
 from srvstat.contract import wire
 from srvstat.documents.analysis import Report, Timeline
-from srvstat.render.report.comparison import build_comparison
-from srvstat.render.report.coverage import build_coverage_section
 from srvstat.render.report.elements import (
     Child,
     Children,
+    Labels,
     append,
     build,
     build_list,
@@ -20,11 +19,17 @@ from srvstat.render.report.elements import (
     build_section,
     join_words,
 )
-from srvstat.render.report.integrity import build_integrity
-from srvstat.render.report.labels import Labels
-from srvstat.render.report.origin import build_definitions, build_origin
-from srvstat.render.report.pictures import build_distribution, build_hours, build_players
-from srvstat.render.report.steps import build_growth_section
+from srvstat.render.report.sections import (
+    build_comparison,
+    build_coverage_section,
+    build_definitions,
+    build_distribution,
+    build_growth_section,
+    build_hours,
+    build_integrity,
+    build_origin,
+    build_players,
+)
 from srvstat.render.report.summary import summarize
 from srvstat.render.text import escape_text, format_span_length
 from srvstat.web import CHART_SCRIPTS, read_asset

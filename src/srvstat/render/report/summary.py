@@ -4,20 +4,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from srvstat.documents.analysis import HourPart, Report, ServerStatistics
 from srvstat.documents.document import LEAST_COVERAGE, ChangePart, GapPart
-from srvstat.render.changes import explain_missing_change, format_change, format_window_length
+from srvstat.render.figures import (
+    explain_missing_change,
+    format_change,
+    format_rounded,
+    format_whole,
+    format_window_length,
+)
 from srvstat.render.local_time import format_hour
-from srvstat.render.pictures import find_busiest
+from srvstat.render.pictures.bars import find_busiest
 from srvstat.render.report.elements import (
     Child,
     Children,
+    Labels,
     build,
     build_number,
     build_share,
     join_words,
 )
-from srvstat.render.report.integrity import RULE_NAMES
-from srvstat.render.report.labels import Labels
-from srvstat.render.tables.figures import format_rounded, format_whole
+from srvstat.render.report.sections import RULE_NAMES
 from srvstat.render.text import format_count, format_span_length
 
 _LEAST_CHANGE = 0.01

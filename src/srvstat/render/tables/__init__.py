@@ -18,21 +18,29 @@ from srvstat.documents.servers import Servers, ServerTable, SnapshotInfo
 from srvstat.documents.snapshot import DryRun, Verification
 from srvstat.documents.support import AccessCheck, Explanation, Replay, SnapshotDiff
 from srvstat.render.screen import Screen
-from srvstat.render.tables.access_check import render_access
+from srvstat.render.tables.analysis import (
+    render_growth,
+    render_notes,
+    render_observations,
+    render_peak_hours,
+    render_stats,
+    render_steps,
+)
 from srvstat.render.tables.comparison import render_comparison
-from srvstat.render.tables.dry_run import render_dry_run
-from srvstat.render.tables.explanation import render_explanation
-from srvstat.render.tables.growth import render_growth
-from srvstat.render.tables.history import render_notes, render_observations, render_steps
 from srvstat.render.tables.integrity import render_integrity
-from srvstat.render.tables.peak_hours import render_peak_hours
-from srvstat.render.tables.replay import render_replay
-from srvstat.render.tables.server_detail import render_server
-from srvstat.render.tables.server_list import render_servers
-from srvstat.render.tables.snapshot_diff import render_snapshot_diff
-from srvstat.render.tables.snapshot_info import render_info
-from srvstat.render.tables.statistics import render_stats
-from srvstat.render.tables.verification import render_verification
+from srvstat.render.tables.servers import (
+    render_dry_run,
+    render_info,
+    render_server,
+    render_servers,
+    render_verification,
+)
+from srvstat.render.tables.support import (
+    render_access,
+    render_explanation,
+    render_replay,
+    render_snapshot_diff,
+)
 
 TableDocument = (
     AccessCheck

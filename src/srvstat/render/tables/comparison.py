@@ -10,18 +10,18 @@ from rich.table import Table
 from rich.text import Text
 
 from srvstat.documents.analysis import ComparedServer, Comparison, StepCell
-from srvstat.render.changes import describe_step, format_first_last
-from srvstat.render.fields import build_fields_grid
-from srvstat.render.screen import Screen
-from srvstat.render.tables.figures import (
+from srvstat.render.figures import (
     describe_drawings,
     describe_observations,
+    describe_step,
     draw_averages,
     format_current,
+    format_first_last,
     format_rounded,
     format_whole,
     name_first_last,
 )
+from srvstat.render.screen import Screen, build_fields_grid
 from srvstat.render.tables.server_table import (
     GAP,
     MIN_NAME_WIDTH,

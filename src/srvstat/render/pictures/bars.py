@@ -1,0 +1,470 @@
+"""Draw distributions, growth and the hours of the week: bars and cells."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+from zoneinfo import ZoneInfo
+
+from srvstat.contract.ranges import DAY_MS
+from srvstat.documents.analysis import (
+    Distribution,
+    GrowthDocument,
+    GrowthStepName,
+    GrowthStepPart,
+    HourCellPart,
+    HourPart,
+    ServerDistribution,
+    ServerGrowth,
+    ServerPeakHours,
+)
+from srvstat.documents.document import WHOLE_SHARE, WindowPart
+from srvstat.render.axes import choose_ticks, choose_time_ticks, format_ticks
+from srvstat.render.figures import (
+    choose_class,
+    describe_shortage,
+    explain_missing_change,
+    find_level,
+    find_trend_line,
+    format_change,
+    format_rounded,
+    format_step,
+    format_trend,
+    format_window_length,
+)
+from srvstat.render.local_time import WEEKDAYS, format_hour
+from srvstat.render.pictures.frame import (
+    BELOW,
+    HEADING,
+    MARGIN,
+    TIME_LABEL_WIDTH,
+    Scale,
+    choose_player_ticks,
+    divide_rows,
+    draw_heading,
+    draw_notes,
+    draw_tick,
+    draw_value_axis,
+    measure_ticks,
+)
+from srvstat.render.pictures.svg import (
+    FONT_SIZE,
+    Box,
+    Size,
+    add,
+    add_line,
+    add_text,
+    add_tooltip,
+    create_picture,
+    measure_text,
+    name_servers,
+)
+from srvstat.render.text import NOTHING, format_count, format_share
+
+_TICK_WIDTH = 64
+_NOTES = (
+    "share of observations by players",
+    "each row on its own scale",
+    "line: median",
+    "strip: middle half",
+)
+_STRIP = 9
+"""The height below the bars, with the line between the quartiles."""
+
+
+def draw_distribution(distribution: Distribution, size: Size) -> Element:
+    """Draw a histogram for each server, one below the other, on one scale of players.
+
+    The bars of a server are scaled to its highest one. A line goes through its median, and one
+    below the bars from the lower to the upper quartile.
+    """
+    names = name_servers(distribution.servers)
+    title = f"How often servers had how many players: {', '.join(names)}"
+    sentences = [
+        f"{name}: {_describe_server(server)}."
+        for name, server in zip(names, distribution.servers, strict=True)
+    ]
+    picture = create_picture("distribution", size, title, sentences)
+    top = draw_notes(picture, _NOTES, size)
+    area = Box(MARGIN, top, size.width - MARGIN, size.height - BELOW)
+    low = distribution.first_players
+    bins = max((len(server.counts) for server in distribution.servers), default=1)
+    # A count is drawn in the middle of its place, as wide as a bar of one count.
+    high = low + max(bins, 1) * distribution.bin_players
+    across = Scale(low - 0.5, high - 0.5, area.left, area.right)
+    _draw_player_axis(picture, area, across)
+    rows = divide_rows(area, len(names))
+    for number, (server, name, row) in enumerate(
+        zip(distribution.servers, names, rows, strict=True), start=1
+    ):
+        box = draw_heading(picture, row, name, list(_list_quartiles(server)))
+        box = box._replace(bottom=box.bottom - _STRIP)
+        group = add(picture, "g", f"series series-{number}")
+        _draw_bars(group, box, across, distribution, server)
+        _draw_quartiles(picture, box, across, server)
+    return picture
+
+
+def _draw_player_axis(picture: Element, area: Box, across: Scale) -> None:
+    most = max(int(area.width // _TICK_WIDTH), 3)
+    ticks = choose_ticks(across.low + 0.5, across.high - 0.5, most)
+    for tick, label in zip(ticks, format_ticks(ticks), strict=True):
+        if across.low <= tick <= across.high:
+            x = across.place(tick)
+            add_line(picture, "grid", (x, area.top), (x, area.bottom))
+            draw_tick(picture, area, x, label)
+
+
+def _draw_bars(
+    group: Element, box: Box, across: Scale, distribution: Distribution, server: ServerDistribution
+) -> None:
+    add_line(group, "axis", (box.left, box.bottom), (box.right, box.bottom))
+    highest = max(server.counts, default=0)
+    total = sum(server.counts)
+    space = 1 if box.width / max(len(server.counts), 1) > 4 else 0  # noqa: PLR2004 - in pixels
+    for number, count in enumerate(server.counts):
+        if count:
+            first = distribution.first_players + number * distribution.bin_players
+            after = first + distribution.bin_players
+            left, right = across.place(first - 0.5), across.place(after - 0.5)
+            height = max(count / highest * box.height, 0.5)
+            place = {"x": left, "y": box.bottom - height}
+            bar = add(group, "rect", "bar", **place, width=right - left - space, height=height)
+            players = f"{first:,} to {after - 1:,}" if after - first > 1 else f"{first:,}"
+            share = f"{format_share(count / total)} of {format_count(total, 'observation')}"
+            add_tooltip(bar, f"{players} players: {share}")
+
+
+def _draw_quartiles(picture: Element, box: Box, across: Scale, server: ServerDistribution) -> None:
+    lower, median, upper = server.lower_quartile, server.median_players, server.upper_quartile
+    if lower is None or median is None or upper is None:
+        return
+    y = box.bottom + _STRIP - 4
+    add_line(picture, "spread", (across.place(lower), y), (across.place(upper), y))
+    x = across.place(median)
+    add_line(picture, "marker", (x, box.top), (x, y + 3))
+
+
+def _list_quartiles(server: ServerDistribution) -> Iterator[str]:
+    if server.median_players is None:
+        yield "no observation"
+        return
+    median, lower, upper = (
+        format_rounded(value, 1)
+        for value in (server.median_players, server.lower_quartile, server.upper_quartile)
+    )
+    yield f"median {median}"
+    yield f"middle half {lower} to {upper}"
+
+
+def _describe_server(server: ServerDistribution) -> str:
+    return "; ".join(_list_figures(server))
+
+
+def _list_figures(server: ServerDistribution) -> Iterator[str]:
+    yield ", ".join(_list_quartiles(server))
+    if server.lowest_players is not None and server.peak_players is not None:
+        yield f"from {server.lowest_players:,} to {server.peak_players:,}"
+        yield format_count(server.sample_count, "observation")
+
+
+_SHORTEST: dict[GrowthStepName, int] = {"day": DAY_MS, "week": 7 * DAY_MS, "month": 28 * DAY_MS}
+
+
+def draw_growth(growth: GrowthDocument, size: Size) -> Element:
+    """Draw a bar for the average of each step, with a row and a scale for each server.
+
+    Bars of partial steps are pale, and do not determine the scale. A dashed line is the trend.
+    """
+    names = name_servers(growth.servers)
+    title = f"Average players by {growth.step}: {', '.join(names)}"
+    sentences = [
+        f"{name}: {'; '.join(_list_growth_figures(server, growth.window))}."
+        for name, server in zip(names, growth.servers, strict=True)
+    ]
+    picture = create_picture("growth", size, title, sentences)
+    top = draw_notes(picture, list(_list_notes(growth)), size)
+    rows = divide_rows(Box(0, top, size.width - MARGIN, size.height - BELOW), len(names))
+    highest = [_find_highest(server) for server in growth.servers]
+    ticks = [
+        choose_player_ticks(one, row.height - HEADING)
+        for one, row in zip(highest, rows, strict=True)
+    ]
+    left = max(map(measure_ticks, ticks), default=0)
+    for number, (server, row) in enumerate(zip(growth.servers, rows, strict=True)):
+        change = format_change(server.change, server.average_players)
+        figures = [f"change {' '.join(change)}"] if change else []
+        figures.append(_describe_trend(server))
+        css = choose_class(server.change, server.average_players)
+        box = draw_heading(picture, row, names[number], figures, css)
+        box = box._replace(left=left)
+        up = draw_value_axis(picture, box, ticks[number])
+        across = _scale_steps(server, box)
+        group = add(picture, "g", f"series series-{number + 1}")
+        _draw_steps(group, across, up, server, growth)
+        _draw_trend(group, across, up, server)
+        if number == len(rows) - 1:
+            _draw_step_axis(picture, box, across, server, growth)
+    return picture
+
+
+def _list_notes(growth: GrowthDocument) -> Iterator[str]:
+    yield f"players, average of each {growth.step}"
+    yield f"in {growth.time_zone}"
+    steps = [step for server in growth.servers for step in server.steps if step.sample_count]
+    if any(step.is_partial for step in steps):
+        yield f"pale: less than {WHOLE_SHARE:.0%} observed"
+    if any(find_trend_line(server) for server in growth.servers):
+        yield "dashed: trend of whole days"
+    if any(server.change for server in growth.servers):
+        yield f"change: average against the {format_window_length(growth.window)} before"
+
+
+def _find_highest(server: ServerGrowth) -> float | None:
+    """Return the highest average of a whole step; of any step if none is whole."""
+    known = [step for step in server.steps if step.average_players is not None]
+    scale = [step for step in known if not step.is_partial] or known
+    return max((step.average_players or 0 for step in scale), default=None)
+
+
+def _scale_steps(server: ServerGrowth, box: Box) -> Scale:
+    if not server.steps:
+        return Scale(0, 1, box.left, box.right)
+    return Scale(server.steps[0].from_, server.steps[-1].to, box.left, box.right)
+
+
+def _draw_steps(
+    group: Element, across: Scale, up: Scale, server: ServerGrowth, growth: GrowthDocument
+) -> None:
+    zone = ZoneInfo(growth.time_zone)
+    for step in server.steps:
+        if step.average_players is None:
+            continue
+        left, right = across.place(step.from_), across.place(step.to)
+        space = min((right - left) * 0.2, 2)
+        top = up.place(min(step.average_players, up.high))
+        css = "bar partial" if step.is_partial else "bar"
+        place = {"x": left + space / 2, "y": top}
+        size = {"width": right - left - space, "height": up.start - top}
+        bar = add(group, "rect", css, **place, **size)
+        average = format_rounded(step.average_players, 2)
+        count = format_count(step.sample_count, "observation")
+        partial = f", part of a {growth.step}" if step.is_partial else ""
+        name = format_step(step.from_, zone, growth.step)
+        add_tooltip(bar, f"{name}: average {average}, {count}{partial}")
+
+
+def _draw_trend(group: Element, across: Scale, up: Scale, server: ServerGrowth) -> None:
+    """Draw the trend between 0 and the top."""
+    line = find_trend_line(server)
+    if line is None:
+        return
+    start, end = line.start, line.end
+    if line.slope:
+        limits = sorted(start + (value - line.base) / line.slope for value in (up.low, up.high))
+        start, end = max(start, limits[0]), min(end, limits[1])
+    ends = [(across.place(at), up.place(line.find_players(at))) for at in (start, end)]
+    add_line(group, "trend", ends[0], ends[1])
+
+
+def _draw_step_axis(
+    picture: Element, box: Box, across: Scale, server: ServerGrowth, growth: GrowthDocument
+) -> None:
+    """Draw labels of times, those at which a step begins below the middle of its bar.
+
+    Labels are at least a step apart, so that none names an hour within a day.
+    """
+    if not server.steps:
+        return
+    zone, least = ZoneInfo(growth.time_zone), _SHORTEST[growth.step]
+    steps: dict[int, GrowthStepPart] = {step.from_: step for step in server.steps}
+    most = max(int(box.width // TIME_LABEL_WIDTH), 2)
+    window = int(across.low), int(across.high)
+    for at, label in choose_time_ticks(*window, most, zone, least):
+        middle = (at + steps[at].to) / 2 if at in steps else at
+        draw_tick(picture, box, across.place(middle), label)
+
+
+def _describe_trend(server: ServerGrowth) -> str:
+    if server.average_players is None:
+        return "no observation"
+    trend, _ = format_trend(server.players_per_week, server.average_players, server.coverage)
+    return "no trend" if trend == NOTHING else trend
+
+
+def _list_growth_figures(server: ServerGrowth, window: WindowPart) -> Iterator[str]:
+    if server.average_players is None:
+        yield _describe_trend(server)
+        return
+    yield f"average {format_rounded(server.average_players, 1)}"
+    if server.change is None:
+        yield explain_missing_change(window, server.coverage, server.previous_coverage)
+    else:
+        change = " ".join(format_change(server.change, server.average_players))
+        yield f"{change} against the {format_window_length(window)} before"
+    yield _describe_trend(server)
+    yield format_count(server.sample_count, "observation")
+
+
+LEVELS = 7
+"""The colors of cells, `--level-0` to `--level-6` in palette.css."""
+
+_LEFT, _ABOVE = 34, 20
+_KEY_HEIGHT = 22
+_KEY_BOX = 16
+"""The width of a color in the scale, if there is room."""
+_KEY_SPACE = 6
+"""The space between the colors and the averages beside them."""
+_LEAST_WIDTH_FOR_LINE = 760
+"""In narrower pictures, the scale has several lines."""
+_LEAST_HOUR = 20
+"""The least width of an hour in pixels; narrower ones have fewer labels."""
+
+
+class _Range(NamedTuple):
+    """The averages of the first and of the last level."""
+
+    lowest: float
+    highest: float
+
+    def find_level(self, average: float) -> int:
+        """Return the level of an average."""
+        return find_level(average, self.lowest, self.highest, LEVELS)
+
+
+def draw_heat_map(server: ServerPeakHours, size: Size, *, is_well_observed: bool = True) -> Element:
+    """Draw a cell for each hour of the week, from Monday 0:00, with a scale below.
+
+    The hours are on the clock of the document. Cells without an average are outlines. The busiest
+    hour has a frame and is named, if the window is well observed.
+    """
+    busiest = find_busiest(server) if is_well_observed else None
+    name = name_servers([server])[0]
+    title = f"Players in each hour of the week: {name}"
+    picture = create_picture("heat-map", size, title, list(_describe(server, busiest)))
+    averages = [one.average_players for one in server.cells if one.average_players is not None]
+    levels = _Range(min(averages, default=0), max(averages, default=0))
+    box = Box(
+        _LEFT,
+        _ABOVE,
+        size.width - MARGIN,
+        size.height - _count_key_lines(server, size, busiest) * _KEY_HEIGHT,
+    )
+    _draw_labels(picture, box)
+    for cell in server.cells:
+        _draw_cell(picture, box, cell, levels)
+    if busiest is not None:
+        spot = _place_cell(box, busiest)
+        frame = {"x": spot.left, "y": spot.top, "width": spot.width, "height": spot.height}
+        add(picture, "rect", "marker", **frame)
+    _draw_key(picture, size, levels if averages else None, server, busiest)
+    return picture
+
+
+def find_busiest(server: ServerPeakHours) -> HourPart | None:
+    """Return the busiest hour; None if no hour is busier than another, or too few have averages."""
+    averages = [cell.average_players for cell in server.cells if cell.average_players is not None]
+    return server.busiest if server.has_hours and len(set(averages)) > 1 else None
+
+
+def _has_empty_cells(server: ServerPeakHours) -> bool:
+    return any(cell.average_players is None for cell in server.cells)
+
+
+def _count_key_lines(server: ServerPeakHours, size: Size, busiest: HourPart | None) -> int:
+    if size.width >= _LEAST_WIDTH_FOR_LINE or server.busiest is None:
+        return 1
+    return 1 + (busiest is not None) + _has_empty_cells(server)
+
+
+def _place_cell(box: Box, cell: HourCellPart | HourPart) -> Box:
+    width, height = box.width / 24, box.height / len(WEEKDAYS)
+    left, top = box.left + cell.hour * width, box.top + (cell.weekday - 1) * height
+    return Box(left, top, left + width, top + height)
+
+
+def _draw_labels(picture: Element, box: Box) -> None:
+    row = box.height / len(WEEKDAYS)
+    for number, weekday in enumerate(WEEKDAYS):
+        y = box.top + (number + 0.5) * row + FONT_SIZE / 3
+        add_text(picture, "tick", (0, y), weekday[:3])
+    every = 3 if box.width / 24 >= _LEAST_HOUR else 6
+    for hour in range(0, 24, every):
+        x = box.left + hour * box.width / 24
+        add_text(picture, "tick", (x, box.top - 6), f"{hour:02}:00")
+
+
+def _draw_cell(picture: Element, box: Box, cell: HourCellPart, levels: _Range) -> None:
+    spot = _place_cell(box, cell)
+    if cell.average_players is None:
+        inset = {"x": spot.left + 2, "y": spot.top + 2}
+        size = {"width": spot.width - 4, "height": spot.height - 4}
+        element = add(picture, "rect", "cell empty", **inset, **size)
+        figures = "too few observations"
+    else:
+        css = f"cell level-{levels.find_level(cell.average_players)}"
+        place = {"x": spot.left, "y": spot.top, "width": spot.width, "height": spot.height}
+        element = add(picture, "rect", css, **place)
+        figures = f"average {format_rounded(cell.average_players, 2)}"
+    count = format_count(cell.sample_count, "observation")
+    add_tooltip(element, f"{format_hour(cell.weekday, cell.hour)}: {figures}, {count}")
+
+
+def _draw_key(
+    picture: Element,
+    size: Size,
+    levels: _Range | None,
+    server: ServerPeakHours,
+    busiest: HourPart | None,
+) -> None:
+    """Draw the scale, what an outline means, and the busiest hour, in one line if it is wide."""
+    lines = _count_key_lines(server, size, busiest)
+    y = size.height - 6 - (lines - 1) * _KEY_HEIGHT
+    x: float = _LEFT
+    if levels is not None:
+        x = _draw_scale(picture, (x, y), levels, size.width)
+    if busiest is not None:
+        text = f"busiest {format_hour(busiest.weekday, busiest.hour)}"
+        if lines == 1:
+            add_text(picture, "unit", (size.width - MARGIN, y), text, "end")
+        else:
+            x, y = _LEFT, y + _KEY_HEIGHT
+            add_text(picture, "unit", (x, y), text)
+    if _has_empty_cells(server):
+        if lines > 1:
+            x, y = _LEFT, y + _KEY_HEIGHT
+        add(picture, "rect", "empty", x=x, y=y - 10, width=_KEY_BOX - 2, height=11)
+        add_text(picture, "unit", (x + _KEY_BOX + 4, y), "fewer than 4 observations")
+
+
+def _draw_scale(picture: Element, at: tuple[float, float], levels: _Range, right: float) -> float:
+    """Draw the colors with the averages at their ends, and return the place after them."""
+    x, y = at
+    low, high = (format_rounded(value, 1) for value in levels)
+    words = f"players {low}"
+    add_text(picture, "unit", (x, y), words)
+    room = right - x - measure_text(words) - measure_text(high) - 2 * _KEY_SPACE
+    box = max(min(_KEY_BOX, room / LEVELS), 1)
+    x += measure_text(words) + _KEY_SPACE
+    shown = range(LEVELS) if low != high else (LEVELS // 2,)
+    for level in shown:
+        add(picture, "rect", f"cell level-{level}", x=x, y=y - 11, width=box, height=13)
+        x += box
+    if low != high:
+        add_text(picture, "unit", (x + _KEY_SPACE, y), high)
+        x += measure_text(high) + _KEY_SPACE
+    return x + 16
+
+
+def _describe(server: ServerPeakHours, busiest: HourPart | None) -> Iterator[str]:
+    if server.busiest is None or server.quietest is None:
+        yield f"{describe_shortage(server)}."
+        return
+    if busiest is not None:
+        for name, hour in (("Busiest", busiest), ("Quietest", server.quietest)):
+            average = format_rounded(server.get_cell(hour).average_players, 2)
+            yield f"{name}: {format_hour(hour.weekday, hour.hour)}, average {average}."
+    known = [cell.average_players for cell in server.cells if cell.average_players is not None]
+    if len(set(known)) == 1:
+        yield "No hour is busier than another."
+    if len(known) < len(server.cells):
+        yield f"{len(server.cells) - len(known)} of {len(server.cells)} hours have no figures."

@@ -1,0 +1,634 @@
+"""Build the sections of a report. Each picture has its figures in a table below it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from xml.etree.ElementTree import Element
+from zoneinfo import ZoneInfo
+
+from srvstat.contract import wire
+from srvstat.documents.analysis import (
+    Distribution,
+    GrowthDocument,
+    GrowthStepPart,
+    HourPart,
+    PeakHours,
+    Report,
+    ServerGrowth,
+    ServerPeakHours,
+    ServerStatistics,
+    ServerTimeline,
+    Stats,
+)
+from srvstat.documents.document import LEAST_COVERAGE, WindowPart, remove_color_codes
+from srvstat.documents.integrity import AnyRule, Integrity, Result, ServerIntegrity
+from srvstat.documents.servers import is_silent
+from srvstat.render.figures import (
+    choose_class,
+    describe_shortage,
+    explain_missing_change,
+    format_change,
+    format_first_last,
+    format_last_seen,
+    format_rounded,
+    format_trend,
+    format_whole,
+)
+from srvstat.render.local_time import (
+    WEEKDAYS,
+    format_hour,
+    format_local_date,
+    format_local_month,
+    format_local_window,
+)
+from srvstat.render.pictures.bars import draw_distribution, draw_growth, draw_heat_map, find_busiest
+from srvstat.render.pictures.svg import Size
+from srvstat.render.pictures.timeline import draw_timeline
+from srvstat.render.report.elements import (
+    Child,
+    Children,
+    Labels,
+    append,
+    build,
+    build_details,
+    build_drawing,
+    build_fields,
+    build_number,
+    build_section,
+    build_share,
+    build_table,
+    build_time,
+)
+from srvstat.render.tables.integrity import MEANING, describe_evidence
+from srvstat.render.text import (
+    NOTHING,
+    format_count,
+    format_interval,
+    format_share,
+    format_span_length,
+)
+
+FIRST_LAST = "First → last"
+"""The heading of the first and the last count of a window."""
+
+
+def build_comparison(stats: Stats, labels: Labels) -> Element:
+    """Build the section with the figures of all servers."""
+    names = [_build_server(server, number) for number, server in enumerate(stats.servers, 1)]
+    return build_section(
+        "comparison",
+        "Comparison",
+        build_table("Figures of the servers", ("Figure", *names), _list_rows(stats, labels)),
+        *_build_notes(stats, labels),
+    )
+
+
+def _build_server(server: ServerStatistics, number: int) -> Element:
+    shown = remove_color_codes(server.hostname)
+    hostname = build("bdi", shown if shown.strip() else server.server_id)
+    identifiers = build("span", f"{server.server_id} {server.cfx_id}", class_="note")
+    return build("span", _build_key(number), hostname, " ", identifiers, class_="server")
+
+
+def _build_key(number: int) -> Element:
+    """Build a piece of the line that a server has in pictures."""
+    line = build("g", build("path", class_="line", d="M0 5H28"), class_=f"series series-{number}")
+    return build("svg", line, class_="key", viewBox="0 0 28 10", aria_hidden="true")
+
+
+def _list_rows(stats: Stats, labels: Labels) -> Iterator[Children]:
+    servers = stats.servers
+    yield ["Players"]
+    yield ["Current", *(_build_current(one, stats) for one in servers)]
+    yield ["Average", *(build_rounded(one.average_players, 2) for one in servers)]
+    yield ["Change", *(build_change(one, stats.window) for one in servers)]
+    yield ["Median", *(build_rounded(one.median_players, 1) for one in servers)]
+    yield ["Peak", *(_build_peak(one, labels) for one in servers)]
+    yield ["Lowest", *(build_whole(one.lowest_players) for one in servers)]
+    yield [FIRST_LAST, *map(build_first_last, servers)]
+    quantiles = [[one.quantiles[at] for one in servers] for at in range(len(servers[0].quantiles))]
+    if quantiles:
+        yield ["Quantiles"]
+    for values in quantiles:
+        percent = (Decimal(wire.format_number(values[0].quantile)) * 100).normalize()
+        yield [f"{percent:f}%", *(build_rounded(one.players, 1) for one in values)]
+    yield ["Observations"]
+    yield ["Count", *(build_whole(one.sample_count) for one in servers)]
+    yield ["Usual interval", *(_build_interval(one.usual_interval_seconds) for one in servers)]
+    yield ["Coverage", *(build_coverage(one.coverage) for one in servers)]
+
+
+def _build_current(server: ServerStatistics, stats: Stats) -> Element | str:
+    if is_silent(server.last_observed_at, stats.as_of):
+        return format_last_seen(server.last_observed_at, stats.as_of, ZoneInfo(stats.time_zone))
+    return build_whole(server.current_players)
+
+
+def build_whole(value: int | None) -> Element:
+    """Build a count of players or observations."""
+    return build_number(value, format_whole(value))
+
+
+def build_rounded(value: float | None, digits: int) -> Element:
+    """Build a figure with at most `digits` digits after the point."""
+    return build_number(value, format_rounded(value, digits))
+
+
+def build_coverage(value: float | None) -> Element:
+    """Build a share that may be unknown."""
+    return build_number(None, "") if value is None else build_share(value)
+
+
+def build_change(server: ServerStatistics, window: WindowPart) -> Element:
+    """Build the change of an average, in players and in percent, or the reason why there is none.
+
+    It has a color.
+    """
+    change = server.change
+    if change is None:
+        reason = explain_missing_change(window, server.coverage, server.previous_coverage)
+        return build("span", build_number(None, ""), " ", build("span", reason, class_="note"))
+    players, *percent = format_change(change, server.average_players)
+    parts: list[Child] = [build_number(change.players, players)]
+    parts += [child for text in percent for child in (" ", build_number(change.percentage, text))]
+    return build("span", *parts, class_=choose_class(change, server.average_players) or "same")
+
+
+def build_first_last(server: ServerStatistics) -> Element:
+    """Build the first and the last count of a window, without a color."""
+    rise = server.growth.players
+    return build_number(rise, format_first_last(server.first_players, rise))
+
+
+def _build_interval(seconds: float | None) -> Element:
+    return build_number(seconds, "" if seconds is None else format_interval(seconds))
+
+
+def _build_peak(server: ServerStatistics, labels: Labels) -> Element:
+    """Build the peak with the times at which it was first and last observed."""
+    first, last = server.peak_first_at, server.peak_last_at
+    times: list[Child] = []
+    if first is not None:
+        times = [" ", build("span", labels.build_time(first), class_="note")]
+    if last is not None and last != first:
+        times += [" ", build("span", "last ", labels.build_time(last), class_="note")]
+    return build("span", build_whole(server.peak_players), *times)
+
+
+def _build_notes(stats: Stats, labels: Labels) -> Iterator[Element]:
+    if stats.window.to != stats.as_of:
+        record = "Current counts are those of the server records, as of "
+        yield build("p", record, labels.build_time(stats.as_of), ".", class_="note")
+
+
+_HEADERS = {"day": "Day", "week": "Week from", "month": "Month"}
+
+
+def build_averages(document: GrowthDocument, labels: Labels) -> Element:
+    """Build a table of the averages of all steps."""
+    table = _build_steps(f"Average players by {document.step}", document, labels, _build_average)
+    return build_details(f"Averages by {document.step}", table)
+
+
+def build_growth_section(document: GrowthDocument, stats: Stats, labels: Labels) -> Element:
+    """Build the section on growth in the window, against the previous window."""
+    caption = (
+        f"Average players by {document.step}, and the change against the {document.step} before"
+    )
+    height = 120 + 80 * len(document.servers)
+    drawing = build_drawing(
+        lambda size: draw_growth(document, size), Size(900, height), Size(360, height)
+    )
+    return build_section(
+        "growth",
+        "Growth",
+        build("figure", drawing),
+        _compare_windows(document, stats, labels),
+        *(build("p", *note, class_="note") for note in _list_notes(document, labels)),
+        build_details(
+            f"Averages and changes by {document.step}",
+            _build_steps(caption, document, labels, _build_average_and_change),
+        ),
+    )
+
+
+def _compare_windows(document: GrowthDocument, stats: Stats, labels: Labels) -> Element:
+    headers = ["Server", "Average", "Change", "Trend", FIRST_LAST]
+    if document.previous_window is not None:
+        headers.insert(2, "Average before")
+    rows = [
+        (labels.build_name(at), *_list_cells(server, figures, stats))
+        for at, (server, figures) in enumerate(zip(document.servers, stats.servers, strict=True))
+    ]
+    return build_table("Averages and growth of the servers", headers, rows)
+
+
+def _list_cells(server: ServerGrowth, figures: ServerStatistics, stats: Stats) -> Iterator[Child]:
+    yield build_rounded(server.average_players, 2)
+    if stats.previous_window is not None:
+        previous = figures.previous
+        yield build_rounded(None if previous is None else previous.average_players, 2)
+    yield build_change(figures, stats.window)
+    trend, _ = format_trend(server.players_per_week, server.average_players, server.coverage)
+    yield build_number(None if trend == NOTHING else server.players_per_week, trend)
+    yield build_first_last(figures)
+
+
+def _build_average(step: GrowthStepPart, part: str) -> Element:
+    average = build_rounded(step.average_players, 2)
+    if not step.is_partial or step.average_players is None:
+        return average
+    # The figure is at the end, below the others of its column.
+    return build("span", build("span", part, class_="note"), " ", average, class_="partial")
+
+
+def _build_average_and_change(step: GrowthStepPart, part: str) -> Element:
+    average = _build_average(step, part)
+    change = step.change
+    if change is None:
+        return average
+    text = format_change(change, step.average_players)[0]
+    css = f"note {choose_class(change, step.average_players)}".strip()
+    return build(
+        "span", average, " ", build("span", build_number(change.players, text), class_=css)
+    )
+
+
+def _build_steps(
+    caption: str,
+    document: GrowthDocument,
+    labels: Labels,
+    build_cell: Callable[[GrowthStepPart, str], Element],
+) -> Element:
+    """Build a table with a row for each step, and a column for each server."""
+    names = [labels.build_name(at) for at in range(len(document.servers))]
+    part = f"part of a {document.step}"
+    rows = (
+        (_build_step(steps[0], document, labels), *(build_cell(step, part) for step in steps))
+        for steps in zip(*(server.steps for server in document.servers), strict=True)
+    )
+    return build_table(caption, (_HEADERS[document.step], *names), rows, "figures small")
+
+
+def _build_step(step: GrowthStepPart, document: GrowthDocument, labels: Labels) -> Child:
+    # The first step may begin where the window does, within a day or month.
+    format_start = format_local_month if document.step == "month" else format_local_date
+    return build_time(step.from_, format_start(step.from_, labels.zone))
+
+
+def _list_notes(document: GrowthDocument, labels: Labels) -> Iterator[Children]:
+    yield [
+        (
+            "The trend is the median change of the average, in players a week, between any two"
+            f" whole days ({document.time_zone})."
+        )
+    ]
+    previous = document.previous_window
+    if previous is None or previous.from_ is None:
+        yield ["There is no window of equal length before to compare with."]
+        return
+    times = labels.build_time(previous.from_), " to ", labels.build_time(previous.to)
+    yield ["The window before is from ", *times, f" ({document.time_zone})."]
+
+
+_MAP = Size(400, 220)
+"""Wide pages have two maps in a row, so that one size is enough."""
+
+
+def build_players(report: Report, labels: Labels) -> Element:
+    """Build the section on the players over time, which a script makes interactive."""
+    timeline = report.timeline
+    picture = build_drawing(
+        lambda size: draw_timeline(timeline, size, labels.zone), Size(900, 320), Size(360, 280)
+    )
+    note = (
+        f"Each point is the average of a step on the clock of {report.time_zone}. A step of which"
+        " less than 90% was observed is pale; lines to and from it are dashed, and the axis"
+        " disregards it. A line breaks at a gap, unless the gap is within whole steps."
+    )
+    return build_section(
+        "players",
+        "Players over time",
+        build(
+            "figure",
+            build("div", picture, data_chart=""),
+            build("figcaption", note),
+        ),
+        build_averages(report.growth, labels),
+    )
+
+
+def build_hours(document: PeakHours, stats: Stats, labels: Labels) -> Element:
+    """Build the section on the hours of the week."""
+    note = (
+        "The average number of players in each hour of the week, on the clock of"
+        f" {document.time_zone}. An hour with fewer than 4 observations is empty. Each map has"
+        " its own scale."
+    )
+    maps = [
+        _build_map(server, name, figures.coverage or 0)
+        for server, name, figures in zip(document.servers, labels.names, stats.servers, strict=True)
+    ]
+    return build_section(
+        "hours",
+        "Hours of the week",
+        build("p", note, class_="note"),
+        build("div", *maps, class_="maps"),
+    )
+
+
+def _build_map(server: ServerPeakHours, name: str, coverage: float) -> Element:
+    heading = build("h3", build("bdi", name))
+    if server.busiest is None or server.quietest is None:
+        few = f"{describe_shortage(server)}; use a longer window."
+        return build("div", heading, build("p", few), class_="map")
+    is_well_observed = coverage >= LEAST_COVERAGE
+    extremes: Children = (
+        *("Busiest: ", *_describe_hour(server.busiest, server), ". "),
+        *("Quietest: ", *_describe_hour(server.quietest, server), "."),
+    )
+    if not is_well_observed:
+        few = f"{format_share(coverage)} of the window was observed"
+        extremes = [f"Only {few}, so no hour is named the busiest."]
+    elif find_busiest(server) is None:
+        known = {cell.average_players for cell in server.cells} - {None}
+        extremes = ["No hour is busier than another."]
+        if len(known) > 1:
+            extremes = ["Too few hours have an average to name the busiest."]
+    drawing = draw_heat_map(server, _MAP, is_well_observed=is_well_observed)
+    picture = build("div", drawing, class_="drawing")
+    headers = ("Hour", *(day[:3] for day in WEEKDAYS))
+    table = build_table(
+        f"Average players of {name} by hour and weekday",
+        headers,
+        _list_hours(server),
+        "figures small",
+    )
+    figure = build("figure", picture, build("figcaption", *extremes))
+    return build("div", heading, figure, build_details("Figures of this map", table), class_="map")
+
+
+def _list_hours(server: ServerPeakHours) -> Iterator[Children]:
+    for hour in range(24):
+        cells = server.cells[hour::24]
+        yield f"{hour:02}:00", *(build_rounded(cell.average_players, 1) for cell in cells)
+
+
+def _describe_hour(hour: HourPart, server: ServerPeakHours) -> Children:
+    average = build_rounded(server.get_cell(hour).average_players, 2)
+    return [format_hour(hour.weekday, hour.hour), ", average ", average]
+
+
+def build_distribution(document: Distribution, labels: Labels) -> Element:
+    """Build the section on how often servers had how many players."""
+    note = (
+        "How often each number of players was observed, with the median and the middle half of the"
+        " observations, from the lower to the upper quartile."
+    )
+    height = 150 + 55 * len(document.servers)
+    picture = build_drawing(
+        lambda size: draw_distribution(document, size), Size(900, height), Size(360, height)
+    )
+    names = [labels.build_name(at) for at in range(len(document.servers))]
+    table = build_table(
+        "Observations by number of players",
+        ("Players", *names),
+        _list_bins(document),
+        "figures small",
+    )
+    return build_section(
+        "distribution",
+        "Distribution",
+        build("figure", picture, build("figcaption", note)),
+        build_details("Figures of the distribution", table),
+    )
+
+
+def _list_bins(document: Distribution) -> Iterator[Children]:
+    for at, counts in enumerate(zip(*(one.counts for one in document.servers), strict=True)):
+        first = document.first_players + at * document.bin_players
+        last = first + document.bin_players - 1
+        name = f"{first:,}" if first == last else f"{first:,} to {last:,}"
+        yield name, *map(build_whole, counts)
+
+
+_MAX_GAPS = 20
+"""The most gaps listed for a server."""
+
+
+def build_coverage_section(report: Report, labels: Labels) -> Element:
+    """Build the section on coverage."""
+    note = (
+        "An observation lasts until the next one, at most three usual intervals; the coverage is"
+        " the share of the window in which observations last. A gap is a longer time without"
+        " observations: from one to the next, or to an edge of the window. It says nothing about"
+        " whether the server was up. The integrity rule also counts shorter gaps, of more than 1.5"
+        " usual intervals."
+    )
+    headers = ("Server", "Observations", "Coverage", "Gaps", "In gaps")
+    rows = [
+        (
+            labels.build_name(at),
+            build_whole(figures.sample_count),
+            build_coverage(figures.coverage),
+            f"{len(timeline.gaps):,}",
+            _format_gap_length(timeline),
+        )
+        for at, (figures, timeline) in enumerate(
+            zip(report.stats.servers, report.timeline.servers, strict=True)
+        )
+    ]
+    section = build_section(
+        "coverage",
+        "Coverage",
+        build_table("Observations of the servers", headers, rows),
+        build("p", note, class_="note"),
+    )
+    if any(server.gaps for server in report.timeline.servers):
+        section.append(_build_gaps(report, labels))
+    return section
+
+
+def _format_gap_length(server: ServerTimeline) -> str:
+    length = sum(gap.to - gap.from_ for gap in server.gaps)
+    return format_span_length(length) if length else "none"
+
+
+def _build_gaps(report: Report, labels: Labels) -> Element:
+    headers = ("Server", "From", "To", "Length")
+    rows = [
+        row for at, one in enumerate(report.timeline.servers) for row in _list_gaps(one, at, labels)
+    ]
+    table = build_table("The longest gaps of each server", headers, rows, "words")
+    return build_details("List of gaps", table, class_="printed")
+
+
+def _list_gaps(server: ServerTimeline, at: int, labels: Labels) -> Iterator[Children]:
+    """Yield the longest gaps of a server in the order of time."""
+    longest = sorted(server.gaps, key=lambda gap: gap.from_ - gap.to)[:_MAX_GAPS]
+    for gap in sorted(longest, key=lambda gap: gap.from_):
+        times = labels.build_time(gap.from_), labels.build_time(gap.to)
+        yield labels.build_name(at), *times, format_span_length(gap.to - gap.from_)
+    if len(longest) < len(server.gaps):
+        rest = format_count(len(server.gaps) - len(longest), "shorter gap")
+        yield labels.build_name(at), f"and {rest}; report --json lists all", "", ""
+
+
+RULE_NAMES = {
+    "flatLine": "Flat line",
+    "floor": "Floor",
+    "jitter": "Jitter",
+    "missingValues": "Missing values",
+    "stepChange": "Step change",
+    "noDailyCycle": "No daily cycle",
+    "aboveMaximum": "Above maximum",
+    "gaps": "Gaps",
+}
+
+_RULES = {
+    "flatLine": "a count that does not change for a long time",
+    "floor": "a count that many observations have and few go below",
+    "jitter": "counts that go up and down at random",
+    "missingValues": "numbers that are left out at regular distances",
+    "stepChange": "a level that changes from one week to the next",
+    "noDailyCycle": "counts that do not depend on the hour of the day",
+    "aboveMaximum": "counts above the maximum in the server's record",
+    "gaps": "observations that are missing",
+}
+"""What each rule looks for."""
+
+_RESULTS: Mapping[Result, str] = {
+    "pass": "pass",
+    "suspect": "suspect",
+    "notEvaluated": "not evaluated",
+}
+
+
+def build_integrity(integrity: Integrity, labels: Labels) -> Element:
+    """Build the section on integrity."""
+    section = build_section(
+        "integrity",
+        "Integrity",
+        build("p", MEANING, class_="note"),
+        _build_results(integrity, labels),
+    )
+    for at, server in enumerate(integrity.servers):
+        append(section, _describe_suspects(server, labels.build_name(at), integrity.time_zone))
+    reasons = list(_list_reasons(integrity, labels))
+    if reasons:
+        table = build_table(
+            "Rules that were not evaluated", ("Server and rule", "Reason"), reasons, "words"
+        )
+        section.append(build_details("Why rules were not evaluated", table, class_="printed"))
+    return section
+
+
+def _build_results(integrity: Integrity, labels: Labels) -> Element:
+    names = [labels.build_name(at) for at in range(len(integrity.servers))]
+    rows = [
+        (_build_rule(rules[0]), *map(_build_result, rules))
+        for rules in zip(*(server.rules for server in integrity.servers), strict=True)
+    ]
+    return build_table("Results of the integrity rules", ("Rule", *names), rows, "results")
+
+
+def _build_rule(rule: AnyRule) -> Element:
+    note = build("span", _RULES[rule.rule], class_="note")
+    return build("span", RULE_NAMES[rule.rule], " ", note)
+
+
+def _build_result(rule: AnyRule) -> Element:
+    return build("span", _RESULTS[rule.result], class_=f"result {rule.result}")
+
+
+def _describe_suspects(server: ServerIntegrity, name: Child, zone: str) -> Iterator[Element]:
+    suspects = [rule for rule in server.rules if rule.result == "suspect"]
+    if suspects:
+        yield build("h3", "Suspect on ", name)
+    for rule in suspects:
+        causes = build("span", "Innocent causes: ", " ".join(rule.innocent_causes), class_="note")
+        evidence = build("span", describe_evidence(rule, zone), " ", causes)
+        yield build_fields([(RULE_NAMES[rule.rule], evidence)])
+
+
+def _list_reasons(integrity: Integrity, labels: Labels) -> Iterator[Children]:
+    for at, server in enumerate(integrity.servers):
+        for rule in server.rules:
+            if rule.reason is not None:
+                rule_of = build("span", labels.build_name(at), f": {RULE_NAMES[rule.rule].lower()}")
+                yield rule_of, rule.reason
+
+
+_DEFINITIONS = (
+    ("Observation", "One player count of a server at an instant."),
+    ("Window", "The time that the report covers, without its first instant and with its last."),
+    ("Current", "The count in the server's record, or else its last observation."),
+    ("Average", "The sum of the counts divided by their number; all observations weigh the same."),
+    ("Median", "The 50% quantile."),
+    ("Quantile", "The count that a share of the observations does not exceed."),
+    (
+        "Change",
+        (
+            "The average of the window minus the average of the window of equal length before, in"
+            " players and in percent. There is none if less than 80% of either window was observed."
+        ),
+    ),
+    (
+        FIRST_LAST,
+        (
+            "The first and the last count of the window. They are two moments, mostly at different"
+            " times of day."
+        ),
+    ),
+    (
+        "Trend",
+        (
+            "The median slope between the averages of any two whole days (Theil and Sen). It is"
+            " flat if it changes the average by less than 1% a week, and there is none if less than"
+            " 80% of the window was observed."
+        ),
+    ),
+    (
+        "Whole, partial",
+        (
+            "A step, such as a day, is whole if at least 90% of it was observed, otherwise"
+            " partial. A partial step does not determine a scale or a trend."
+        ),
+    ),
+    ("Usual interval", "The median distance between successive observations."),
+    ("Coverage", "The share of the window in which an observation lasts."),
+    (NOTHING, "No value, because there are too few observations."),
+)
+
+
+def build_origin(report: Report, labels: Labels) -> Element:
+    """Build the section on where the data and the page come from, and how to check them."""
+    verify = build("code", "srvstat snapshot verify SNAPSHOT")
+    root = build("code", report.root, class_="long")
+    return build_section(
+        "origin",
+        "Source",
+        build_fields(
+            [
+                ("Snapshot as of", labels.build_time(report.as_of)),
+                ("Root", build("span", root, " (SHA-256 of the snapshot's content)")),
+                ("Window", format_local_window(report.window, labels.zone)),
+                ("Time zone", report.time_zone),
+                ("Program", report.program),
+                ("Command", build("code", report.command)),
+                (
+                    "To check",
+                    build(
+                        "span",
+                        verify,
+                        " prints the root of an intact snapshot. The"
+                        " command above, run on this snapshot, writes this file again.",
+                    ),
+                ),
+            ]
+        ),
+    )
+
+
+def build_definitions() -> Element:
+    """Build the section on the meaning of words."""
+    return build_section("definitions", "Definitions", build_fields(_DEFINITIONS))

@@ -1,0 +1,694 @@
+"""The tables of replayed exchanges, differences and plans, and the text of an explanation."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from itertools import groupby, pairwise
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import chop_cells
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from srvstat.contract import wire
+from srvstat.contract.instants import parse_instant
+from srvstat.contract.ranges import DAYS
+from srvstat.documents.document import GapPart
+from srvstat.documents.servers import is_silent
+from srvstat.documents.support import (
+    AccessCheck,
+    ChangedAnswer,
+    ChangedServer,
+    Difference,
+    Explanation,
+    Interval,
+    PlanPermissions,
+    Replay,
+    ReplayedExchange,
+    ServerExplanation,
+    SnapshotDiff,
+)
+from srvstat.render.figures import format_last_seen
+from srvstat.render.screen import NATURAL_WIDTH, Fields, Screen, build_fields_grid
+from srvstat.render.text import (
+    NOTHING,
+    format_count,
+    format_duration,
+    format_exact_duration,
+    format_ordinal,
+    format_time,
+)
+
+_MAX_EXCHANGES = 50
+"""With more exchanges, runs of matches are shortened."""
+_SHORT_RUN = 3
+_MIN_REQUEST_WIDTH = 26
+_MAX_VALUE_LENGTH = 60
+_SECOND = 1000
+_DETAIL_INDENT = 4
+_PREFIX = "/gateway/v1/"
+_CLASSES = {
+    "match": ("match", "green"),
+    "differs": ("differs", "red"),
+    "unrecorded": ("unrecorded", "yellow"),
+    "notReproducible": ("not reproducible", "yellow"),
+    "unreadable": ("unreadable", "red"),
+}
+"""How each class but `foreign` is shown, and its style."""
+_NOTES = {"text": "text only", "current": "current count at capture", "value": ""}
+
+
+def render_replay(replay: Replay, screen: Screen) -> str:
+    """Render a line of totals, and each exchange with its differences; foreign ones are counted."""
+    shown = [exchange for exchange in replay.exchanges if exchange.class_ != "foreign"]
+    parts: list[RenderableType] = [Text(_count_classes(replay))]
+    if replay.counts.foreign:
+        parts.append(Text(f"{format_count(replay.counts.foreign, 'foreign request')} not shown"))
+    if shown:
+        parts.append(Text())
+    parts.extend(_build_rows(shown, screen))
+    return screen.render(*parts)
+
+
+def _count_classes(replay: Replay) -> str:
+    counts = replay.counts
+    named = {
+        "match" if counts.match != 1 else "matches": counts.match,
+        "differs" if counts.differs == 1 else "differ": counts.differs,
+        "unrecorded": counts.unrecorded,
+        "not reproducible": counts.not_reproducible,
+        "unreadable": counts.unreadable,
+    }
+    total = format_count(sum(named.values()), "exchange")
+    return f"{total}: " + (
+        ", ".join(f"{count:,} {name}" for name, count in named.items() if count)
+        or "nothing to compare"
+    )
+
+
+def _build_rows(exchanges: Sequence[ReplayedExchange], screen: Screen) -> Iterator[RenderableType]:
+    """Yield each exchange. Of many, only the first of a run of equal matches is shown."""
+    widths = _choose_widths(exchanges, screen)
+    is_long = len(exchanges) > _MAX_EXCHANGES
+    is_first, was_plain = True, True
+    for is_plain, run in groupby(exchanges, _is_plain_match):
+        members = list(run)
+        is_cut = is_long and is_plain and len(members) > _SHORT_RUN
+        for exchange in members[:1] if is_cut else members:
+            # A blank line ends a block of several lines.
+            if not is_first and (widths is None or not was_plain):
+                yield Text()
+            yield _build_row(exchange, widths, screen)
+            yield from (
+                Padding(part, (0, 0, 0, _DETAIL_INDENT), expand=False)
+                for part in _build_details(exchange, screen)
+            )
+            is_first, was_plain = False, is_plain
+        if is_cut:
+            yield Text(f"  and {len(members) - 1:,} more that match", "dim")
+
+
+def _is_plain_match(exchange: ReplayedExchange) -> bool:
+    is_silent = not exchange.differences and exchange.true_during is None
+    return exchange.class_ == "match" and is_silent and exchange.explanation is None
+
+
+def _choose_widths(exchanges: Sequence[ReplayedExchange], screen: Screen) -> list[int] | None:
+    """Return the widths of the columns before the request; None if it is better placed below."""
+    names = ([_CLASSES[each.class_][0] for each in exchanges], [each.place for each in exchanges])
+    widths = [max((screen.escape(text).cell_len for text in texts), default=0) for texts in names]
+    widths.append(max((len(_format_as_of(exchange)) for exchange in exchanges), default=0))
+    needed = sum(widths) + 2 * len(widths) + _MIN_REQUEST_WIDTH
+    return widths if screen.width is None or screen.width >= needed else None
+
+
+def _build_row(
+    exchange: ReplayedExchange, widths: list[int] | None, screen: Screen
+) -> RenderableType:
+    name, style = _CLASSES[exchange.class_]
+    cells = [
+        Text(name, style),
+        screen.escape(exchange.place),
+        Text(_format_as_of(exchange), "dim"),
+        _show_request(exchange, screen),
+    ]
+    if widths is None:
+        head = Text("  ").join(cells[:2])
+        below = [cell for cell in (cells[3], cells[2]) if cell.plain]
+        return Group(head, *(Padding(cell, (0, 0, 0, 2), expand=False) for cell in below))
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for width in widths:
+        grid.add_column(width=width, no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(*cells)
+    return grid
+
+
+def _format_as_of(exchange: ReplayedExchange) -> str:
+    return "" if exchange.as_of is None else format_time(exchange.as_of)
+
+
+def _show_request(exchange: ReplayedExchange, screen: Screen) -> Text:
+    """Show the method, the path, and the servers and the range of a comparison."""
+    if exchange.method is None or exchange.path is None:
+        return Text()
+    text = f"{exchange.method} {exchange.path.removeprefix(_PREFIX)}"
+    if exchange.request is not None and exchange.request.range is not None:
+        names = ", ".join(name.removeprefix("id:") for name in exchange.request.servers)
+        text = f"{text}: {names}; {exchange.request.range}"
+    return screen.escape(text) if exchange.request else screen.escape_cell(text)
+
+
+def _build_details(exchange: ReplayedExchange, screen: Screen) -> Iterator[RenderableType]:
+    if exchange.reason is not None and exchange.class_ != "match":
+        yield screen.escape(exchange.reason)
+    if exchange.differences:
+        yield _build_differences(exchange.differences, screen)
+    yield from map(screen.escape, _describe_truth(exchange))
+    if exchange.class_ == "unrecorded" and exchange.answer is not None:
+        yield Text(f"the answer is {exchange.answer.status}:")
+        yield from _build_body(exchange.answer.body, screen)
+
+    if exchange.explanation is not None:
+        width = max(min(screen.width or MAIL_WIDTH, MAIL_WIDTH) - _DETAIL_INDENT, 1)
+        text = render_explanation(exchange.explanation, replace(screen, width=width))
+        yield Text(f"\n{text}".rstrip())
+
+
+def _build_body(body: Any, screen: Screen) -> Iterator[RenderableType]:
+    """Yield a body as JSON in full lines, without regard to words."""
+    text = screen.escape("no body" if body is None else _format_json(body)).plain
+    width = NATURAL_WIDTH if screen.width is None else max(screen.width - _DETAIL_INDENT, 1)
+    yield from map(Text, chop_cells(text, width))
+
+
+def _build_differences(differences: Sequence[Difference], screen: Screen) -> Table:
+    pointers = [screen.escape_cell(each.pointer or "the body") for each in differences]
+    widest = max(pointer.cell_len for pointer in pointers)
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(overflow="fold", no_wrap=screen.width is None or widest <= screen.width // 2)
+    grid.add_column(overflow="fold")
+    for pointer, difference in zip(pointers, differences, strict=True):
+        grid.add_row(pointer, _show_values(difference, screen))
+    return grid
+
+
+def _show_values(difference: Difference, screen: Screen) -> Text:
+    """Show the recorded and the recomputed value, and what else is known of the difference."""
+    is_of_body = not difference.pointer
+    if is_of_body and difference.class_ == "text":
+        return Text("other white space, escapes or order of keys")
+    recorded, recomputed = (
+        NOTHING if difference.absent_in == side else _cut(_format_json(value))
+        for side, value in (
+            ("recorded", difference.recorded),
+            ("recomputed", difference.recomputed),
+        )
+    )
+    values = screen.escape(f"{recorded} {'->' if screen.ascii_only else '→'} {recomputed}")
+    note = _NOTES[difference.class_]
+    if difference.absent_in is not None:
+        note = f"absent from the {difference.absent_in} answer"
+    elif is_of_body:
+        note = "not an answer in JSON"
+    return Text.assemble(values, (f"  {note}", "dim")) if note else values
+
+
+def _format_json(value: Any) -> str:
+    return wire.encode(value).decode()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…"
+
+
+def _describe_truth(exchange: ReplayedExchange) -> Iterator[str]:
+    """Yield sentences that say when a recorded answer was right, if a search was made."""
+    if exchange.searched is None or exchange.true_during is None:
+        return
+    end = exchange.searched.to
+    name = "the request" if exchange.requested_at == end else format_time(end)
+    sentence = _describe_true_intervals(exchange.true_during, exchange.searched, name)
+    is_stale = exchange.true_during and exchange.true_during[-1].to < end
+    yield f"{sentence}: a stale answer, not a wrong one" if is_stale else sentence
+    servers = exchange.servers or ()
+    if not exchange.true_during and any(server.true_during for server in servers):
+        for server in servers:
+            sentence = _describe_true_intervals(server.true_during, exchange.searched, name)
+            yield f"{server.server_id}: {sentence}"
+
+
+def _describe_true_intervals(intervals: Sequence[Interval], searched: Interval, end: str) -> str:
+    """Return a sentence about the intervals; `end` names the end of the search."""
+    is_instant = searched.from_ == searched.to
+    if not intervals:
+        if is_instant:
+            return f"was not right as of {end}"
+        length = format_exact_duration(searched.to - searched.from_)
+        return f"was never right within {length} before {end}"
+    last = intervals[-1]
+    more = len(intervals) - 1
+    earlier = f"; also in {format_count(more, 'earlier interval')}" if more else ""
+    if last == searched and not is_instant:
+        return "right at every instant of the search"
+    if last.from_ == searched.to:
+        return f"right as of {end}{earlier}"
+    if last.to == searched.to:
+        return f"right as of {end}, and since {format_time(last.from_)}{earlier}"
+    distance = searched.to - last.to
+    ago = format_duration(distance) if distance >= _SECOND else format_exact_duration(distance)
+    return f"right as of {_format_interval(last)}, {ago} before {end}{earlier}"
+
+
+def _format_interval(interval: Interval) -> str:
+    """Format an interval without a repeated date: `2026-08-22 17:30:00 to 17:34:59 UTC`."""
+    start, end = format_time(interval.from_), format_time(interval.to)
+    if start == end:
+        return start
+    day, _, clock = end.partition(" ")
+    is_same_day = start.startswith(day)
+    return f"{start.removesuffix(' UTC')} to {clock if is_same_day else end}"
+
+
+_MAX_ROWS = 20
+_MAX_SPANS = 6
+_ROOT_DIGITS = 12
+_MIN_DIGITS, _MAX_DIGITS = 2, 17
+_ONE_DAY = timedelta(days=1)
+
+
+def render_snapshot_diff(diff: SnapshotDiff, screen: Screen) -> str:
+    """Render the counts of the differences, the two snapshots, and the first of each list."""
+    parts: list[RenderableType] = [
+        Text(_summarize_diff(diff), "bold"),
+        Text(),
+        build_fields_grid(_list_diff_fields(diff, screen), screen),
+    ]
+    answers = [answer for answer in diff.answers if _select_values(answer)]
+    if diff.servers.changed:
+        parts += [Text(), _build_server_table(diff.servers.changed[:_MAX_ROWS], screen)]
+        parts += _build_rest(len(diff.servers.changed), "changed server")
+    if answers:
+        parts += [Text(), _build_answer_table(answers[:_MAX_ROWS], screen)]
+        parts += _build_rest(len(answers), "answer")
+    return screen.render(*parts)
+
+
+def _summarize_diff(diff: SnapshotDiff) -> str:
+    servers = diff.servers
+    if diff.is_empty:
+        return "no difference"
+    values = sum(1 for answer in diff.answers if _select_values(answer))
+    current = len(diff.answers) - values
+    text = (
+        f"{format_count(len(servers.changed), 'server')} changed, {len(servers.added):,} added,"
+        f" {len(servers.removed):,} removed;"
+        f" {format_count(values, 'answer changes', 'answers change')}"
+    )
+    return text + (f", {current:,} more only in currentPlayers" if current else "")
+
+
+def _list_diff_fields(diff: SnapshotDiff, screen: Screen) -> Fields:
+    fields: list[tuple[str, str | Text] | None] = [
+        ("old", f"as of {format_time(diff.old_as_of)}, root {diff.old_root[:_ROOT_DIGITS]}"),
+        ("new", f"as of {format_time(diff.new_as_of)}, root {diff.root[:_ROOT_DIGITS]}"),
+        ("answers", f"as of {format_time(diff.as_of)}"),
+    ]
+    if diff.compared_from is not None:
+        start = format_time(diff.compared_from)
+        fields.append(("compared", f"servers in both, from {start} on: a bundle lacks the rest"))
+    for name, ids in (("added", diff.servers.added), ("removed", diff.servers.removed)):
+        if ids:
+            more = len(ids) - _MAX_ROWS
+            rest = f" and {more:,} more" if more > 0 else ""
+            fields.append((name, screen.escape(", ".join(ids[:_MAX_ROWS]) + rest)))
+    return fields
+
+
+def _build_rest(count: int, noun: str) -> list[RenderableType]:
+    more = count - _MAX_ROWS
+    return [Text(f"and {format_count(more, f'more {noun}')}; --json lists all")] if more > 0 else []
+
+
+def _build_server_table(servers: Sequence[ChangedServer], screen: Screen) -> Table:
+    table = _start_table("changed server", "fields", "days")
+    for server in servers:
+        spans = list(_join_days(server.days))
+        more = len(spans) - _MAX_SPANS
+        shown = spans[:_MAX_SPANS] + ([f"and {more:,} more"] if more > 0 else [])
+        cells = (", ".join(server.fields), ", ".join(shown))
+        table.add_row(screen.escape(server.server_id), *(cell or NOTHING for cell in cells))
+    return table
+
+
+def _join_days(days: Sequence[str]) -> Iterator[str]:
+    """Yield ascending dates, with successive ones as one span."""
+    dates = [date.fromisoformat(day) for day in days]
+    starts = [at for at, day in enumerate(dates) if not at or day - dates[at - 1] > _ONE_DAY]
+    for first, end in pairwise([*starts, len(dates)]):
+        yield days[first] if end - first == 1 else f"{days[first]} to {days[end - 1]}"
+
+
+def _build_answer_table(answers: Sequence[ChangedAnswer], screen: Screen) -> Table:
+    table = _start_table("answer", "range", "old and new values")
+    previous = None
+    for answer in answers:
+        name = screen.escape("" if answer.server_id == previous else answer.server_id)
+        changes = "; ".join(_format_change(one, screen) for one in _select_values(answer))
+        table.add_row(name, answer.range, screen.escape(changes))
+        previous = answer.server_id
+    return table
+
+
+def _start_table(*names: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def _select_values(answer: ChangedAnswer) -> list[Difference]:
+    """Return the differences of an answer except for the current player count."""
+    return [difference for difference in answer.differences if difference.class_ == "value"]
+
+
+def _format_change(difference: Difference, screen: Screen) -> str:
+    old, new = _format_pair(difference.recorded, difference.recomputed)
+    arrow = "->" if screen.ascii_only else "→"
+    return f"{difference.pointer[1:].replace('/', '.')} {old} {arrow} {new}"
+
+
+def _format_pair(old: Any, new: Any) -> tuple[str, str]:
+    """Return two values as text, with as many digits as they need to differ."""
+    digits = _MIN_DIGITS
+    texts = _format_value(old, digits), _format_value(new, digits)
+    while texts[0] == texts[1] and digits < _MAX_DIGITS:
+        digits += 1
+        texts = _format_value(old, digits), _format_value(new, digits)
+    return texts
+
+
+def _format_value(value: Any, digits: int) -> str:
+    if value is None:
+        return NOTHING
+    if isinstance(value, float):
+        return f"{value:,.{digits}f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def render_access(check: AccessCheck, screen: Screen) -> str:
+    """Render a row for each plan, or a block for each where the rows do not fit."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for name in ("plan", "operations", "ranges", "raw history", "requests", "keys"):
+        table.add_column(name, justify="right" if name == "keys" else "left", no_wrap=True)
+    for plan in check.plans:
+        table.add_row(plan.name, *(value or NOTHING for value in _list_plan_fields(plan).values()))
+    if screen.width is None or screen.width >= screen.measure(table):
+        return screen.render(table)
+    blocks = [part for plan in check.plans for part in _build_block(plan, screen)]
+    return screen.render(*blocks[:-1])
+
+
+def _build_block(plan: PlanPermissions, screen: Screen) -> tuple[RenderableType, ...]:
+    fields = [*_list_plan_fields(plan).items()]
+    return (screen.escape(plan.name, "bold"), build_fields_grid(fields, screen), Text())
+
+
+def _list_plan_fields(plan: PlanPermissions) -> dict[str, str]:
+    limit = plan.requests_per_minute
+    return {
+        "operations": ", ".join(plan.operations),
+        "ranges": ", ".join(plan.ranges),
+        "raw history": format_count(plan.raw_history_days, "day"),
+        "requests": "no limit" if limit is None else f"{limit:,} per minute",
+        "keys": f"{plan.keys:,}",
+    }
+
+
+MAIL_WIDTH = 78
+_INDENT = "  "
+
+
+def render_explanation(explanation: Explanation, screen: Screen) -> str:
+    """Render a summary, a block of lines for each server, and what the answer comes from."""
+    data = explanation.answer["data"]
+    blocks = []
+    for server, result in zip(
+        explanation.servers, [data] if explanation.range is None else data, strict=True
+    ):
+        lines = (
+            _describe_record(server, result, explanation)
+            if explanation.range is None
+            else _describe_figures(server, result, explanation.snapshot_as_of)
+        )
+        blocks.append([_name_server(server, screen), *lines, *_describe_distances(server)])
+    blocks.append([*_describe_origin(explanation)])
+    labelled = ["".join(_wrap(line, screen, _INDENT) for line in block) for block in blocks]
+    return "\n".join([_wrap(_summarize(explanation, screen), screen), *labelled])
+
+
+def _wrap(line: str, screen: Screen, indent: str = "") -> str:
+    """Break a line, and indent all but its first part."""
+    width = min(screen.width or MAIL_WIDTH, MAIL_WIDTH) - len(indent)
+    text = Screen(width, ascii_only=screen.ascii_only).render(Text(line, overflow="fold"))
+    return text.rstrip("\n").replace("\n", f"\n{indent}") + "\n"
+
+
+def _summarize(explanation: Explanation, screen: Screen) -> str:
+    *names, last = [screen.escape(server.server_id).plain for server in explanation.servers]
+    start, end = explanation.servers[0].window.from_, format_time(explanation.as_of)
+    after = "" if start is None else f" after {format_time(start)},"
+    if explanation.range is None:
+        return (
+            f"This explains the answer of Get Server for {last}. The answer is the server's record"
+            " in the snapshot; the as-of time does not change it. The window of the observations"
+            f" described here is all time{after} up to and including the as-of time, {end}."
+        )
+    days = DAYS[explanation.range]
+    length = "24 hours" if days == 1 else f"{days} days of 24 hours"
+    return (
+        f"This explains the answer of Compare Servers for {', '.join(names)} and {last} over"
+        f" {explanation.range}. The window is the {length} before the as-of time:{after} up to and"
+        f" including {end}. An observation exactly at the start is not in it; one exactly at the"
+        " end is."
+    )
+
+
+def _name_server(server: ServerExplanation, screen: Screen) -> str:
+    identifiers = [screen.escape(name).plain for name in (server.server_id, server.cfx_id)]
+    hostname = screen.escape_name(server.hostname).plain
+    # A line that begins with a space would look like the rest of another one.
+    return f"{hostname} (id {identifiers[0]}, cfxId {identifiers[1]})".lstrip()
+
+
+def _describe_current(server: ServerExplanation, as_of: int) -> str:
+    last = server.last_in_snapshot
+    if not server.current_is_fallback:
+        last_at = None if last is None else last.observed_at
+        silence = f", {format_last_seen(last_at, as_of)}" if is_silent(last_at, as_of) else ""
+        return (
+            f"{server.current_players:,}{silence}, from the server record; it is not an observation"
+        )
+    if last is not None:
+        return (
+            f"{server.current_players:,}, from the last observation in the snapshot, at"
+            f" {format_time(last.observed_at)}: the server record has no current count"
+        )
+    return (
+        f"{server.current_players:,}: the server record has no current count, and this file has no"
+        " observation of the server"
+    )
+
+
+def _describe_figures(
+    server: ServerExplanation, result: Mapping[str, Any], snapshot_as_of: int
+) -> Iterator[str]:
+    """Yield the lines about the figures of Compare Servers."""
+    yield f"current: {_describe_current(server, snapshot_as_of)}"
+    peak, lowest, count = server.peak, server.lowest, server.sample_count
+    yield _describe_observations(server)
+    if peak is None or lowest is None:
+        yield "average, median, peak, lowest, growth: null, because the window has no observation"
+        return
+    average = result["averagePlayers"]
+    yield (
+        f"average: {average:,.2f} = {server.sum:,} / {count:,}, the sum of the counts divided"
+        f" by their number{_add_exact_value(average, 2)}"
+    )
+    yield f"median: {_describe_median(server, result['medianPlayers'])}"
+    yield f"peak: {peak.players:,}, first at {format_time(peak.first_at)}"
+    yield f"lowest: {lowest.players:,}, first at {format_time(lowest.first_at)}"
+    yield f"growth: {_describe_growth(server, result['growth'])}"
+    weighted = server.time_weighted_average
+    if weighted is not None and server.has_uneven_intervals:
+        yield f"time-weighted mean: {_describe_weighted_mean(weighted, average)}"
+
+
+def _describe_observations(server: ServerExplanation) -> str:
+    first, last = server.first, server.last
+    if first is None or last is None:
+        return f"observations: none {_describe_others(server)}"
+    if first == last:
+        return f"observations: 1, at {format_time(last.observed_at)}"
+    return (
+        f"observations: {server.sample_count:,}, the first at {format_time(first.observed_at)}, the"
+        f" last at {format_time(last.observed_at)}"
+    )
+
+
+def _describe_others(server: ServerExplanation) -> str:
+    """Say where the observations are if the window has none, as the end of a line."""
+    first, last = server.first_in_snapshot_at, server.last_in_snapshot
+    if first is None or last is None:
+        return "in this file"
+    if first == last.observed_at:
+        return f"in the window; the only one in the snapshot is at {format_time(first)}"
+    return (
+        f"in the window; the first one in the snapshot is at {format_time(first)}, the last at"
+        f" {format_time(last.observed_at)}"
+    )
+
+
+def _describe_median(server: ServerExplanation, median: float) -> str:
+    shown = f"{median:,.1f}".removesuffix(".0")
+    number = f"of {server.sample_count:,} values in ascending order"
+    if server.sample_count == 1:
+        return f"{shown}, the only value"
+    ranks = [format_ordinal(value.rank) for value in server.middle]
+    if len(ranks) == 1:
+        return f"{shown}, the {ranks[0]} {number}"
+    values = " and ".join(f"{value.players:,}" for value in server.middle)
+    return (
+        f"{shown} = the mean of {values}, the {ranks[0]} and {ranks[1]} {number}"
+        f"{_add_exact_value(median, 1)}"
+    )
+
+
+def _describe_growth(server: ServerExplanation, growth: Mapping[str, Any]) -> str:
+    first, last = server.first, server.last
+    if server.growth is None or first is None or last is None:
+        return "null, because it takes two observations"
+    players, percentage = growth["players"], growth["percentage"]
+    sign = "+" if players else ""
+    shown = "no percentage from 0" if percentage is None else f"{percentage:{sign},.1f}%"
+    exact = "" if percentage is None else _add_exact_value(percentage, 1)
+    return (
+        f"{players:{sign},} ({shown}): from {first.players:,} at {format_time(first.observed_at)}"
+        f" to {last.players:,} at {format_time(last.observed_at)}{exact}"
+    )
+
+
+def _add_exact_value(value: float, digits: int) -> str:
+    """Return the value in the answer, as the end of a line, if rounding it hides anything."""
+    if float(f"{value:.{digits}f}") == value:
+        return ""
+    return f"; in the answer: {wire.format_number(value)}"
+
+
+def _describe_record(
+    server: ServerExplanation, record: Mapping[str, Any], explanation: Explanation
+) -> Iterator[str]:
+    """Yield the lines about the fields of Get Server that observations can stand in for."""
+    yield f"current: {_describe_current(server, explanation.snapshot_as_of)}"
+    last = server.last_in_snapshot
+    for name, which, at in (
+        ("firstSeenAt", "first", server.first_in_snapshot_at),
+        ("updatedAt", "last", last.observed_at if last else None),
+    ):
+        stored = parse_instant(record[name])
+        yield f"{name}: {format_time(stored)}, {_describe_instant(stored, which, at, explanation)}"
+    yield _describe_observations(server)
+
+
+def _describe_instant(
+    stored: int, which: str, observed_at: int | None, explanation: Explanation
+) -> str:
+    """Describe where a time of a record comes from; the default is that of an observation."""
+    if explanation.covered_from is not None:
+        return "as in the snapshot that this bundle was made from"
+    default = explanation.snapshot_as_of if observed_at is None else observed_at
+    if stored != default:
+        return "from the server record"
+    if observed_at is None:
+        return "the end of the snapshot"
+    return f"also the time of the {which} observation in the snapshot"
+
+
+def _describe_distances(server: ServerExplanation) -> Iterator[str]:
+    """Yield the lines about the distances between observations."""
+    if server.usual_interval_seconds is None:
+        yield "usual interval: unknown, because it takes two observations"
+        return
+    yield f"usual interval: {_describe_usual_interval(server, server.usual_interval_seconds)}"
+    if not server.gaps:
+        yield "gaps over 1.5 usual intervals: none"
+        return
+    more = f", the {len(server.gaps)} longest:" if server.gap_count > len(server.gaps) else ""
+    yield f"gaps over 1.5 usual intervals: {server.gap_count:,}{more}"
+    for gap in server.gaps:
+        length = format_exact_duration(gap.to - gap.from_) + _find_edge(server, gap)
+        yield f"- {format_time(gap.from_)} to {format_time(gap.to)}: {length}"
+
+
+def _describe_weighted_mean(weighted: float, average: float) -> str:
+    side = "higher" if weighted > average else "lower"
+    return (
+        f"{weighted:,.2f}, {abs(weighted - average) / average:.1%} {side} than the average: each"
+        " observation counts for the time until the next one, the last until the end of the"
+        " window, but at most 3 usual intervals"
+    )
+
+
+def _describe_usual_interval(server: ServerExplanation, seconds: float) -> str:
+    # With half a millisecond, it has no exact length in milliseconds.
+    milliseconds = round(2000 * seconds)
+    length = (
+        f"{wire.format_number(seconds)} seconds"
+        if milliseconds % 2
+        else format_exact_duration(milliseconds // 2)
+    )
+    count = (
+        ""
+        if server.expected_count is None
+        else f"; {server.expected_count:,} expected in the window, {server.sample_count:,} observed"
+    )
+    return f"{length}, the median distance between successive observations{count}"
+
+
+def _find_edge(server: ServerExplanation, gap: GapPart) -> str:
+    """Return which edge of the window a gap touches, as the end of a line."""
+    if gap.from_ == server.window.from_:
+        is_first = gap.to == server.first_in_snapshot_at
+        observation = " to the first observation in the snapshot" if is_first else ""
+        return f", from the start of the window{observation}"
+    if server.last is not None and gap.from_ == server.last.observed_at:
+        is_last = server.last == server.last_in_snapshot
+        observation = " from the last observation in the snapshot" if is_last else ""
+        return f",{observation} to the end of the window"
+    return ""
+
+
+def _describe_origin(explanation: Explanation) -> Iterator[str]:
+    """Yield the lines about the snapshot and the program."""
+    as_of, own = format_time(explanation.as_of), format_time(explanation.snapshot_as_of)
+    if explanation.as_of == explanation.snapshot_as_of:
+        reason = "the end of the snapshot"
+    elif explanation.as_of < explanation.snapshot_as_of:
+        reason = "as requested"
+    else:
+        reason = "as requested; the snapshot ends earlier"
+    yield f"as of: {as_of}, {reason}"
+    yield f"snapshot: as of {own}, root {explanation.root}"
+    if explanation.covered_from is not None:
+        yield f"coverage: a bundle, from {format_time(explanation.covered_from)} on"
+    counts = explanation.not_kept
+    whole = "" if explanation.covered_from is None else " of the whole snapshot"
+    yield (
+        f"left out by the build, of all servers{whole}:"
+        f" {format_count(counts.repeated, 'repeated row')}, {counts.conflicting:,} conflicting,"
+        f" {counts.rejected:,} malformed"
+    )
+    yield f"program: srvstat {explanation.program_version}"
